@@ -1,0 +1,61 @@
+# Everything runs in .venv, which the first target that needs it builds from the pins in requirements/.
+# PYTHON=...  the interpreter to build .venv with (default: the first one on PATH that is 3.10 or newer)
+# ARGS=...    more arguments for pytest
+
+SHELL := /bin/sh
+PYTHON_SOURCES := $(wildcard src tests adapters examples benchmarks .ci)
+
+# Editable installs point at this very folder, so a copied or moved .venv must not pass for this folder's own.
+HERE := $(shell pwd -P | cksum | cut -d ' ' -f 1)
+TEST_READY := .venv/.test-$(HERE)
+DEV_READY := .venv/.dev-$(HERE)
+INSTALLER := .ci/venv .ci/common.sh requirements/uv.txt requirements/build.txt \
+	pyproject.toml $(wildcard adapters/*/pyproject.toml)
+
+COMPILE = .venv/bin/uv pip compile --quiet --universal --python-version 3.10 --no-emit-index-url --no-emit-find-links \
+	--custom-compile-command "make pins" --no-annotate $(if $(UPGRADE),--upgrade)
+
+.PHONY: help
+help: ## Show what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: demo
+demo: $(TEST_READY) ## Run the demonstration: offline, without a key
+	@.venv/bin/python examples/demo.py
+
+.PHONY: test
+test: $(TEST_READY) ## Run all tests, the core's and the adapters'
+	@.venv/bin/python -m pytest $(ARGS)
+
+.PHONY: lint
+lint: $(DEV_READY) ## Check style, format and the direction of imports
+	.venv/bin/ruff check $(PYTHON_SOURCES)
+	.venv/bin/ruff format --check $(PYTHON_SOURCES)
+	.venv/bin/lint-imports --no-logo
+
+# --verifytypes looks for the package in the `python` of PATH, and heeds no other setting.
+.PHONY: types
+types: $(DEV_READY) ## Check types with mypy and pyright, and that the public face is fully typed
+	.venv/bin/python -m mypy
+	.venv/bin/python -m pyright
+	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pyright --verifytypes toolmark --ignoreexternal
+
+.PHONY: pins
+pins: $(TEST_READY) ## Write requirements/ anew after a change of dependencies; UPGRADE=1 takes the newest versions
+	@$(COMPILE) --group installer --output-file requirements/uv.txt
+	@$(COMPILE) --group build --output-file requirements/build.txt
+	@$(COMPILE) pyproject.toml --group dev --output-file requirements/dev.txt
+	@$(COMPILE) pyproject.toml --group test --constraint requirements/dev.txt --output-file requirements/test.txt
+	@$(COMPILE) pyproject.toml --resolution lowest-direct --output-file requirements/lowest.txt
+
+.PHONY: clean
+clean: ## Remove the environments and everything that tools left behind
+	rm -rf .venv .ci-venvs build dist htmlcov .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find $(PYTHON_SOURCES) -type d -name __pycache__ -exec rm -rf {} +
+
+$(TEST_READY): $(INSTALLER) requirements/test.txt
+	@sh .ci/venv test $(HERE)
+
+# The order-only prerequisite keeps `make -j` from installing twice at once.
+$(DEV_READY): $(INSTALLER) requirements/dev.txt | $(TEST_READY)
+	@sh .ci/venv dev $(HERE)

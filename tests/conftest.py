@@ -1,0 +1,55 @@
+"""What holds for every test: no network, and the same random examples in every run.
+
+`adapters/conftest.py` runs this file too, so that the adapters' tests live under the same rules.
+"""
+
+import ipaddress
+import os
+import sys
+
+from hypothesis import settings
+
+# The events by which the interpreter announces that a socket is about to talk. The first kind carries a socket and an
+# address, the second a host to look up.
+ADDRESS_EVENTS = {"socket.connect", "socket.sendto", "socket.sendmsg"}
+LOOKUP_EVENTS = {"socket.getaddrinfo", "socket.gethostbyname"}
+
+# Names of this machine; any other would be looked up on the network.
+LOCAL_NAMES = {"", "localhost", "ip6-localhost", "ip6-loopback"}
+
+
+class NetworkBlockedError(RuntimeError):
+    """A test tried to reach another machine. Not an `OSError`, so that no retry or fallback swallows it."""
+
+
+def is_local(host: object) -> bool:
+    """Whether a host is this machine: a loopback address, a name of this machine, or no host at all."""
+    if isinstance(host, bytes):
+        host = host.decode("ascii", "replace")
+    if not isinstance(host, str):
+        return True
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return host in LOCAL_NAMES
+
+
+def refuse_network(event: str, args: tuple[object, ...]) -> None:
+    """Raises when a socket is about to leave this machine; an audit hook, so no library can route round it."""
+    if event in LOOKUP_EVENTS:
+        host = args[0]
+    elif event in ADDRESS_EVENTS and isinstance(args[1], tuple):  # anything else is the path of a Unix socket
+        host = args[1][0]
+    else:
+        return
+    if not is_local(host):
+        raise NetworkBlockedError(
+            f"{event} to {host!r}: tests reach no network. Use a scripted model, or a server on 127.0.0.1."
+        )
+
+
+sys.addaudithook(refuse_network)
+
+settings.register_profile("default", deadline=None, max_examples=100, derandomize=True)
+settings.register_profile("thorough", deadline=None, max_examples=2000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
