@@ -1,0 +1,167 @@
+"""toolmark measures how well LLM agents call their tools.
+
+Everything public is importable from here and loaded when it is first used; the core needs pydantic alone, the terminal
+and the command line load what they need themselves.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    __version__: str
+    from toolmark.calls import (
+        CallOrigin,
+        CallStatus,
+        Execution,
+        ToolCall,
+        ToolCallParams,
+        ToolCallType,
+        ToolSpec,
+    )
+    from toolmark.cases import (
+        ConversationalTestCase,
+        Golden,
+        Handoff,
+        LLMTestCase,
+        MLLMImage,
+        MLLMTestCase,
+        Run,
+        RunStatus,
+        Turn,
+    )
+    from toolmark.dataset import read_cases, write_cases
+    from toolmark.errors import (
+        ConfigurationError,
+        DataFileError,
+        InvalidDataError,
+        MetricAssertionError,
+        MissingFieldError,
+        NotMeasuredError,
+        Problem,
+        ToolmarkError,
+        ToolmarkWarning,
+    )
+    from toolmark.evaluation import Evaluator, assert_test, evaluate, evaluate_async
+    from toolmark.formats.records import case_from_record
+    from toolmark.formats.trajectory import run_from_messages
+    from toolmark.matching import Alignment, Pair
+    from toolmark.metrics import Metric, MultimodalToolCorrectnessMetric, ToolCorrectnessMetric
+    from toolmark.report import CaseResult, MetricSummary, Report
+    from toolmark.result import Finding, MetricResult, ResultStatus
+
+_HOME = {
+    "Alignment": "matching",
+    "CallOrigin": "calls",
+    "CallStatus": "calls",
+    "CaseResult": "report",
+    "ConfigurationError": "errors",
+    "ConversationalTestCase": "cases",
+    "DataFileError": "errors",
+    "Evaluator": "evaluation",
+    "Execution": "calls",
+    "Finding": "result",
+    "Golden": "cases",
+    "Handoff": "cases",
+    "InvalidDataError": "errors",
+    "LLMTestCase": "cases",
+    "MLLMImage": "cases",
+    "MLLMTestCase": "cases",
+    "Metric": "metrics",
+    "MetricAssertionError": "errors",
+    "MetricResult": "result",
+    "MetricSummary": "report",
+    "MissingFieldError": "errors",
+    "MultimodalToolCorrectnessMetric": "metrics",
+    "NotMeasuredError": "errors",
+    "Pair": "matching",
+    "Problem": "errors",
+    "Report": "report",
+    "ResultStatus": "result",
+    "Run": "cases",
+    "RunStatus": "cases",
+    "ToolCall": "calls",
+    "ToolCallParams": "calls",
+    "ToolCallType": "calls",
+    "ToolCorrectnessMetric": "metrics",
+    "ToolSpec": "calls",
+    "ToolmarkError": "errors",
+    "ToolmarkWarning": "errors",
+    "Turn": "cases",
+    "assert_test": "evaluation",
+    "case_from_record": "formats.records",
+    "evaluate": "evaluation",
+    "evaluate_async": "evaluation",
+    "read_cases": "dataset",
+    "run_from_messages": "formats.trajectory",
+    "write_cases": "dataset",
+}
+
+__all__ = [
+    "Alignment",
+    "CallOrigin",
+    "CallStatus",
+    "CaseResult",
+    "ConfigurationError",
+    "ConversationalTestCase",
+    "DataFileError",
+    "Evaluator",
+    "Execution",
+    "Finding",
+    "Golden",
+    "Handoff",
+    "InvalidDataError",
+    "LLMTestCase",
+    "MLLMImage",
+    "MLLMTestCase",
+    "Metric",
+    "MetricAssertionError",
+    "MetricResult",
+    "MetricSummary",
+    "MissingFieldError",
+    "MultimodalToolCorrectnessMetric",
+    "NotMeasuredError",
+    "Pair",
+    "Problem",
+    "Report",
+    "ResultStatus",
+    "Run",
+    "RunStatus",
+    "ToolCall",
+    "ToolCallParams",
+    "ToolCallType",
+    "ToolCorrectnessMetric",
+    "ToolSpec",
+    "ToolmarkError",
+    "ToolmarkWarning",
+    "Turn",
+    "__version__",
+    "assert_test",
+    "case_from_record",
+    "evaluate",
+    "evaluate_async",
+    "read_cases",
+    "run_from_messages",
+    "write_cases",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first used (PEP 562)."""
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 - reads the disk, so only when asked
+
+        value: object = version("toolmark")
+    elif name in _HOME:
+        value = getattr(import_module(f"toolmark.{_HOME[name]}"), name)
+    else:
+        message = f"module 'toolmark' has no attribute {name!r}"
+        raise AttributeError(message)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__
