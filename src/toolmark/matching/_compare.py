@@ -1,0 +1,145 @@
+"""What two calls of equal name are worth to each other, and where they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from toolmark.matching._alignment import Item, Pair
+from toolmark.matching._values import (
+    Absent,
+    Difference,
+    Profile,
+    argument_differences,
+    frozen,
+    outputs_equal,
+    profile_similarity,
+    similarity,
+)
+
+Ratio = tuple[int, int]
+"""An exact similarity: (numerator, denominator), from (0, n) to (1, 1)."""
+Matrix = list[list[Ratio]]
+
+ONE: Ratio = (1, 1)
+ZERO: Ratio = (0, 1)
+_PROFILES_FROM = 16
+"""Pairs from which preparing the arguments costs less than it saves."""
+
+
+class Comparison:
+    """The two sides, and which fields of them are compared."""
+
+    def __init__(self, expected: Sequence[Item], called: Sequence[Item], *, arguments: bool, output: bool) -> None:
+        """Keep both sides; `arguments` and `output` say what is compared beside name and type."""
+        self.expected = expected
+        self.called = called
+        self.arguments = arguments
+        self.output = output
+
+    def ratio(self, e: Item, c: Item) -> Ratio:
+        """Return the similarity of two calls of equal name."""
+        if e.type is not None and c.type != e.type and not isinstance(c.type, Absent):
+            return ZERO
+        if self.output and _outputs_differ(e, c):
+            return ZERO
+        if not self.arguments or isinstance(e.arguments, Absent) or isinstance(c.arguments, Absent):
+            return ONE
+        return similarity(e.arguments, c.arguments)
+
+    def matrix(self, left: Sequence[int], right: Sequence[int]) -> Matrix:
+        """Return the similarities of all pairs of two groups of one name; equal ratios share one tuple."""
+        if not self.arguments or len(left) * len(right) < _PROFILES_FROM:
+            return [[self.ratio(self.expected[e], self.called[c]) for c in right] for e in left]
+        profiles = {
+            c: None if isinstance(item.arguments, Absent) else Profile(item.arguments)
+            for c, item in ((c, self.called[c]) for c in right)
+        }
+        shared: dict[Ratio, Ratio] = {}
+        rows: Matrix = []
+        gate = Comparison(self.expected, self.called, arguments=False, output=self.output)
+        for e in left:
+            item = self.expected[e]
+            profile = None if isinstance(item.arguments, Absent) else Profile(item.arguments)
+            gated = self.output or item.type is not None
+            row: list[Ratio] = []
+            for c in right:
+                other = profiles[c]
+                if gated and gate.ratio(item, self.called[c]) is ZERO:
+                    row.append(ZERO)
+                elif profile is None or other is None:
+                    row.append(ONE)
+                else:
+                    ratio = profile_similarity(profile, other)
+                    row.append(shared.setdefault(ratio, ratio))
+            rows.append(row)
+        return rows
+
+    def pair(self, e: int, c: int, ratio: Ratio) -> Pair:
+        """Return the pair with its differences, and with what could not be compared."""
+        wanted, made = self.expected[e], self.called[c]
+        not_compared = []
+        if self.arguments and isinstance(made.arguments, Absent) and not isinstance(wanted.arguments, Absent):
+            not_compared.append("input_parameters")
+        if self.output and isinstance(made.output, Absent) and not isinstance(wanted.output, Absent):
+            not_compared.append("output")
+        if isinstance(made.type, Absent) and wanted.type is not None:
+            not_compared.append("type")
+        differences = () if ratio[0] == ratio[1] else tuple(self.differences(wanted, made))
+        return Pair(e, c, ratio[0] / ratio[1], differences, tuple(not_compared))
+
+    def differences(self, e: Item, c: Item) -> list[Difference]:
+        """Return every difference of two calls of equal name."""
+        found: list[Difference] = []
+        if e.type is not None and c.type != e.type and not isinstance(c.type, Absent):
+            found.append(Difference("wrong_type", (), e.type, c.type))
+        if self.arguments and not isinstance(e.arguments, Absent) and not isinstance(c.arguments, Absent):
+            found.extend(argument_differences(e.arguments, c.arguments))
+        if self.output and _outputs_differ(e, c):
+            found.append(Difference("wrong_output", (), e.output, c.output))
+        return found
+
+    def keys(self, left: list[int], right: list[int]) -> tuple[list[Hashable], list[Hashable]] | None:
+        """Return keys that are equal exactly where the similarity is 1, or None where there is no such key.
+
+        There is none where one call may equal two that differ from each other: a field that some expected calls leave
+        open, or that some called ones lack, or a text that equals a value by being its JSON form.
+        """
+        ours = [self.expected[e] for e in left]
+        theirs = [self.called[c] for c in right]
+        columns: list[tuple[list[Hashable], list[Hashable]]] = []
+        types = [item.type for item in ours]
+        if any(types):
+            if not all(types) or any(isinstance(item.type, Absent) for item in theirs):
+                return None
+            columns.append(([*types], [item.type for item in theirs]))
+        if self.arguments:
+            specified = [item.arguments for item in ours if not isinstance(item.arguments, Absent)]
+            captured = [item.arguments for item in theirs if not isinstance(item.arguments, Absent)]
+            if specified:
+                if len(specified) != len(ours) or len(captured) != len(theirs):
+                    return None
+                columns.append((list(map(frozen, specified)), list(map(frozen, captured))))
+        if self.output:
+            wanted = [item.output for item in ours if not isinstance(item.output, Absent)]
+            made = [item.output for item in theirs if not isinstance(item.output, Absent)]
+            if wanted:
+                if len(wanted) != len(ours) or len(made) != len(theirs) or not _of_one_form(wanted + made):
+                    return None
+                columns.append((list(map(frozen, wanted)), list(map(frozen, made))))
+        if not columns:
+            return [None] * len(left), [None] * len(right)
+        return list(zip(*(a for a, _ in columns), strict=True)), list(zip(*(b for _, b in columns), strict=True))
+
+
+def _outputs_differ(e: Item, c: Item) -> bool:
+    """Return whether both outputs are known, and differ."""
+    known = not isinstance(e.output, Absent) and not isinstance(c.output, Absent)
+    return known and not outputs_equal(e.output, c.output)
+
+
+def _of_one_form(outputs: list[object]) -> bool:
+    """Return whether no text among the outputs can be the JSON form of another output."""
+    texts = [output for output in outputs if type(output) is str]
+    if len(texts) != len(outputs):
+        return not texts
+    return not any(text.lstrip().startswith('"') for text in texts)

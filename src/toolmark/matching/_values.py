@@ -1,0 +1,194 @@
+"""Equality and similarity of JSON values, and where two of them differ.
+
+Rules: `1 == 1.0`, but `True != 1` and `1 != "1"`; NaN equals NaN; strings are exact; lists are ordered and all or
+nothing. Argument objects are similar in part: equal keys count 1, objects recurse, anything else counts 0, and the sum
+is divided by the number of keys that either side names. So a wrong, a missing and an extra argument all cost.
+
+Similarities are exact rationals (numerator, denominator), not floats: a sum of them does not depend on the order in
+which it is made, and two equal sums are seen to be equal.
+
+Values are JSON values of the exact types `None, bool, int, float, str, list, dict`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, Literal
+
+Path = tuple["str | int", ...]
+"""Keys and positions that lead to a place in a value."""
+
+
+class Absent:
+    """The type of `ABSENT`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Return `ABSENT`."""
+        return "ABSENT"
+
+    def __reduce__(self) -> str:
+        """Stay one object when pickled."""
+        return "ABSENT"
+
+
+ABSENT: Final = Absent()
+"""Stands where there is no value: a field that was never set or not captured, a key that one side lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place where an expected and a called value differ.
+
+    Attributes:
+        kind: What is wrong; `missing_argument` and `extra_argument` are keys that one side lacks.
+        path: Where, from the argument object (or from the output) down.
+        expected: The value expected there; `ABSENT` for an extra argument.
+        called: The value found there; `ABSENT` for a missing argument.
+    """
+
+    kind: Literal["wrong_argument", "missing_argument", "extra_argument", "wrong_output", "wrong_type"]
+    path: Path
+    expected: Any
+    called: Any
+
+
+def json_equal(a: Any, b: Any) -> bool:
+    """Return whether two JSON values are equal."""
+    if a is b:
+        return True
+    kind = type(a)
+    if kind is not type(b):
+        return {kind, type(b)} == {int, float} and bool(a == b)
+    if kind is dict:
+        if len(a) != len(b):
+            return False
+        for key, value in a.items():  # noqa: SIM110 - a generator would double the stack frames of a deep value
+            if key not in b or not json_equal(value, b[key]):
+                return False
+        return True
+    if kind is list:
+        if len(a) != len(b):
+            return False
+        for index, value in enumerate(a):  # noqa: SIM110 - as above
+            if not json_equal(value, b[index]):
+                return False
+        return True
+    return bool(a == b or (a != a and b != b))  # noqa: PLR0124 - only NaN differs from itself
+
+
+def outputs_equal(a: Any, b: Any) -> bool:
+    """Return whether two outputs are equal as JSON values, or one is text that is the JSON form of the other.
+
+    Frameworks differ in which of the two they keep: the value a tool returned, or the text the model was shown.
+    """
+    return json_equal(a, b) or _is_json_form(a, b) or _is_json_form(b, a)
+
+
+def _is_json_form(text: Any, value: Any) -> bool:
+    if type(text) is not str:
+        return False
+    try:
+        return json_equal(json.loads(text), value)
+    except (ValueError, RecursionError):
+        return False
+
+
+def similarity(a: dict[str, Any], b: dict[str, Any]) -> tuple[int, int]:
+    """Return how similar two argument objects are, as an exact rational between (0, 1) and (1, 1).
+
+    Cost: one visit of every value that both name.
+    """
+    if not a and not b:
+        return 1, 1
+    union = len(b)
+    whole = 0
+    parts: list[Fraction] = []
+    for key, value in a.items():
+        if key not in b:
+            union += 1
+            continue
+        other = b[key]
+        if type(value) is dict and type(other) is dict:
+            numerator, denominator = similarity(value, other)
+            if numerator == denominator:
+                whole += 1
+            elif numerator:
+                parts.append(Fraction(numerator, denominator))
+        elif json_equal(value, other):
+            whole += 1
+    if not parts:
+        return (1, 1) if whole == union else (whole, union)
+    total = sum(parts, Fraction(whole)) / union
+    return total.numerator, total.denominator
+
+
+def argument_differences(expected: dict[str, Any], called: dict[str, Any], path: Path = ()) -> Iterator[Difference]:
+    """Yield every place where two argument objects differ, expected keys first, in the order they are written."""
+    for key, value in expected.items():
+        here = (*path, key)
+        if key not in called:
+            yield Difference("missing_argument", here, value, ABSENT)
+            continue
+        other = called[key]
+        if type(value) is dict and type(other) is dict:
+            if value or other:
+                yield from argument_differences(value, other, here)
+        elif not json_equal(value, other):
+            yield Difference("wrong_argument", here, value, other)
+    for key, value in called.items():
+        if key not in expected:
+            yield Difference("extra_argument", (*path, key), ABSENT, value)
+
+
+_TRUE: Final = object()
+_FALSE: Final = object()
+_NAN: Final = object()
+
+
+def frozen(value: Any) -> Hashable:
+    """Return a key that is equal for two JSON values exactly when `json_equal` says so."""
+    kind = type(value)
+    if kind is str or kind is int or value is None:
+        return value  # type: ignore[no-any-return]
+    if kind is bool:
+        return _TRUE if value else _FALSE
+    if kind is float:
+        return value if value == value else _NAN  # noqa: PLR0124 - NaN
+    if kind is list:
+        return ("list", *map(frozen, value))
+    return ("dict", frozenset((key, frozen(item)) for key, item in value.items()))
+
+
+class Profile:
+    """An argument object prepared for being compared with many others; see `profile_similarity`."""
+
+    __slots__ = ("items", "keys", "nested")
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        """Index the arguments: hashable items, keys, and the objects among the values."""
+        self.keys = frozenset(arguments)
+        self.items = frozenset((key, frozen(value)) for key, value in arguments.items())
+        self.nested = {key: value for key, value in arguments.items() if type(value) is dict}
+
+
+def profile_similarity(a: Profile, b: Profile) -> tuple[int, int]:
+    """Return `similarity` of the two argument objects, several times faster: by set arithmetic."""
+    whole = len(a.items & b.items)
+    union = len(a.keys) if a.keys == b.keys else len(a.keys | b.keys)
+    if whole == union:
+        return 1, 1
+    if not a.nested or not b.nested:
+        return whole, union
+    total = Fraction(whole)
+    for key, value in a.nested.items():
+        if key in b.nested:
+            numerator, denominator = similarity(value, b.nested[key])
+            if numerator != denominator:
+                total += Fraction(numerator, denominator)
+    total /= union
+    return total.numerator, total.denominator

@@ -1,0 +1,307 @@
+"""The laws of alignment.
+
+Optimality: of all one-to-one alignments of calls of equal name the best is shown - greatest weight, then most pairs,
+then nearest positions, then the smallest list - in every combination of ordered, arguments and output.
+Independence: an unordered score does not know in which order the calls are listed.
+Symmetry: where every field is set, swapping the sides swaps recall and precision.
+Bounds, monotonicity, and exact <= ordered <= unordered, whatever the denominator.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oracles import best_alignment, call_similarity, equal, line_matching, outputs_equal
+from strategies import argument_items, called_items, expected_items, full_items, sides
+from toolmark.matching import ABSENT, Alignment, Denominator, Item, align
+from toolmark.matching._assign import match_on_line
+
+Sides = tuple[list[Item], list[Item]]
+
+DENOMINATORS: tuple[Denominator, ...] = get_args(Denominator)
+SETTINGS = [
+    pytest.param(
+        {"ordered": ordered, "arguments": arguments, "output": output},
+        id="-".join(["ordered" if ordered else "unordered", *["arguments"] * arguments, *["output"] * output]),
+    )
+    for ordered in (False, True)
+    for arguments in (False, True)
+    for output in (False, True)
+]
+every_setting = pytest.mark.parametrize("setting", SETTINGS)
+any_setting = st.fixed_dictionaries({"ordered": st.booleans(), "arguments": st.booleans(), "output": st.booleans()})
+any_ordered = any_setting.map(lambda setting: {**setting, "ordered": True})
+any_unordered = any_setting.map(lambda setting: {**setting, "ordered": False})
+
+
+def positions(alignment: Alignment) -> tuple[tuple[int, int], ...]:
+    """The pairs of positions of an alignment."""
+    return tuple((pair.expected, pair.called) for pair in alignment.pairs)
+
+
+def check_against_brute_force(both: Sides, setting: dict[str, bool]) -> None:
+    """Compare everything that an alignment says about positions and weight with the oracle's answer."""
+    expected, called = both
+    best = best_alignment(expected, called, **setting)
+    found = align(expected, called, **setting)
+    out_of_order = tuple((pair.expected, pair.called) for pair in found.out_of_order)
+    taken = {e for e, _ in (*best.pairs, *best.out_of_order)}
+    used = {c for _, c in (*best.pairs, *best.out_of_order)}
+    assert (found.matched, positions(found), out_of_order) == best
+    assert found.missing == tuple(index for index in range(len(expected)) if index not in taken)
+    assert found.unexpected == tuple(index for index in range(len(called)) if index not in used)
+
+
+# Optimality
+
+
+@every_setting
+@given(both=sides())
+def test_alignment_is_the_best_of_all(setting: dict[str, bool], both: Sides) -> None:
+    """The alignment shown is the best of all one-to-one alignments by name, also where fields are left open."""
+    check_against_brute_force(both, setting)
+
+
+@every_setting
+@given(both=sides(full_items, full_items))
+def test_alignment_of_fully_specified_calls_is_the_best_of_all(setting: dict[str, bool], both: Sides) -> None:
+    """The same where every field is set, which is where the shortcut of pairing equal calls first may be taken."""
+    check_against_brute_force(both, setting)
+
+
+@pytest.mark.parametrize("setting", [SETTINGS[2], SETTINGS[6]])
+@given(both=sides(argument_items, argument_items))
+def test_alignment_of_calls_of_one_tool_is_the_best_of_all(setting: dict[str, bool], both: Sides) -> None:
+    """The same where all calls are of one tool, so that only their arguments tell them apart."""
+    check_against_brute_force(both, setting)
+
+
+@given(both=st.integers(4, 6).flatmap(lambda size: sides(argument_items, argument_items, size)))
+def test_large_groups_score_as_small_ones_do(both: Sides) -> None:
+    """From 16 pairs on similarities are prepared in advance; the weight is the same as without."""
+    expected, called = both
+    found = align(expected, called, arguments=True)
+    weights = [call_similarity(expected[e], called[c], arguments=True, output=False) for e, c in positions(found)]
+    assert found.matched == sum(weights)
+    assert [pair.similarity for pair in found.pairs] == [float(weight) for weight in weights]
+
+
+@given(
+    left=st.sets(st.integers(0, 11), max_size=5).map(sorted), right=st.sets(st.integers(0, 11), max_size=6).map(sorted)
+)
+def test_match_on_line_is_the_nearest_of_all(left: list[int], right: list[int]) -> None:
+    """Positions on a line are paired as often as possible, at the smallest sum of distances, in the smallest list."""
+    assert tuple(match_on_line(left, right)) == line_matching(left, right)
+
+
+# The shape of an alignment
+
+
+@given(setting=any_setting, both=sides(size=6))
+def test_every_position_stands_in_exactly_one_place(setting: dict[str, bool], both: Sides) -> None:
+    """Every position of either side is in exactly one of the pairs, the calls out of order, and the rest."""
+    expected, called = both
+    found = align(expected, called, **setting)
+    pairs = [*found.pairs, *found.out_of_order]
+    assert sorted([*(pair.expected for pair in pairs), *found.missing]) == list(range(len(expected)))
+    assert sorted([*(pair.called for pair in pairs), *found.unexpected]) == list(range(len(called)))
+    assert all(expected[pair.expected].name == called[pair.called].name for pair in pairs)
+
+
+@given(setting=any_setting, both=sides(size=6))
+def test_no_name_is_left_on_both_sides(setting: dict[str, bool], both: Sides) -> None:
+    """No tool is reported as missing and as unexpected at once."""
+    expected, called = both
+    found = align(expected, called, **setting)
+    missing = {expected[index].name for index in found.missing}
+    assert missing.isdisjoint(called[index].name for index in found.unexpected)
+
+
+@given(setting=any_ordered, both=sides(size=6))
+def test_ordered_pairs_do_not_cross(setting: dict[str, bool], both: Sides) -> None:
+    """In ordered mode no pair crosses another, not even one of similarity 0."""
+    pairs = positions(align(*both, **setting))
+    assert all(e < f and c < d for (e, c), (f, d) in pairwise(pairs))
+
+
+@given(setting=any_unordered, both=sides())
+def test_unordered_knows_nothing_out_of_order(setting: dict[str, bool], both: Sides) -> None:
+    """Without ordering nothing is out of order."""
+    assert align(*both, **setting).out_of_order == ()
+
+
+@given(setting=any_setting, both=sides())
+def test_a_pair_shows_why_it_is_less_than_perfect(setting: dict[str, bool], both: Sides) -> None:
+    """A pair has differences exactly if its similarity is below 1, and each of them is a difference."""
+    found = align(*both, **setting)
+    for pair in (*found.pairs, *found.out_of_order):
+        assert bool(pair.differences) == (pair.similarity < 1)
+        for difference in pair.differences:
+            same = outputs_equal if difference.kind == "wrong_output" else equal
+            assert difference.expected is ABSENT or not same(difference.expected, difference.called)
+
+
+@given(setting=any_setting, both=sides())
+def test_what_was_not_captured_is_said(setting: dict[str, bool], both: Sides) -> None:
+    """A field that was to be compared and that the recording did not keep is named, and nothing else is."""
+    expected, called = both
+    found = align(expected, called, **setting)
+    for pair in (*found.pairs, *found.out_of_order):
+        wanted, made = expected[pair.expected], called[pair.called]
+        lacking = {
+            "input_parameters": setting["arguments"] and made.arguments is ABSENT and wanted.arguments is not ABSENT,
+            "output": setting["output"] and made.output is ABSENT and wanted.output is not ABSENT,
+            "type": made.type is ABSENT and wanted.type is not None,
+        }
+        assert sorted(pair.not_compared) == sorted(name for name, lacks in lacking.items() if lacks)
+
+
+# Independence and symmetry
+
+
+@given(setting=any_unordered, both=sides(size=8), seed=st.integers(0, 2**16))
+def test_unordered_score_ignores_how_the_calls_are_listed(setting: dict[str, bool], both: Sides, seed: int) -> None:
+    """The unordered score is the same to the last bit in whatever order E and C are listed."""
+    shuffled = [random.Random(seed + side).sample(items, len(items)) for side, items in enumerate(both)]
+    one, other = align(*both, **setting), align(*shuffled, **setting)
+    assert one.matched == other.matched
+    assert [one.score(name) for name in DENOMINATORS] == [other.score(name) for name in DENOMINATORS]
+
+
+@given(setting=any_setting, both=sides(full_items, full_items))
+def test_swapping_the_sides_swaps_recall_and_precision(setting: dict[str, bool], both: Sides) -> None:
+    """Where every field is set, swapping E and C swaps recall and precision, and leaves F1 and longest alone."""
+    expected, called = both
+    one, other = align(expected, called, **setting), align(called, expected, **setting)
+    assert one.matched == other.matched
+    assert (one.recall, one.precision) == (other.precision, other.recall)
+    assert (one.f1, one.score("longest")) == (other.f1, other.score("longest"))
+
+
+@given(setting=any_ordered, both=sides())
+def test_reading_both_sides_backwards_keeps_the_ordered_weight(setting: dict[str, bool], both: Sides) -> None:
+    """A common subsequence read backwards is one of both sides read backwards, so the ordered weight stays."""
+    expected, called = both
+    backwards = align(expected[::-1], called[::-1], **setting)
+    assert align(expected, called, **setting).matched == backwards.matched
+
+
+@given(setting=any_setting, both=sides())
+def test_alignment_is_deterministic(setting: dict[str, bool], both: Sides) -> None:
+    """The same two sides give the same alignment, pair by pair and difference by difference."""
+    assert repr(align(*both, **setting)) == repr(align(*both, **setting))
+
+
+# Bounds and order
+
+
+@given(setting=any_setting, both=sides(size=7))
+def test_bounds(setting: dict[str, bool], both: Sides) -> None:
+    """0 <= w <= min(m, n), every score is in [0, 1], and F1 lies between recall and precision."""
+    found = align(*both, **setting)
+    m, n = len(both[0]), len(both[1])
+    scores = {name: found.score(name) for name in DENOMINATORS}
+    assert 0 <= found.matched <= min(m, n)
+    assert all(0 <= score <= 1 for score in scores.values())
+    assert scores["longest"] == min(scores["expected"], scores["called"])
+    assert scores["longest"] <= scores["f1"] <= max(scores["expected"], scores["called"])
+
+
+@given(setting=any_unordered, both=sides(size=6))
+def test_exact_is_at_most_ordered_is_at_most_unordered(setting: dict[str, bool], both: Sides) -> None:
+    """Each rule asks less than the one before: exact <= ordered <= unordered, by every denominator."""
+    in_order = align(*both, **{**setting, "ordered": True})
+    any_order = align(*both, **setting)
+    for denominator in DENOMINATORS:
+        assert float(in_order.exact) <= in_order.score(denominator) <= any_order.score(denominator)
+
+
+@given(setting=any_ordered, both=sides(size=4))
+def test_exact_means_the_same_call_at_every_position(setting: dict[str, bool], both: Sides) -> None:
+    """Exact holds where m = n and every position has similarity 1, and nowhere else."""
+    expected, called = both
+    fields = {"arguments": setting["arguments"], "output": setting["output"]}
+    same = len(expected) == len(called) and all(
+        call_similarity(e, c, **fields) == 1 for e, c in zip(expected, called, strict=True)
+    )
+    assert align(expected, called, **setting).exact == same
+
+
+@given(setting=any_setting, items=st.lists(full_items, max_size=8))
+def test_identity(setting: dict[str, bool], items: list[Item]) -> None:
+    """Called as expected, call by call, scores 1, each call paired with itself, by every denominator."""
+    found = align(items, items, **setting)
+    assert found.exact
+    assert {found.score(name) for name in DENOMINATORS} == {1.0}
+    assert positions(found) == tuple((index, index) for index in range(len(items)))
+
+
+# Monotonicity
+
+
+def inserted(items: Sequence[Item], item: Item, place: int) -> list[Item]:
+    """The list with one item more."""
+    place %= len(items) + 1
+    return [*items[:place], item, *items[place:]]
+
+
+@given(setting=any_setting, both=sides(), more=called_items, place=st.integers(0, 5))
+def test_another_call_never_lowers_recall(setting: dict[str, bool], both: Sides, more: Item, place: int) -> None:
+    """A further call, wherever it stands, never lowers the matched weight, and so never lowers recall."""
+    expected, called = both
+    before = align(expected, called, **setting)
+    after = align(expected, inserted(called, more, place), **setting)
+    assert before.matched <= after.matched
+    if expected and called:
+        assert before.recall <= after.recall
+
+
+@given(setting=any_unordered, both=sides(full_items, full_items))
+def test_a_needed_call_raises_recall(setting: dict[str, bool], both: Sides) -> None:
+    """Adding the very call that is missing raises the unordered weight by 1, or recall is 1 already without it."""
+    expected, called = both
+    before = align(expected, called, **setting)
+    for index in before.missing:
+        after = align(expected, [*called, expected[index]], **setting)
+        assert after.matched == before.matched + 1
+
+
+@given(setting=any_setting, both=sides(), more=expected_items, place=st.integers(0, 5))
+def test_expecting_more_never_lowers_precision(setting: dict[str, bool], both: Sides, more: Item, place: int) -> None:
+    """A further expected call, wherever it stands, never lowers the matched weight, and so never lowers precision."""
+    expected, called = both
+    before = align(expected, called, **setting)
+    after = align(inserted(expected, more, place), called, **setting)
+    assert before.matched <= after.matched
+    if expected and called:
+        assert before.precision <= after.precision
+
+
+@given(setting=any_unordered, both=sides())
+def test_leaving_out_what_nobody_expected_keeps_recall_and_never_lowers_precision(
+    setting: dict[str, bool], both: Sides
+) -> None:
+    """Without its unexpected calls a run has the same weight, and precision does not fall."""
+    expected, called = both
+    before = align(expected, called, **setting)
+    after = align(expected, [item for i, item in enumerate(called) if i not in before.unexpected], **setting)
+    assert after.matched == before.matched
+    if len(called) > len(before.unexpected):
+        assert after.precision >= before.precision
+
+
+@given(both=sides(full_items, full_items))
+def test_comparing_more_never_raises_the_score(both: Sides) -> None:
+    """Each field that is compared can only cost: names >= names and arguments >= names, arguments and output."""
+    weights = [
+        align(*both, arguments=arguments, output=output).matched
+        for arguments, output in ((False, False), (True, False), (True, True))
+    ]
+    assert weights == sorted(weights, reverse=True)

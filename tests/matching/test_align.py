@@ -1,0 +1,304 @@
+"""Alignments by example, against textbook algorithms at middle size, and at scale."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import random
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+from oracles import call_similarity
+from toolmark.matching import ABSENT, Alignment, Denominator, Item, align
+
+SLOW = "TOOLMARK_SLOW_TESTS"
+
+
+def tools(names: str) -> list[Item]:
+    """Calls of tools that are named by one letter each, with nothing else set."""
+    return [Item(name, None, ABSENT, ABSENT) for name in names]
+
+
+def calls(*arguments: Any, name: str = "look_up") -> list[Item]:
+    """Calls of one tool, by their arguments."""
+    return [Item(name, None, values, ABSENT) for values in arguments]
+
+
+def shown(alignment: Alignment) -> str:
+    """An alignment on one line: `0-0 1-2`, then calls out of order after `x`, then what is left of either side."""
+    parts = [f"{pair.expected}-{pair.called}" for pair in alignment.pairs]
+    parts += [f"x{pair.expected}-{pair.called}" for pair in alignment.out_of_order]
+    parts += [f"-{index}" for index in alignment.missing]
+    parts += [f"+{index}" for index in alignment.unexpected]
+    return " ".join(parts)
+
+
+# By example
+
+
+@pytest.mark.parametrize(
+    ("expected", "called", "unordered", "ordered"),
+    [
+        pytest.param("", "", "", "", id="nothing on either side"),
+        pytest.param("a", "", "-0", "-0", id="nothing called"),
+        pytest.param("", "a", "+0", "+0", id="nothing expected"),
+        pytest.param("ab", "ab", "0-0 1-1", "0-0 1-1", id="the same"),
+        pytest.param("ab", "ba", "0-1 1-0", "0-1 x1-0", id="swapped"),
+        pytest.param("wqw", "wwq", "0-0 1-2 2-1", "0-0 1-2 x2-1", id="the example of the sources"),
+        pytest.param("a", "aa", "0-0 +1", "0-0 +1", id="called twice, expected once"),
+        pytest.param("aa", "a", "0-0 -1", "0-0 -1", id="expected twice, called once"),
+        pytest.param("aa", "aa", "0-0 1-1", "0-0 1-1", id="the same tool twice"),
+        pytest.param("ab", "xaybz", "0-1 1-3 +0 +2 +4", "0-1 1-3 +0 +2 +4", id="others in between"),
+        pytest.param("ba", "aaaa", "1-1 -0 +0 +2 +3", "1-1 -0 +0 +2 +3", id="nearest of equals"),
+        pytest.param("xa", "ayya", "1-0 -0 +1 +2 +3", "1-0 -0 +1 +2 +3", id="the smaller of two equally near"),
+        pytest.param("abc", "cab", "0-1 1-2 2-0", "0-1 1-2 x2-0", id="first comes last"),
+        pytest.param("abc", "cba", "0-2 1-1 2-0", "1-1 x0-2 x2-0", id="reversed: the nearest pair stays"),
+        pytest.param("ab", "bba", "0-2 1-1 +0", "1-1 x0-2 +0", id="one out of order and one too many"),
+    ],
+)
+def test_by_name(expected: str, called: str, unordered: str, ordered: str) -> None:
+    """Names alone: most pairs, then nearest, then first; in order, what is left pairs up as out of order."""
+    assert shown(align(tools(expected), tools(called))) == unordered
+    assert shown(align(tools(expected), tools(called), ordered=True)) == ordered
+
+
+@pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])
+@pytest.mark.parametrize(
+    ("expected", "called", "matched", "pairs"),
+    [
+        pytest.param(calls({"x": 1}), calls({"x": 2}), "0", "0-0", id="a pair of similarity 0 is still a pair"),
+        pytest.param(calls({"x": 1}, {"x": 2}), calls({"x": 2}), "1", "1-0 -0", id="equal before near"),
+        pytest.param(calls({"x": 1}), calls({"x": 2}, {"x": 1}), "1", "0-1 +0", id="equal before first"),
+        pytest.param(calls({"a": 1, "b": 2}), calls({"a": 1}, {"a": 1, "b": 3}), "1/2", "0-0 +1", id="equally near"),
+        pytest.param(calls(ABSENT, {"x": 1}), calls({"x": 2}, {"x": 1}), "2", "0-0 1-1", id="unset matches anything"),
+        pytest.param(calls({"x": 1}), calls(ABSENT), "1", "0-0", id="not captured is not compared"),
+    ],
+)
+def test_by_arguments(expected: list[Item], called: list[Item], matched: str, pairs: str, *, ordered: bool) -> None:
+    """With arguments: the greatest sum of similarities first, then most pairs, then nearest, then first."""
+    found = align(expected, called, arguments=True, ordered=ordered)
+    assert (found.matched, shown(found)) == (Fraction(matched), pairs)
+
+
+def test_optimal_where_the_best_first_choice_is_a_trap() -> None:
+    """Each expected call in turn taking its best partner gives 1/2 of 2 here; the optimum is 3/2."""
+    expected = calls({"x": 1, "y": 1}, {"x": 1, "y": 2})
+    called = calls({"x": 1, "y": 2}, {"x": 9, "y": 1})
+    for sides in ((expected, called), (expected[::-1], called), (expected, called[::-1])):
+        assert align(*sides, arguments=True).matched == Fraction(3, 2)
+
+
+def test_an_unset_field_is_not_spent_on_an_equal_call() -> None:
+    """An expected call that leaves its arguments open takes the called tool that nobody else can use."""
+    found = align(calls(ABSENT, {"x": 1}), calls({"x": 1}, {"x": 7}), arguments=True)
+    assert (found.matched, shown(found)) == (2, "0-1 1-0")
+
+
+def test_pairs_of_similarity_0_do_not_cross_in_order() -> None:
+    """In order, two calls of one tool with wrong arguments pair up in their order, and none is out of order."""
+    found = align(calls({"x": 1}, {"x": 2}), calls({"x": 3}, {"x": 4}), arguments=True, ordered=True)
+    assert (found.matched, shown(found)) == (0, "0-0 1-1")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "made", "similarity"),
+    [
+        pytest.param(None, "mcp", 1.0, id="unset matches any type"),
+        pytest.param("mcp", "mcp", 1.0, id="equal types"),
+        pytest.param("mcp", "function", 0.0, id="other type"),
+        pytest.param("mcp", None, 0.0, id="expected, and the call has none"),
+        pytest.param("mcp", ABSENT, 1.0, id="not captured"),
+    ],
+)
+def test_types(wanted: Any, made: Any, similarity: float) -> None:
+    """A type counts where the expected call has one, whatever else is compared; one not captured is left out."""
+    found = align([Item("a", wanted, ABSENT, ABSENT)], [Item("a", made, {}, None)])
+    assert found.pairs[0].similarity == similarity
+    assert [difference.kind for difference in found.pairs[0].differences] == ["wrong_type"] * (similarity == 0)
+
+
+@pytest.mark.parametrize(
+    ("denominator", "score"), [("expected", 2 / 3), ("called", 0.4), ("longest", 0.4), ("f1", 0.5)]
+)
+def test_denominators(denominator: Denominator, score: float) -> None:
+    """2 matched of 3 expected and 5 called: 2/3, 2/5, 2/5 and 2 x 2 / 8, rounded once."""
+    found = align(tools("abc"), tools("axbyz"))
+    assert found.score(denominator) == score
+    assert (found.recall, found.precision, found.f1) == (2 / 3, 0.4, 0.5)
+
+
+def test_scores_are_rounded_once() -> None:
+    """Three thirds are 1, not 0.9999999999999999: sums are exact, and only the score is a float."""
+    expected, called = calls(*[{"x": i, "y": i, "z": i} for i in range(3)]), calls(*[{"x": i} for i in range(3)])
+    found = align(expected, called, arguments=True)
+    assert (found.matched, found.recall) == (1, 1 / 3)
+
+
+def test_to_dict_is_plain() -> None:
+    """An alignment can be written: counts, weight, and pairs by position."""
+    assert align(tools("ab"), tools("bac"), ordered=True).to_dict() == {
+        "expected_count": 2,
+        "called_count": 3,
+        "ordered": True,
+        "matched": 1.0,
+        "pairs": [{"expected": 0, "called": 1, "similarity": 1.0}],
+        "out_of_order": [{"expected": 1, "called": 0, "similarity": 1.0}],
+        "missing": [],
+        "unexpected": [2],
+    }
+
+
+# Against textbook algorithms
+
+
+def random_side(draw: random.Random, size: int) -> list[Item]:
+    """Calls of three tools, with arguments of few values, some left open."""
+    return [
+        Item(
+            draw.choice("abb"),
+            None,
+            ABSENT
+            if draw.random() < 0.1
+            else {key: draw.randint(0, 2) for key in draw.sample("xyz", draw.randint(0, 3))},
+            ABSENT,
+        )
+        for _ in range(size)
+    ]
+
+
+def aims(alignment: Alignment) -> tuple[Fraction, int, int]:
+    """Weight, number of pairs, and nearness, as greater is better."""
+    return alignment.matched, len(alignment.pairs), -sum(abs(pair.expected - pair.called) for pair in alignment.pairs)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_ordered_equals_the_textbook_subsequence(seed: int) -> None:
+    """The O(mn) table of the longest common subsequence, with (weight, pairs, nearness) as what a pair is worth."""
+    draw = random.Random(seed)
+    expected, called = random_side(draw, draw.randint(5, 40)), random_side(draw, draw.randint(5, 40))
+    table = [[(Fraction(0), 0, 0)] * (len(called) + 1) for _ in range(len(expected) + 1)]
+    for i, e in enumerate(expected, 1):
+        for j, c in enumerate(called, 1):
+            best = max(table[i - 1][j], table[i][j - 1])
+            if e.name == c.name:
+                weight, pairs, nearness = table[i - 1][j - 1]
+                similarity = call_similarity(e, c, arguments=True, output=False)
+                best = max(best, (weight + similarity, pairs + 1, nearness - abs(i - j)))
+            table[i][j] = best
+    assert aims(align(expected, called, ordered=True, arguments=True)) == table[-1][-1]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_unordered_equals_scipy(seed: int) -> None:
+    """The assignment that scipy finds, with weight, pairs and nearness folded into one number."""
+    draw = random.Random(seed)
+    expected, called = random_side(draw, draw.randint(5, 40)), random_side(draw, draw.randint(5, 40))
+    worth = np.zeros((len(expected), len(called)), dtype=np.int64)
+    for i, e in enumerate(expected):
+        for j, c in enumerate(called):
+            if e.name == c.name:
+                similarity = int(call_similarity(e, c, arguments=True, output=False) * 6)
+                worth[i, j] = similarity * 10**9 + 10**5 - abs(i - j)
+    rows, columns = linear_sum_assignment(worth, maximize=True)
+    weight, pairs, nearness = aims(align(expected, called, arguments=True))
+    assert weight * 6 * 10**9 + pairs * 10**5 + nearness == int(worth[rows, columns].sum())
+
+
+# At scale
+
+
+def seconds(work: Callable[[], object], tries: int = 3) -> float:
+    """The least processor time of a few tries: other programs on the machine do not count."""
+    times = []
+    for _ in range(tries):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def unique_names(size: int) -> Sequence[list[Item]]:
+    """As many tools as calls, called in another order."""
+    items = [Item(f"tool {i}", None, {"q": i, "lang": "en"}, ABSENT) for i in range(size)]
+    return items, random.Random(size).sample(items, size)
+
+
+def equal_calls(size: int) -> Sequence[list[Item]]:
+    """The same call again and again."""
+    return calls(*[{"q": 1, "lang": "en"}] * size), calls(*[{"q": 1, "lang": "en"}] * size)
+
+
+def permuted_calls(size: int) -> Sequence[list[Item]]:
+    """Calls of one tool, all different, called in another order."""
+    items = calls(*({"q": i, "lang": "en"} for i in range(size)))
+    return items, random.Random(size).sample(items, size)
+
+
+def none_equal(size: int) -> Sequence[list[Item]]:
+    """Calls of one tool of which no two are equal, but many alike in one or two of three arguments."""
+    rows = [{"q": i, "page": i * 31 % 97, "lang": i * 17 % 13} for i in range(size * 2)]
+    return calls(*rows[:size]), calls(*rows[size:])
+
+
+@pytest.mark.parametrize("sides", [unique_names, equal_calls, permuted_calls])
+def test_common_shapes_score_in_near_linear_time(sides: Callable[[int], Sequence[list[Item]]]) -> None:
+    """Four times the calls take about four times as long, not sixteen times; with slack for a busy machine."""
+    small, large = sides(2_000), sides(8_000)
+    few = seconds(lambda: align(*small, arguments=True, output=True))
+    many = seconds(lambda: align(*large, arguments=True, output=True))
+    assert many < 10 * max(few, 0.002)
+
+
+@pytest.mark.parametrize("sides", [unique_names, equal_calls])
+def test_common_shapes_score_in_near_linear_time_in_order(sides: Callable[[int], Sequence[list[Item]]]) -> None:
+    """The same where the order counts."""
+    small, large = sides(2_000), sides(8_000)
+    few = seconds(lambda: align(*small, arguments=True, ordered=True))
+    many = seconds(lambda: align(*large, arguments=True, ordered=True))
+    assert many < 10 * max(few, 0.002)
+
+
+@pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])
+def test_500_calls_of_one_tool(*, ordered: bool) -> None:
+    """500 calls of one tool on each side, none equal, score in about a second; 5 on a slow machine."""
+    sides = none_equal(500)
+    assert seconds(lambda: align(*sides, arguments=True, ordered=ordered), tries=1) < 5
+
+
+def test_memory_grows_with_the_pairs_and_with_nothing_else() -> None:
+    """Some 30 bytes for each pair that is looked at: 2,000 calls on each side fit into 150 MB."""
+    sides = none_equal(200)
+    for ordered in (False, True):
+        tracemalloc.start()
+        align(*sides, arguments=True, ordered=ordered)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 36 * 200 * 200 + 500_000
+
+
+@pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])
+def test_the_stack_does_not_grow_with_the_calls(*, ordered: bool) -> None:
+    """No part of the work recurses over calls, so that thousands of them meet no recursion limit."""
+    sides = none_equal(150)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack(0)) + 40)
+    try:
+        align(*sides, arguments=True, ordered=ordered)
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+@pytest.mark.skipif(SLOW not in os.environ, reason=f"takes minutes; set {SLOW}=1 to run it")
+@pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])
+def test_2000_calls_of_one_tool(*, ordered: bool) -> None:
+    """2,000 calls of one tool on each side, none equal, are scored."""
+    found = align(*none_equal(2_000), arguments=True, ordered=ordered)
+    assert len(found.pairs) == 2_000

@@ -1,0 +1,128 @@
+"""Optimal assignment, and which of several optimal ones is shown."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+
+from oracles import cheapest_assignment, line_matching
+from toolmark.matching._align import _best_partners
+from toolmark.matching._assign import assign, match_on_line, smallest
+
+
+def matrices(rows: int, columns: int, values: int) -> st.SearchStrategy[list[list[int]]]:
+    """Costs of at most so many rows and columns, of so few values that ties are common."""
+    return st.tuples(st.integers(1, rows), st.integers(1, columns)).flatmap(
+        lambda size: st.lists(
+            st.lists(st.integers(-values, values), min_size=size[1], max_size=size[1]),
+            min_size=size[0],
+            max_size=size[0],
+        )
+    )
+
+
+def wide(costs: list[list[int]]) -> list[list[int]]:
+    """The matrix with no more rows than columns."""
+    return costs if len(costs) <= len(costs[0]) else [list(column) for column in zip(*costs, strict=True)]
+
+
+@given(costs=matrices(12, 12, 3).map(wide) | matrices(8, 16, 10**6).map(wide))
+def test_assignment_costs_what_scipy_says(costs: list[list[int]]) -> None:
+    """Every row gets a column of its own, at the smallest sum of costs."""
+    column_of, _, _ = assign(costs)
+    rows, columns = linear_sum_assignment(np.array(costs))
+    assert len(set(column_of)) == len(costs)
+    assert sum(costs[i][j] for i, j in enumerate(column_of)) == int(np.array(costs)[rows, columns].sum())
+
+
+@pytest.mark.parametrize(("rows", "columns", "values"), [(60, 60, 5), (60, 60, 10**9), (40, 90, 3), (1, 50, 2)])
+def test_larger_assignments_cost_what_scipy_says(rows: int, columns: int, values: int) -> None:
+    """The same of larger matrices, with many ties and with few."""
+    draw = random.Random(f"{rows} {columns} {values}")
+    for _ in range(5):
+        costs = [[draw.randint(-values, values) for _ in range(columns)] for _ in range(rows)]
+        column_of, _, _ = assign(costs)
+        rows_of, columns_of = linear_sum_assignment(np.array(costs))
+        assert sum(costs[i][j] for i, j in enumerate(column_of)) == int(np.array(costs)[rows_of, columns_of].sum())
+
+
+@given(costs=matrices(10, 10, 4).map(wide))
+def test_prices_prove_that_the_assignment_is_optimal(costs: list[list[int]]) -> None:
+    """No pair costs less than its two prices, assigned pairs cost exactly that, and free columns are priced 0."""
+    column_of, row_price, column_price = assign(costs)
+    for i, row in enumerate(costs):
+        assert all(cost >= row_price[i] + column_price[j] for j, cost in enumerate(row))
+        assert row[column_of[i]] == row_price[i] + column_price[column_of[i]]
+    assert all(price <= 0 for price in column_price)
+    assert all(price == 0 for j, price in enumerate(column_price) if j not in column_of)
+
+
+def test_costs_beyond_machine_integers_are_exact() -> None:
+    """Costs are integers of any size, so that two sums that differ by 1 in 10^40 differ."""
+    huge = 10**40
+    assert assign([[huge, huge + 1], [huge + 1, huge + 1]])[0] == [0, 1]
+    assert assign([[huge + 1, huge], [huge, huge]])[0] == [1, 0]
+
+
+@given(costs=matrices(5, 5, 1) | matrices(4, 6, 2) | matrices(6, 4, 2))
+def test_shown_assignment_is_the_smallest_of_the_cheapest(costs: list[list[int]]) -> None:
+    """Of all assignments that are equally cheap the lexicographically smallest list of pairs is shown."""
+    partner = _best_partners(costs, len(costs[0]))
+    assert tuple((i, j) for i, j in enumerate(partner) if j >= 0) == cheapest_assignment(costs)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns"), [(1, 1), (4, 4), (3, 6), (6, 3)], ids=["one", "square", "columns to spare", "rows to spare"]
+)
+def test_of_equal_costs_the_first_are_taken(rows: int, columns: int) -> None:
+    """Where every pair costs the same, the first rows take the first columns, in order."""
+    partner = _best_partners([[7] * columns for _ in range(rows)], columns)
+    assert partner == [i if i < columns else -1 for i in range(rows)]
+
+
+def test_smallest_walks_from_any_optimal_assignment_to_the_first() -> None:
+    """From whichever optimal assignment the walk starts, it ends at the smallest one."""
+    tight = [[0, 1, 2], [0, 1], [0, 2]]
+    ends = {
+        tuple(smallest(list(start), tight, may_free_left=set(), may_free_right=set(), right_size=3))
+        for start in ([2, 1, 0], [1, 0, 2], [0, 1, 2])
+    }
+    assert ends == {(0, 1, 2)}
+
+
+def test_smallest_may_leave_another_node_free() -> None:
+    """An assigned node may become free, if some optimal assignment leaves it free, so that an earlier one gets in."""
+    walked = smallest([-1, 0, 1], [[0], [0], [1]], may_free_left={0, 1}, may_free_right=set(), right_size=2)
+    assert walked == [0, -1, 1]
+    stays = smallest([-1, 0, 1], [[0], [0], [1]], may_free_left={0}, may_free_right=set(), right_size=2)
+    assert stays == [-1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "pairs"),
+    [
+        ([], [1, 2], []),
+        ([3], [0, 3, 9], [(3, 3)]),
+        ([3], [2, 4], [(3, 2)]),
+        ([2, 4], [3], [(2, 3)]),
+        ([0, 1], [1, 2], [(0, 1), (1, 2)]),
+        ([0, 5], [5, 6, 7], [(0, 5), (5, 6)]),
+        ([0, 5, 6, 7], [5, 6], [(5, 5), (6, 6)]),
+    ],
+)
+def test_match_on_line_by_example(left: list[int], right: list[int], pairs: list[tuple[int, int]]) -> None:
+    """As many pairs as possible, nearest first; of two equally near the smaller."""
+    assert match_on_line(left, right) == pairs
+
+
+def test_match_on_line_of_all_small_sets() -> None:
+    """The nearest matching, for every pair of sets of positions below 6."""
+    sets = [[place for place in range(6) if bits >> place & 1] for bits in range(64)]
+    for left in sets:
+        for right in sets:
+            assert tuple(match_on_line(left, right)) == line_matching(left, right)

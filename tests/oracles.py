@@ -1,0 +1,186 @@
+"""Slow, obvious answers to what the library answers fast.
+
+Nothing here is clever: a score is the best of all alignments, and all of them are listed. So a difference between an
+oracle and the library is an error of the library, or a rule that is not written clearly enough.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations, permutations
+from typing import Any, NamedTuple
+
+from toolmark.matching import ABSENT, Item
+
+Positions = tuple[tuple[int, int], ...]
+"""Pairs (expected position, called position), ascending."""
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Whether two JSON values are equal: numbers by value, NaN as itself, true and false as nothing but themselves."""
+    if a is None or b is None or isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+        return a == b or (a != a and b != b)  # noqa: PLR0124 - only NaN differs from itself
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
+    return isinstance(a, str) and isinstance(b, str) and a == b
+
+
+def outputs_equal(a: Any, b: Any) -> bool:
+    """Whether two outputs are equal, or one is text that is the JSON form of the other."""
+    return equal(a, b) or _read(a, b) or _read(b, a)
+
+
+def _read(text: Any, value: Any) -> bool:
+    if not isinstance(text, str):
+        return False
+    try:
+        return equal(json.loads(text), value)
+    except ValueError:
+        return False
+
+
+def object_similarity(a: dict[str, Any], b: dict[str, Any]) -> Fraction:
+    """1 if equal, else over the union of the keys: equal values 1, objects recurse, otherwise 0."""
+    if equal(a, b):
+        return Fraction(1)
+    union = a.keys() | b.keys()
+    return sum((_credit(a[key], b[key]) for key in a.keys() & b.keys()), Fraction()) / len(union)
+
+
+def _credit(a: Any, b: Any) -> Fraction:
+    if isinstance(a, dict) and isinstance(b, dict):
+        return object_similarity(a, b)
+    return Fraction(equal(a, b))
+
+
+def call_similarity(e: Item, c: Item, *, arguments: bool, output: bool) -> Fraction:
+    """What an expected and a called tool are worth to each other; a field that either side lacks is not compared."""
+    if e.name != c.name:
+        return Fraction(0)
+    if e.type is not None and c.type is not ABSENT and e.type != c.type:
+        return Fraction(0)
+    worth = Fraction(1)
+    if output and e.output is not ABSENT and c.output is not ABSENT:
+        worth *= outputs_equal(e.output, c.output)
+    if arguments and e.arguments is not ABSENT and c.arguments is not ABSENT:
+        worth *= object_similarity(e.arguments, c.arguments)  # type: ignore[arg-type]
+    return worth
+
+
+class Best(NamedTuple):
+    """The best alignment: its weight, its pairs, and in ordered mode those of what is left over."""
+
+    weight: Fraction
+    pairs: Positions
+    out_of_order: Positions = ()
+
+
+def best_alignment(
+    expected: Sequence[Item], called: Sequence[Item], *, ordered: bool, arguments: bool, output: bool
+) -> Best:
+    """Of all one-to-one alignments of calls of equal name: weight, then pairs, then nearness, then smallest list."""
+    worth = {
+        (i, j): call_similarity(e, c, arguments=arguments, output=output)
+        for i, e in enumerate(expected)
+        for j, c in enumerate(called)
+        if e.name == c.name
+    }
+
+    def best(left: Sequence[int], right: Sequence[int], *, crossing: bool) -> Best:
+        def rank(pairs: Positions) -> tuple[Fraction, int, int, Positions]:
+            weight = sum((worth[pair] for pair in pairs), Fraction())
+            return -weight, -len(pairs), sum(abs(e - c) for e, c in pairs), pairs
+
+        rank_of_best = min(rank(pairs) for pairs in _alignments(worth, left, right, crossing=crossing))
+        return Best(-rank_of_best[0], rank_of_best[3])
+
+    found = best(range(len(expected)), range(len(called)), crossing=not ordered)
+    if not ordered:
+        return found
+    left = [e for e in range(len(expected)) if e not in {pair[0] for pair in found.pairs}]
+    right = [c for c in range(len(called)) if c not in {pair[1] for pair in found.pairs}]
+    return found._replace(out_of_order=best(left, right, crossing=True).pairs)
+
+
+def _alignments(
+    worth: dict[tuple[int, int], Fraction], left: Sequence[int], right: Sequence[int], *, crossing: bool
+) -> Iterator[Positions]:
+    if not left:
+        yield ()
+        return
+    first, rest = left[0], left[1:]
+    yield from _alignments(worth, rest, right, crossing=crossing)
+    for place, other in enumerate(right):
+        if (first, other) in worth:
+            free = [*right[:place], *right[place + 1 :]] if crossing else right[place + 1 :]
+            for pairs in _alignments(worth, rest, free, crossing=crossing):
+                yield ((first, other), *pairs)
+
+
+def line_matching(left: Sequence[int], right: Sequence[int]) -> Positions:
+    """As many pairs as possible, at the smallest sum of distances; of those the smallest list."""
+    if len(left) > len(right):
+        return min(
+            (
+                tuple(sorted((e, c) for c, e in zip(right, chosen, strict=True)))
+                for chosen in permutations(left, len(right))
+            ),
+            key=lambda pairs: (_length(pairs), pairs),
+        )
+    return min(
+        (tuple(zip(left, chosen, strict=True)) for chosen in permutations(right, len(left))),
+        key=lambda pairs: (_length(pairs), pairs),
+    )
+
+
+def _length(pairs: Positions) -> int:
+    return sum(abs(e - c) for e, c in pairs)
+
+
+def cheapest_assignment(costs: Sequence[Sequence[int]]) -> Positions:
+    """Of all assignments of the shorter side: the cheapest, then the lexicographically smallest list of pairs."""
+    height, width = len(costs), len(costs[0])
+    size = min(height, width)
+    every = (
+        tuple(zip(rows, columns, strict=True))
+        for rows in combinations(range(height), size)
+        for columns in permutations(range(width), size)
+    )
+    return min(every, key=lambda pairs: (sum(costs[i][j] for i, j in pairs), pairs))
+
+
+#: Fields whose value is one of our objects or a list of them; every other value belongs to the user.
+NESTED = frozenset(
+    {"available_tools", "calls", "children", "execution", "expected_tools", "run", "tools_called", "turns"}
+)
+
+
+def camel_form(plain: dict[str, Any]) -> dict[str, Any]:
+    """The same object with its field names in camelCase; the user's own keys stay as they are."""
+    return {_camel(name): _camel_value(value) if name in NESTED else value for name, value in plain.items()}
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _camel_value(value: Any) -> Any:
+    if isinstance(value, list):
+        return [camel_form(item) for item in value]
+    return camel_form(value) if isinstance(value, dict) else value
+
+
+def fields_set(model: Any) -> Any:
+    """The names of the fields that were set, here and in every object inside."""
+    if isinstance(model, list):
+        return [fields_set(item) for item in model]
+    if not hasattr(model, "model_fields_set"):
+        return None
+    return {name: fields_set(getattr(model, name)) for name in model.model_fields_set}

@@ -1,0 +1,276 @@
+"""What the property tests draw, and a pool of awkward values.
+
+Small pools on purpose: laws about equality say little when no two drawn values are ever equal.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from typing import Any
+
+from hypothesis import strategies as st
+
+from toolmark import CallOrigin, CallStatus, ToolCall, ToolCallType
+from toolmark.matching import ABSENT, Item
+
+NAN = float("nan")
+INFINITY = float("inf")
+
+#: Values that are equal in Python and not in JSON, or in JSON and not as text, or that are hard to write.
+AWKWARD: tuple[Any, ...] = (
+    *(None, False, True, 0, 1, -1, 0.0, -0.0, 1.0, 1.5, NAN, INFINITY, -INFINITY),
+    *(2**53, 2**53 + 1, float(2**53), 10**30, 1e30, 5e-324),
+    *(
+        "",
+        "1",
+        "1.0",
+        "true",
+        "null",
+        "NaN",
+        '"1"',
+        "[1]",
+        '{"a": 1}',
+        " 1",
+        "é",
+        "e\u0301",
+        "\x1b[31m",
+        "\u202e",
+        "\0",
+    ),
+)
+
+# JSON values
+
+
+def json_values(scalars: Iterable[Any] | None = None, max_leaves: int = 6) -> st.SearchStrategy[Any]:
+    """Any JSON value, or one whose scalars come from a pool."""
+    leaves: st.SearchStrategy[Any] = (
+        st.sampled_from(AWKWARD) | st.integers() | st.floats() | st.text(max_size=4)
+        if scalars is None
+        else st.sampled_from(tuple(scalars))
+    )
+    keys = st.text(max_size=3) if scalars is None else st.sampled_from(("a", "b", "c"))
+    return st.recursive(
+        leaves,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
+        max_leaves=max_leaves,
+    )
+
+
+#: Values of which two are often equal.
+twins = json_values((None, True, 1, 1.0, 2, "1", NAN), max_leaves=4)
+
+
+def objects(scalars: Iterable[Any], *, levels: int = 0, max_size: int = 3) -> st.SearchStrategy[dict[str, Any]]:
+    """Argument objects of few keys and few values, with further objects inside for so many levels."""
+    values: st.SearchStrategy[Any] = st.sampled_from(tuple(scalars))
+    for _ in range(levels):
+        values = values | st.dictionaries(st.sampled_from(("a", "b")), values, max_size=2)
+    return st.dictionaries(st.sampled_from(("a", "b", "c")), values, max_size=max_size)
+
+
+flat_objects = objects((1, 2, True, "1"))
+nested_objects = objects((1, 1.0, True, "1", None), levels=2)
+
+
+def finite_json_values(max_leaves: int = 6) -> st.SearchStrategy[Any]:
+    """JSON values without NaN and infinities: those that a file holds as they are."""
+    scalars = (
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(max_size=4)
+        | st.sampled_from([value for value in AWKWARD if value == value and value not in {INFINITY, -INFINITY}])  # noqa: PLR0124
+    )
+    return st.recursive(
+        scalars,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+        max_leaves=max_leaves,
+    )
+
+
+finite_objects = st.dictionaries(st.text(max_size=3), finite_json_values(), max_size=3)
+
+# Values that are no JSON yet
+
+_keys = st.text(max_size=3) | st.integers(0, 9) | st.booleans() | st.none() | st.tuples(st.integers(0, 2))
+python_values = st.recursive(
+    st.sampled_from(AWKWARD)
+    | st.text(max_size=4)
+    | st.binary(max_size=4)
+    | st.dates()
+    | st.datetimes()
+    | st.times()
+    | st.sampled_from(CallStatus)
+    | st.fractions(max_denominator=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(_keys, inner, max_size=3)
+        | st.frozensets(st.integers() | st.text(max_size=2) | st.dates(), max_size=3)
+    ),
+    max_leaves=6,
+)
+
+# Calls as the algorithms see them
+
+_arguments = objects((0, 1), max_size=2) | st.sampled_from(
+    ({}, {"a": {"x": 0, "y": 0}}, {"a": {"x": 0, "y": 1}}, {"a": {"x": 1, "y": 1}, "b": 0}, {"a": True}, {"a": 0.0})
+)
+_outputs = st.sampled_from((None, 1, 1.0, "1", '"1"', "null", [1], "[1]", True))
+_names = st.sampled_from(("look_up", "look_up", "book"))
+
+expected_items = st.builds(
+    Item,
+    _names,
+    st.sampled_from((None, None, "function", "mcp")),
+    st.just(ABSENT) | _arguments,
+    st.just(ABSENT) | _outputs,
+)
+called_items = st.builds(
+    Item,
+    _names,
+    st.sampled_from((None, "function", "mcp", ABSENT)),
+    _arguments | st.just(ABSENT),
+    _outputs | st.just(ABSENT),
+)
+#: Calls in which every field is set, so that either side may stand on either side.
+full_items = st.builds(Item, _names, st.sampled_from(("function", "mcp")), _arguments, _outputs)
+#: Calls of one tool that differ in their arguments only.
+argument_items = st.builds(Item, st.just("look_up"), st.none(), _arguments, st.just(ABSENT))
+
+
+def sides(
+    expected: st.SearchStrategy[Item] = expected_items, called: st.SearchStrategy[Item] = called_items, size: int = 5
+) -> st.SearchStrategy[tuple[list[Item], list[Item]]]:
+    """Expected and called tools, at most `size` of each."""
+    return st.tuples(st.lists(expected, max_size=size), st.lists(called, max_size=size))
+
+
+# Calls as people write them
+
+_zones = st.none() | st.just(datetime.timezone.utc) | st.just(datetime.timezone(datetime.timedelta(hours=-3)))
+_moments = st.datetimes(timezones=_zones)
+_texts = st.none() | st.text(max_size=5)
+_seconds = st.none() | st.floats(0, 1e6)
+
+_execution_fields: dict[str, st.SearchStrategy[Any]] = {
+    "status": st.sampled_from(CallStatus),
+    "executed": st.booleans(),
+    "error": _texts,
+    "attempts": st.integers(0, 3),
+    "requested_parameters": finite_json_values(),
+    "model_output": finite_json_values(),
+    "artifact": finite_json_values(),
+    "agent": _texts,
+    "server": _texts,
+    "step": st.none() | st.integers(0, 3),
+    "origin": st.sampled_from(CallOrigin),
+    "started_at": st.none() | _moments,
+    "duration": _seconds,
+    "not_captured": st.lists(st.sampled_from(("input_parameters", "output", "type")), max_size=2),
+    "source": _texts,
+}
+
+
+def call_fields(levels: int = 1) -> st.SearchStrategy[dict[str, Any]]:
+    """Keyword arguments of a `ToolCall`, any of its fields set or not, with calls inside for so many levels."""
+    execution = dict(_execution_fields)
+    if levels:
+        execution["children"] = st.lists(call_fields(levels - 1), max_size=2)
+    return st.fixed_dictionaries(
+        {"name": st.text(min_size=1, max_size=4)},
+        optional={
+            "type": st.none() | st.sampled_from(ToolCallType),
+            "description": _texts,
+            "reasoning": _texts,
+            "input_parameters": st.none() | finite_objects,
+            "output": finite_json_values(),
+            "id": _texts,
+            "execution": st.none() | st.fixed_dictionaries({}, optional=execution),
+        },
+    )
+
+
+calls = call_fields().map(lambda fields: ToolCall(**fields))
+
+_spec_fields = st.fixed_dictionaries(
+    {"name": st.text(min_size=1, max_size=4)},
+    optional={
+        "description": st.text(max_size=5),
+        "input_schema": finite_objects,
+        "type": st.sampled_from(ToolCallType),
+    },
+)
+_case_fields: dict[str, st.SearchStrategy[Any]] = {
+    "id": _texts,
+    "name": _texts,
+    "available_tools": st.none() | st.lists(_spec_fields, max_size=2),
+    "tags": st.lists(st.text(max_size=3), max_size=2),
+    "metadata": finite_objects,
+}
+_call_lists = st.none() | st.lists(call_fields(0), max_size=2)
+_run_fields: dict[str, st.SearchStrategy[Any]] = {
+    "input": _texts,
+    "actual_output": _texts,
+    "calls": st.lists(call_fields(0), max_size=2),
+    "available_tools": _case_fields["available_tools"],
+    "status": st.sampled_from(("ok", "error", "interrupted", "stopped")),
+    "error": _texts,
+    "models": st.lists(st.text(max_size=3), max_size=2),
+    "usage": st.none() | st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
+    "conversation_id": _texts,
+    "run_id": _texts,
+    "tags": _case_fields["tags"],
+    "metadata": finite_objects,
+    "started_at": st.none() | _moments,
+    "duration": _seconds,
+    "warnings": st.lists(st.text(max_size=3), max_size=2),
+}
+run_fields = st.fixed_dictionaries({}, optional=_run_fields)
+case_fields = st.fixed_dictionaries(
+    {},
+    optional={
+        **_case_fields,
+        "input": _texts,
+        "actual_output": _texts,
+        "expected_output": _texts,
+        "tools_called": _call_lists,
+        "expected_tools": _call_lists,
+        "run": st.none() | run_fields,
+    },
+)
+conversation_fields = st.fixed_dictionaries(
+    {
+        "turns": st.lists(
+            st.fixed_dictionaries(
+                {"role": st.sampled_from(("user", "assistant")), "content": st.text(max_size=4)},
+                optional={"tools_called": _call_lists, "metadata": finite_objects},
+            ),
+            max_size=2,
+        )
+    },
+    optional=_case_fields,
+)
+golden_fields = st.fixed_dictionaries(
+    {"input": st.text(max_size=4)}, optional={**_case_fields, "expected_tools": _call_lists, "expected_output": _texts}
+)
+_images = st.one_of(
+    st.fixed_dictionaries({"url": st.text(max_size=4)}, optional={"mime_type": _texts}),
+    st.fixed_dictionaries({"path": st.text(max_size=4)}),
+    st.fixed_dictionaries({"data": st.binary(max_size=4)}, optional={"path": st.none()}),
+)
+_parts = _texts | st.lists(st.text(max_size=4) | _images, max_size=2)
+image_case_fields = st.fixed_dictionaries(
+    {},
+    optional={
+        **_case_fields,
+        "input": _parts,
+        "actual_output": _parts,
+        "expected_output": _parts,
+        "tools_called": _call_lists,
+        "expected_tools": _call_lists,
+    },
+)
