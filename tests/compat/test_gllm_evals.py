@@ -1,0 +1,327 @@
+"""The names of gllm-evals do what its page says, over toolmark's own scoring."""
+
+import asyncio
+import inspect
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolmark.calls import CallStatus, ToolCall, ToolCallParams
+from toolmark.compat.gllm_evals import DeepEvalToolCorrectnessMetric, ToolCallParser, TrajectoryParser
+from toolmark.errors import ConfigurationError, InvalidDataError, MissingFieldError, ToolmarkWarning
+from toolmark.formats.trajectory import run_from_messages
+from toolmark.result import MetricResult
+
+QUERY = "What is the average sales amount in the orders table?"
+SQL = '{"query": "SELECT AVG(amount) as avg_sales FROM orders LIMIT 1"}'
+TRAJECTORY: list[dict[str, Any]] = [
+    {"role": "user", "content": QUERY},
+    {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "data_checker", "arguments": SQL}}],
+    },
+    {"role": "tool", "tool_call_id": "call_1", "content": '[{"avg_sales": 250.50}]'},
+    {"role": "assistant", "content": "Based on the data, the average sales amount is $250.50."},
+]
+CALCULATOR = {"name": "calculator", "args": {"expression": "15 + 27"}, "output": "42"}
+
+
+def measure(metric: DeepEvalToolCorrectnessMetric | None = None, /, **record: object) -> MetricResult:
+    """The result of a record, awaited."""
+    return asyncio.run((metric or DeepEvalToolCorrectnessMetric()).measure(**record))
+
+
+def asks(*calls: tuple[str | None, str, str]) -> dict[str, Any]:
+    """An assistant's message that asks for calls, each an id, a name and an argument text."""
+    entries = [{"id": call_id, "function": {"name": name, "arguments": text}} for call_id, name, text in calls]
+    return {"role": "assistant", "content": None, "tool_calls": entries}
+
+
+def answers(call_id: str | None, text: str | None) -> dict[str, Any]:
+    """A tool's message."""
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+def test_the_example_with_trajectories_works() -> None:
+    """The page's first example: arguments and outputs are compared, and the selection was not judged."""
+    metric = DeepEvalToolCorrectnessMetric(
+        model_credentials="your-api-key",
+        available_tools=[{"name": "data_checker", "description": "Runs SQL.", "parameters": {"type": "object"}}],
+    )
+
+    result = measure(
+        metric,
+        query=QUERY,
+        agent_trajectory=TRAJECTORY,
+        expected_agent_trajectory=TRAJECTORY,
+        generated_response="Based on the data, the average sales amount is $250.50.",
+        expected_response="The average sales amount in the orders table is $250.50.",
+    )
+
+    assert (result.score, result.passed) == (1.0, True)
+    assert result.metric == "tool_correctness(input_parameters, output)"
+    assert any("not judged" in text for text in result.warnings)
+
+
+def test_the_example_with_lists_works() -> None:
+    """The page's second example, by name and as one object."""
+    record = {
+        "query": "What is 15 plus 27?",
+        "tools_called": [CALCULATOR],
+        "expected_tools": [CALCULATOR],
+        "generated_response": "15 plus 27 equals 42.",
+        "expected_response": "15 plus 27 equals 42.",
+    }
+
+    by_name = measure(**record)
+    as_object = asyncio.run(DeepEvalToolCorrectnessMetric().measure(record))
+
+    assert by_name == as_object
+    assert (by_name.score, by_name.warnings) == (1.0, ())
+
+
+def test_the_constructor_is_the_one_of_the_page() -> None:
+    """Names, order and defaults are the page's."""
+    parameters = inspect.signature(DeepEvalToolCorrectnessMetric).parameters
+
+    assert {name: parameter.default for name, parameter in parameters.items()} == {
+        "threshold": 0.5,
+        "model": "openai/gpt-4.1",
+        "model_credentials": None,
+        "model_config": None,
+        "include_reason": True,
+        "strict_mode": False,
+        "should_exact_match": False,
+        "should_consider_ordering": False,
+        "available_tools": None,
+        "evaluation_params": None,
+        "batch_status_check_interval": 30.0,
+        "batch_max_iterations": 120,
+    }
+    assert list(parameters)[:3] == ["threshold", "model", "model_credentials"]
+
+
+def test_credentials_are_never_shown() -> None:
+    """Neither the key nor the settings, which may hold one, stand in the repr; both are kept."""
+    metric = DeepEvalToolCorrectnessMetric(model_credentials="sk-secret", model_config={"api_key": "sk-other"})
+
+    assert "sk-" not in repr(metric)
+    assert (metric.model_credentials, metric.model_config) == ("sk-secret", {"api_key": "sk-other"})
+
+
+def test_options_are_the_cores() -> None:
+    """Each option does what it does in `ToolCorrectnessMetric`, and is checked when the metric is made."""
+    record = {
+        "tools_called": [{"name": "b"}, {"name": "a"}, {"name": "c"}],
+        "expected_tools": [{"name": "a"}, {"name": "b"}],
+    }
+
+    assert measure(**record).score == 1.0
+    assert measure(DeepEvalToolCorrectnessMetric(should_consider_ordering=True), **record).score == 0.5
+    assert measure(DeepEvalToolCorrectnessMetric(should_exact_match=True), **record).score == 0.0
+    strict = measure(DeepEvalToolCorrectnessMetric(should_consider_ordering=True, strict_mode=True), **record)
+    assert (strict.score, strict.threshold) == (0.0, 1.0)
+    assert measure(DeepEvalToolCorrectnessMetric(include_reason=False), **record).reason is None
+    with pytest.raises(ConfigurationError):
+        DeepEvalToolCorrectnessMetric(threshold=2)
+
+
+def test_arguments_and_outputs_are_compared_by_default() -> None:
+    """Another output costs the whole call; an empty list of params compares names alone."""
+    record = {"tools_called": [{**CALCULATOR, "output": "43"}], "expected_tools": [CALCULATOR]}
+
+    assert measure(**record).score == 0.0
+    assert measure(DeepEvalToolCorrectnessMetric(evaluation_params=[]), **record).score == 1.0
+    params = [ToolCallParams.INPUT_PARAMETERS]
+    assert measure(DeepEvalToolCorrectnessMetric(evaluation_params=params), **record).score == 1.0
+
+
+def test_suffixes_are_taken_off_and_reported() -> None:
+    """By the rule, or because what is left is available, for the metric or in the record."""
+    record = {"tools_called": [{"name": "agent_xg7c"}, {"name": "writer_nxle"}], "expected_tools": [{"name": "agent"}]}
+    tools = [{"name": "writer"}]
+
+    assert list(measure(**record).warnings) == ["renamed 'agent_xg7c' to 'agent'"]
+    for result in (
+        measure(DeepEvalToolCorrectnessMetric(available_tools=tools), **record),
+        measure(**record, available_tools=tools),
+    ):
+        assert result.score == 1.0
+        assert "renamed 'writer_nxle' to 'writer'" in result.warnings
+        assert any("not judged" in text for text in result.warnings)
+
+
+def test_doubts_about_a_trajectory_stand_in_the_result() -> None:
+    """An answer without a call is a warning of the score."""
+    result = measure(agent_trajectory=[*TRAJECTORY, answers("call_9", "?")], expected_agent_trajectory=TRAJECTORY)
+
+    assert any(text.startswith("$.agent_trajectory[4]: ") for text in result.warnings)
+
+
+def test_what_cannot_be_measured_is_an_error() -> None:
+    """A record that cannot be read, that lacks a side, or that says something twice."""
+    with pytest.raises(InvalidDataError):
+        measure(agent_trajectory=[{"role": "oracle"}], expected_tools=[])
+    with pytest.raises(MissingFieldError, match="expected_tools"):
+        measure(agent_trajectory=TRAJECTORY)
+    with pytest.raises(InvalidDataError, match="'query'"):
+        asyncio.run(DeepEvalToolCorrectnessMetric().measure({"query": "a"}, query="b"))
+
+
+def test_one_metric_measures_concurrently() -> None:
+    """Nothing is stored on it, so each task gets its own result."""
+    metric = DeepEvalToolCorrectnessMetric()
+    names = ["calculator", "other"] * 5
+
+    async def all_of_them() -> list[MetricResult]:
+        records = [{"tools_called": [{**CALCULATOR, "name": name}], "expected_tools": [CALCULATOR]} for name in names]
+        return await asyncio.gather(*(metric.measure(record) for record in records))
+
+    assert [result.score for result in asyncio.run(all_of_them())] == [1.0, 0.0] * 5
+
+
+def test_steps_stand_in_the_order_of_the_messages() -> None:
+    """One step where a call is asked for and one where it is answered, with one id."""
+    trajectory = [asks(("a", "add", '{"n": 1}'), ("b", "sub", "")), answers("b", "B"), answers("a", "A")]
+
+    steps = TrajectoryParser().convert_trajectory_to_steps(trajectory)
+
+    add = {"tool_call_id": "a", "kind": "tool_call", "name": "add", "args": {"n": 1}}
+    sub = {"tool_call_id": "b", "kind": "tool_call", "name": "sub", "args": {}}
+    assert steps == [add, sub, {**sub, "output": "B"}, {**add, "output": "A"}]
+    assert TrajectoryParser().parse(trajectory) == steps
+
+
+def test_calls_without_ids_get_their_place_as_one() -> None:
+    """So the two steps of a call still share an id, and no two calls do."""
+    with pytest.warns(ToolmarkWarning, match="no id|no tool_call_id"):
+        steps = TrajectoryParser().parse([asks((None, "add", ""), (None, "add", "")), answers(None, "1")])
+
+    assert [step["tool_call_id"] for step in steps] == [
+        "trajectory[0].tool_calls[0]",
+        "trajectory[0].tool_calls[1]",
+        "trajectory[0].tool_calls[0]",
+    ]
+
+
+def test_malformed_trajectories_are_never_an_empty_list() -> None:
+    """Another format is an error, what can be read in part a warning."""
+    with pytest.raises(InvalidDataError, match="Anthropic"):
+        TrajectoryParser().parse([{"role": "assistant", "content": [{"type": "tool_use", "name": "add"}]}])
+    with pytest.warns(ToolmarkWarning, match="no JSON object"):
+        steps = TrajectoryParser().parse([asks(("a", "add", "{oops")), answers("a", "bad")])
+    assert [(step["args"], step.get("output")) for step in steps] == [("{oops", None), ("{oops", "bad")]
+    with pytest.warns(ToolmarkWarning, match="no content"):
+        assert len(TrajectoryParser().parse([asks(("a", "add", "")), answers("a", None)])) == 1
+
+
+def test_steps_of_one_call_become_one_call() -> None:
+    """With and without output, in either order; nothing is counted twice."""
+    asked = {"tool_call_id": "a", "kind": "tool_call", "name": "add", "args": {"n": 1}}
+    answered = {**asked, "output": "1"}
+    whole = ToolCall(name="add", input_parameters={"n": 1}, output="1", id="a")
+
+    for steps in ([asked, answered], [answered, asked], [answered]):
+        assert ToolCallParser().create_tool_call_object(steps) == [whole]
+    assert ToolCallParser().create_tool_call_object([asked])[0].model_fields_set == {"name", "input_parameters", "id"}
+    assert ToolCallParser().create_tool_call_object([]) == []
+
+
+def test_steps_without_ids_are_calls_of_their_own() -> None:
+    """Two equal steps are two calls."""
+    assert len(ToolCallParser().create_tool_call_object([CALCULATOR, CALCULATOR])) == 2
+
+
+def test_steps_that_share_an_id_by_mistake_are_reported() -> None:
+    """Nothing is lost: what is no half of an open call is a call of its own."""
+    first = {"tool_call_id": "a", "name": "add", "args": {"n": 1}}
+    second = {"tool_call_id": "a", "name": "add", "args": {"n": 2}}
+    other = {"tool_call_id": "a", "name": "sub", "args": {}}
+    parser = ToolCallParser()
+
+    with pytest.warns(ToolmarkWarning, match="several calls"):
+        calls = parser.create_tool_call_object([first, second, {**second, "output": "2"}, {**first, "output": "1"}])
+    assert [call.output for call in calls] == ["1", "2"]
+    with pytest.warns(ToolmarkWarning, match="several calls"):
+        assert [call.name for call in parser.create_tool_call_object([first, other])] == ["add", "sub"]
+    with pytest.warns(ToolmarkWarning, match="different arguments"):
+        (call,) = parser.create_tool_call_object([first, {**second, "output": "2"}])
+    assert (call.input_parameters, call.output) == ({"n": 1}, "2")
+
+
+def test_outputs_can_be_left_out() -> None:
+    """`include_output=False` leaves them unset."""
+    (call,) = ToolCallParser().create_tool_call_object([CALCULATOR], include_output=False)
+
+    assert call.model_fields_set == {"name", "input_parameters"}
+
+
+def test_names_lose_their_suffix_unless_asked_not_to() -> None:
+    """Each rewrite is a warning."""
+    steps = [{"name": "delegate_to_sql_query_agent_xg7c", "args": {}}]
+
+    with pytest.warns(ToolmarkWarning, match="renamed 'delegate_to_sql_query_agent_xg7c' to"):
+        assert ToolCallParser().create_tool_call_object(steps)[0].name == "delegate_to_sql_query_agent"
+    (kept,) = ToolCallParser().create_tool_call_object(steps, normalize_names=False)
+    assert kept.name == "delegate_to_sql_query_agent_xg7c"
+
+
+def test_a_name_is_normalized_by_the_rule() -> None:
+    """Letters and digits are a suffix, a word is not; the caller sees the result, so there is no warning."""
+    normalize = ToolCallParser().normalize_tool_name
+
+    assert normalize("delegate_to_sql_query_agent_xg7c") == "delegate_to_sql_query_agent"
+    assert [normalize(name) for name in ("agent_zor2", "read_data", "agent_name")] == [
+        "agent",
+        "read_data",
+        "agent_name",
+    ]
+
+
+def test_tool_calls_become_steps() -> None:
+    """Each call is one step, whatever its form; broken arguments stay the text they are."""
+    openai = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"n": 1}'}}
+
+    assert ToolCallParser().parse([openai, CALCULATOR, ToolCall(name="noop")]) == [
+        {"tool_call_id": "c1", "kind": "tool_call", "name": "add", "args": {"n": 1}},
+        {"tool_call_id": None, "kind": "tool_call", **CALCULATOR},
+        {"tool_call_id": None, "kind": "tool_call", "name": "noop", "args": {}},
+    ]
+    with pytest.warns(ToolmarkWarning, match="no JSON object"):
+        assert ToolCallParser().parse([{"name": "add", "args": "{oops"}])[0]["args"] == "{oops"
+    with pytest.raises(InvalidDataError):
+        ToolCallParser().parse([{"args": {}}])
+
+
+@pytest.mark.filterwarnings("ignore::toolmark.errors.ToolmarkWarning")
+@given(data=st.data())
+def test_steps_and_back_is_what_the_core_reads(data: st.DataObject) -> None:
+    """Whatever the ids, the arguments and the order of answers, both ways tell of the same calls.
+
+    Calls that are equal in id, name and arguments may exchange their answers: steps cannot tell them apart.
+    """
+    ids = st.sampled_from([None, "a", "b"])
+    messages: list[dict[str, Any]] = [{"role": "assistant", "content": "Hi"}]
+    for number in range(data.draw(st.integers(0, 8))):
+        if data.draw(st.booleans()):
+            text = st.sampled_from(["", "{oops", '{"n": 1}', f'{{"n": {number}}}'])
+            calls = st.tuples(ids, st.sampled_from(["add", "sub"]), text)
+            messages.append(asks(*data.draw(st.lists(calls, min_size=1, max_size=3))))
+        else:
+            messages.append(answers(data.draw(ids), f"answer {number}"))
+
+    run = run_from_messages(messages)
+    calls = ToolCallParser().create_tool_call_object(TrajectoryParser().parse(messages))
+
+    def told(call: ToolCall) -> tuple[object, ...]:
+        execution = call.execution
+        broken = execution is not None and execution.status is CallStatus.INVALID_ARGUMENTS
+        raw = execution.requested_parameters if execution is not None else None
+        shown = execution.model_output if execution is not None else None
+        return call.name, call.arguments, call.output, broken, raw, shown
+
+    assert [call.name for call in calls] == [call.name for call in run.calls]
+    assert sorted(map(repr, map(told, calls))) == sorted(map(repr, map(told, run.calls)))

@@ -1,0 +1,606 @@
+"""Trajectories in OpenAI's chat format: every call is read, in the model's order, with its own answer."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from toolmark.calls import CallStatus, ToolCall, ToolCallType
+from toolmark.cases import Run, RunStatus
+from toolmark.errors import InvalidDataError
+from toolmark.formats.records import case_from_record
+from toolmark.formats.trajectory import run_from_messages
+
+ROOT = Path(__file__).parents[2]
+SHARED = Path(os.environ.get("TOOLMARK_SHARED", ROOT.parent / "shared"))
+AIRLINE = SHARED / "data" / "tau-airline" / "runs.jsonl"
+
+Message = dict[str, Any]
+
+
+def call(name: str = "add", arguments: object = "{}", call_id: str | None = "c1") -> Message:
+    """One entry of `tool_calls`; without an id if it is `None`."""
+    entry: Message = {"type": "function", "function": {"name": name, "arguments": arguments}}
+    return entry if call_id is None else {"id": call_id, **entry}
+
+
+def asks(*calls: Message, content: str | None = None) -> Message:
+    """An assistant's message that asks for calls."""
+    return {"role": "assistant", "content": content, "tool_calls": list(calls)}
+
+
+def answers(content: object, call_id: str | None = "c1", **more: object) -> Message:
+    """A tool's message; without an id if it is `None`."""
+    message = {"role": "tool", "content": content, **more}
+    return message if call_id is None else {"tool_call_id": call_id, **message}
+
+
+def outputs(run: Run) -> list[object]:
+    """The output of each call, `"-"` where it is not set."""
+    return [made.output if "output" in made.model_fields_set else "-" for made in run.calls]
+
+
+def execution(made: ToolCall) -> Any:
+    """The execution of a recorded call, which every call from messages has."""
+    assert made.execution is not None
+    return made.execution
+
+
+def problems(messages: object) -> list[str]:
+    """The paths of the problems that keep the messages from being read."""
+    with pytest.raises(InvalidDataError) as raised:
+        run_from_messages(messages)
+    return [problem.path for problem in raised.value.problems]
+
+
+def test_a_plain_run_is_read_whole() -> None:
+    """A call has id, type, arguments, output and place; the run has the question and the final answer."""
+    run = run_from_messages(
+        [
+            {"role": "system", "content": "Be brief."},
+            {"role": "developer", "content": "Very."},
+            {"role": "user", "content": "1 + 2?"},
+            asks(call("add", '{"a": 1, "b": 2}')),
+            answers("3"),
+            {"role": "assistant", "content": "It is 3."},
+        ]
+    )
+
+    assert run.to_dict() == {
+        "input": "1 + 2?",
+        "actual_output": "It is 3.",
+        "calls": [
+            {
+                "name": "add",
+                "type": "function",
+                "input_parameters": {"a": 1, "b": 2},
+                "output": "3",
+                "id": "c1",
+                "execution": {"status": "ok", "executed": False, "step": 0, "source": "messages[3].tool_calls[0]"},
+            }
+        ],
+    }
+
+
+def test_steps_count_the_messages_that_asked() -> None:
+    """Calls of one message have one step; a message without calls does not count."""
+    run = run_from_messages(
+        [
+            asks(call(call_id="a"), call(call_id="b")),
+            {"role": "assistant", "content": "Hold on."},
+            asks(call(call_id="c")),
+        ]
+    )
+
+    assert [execution(made).step for made in run.calls] == [0, 0, 1]
+
+
+def test_a_call_without_an_answer_was_not_executed() -> None:
+    """Nobody answered, so there is no output, and the run has no final answer."""
+    run = run_from_messages([asks(call(), content="Let me add.")])
+
+    assert execution(run.calls[0]).status is CallStatus.NOT_EXECUTED
+    assert outputs(run) == ["-"]
+    assert (run.actual_output, run.status, run.warnings) == (None, RunStatus.STOPPED, [])
+
+
+@pytest.mark.parametrize("arguments", [None, "", "  ", "{}", {}])
+def test_no_arguments_read_as_an_empty_object(arguments: object) -> None:
+    """Providers write a call without arguments in several ways; none is an error."""
+    run = run_from_messages([asks(call(arguments=arguments)), answers("ok")])
+
+    assert run.calls[0].input_parameters == {}
+    assert execution(run.calls[0]).status is CallStatus.OK
+    assert run.warnings == []
+
+
+@pytest.mark.parametrize(
+    "arguments", ["{oops", "[1]", "3", "null", '{"a": NaN}', [1], 7, '{"a":' * 300 + "1" + "}" * 300]
+)
+def test_arguments_that_are_no_object_are_kept_raw(arguments: object) -> None:
+    """A mistake of the model is recorded as one: raw text, empty arguments, the answer as what it saw, a warning."""
+    run = run_from_messages([asks(call(arguments=arguments)), answers("bad arguments")], path="$.agent_trajectory")
+    made = run.calls[0]
+
+    assert made.input_parameters == {}
+    assert execution(made).status is CallStatus.INVALID_ARGUMENTS
+    assert execution(made).requested_parameters == arguments
+    assert execution(made).model_output == "bad arguments"
+    assert outputs(run) == ["-"]
+    assert [text.partition(": ")[0] for text in run.warnings] == ["$.agent_trajectory[0].tool_calls[0]"]
+
+
+def test_broken_arguments_count_as_invalid_without_an_answer_too() -> None:
+    """Invalid arguments say more than a missing answer."""
+    run = run_from_messages([asks(call(arguments="{oops"))])
+
+    assert execution(run.calls[0]).status is CallStatus.INVALID_ARGUMENTS
+    assert execution(run.calls[0]).model_output is None
+
+
+def test_argument_objects_that_are_too_deep_are_an_error() -> None:
+    """An object that cannot be kept cannot be kept raw either."""
+    deep: dict[str, Any] = {}
+    for _ in range(300):
+        deep = {"a": deep}
+
+    assert problems([asks(call(arguments=deep))]) == ["$.messages[0].tool_calls[0]"]
+
+
+@pytest.mark.parametrize(
+    ("content", "output"),
+    [
+        ("3", "3"),
+        ("", ""),
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "ab"),
+        (["a", "b"], "ab"),
+        ([{"type": "image_url", "image_url": {"url": "x"}}], [{"type": "image_url", "image_url": {"url": "x"}}]),
+        ({"sum": 3}, {"sum": 3}),
+        ([], []),
+        (3, 3),
+    ],
+)
+def test_outputs_are_text_or_kept_as_they_are(content: object, output: object) -> None:
+    """Parts that are all text are one text; anything else stays what it is."""
+    run = run_from_messages([asks(call()), answers(content)])
+
+    assert outputs(run) == [output]
+    assert run.warnings == []
+
+
+def test_a_tool_message_without_content_is_not_captured() -> None:
+    """The call was answered, but with what was not recorded."""
+    run = run_from_messages([asks(call()), answers(None)])
+
+    assert execution(run.calls[0]).status is CallStatus.OK
+    assert execution(run.calls[0]).not_captured == ["output"]
+    assert outputs(run) == ["-"]
+    assert run.warnings == ["$.messages[1]: the tool message has no content; the output of 'add' was not captured"]
+
+
+def test_custom_calls_take_text() -> None:
+    """A custom tool's free text stands under `input`."""
+    custom = {"id": "c1", "type": "custom", "custom": {"name": "shell", "input": "ls -l"}}
+
+    made = run_from_messages([asks(custom), answers("total 0")]).calls[0]
+
+    assert (made.name, made.type, made.input_parameters) == ("shell", ToolCallType.CUSTOM, {"input": "ls -l"})
+    assert made.output == "total 0"
+
+
+@pytest.mark.parametrize("calls", [None, []])
+def test_no_calls_are_none(calls: object) -> None:
+    """An assistant that called nothing called nothing; there is nothing to warn of."""
+    run = run_from_messages(
+        [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello", "tool_calls": calls}]
+    )
+
+    assert (run.calls, run.warnings, run.actual_output) == ([], [], "Hello")
+
+
+@pytest.mark.parametrize("messages", [[], [{"role": "user", "content": "Hi"}]])
+def test_a_trajectory_without_the_assistant_says_so(messages: list[Message]) -> None:
+    """Where no message is the assistant's, an empty list of calls deserves a warning."""
+    run = run_from_messages(messages)
+
+    assert run.calls == []
+    assert "no message of the assistant" in run.warnings[0]
+
+
+def test_objects_with_model_dump_are_read() -> None:
+    """SDK objects are messages, entries and functions as well as dicts are."""
+
+    class Function(BaseModel):
+        name: str = "add"
+        arguments: str = '{"a": 1}'
+
+    class Entry(BaseModel):
+        id: str = "c1"
+        type: str = "function"
+        function: Function = Function()
+
+    class AssistantMessage(BaseModel):
+        role: str = "assistant"
+        content: str | None = None
+        function_call: None = None
+        tool_calls: list[Entry] = [Entry()]
+
+    for message in (AssistantMessage(), {"role": "assistant", "tool_calls": [Entry()]}):
+        run = run_from_messages([message, answers("1")])
+        assert [(made.name, made.input_parameters, made.output) for made in run.calls] == [("add", {"a": 1}, "1")]
+
+
+def test_a_flattened_call_is_read() -> None:
+    """A name beside the id, and a type left out, leave no doubt about the call."""
+    entries = [
+        {"id": "a", "name": "add", "args": {"a": 1}},
+        {"id": "b", "function": {"name": "sub", "arguments": "{}"}},
+    ]
+
+    run = run_from_messages([asks(*entries)])
+
+    assert [(made.name, made.input_parameters) for made in run.calls] == [("add", {"a": 1}), ("sub", {})]
+
+
+def test_answers_may_come_in_any_order() -> None:
+    """The id decides, not the position."""
+    run = run_from_messages([asks(call(call_id="a"), call(call_id="b")), answers("B", "b"), answers("A", "a")])
+
+    assert outputs(run) == ["A", "B"]
+    assert run.warnings == []
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_one_id_for_several_calls_is_first_come_first_served(together: bool) -> None:
+    """Answers with an id that several calls have are paired in order, with a warning."""
+    first, second = call("add", '{"n": 1}'), call("add", '{"n": 2}')
+    messages = (
+        [asks(first, second), answers("1"), answers("2")]
+        if together
+        else [asks(first), answers("1"), asks(second), answers("2")]
+    )
+
+    run = run_from_messages(messages)
+
+    assert outputs(run) == ["1", "2"]
+    assert len(run.warnings) == 1
+    assert "id 'c1' was given to 2 calls" in run.warnings[0]
+
+
+def test_one_id_answered_once_leaves_the_other_call_open() -> None:
+    """One answer answers one call."""
+    run = run_from_messages([asks(call(), call()), answers("1")])
+
+    assert [execution(made).status for made in run.calls] == [CallStatus.OK, CallStatus.NOT_EXECUTED]
+
+
+def test_one_id_for_two_tools_is_told_apart_by_name() -> None:
+    """Where the answer names its tool, it goes to that one."""
+    run = run_from_messages([asks(call("add"), call("sub")), answers("S", name="sub"), answers("A", name="add")])
+
+    assert outputs(run) == ["A", "S"]
+
+
+def test_more_answers_than_calls_are_reported() -> None:
+    """The answer that is left over is named with its path, and changes nothing."""
+    run = run_from_messages([asks(call()), answers("1"), answers("2")])
+
+    assert outputs(run) == ["1"]
+    assert run.warnings == ["$.messages[2]: answers no open call before it (id 'c1'); it was left out"]
+
+
+def test_a_tool_message_without_a_call_is_reported() -> None:
+    """So is one that comes before its call, or that nobody asked for."""
+    run = run_from_messages([answers("early"), asks(call()), answers("other", "c2")])
+
+    assert outputs(run) == ["-"]
+    assert [text.partition(":")[0] for text in run.warnings] == ["$.messages[0]", "$.messages[2]"]
+
+
+@pytest.mark.parametrize("missing", [None, ""])
+def test_calls_without_ids_are_paired_in_order(missing: str | None) -> None:
+    """No id, on either side or on both: order decides, with a warning."""
+    expected = ["1", "2"]
+    for call_id, answer_id in ((missing, missing), (missing, "x"), ("x", missing)):
+        run = run_from_messages(
+            [asks(call(call_id=call_id), call(call_id=call_id)), answers("1", answer_id), answers("2", answer_id)]
+        )
+        assert outputs(run) == expected
+        assert run.warnings
+
+
+def test_names_come_before_order_where_ids_are_missing() -> None:
+    """An answer that names its tool goes to a call of that tool; one that names another is left out."""
+    run = run_from_messages(
+        [
+            asks(call("add", call_id=None), call("sub", call_id=None)),
+            answers("S", None, name="sub"),
+            answers("A", None, tool_name="add"),
+            answers("M", None, name="mul"),
+        ]
+    )
+
+    assert outputs(run) == ["A", "S"]
+    assert any("name 'mul'" in text for text in run.warnings)
+
+
+def test_an_id_is_never_taken_by_an_answer_without_one() -> None:
+    """What can be paired by id is, before anything is paired by order."""
+    run = run_from_messages(
+        [asks(call(call_id="a"), call(call_id=None)), answers("no id", None), answers("by id", "a")]
+    )
+
+    assert outputs(run) == ["by id", "no id"]
+
+
+def test_an_id_wins_over_a_name_that_contradicts_it() -> None:
+    """It is paired by id, and the contradiction is reported."""
+    run = run_from_messages([asks(call("add")), answers("3", name="sub")])
+
+    assert outputs(run) == ["3"]
+    assert "'sub'" in run.warnings[0]
+
+
+def test_ids_that_are_numbers_are_text() -> None:
+    """A number is an id as well; a list is not."""
+    entry = {"id": 7, "function": {"name": "add"}}
+
+    assert run_from_messages([asks(entry), answers("3", tool_call_id="7")]).calls[0].id == "7"
+    assert problems([asks({**entry, "id": ["a"]})]) == ["$.messages[0].tool_calls[0].id"]
+
+
+def test_legacy_function_calls_are_paired_by_name_and_order() -> None:
+    """The form from before ids is read, with one warning."""
+    run = run_from_messages(
+        [
+            {"role": "assistant", "content": None, "function_call": {"name": "add", "arguments": '{"n": 1}'}},
+            {"role": "function", "name": "add", "content": "1"},
+            {"role": "assistant", "content": None, "function_call": {"name": "add", "arguments": '{"n": 2}'}},
+            {"role": "function", "name": "sub", "content": "other"},
+            {"role": "function", "name": "add", "content": "2"},
+        ]
+    )
+
+    assert [made.input_parameters for made in run.calls] == [{"n": 1}, {"n": 2}]
+    assert outputs(run) == ["1", "2"]
+    assert ["function_call" in text for text in run.warnings] == [True, False]
+    assert run.warnings[1].startswith("$.messages[3]: ")
+
+
+def test_a_function_call_that_repeats_a_tool_call_counts_once() -> None:
+    """Some servers send the same call in both forms; a different one is a call of its own."""
+    both = {**asks(call("add")), "function_call": {"name": "add", "arguments": "{}"}}
+    other = {**asks(call("add")), "function_call": {"name": "sub", "arguments": "{}"}}
+
+    assert [made.name for made in run_from_messages([both]).calls] == ["add"]
+    assert "counts once" in run_from_messages([both]).warnings[0]
+    assert [made.name for made in run_from_messages([other]).calls] == ["add", "sub"]
+
+
+def test_texts_are_the_first_question_and_the_final_answer() -> None:
+    """Parts are joined; what is no text is reported; thinking is no answer."""
+    run = run_from_messages(
+        [
+            {"role": "user", "content": [{"type": "text", "text": "What is"}, {"type": "image_url"}, " this?"]},
+            {
+                "role": "assistant",
+                "content": [{"type": "thinking", "thinking": "Hm"}, {"type": "text", "text": "A cat."}],
+            },
+            {"role": "user", "content": "Thanks"},
+            {"role": "assistant", "content": ""},
+        ]
+    )
+
+    assert (run.input, run.actual_output, run.status) == ("What is this?", "A cat.", RunStatus.OK)
+    assert run.warnings == ["$.messages[0].content: holds more than text ('image_url'); only the text was kept"]
+
+
+@pytest.mark.parametrize(("content", "kind"), [({"a": 1}, "dict"), ([3], "int"), ([{"type": "file"}], "file")])
+def test_content_that_is_no_text_is_reported(content: object, kind: str) -> None:
+    """A question is text; whatever else stands there is named."""
+    run = run_from_messages([{"role": "user", "content": content}, {"role": "assistant", "blocks": [{}]}])
+
+    assert run.input is None
+    assert run.warnings == [f"$.messages[0].content: holds more than text ({kind!r}); only the text was kept"]
+
+
+def test_a_refusal_is_an_answer() -> None:
+    """It is what the user was told."""
+    for message in ({"content": None, "refusal": "No."}, {"content": [{"type": "refusal", "refusal": "No."}]}):
+        assert run_from_messages([{"role": "assistant", **message}]).actual_output == "No."
+
+
+def test_what_was_said_before_a_call_is_no_final_answer() -> None:
+    """A run that ends with a call or its answer did not answer."""
+    run = run_from_messages([{"role": "assistant", "content": "Sure."}, asks(call()), answers("3")])
+
+    assert (run.actual_output, run.status) == (None, RunStatus.STOPPED)
+
+
+def test_calls_written_into_text_are_reported() -> None:
+    """A server that does not parse its model's calls leaves them in the text: that is no silent empty list."""
+    run = run_from_messages([{"role": "assistant", "content": '<tool_call>{"name": "add"}</tool_call>'}])
+
+    assert run.calls == []
+    assert "<tool_call>" in run.warnings[0]
+
+
+@pytest.mark.parametrize("messages", [None, "[]", {"role": "user"}, 3])
+def test_messages_are_a_list(messages: object) -> None:
+    """Anything else is an error at the path of the whole."""
+    assert problems(messages) == ["$.messages"]
+
+
+def test_all_problems_are_told_at_once() -> None:
+    """Each with its own path; the calls that can be read do not hide them."""
+    messages = [
+        "hello",
+        {"role": "oracle", "content": "x"},
+        {"content": "x"},
+        {"role": "assistant", "tool_calls": "add"},
+        asks(call(), "add", {"id": "x", "function": {"arguments": "{}"}}, {"id": "y", "name": ""}),  # type: ignore[arg-type]
+        {"role": "assistant", "function_call": {"arguments": "{}"}},
+        {"role": "user", "tool_calls": [call()]},
+    ]
+
+    assert problems(messages) == [
+        "$.messages[0]",
+        "$.messages[1].role",
+        "$.messages[2].role",
+        "$.messages[3].tool_calls",
+        "$.messages[4].tool_calls[1]",
+        "$.messages[4].tool_calls[2].function.name",
+        "$.messages[4].tool_calls[3].name",
+        "$.messages[5].function_call.name",
+        "$.messages[6]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("message", "names"),
+    [
+        ({"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "add", "input": {}}]}, "Anthropic"),
+        ({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}, "Anthropic"),
+        ({"role": "assistant", "content": [{"type": "mcp_tool_use", "id": "a", "name": "add"}]}, "Anthropic"),
+        ({"role": "assistant", "content": [{"toolUse": {"name": "add"}}]}, "Bedrock"),
+        ({"role": "assistant", "content": [{"type": "tool-call", "toolName": "add"}]}, "Vercel"),
+        ({"role": "assistant", "content": [{"type": "tool_call", "name": "add"}]}, "another format"),
+        ({"role": "assistant", "toolCalls": [{"name": "add"}]}, "toolCalls"),
+        ({"role": "model", "parts": [{"functionCall": {"name": "add"}}]}, "Gemini"),
+        ({"role": "assistant", "content": "", "additional_kwargs": {"tool_calls": [{}]}}, "LlamaIndex"),
+        ({"role": "assistant", "content": "", "blocks": [{"block_type": "tool_call"}]}, "LlamaIndex"),
+        ({"type": "function_call", "call_id": "a", "name": "add", "arguments": "{}"}, "Responses"),
+        ({"type": "function_call_output", "call_id": "a", "output": "3"}, "Responses"),
+        ({"type": "ai", "content": "", "tool_calls": [{"name": "add", "args": {}, "id": "a"}]}, "LangChain"),
+        ({"kind": "response", "parts": []}, "Pydantic AI"),
+        ({"choices": [{"message": {}}]}, "choices[0].message"),
+        ({"messages": []}, "'messages'"),
+    ],
+)
+def test_calls_in_another_format_are_an_error_that_names_it(message: Message, names: str) -> None:
+    """They are never taken for a trajectory in which nothing was called."""
+    with pytest.raises(InvalidDataError, match="looks like") as raised:
+        run_from_messages([{"role": "user", "content": "Hi"}, message])
+
+    assert names in str(raised.value)
+    assert raised.value.problems[0].path == "$.messages[1]"
+
+
+def test_blocks_beside_the_calls_made_from_them_are_no_error() -> None:
+    """Some converters leave the provider's blocks in the content; the calls are there all the same."""
+    message = {**asks(call("add")), "content": [{"type": "tool_use", "id": "c1", "name": "add", "input": {}}]}
+
+    assert [made.name for made in run_from_messages([message]).calls] == ["add"]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+plans = st.lists(
+    st.lists(
+        st.tuples(st.sampled_from(["add", "sub"]), st.dictionaries(st.text(max_size=3), json_values, max_size=3)),
+        min_size=1,
+        max_size=4,
+    ),
+    max_size=5,
+)
+
+
+@given(plan=plans, data=st.data())
+def test_what_was_rendered_is_read_back(plan: list[list[tuple[str, dict[str, Any]]]], data: st.DataObject) -> None:
+    """Whatever the order of the answers, and with arguments as text or object, each call is read back exactly."""
+    messages: list[Message] = []
+    expected: list[tuple[str, dict[str, Any], str | None, str, int]] = []
+    for step, group in enumerate(plan):
+        entries: list[Message] = []
+        replies: list[Message] = []
+        for name, arguments in group:
+            number = f"call_{len(expected)}"
+            output = data.draw(st.none() | st.text(max_size=3))
+            entries.append(call(name, data.draw(st.sampled_from([arguments, json.dumps(arguments)])), number))
+            if output is not None:
+                replies.append(answers(output, number))
+            expected.append((name, arguments, output, number, step))
+        messages += [asks(*entries), *data.draw(st.permutations(replies))]
+    messages.append({"role": "assistant", "content": "Done."})
+
+    run = run_from_messages(messages)
+
+    got = [(made.name, made.input_parameters, made.output, made.id, execution(made).step) for made in run.calls]
+    assert got == expected
+    assert run.warnings == []
+
+
+@given(data=st.data())
+def test_nothing_is_ever_lost(data: st.DataObject) -> None:
+    """Whatever the ids: each call in the messages is a call of the run, each answer an output or a warning."""
+    ids = st.sampled_from([None, "a", "b"])
+    names = st.sampled_from(["add", "sub"])
+    messages: list[Message] = [{"role": "assistant", "content": "Hi"}]
+    asked = 0
+    texts: dict[str, int] = {}
+    for _ in range(data.draw(st.integers(0, 12))):
+        if data.draw(st.booleans()):
+            group = [call(data.draw(names), "{}", data.draw(ids)) for _ in range(data.draw(st.integers(1, 3)))]
+            messages.append(asks(*group))
+            asked += len(group)
+        else:
+            text = f"answer {len(texts)}"
+            texts[text] = len(messages)
+            named = data.draw(st.none() | names)
+            messages.append(answers(text, data.draw(ids), **({} if named is None else {"name": named})))
+
+    run = run_from_messages(messages)
+
+    assert len(run.calls) == asked
+    kept = [made.output for made in run.calls if made.output is not None]
+    assert len(set(kept)) == len(kept)
+    for text, index in texts.items():
+        left_out = any(said.startswith(f"$.messages[{index}]: answers no open call") for said in run.warnings)
+        assert (text in kept) != left_out
+
+
+@given(outputs_given=st.lists(st.text(max_size=3), min_size=2, max_size=6), together=st.booleans())
+def test_duplicate_ids_keep_their_order(outputs_given: list[str], together: bool) -> None:
+    """Calls that share one id get the answers with it in order."""
+    count = len(outputs_given)
+    messages = (
+        [asks(*[call() for _ in range(count)]), *[answers(text) for text in outputs_given]]
+        if together
+        else [message for text in outputs_given for message in (asks(call()), answers(text))]
+    )
+
+    assert outputs(run_from_messages(messages)) == outputs_given
+
+
+@pytest.mark.skipif(not AIRLINE.exists(), reason=f"recorded runs are not at {AIRLINE}; set TOOLMARK_SHARED")
+def test_recorded_airline_runs_are_read_whole() -> None:
+    """A hundred real runs: as many calls, expectations and answers as a plain count of the JSON finds."""
+    records = [json.loads(line) for line in AIRLINE.read_text(encoding="utf-8").splitlines()]
+    made = expected = 0
+    for record in records:
+        case = case_from_record(record)
+        entries = [entry for message in record["agent_trajectory"] for entry in message.get("tool_calls") or ()]
+        replies = [message["content"] for message in record["agent_trajectory"] if message["role"] == "tool"]
+        assert case.tools_called is not None
+        assert case.expected_tools is not None
+        assert [(c.name, c.input_parameters) for c in case.tools_called] == [
+            (entry["function"]["name"], json.loads(entry["function"]["arguments"])) for entry in entries
+        ]
+        # In these runs each call is answered before the next is made, so order alone tells the pairs.
+        assert [c.output for c in case.tools_called] == replies
+        assert [(c.name, c.input_parameters) for c in case.expected_tools] == [
+            (tool["name"], tool["args"]) for tool in record["expected_tools"]
+        ]
+        assert (case.id, case.input, case.metadata) == (record["id"], record["query"], record["metadata"])
+        made += len(entries)
+        expected += len(record["expected_tools"])
+
+    assert (len(records), made, expected) == (100, 621, 200)
