@@ -1,0 +1,7 @@
+"""The metrics: one file per question. Each is a frozen object that stores nothing."""
+
+from toolmark.metrics._base import Metric, MetricLike
+from toolmark.metrics.multimodal import MultimodalToolCorrectnessMetric
+from toolmark.metrics.tool_correctness import ToolCorrectnessMetric
+
+__all__ = ["Metric", "MetricLike", "MultimodalToolCorrectnessMetric", "ToolCorrectnessMetric"]

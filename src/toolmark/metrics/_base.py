@@ -1,0 +1,127 @@
+"""What all metrics share: measuring, and remembering the last result where the caller can see it.
+
+A metric is frozen and stores nothing, so one object can measure many cases at once. `metric.score` after
+`metric.measure(case)` still works: the result is kept in one context variable, per thread and per task, keyed weakly by
+the metric.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextvars import ContextVar
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
+
+from toolmark.errors import ConfigurationError, NotMeasuredError
+from toolmark.result import MetricResult
+
+_Results = WeakKeyDictionary["Metric", MetricResult]
+
+_last: ContextVar[_Results | None] = ContextVar("toolmark_last_results", default=None)
+
+
+class MetricLike(Protocol):
+    """What `evaluate` needs of a metric."""
+
+    @property
+    def label(self) -> str:
+        """The name under which results are reported."""
+        ...
+
+    @property
+    def threshold(self) -> float:
+        """The score from which on a case passes."""
+        ...
+
+    def measure(self, case: Any, /) -> MetricResult:
+        """Measure one case."""
+        ...
+
+    async def a_measure(self, case: Any, /) -> MetricResult:
+        """Measure one case, awaiting where it must."""
+        ...
+
+
+class Metric(ABC):
+    """Base of toolmark's metrics."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """The name under which results are reported, with the options that differ from the defaults."""
+
+    @abstractmethod
+    def _measure(self, case: Any) -> MetricResult:
+        """Return the result of one case, from the case and the options alone."""
+
+    def _show(self, result: MetricResult, case: Any) -> None:  # noqa: B027 - most metrics have nothing to show
+        """Show the steps, if the metric was asked to."""
+
+    def measure(self, case: Any, /) -> MetricResult:
+        """Return the result of one case, and remember it for `score`, `reason`, `success` and `result`.
+
+        Raises:
+            ToolmarkError: The case cannot be measured; the message says which field is missing or wrong.
+        """
+        result = self._measure(case)
+        # A new mapping each time: tasks inherit their parent's, and must not write into it.
+        results: _Results = WeakKeyDictionary(_last.get() or {})
+        results[self] = result
+        _last.set(results)
+        self._show(result, case)
+        return result
+
+    async def a_measure(self, case: Any, /) -> MetricResult:
+        """Return what `measure` returns; awaits where the metric has to wait for something."""
+        return self.measure(case)
+
+    def _remembered(self) -> MetricResult | None:
+        results = _last.get()
+        return None if results is None else results.get(self)
+
+    @property
+    def result(self) -> MetricResult:
+        """The result of the last `measure` of this metric in this thread or task.
+
+        Raises:
+            NotMeasuredError: Nothing was measured here.
+        """
+        result = self._remembered()
+        if result is None:
+            message = (
+                f"{self.label} has measured nothing in this thread or task; call measure(case) here, or use the "
+                "result that measure, a_measure or evaluate returned"
+            )
+            raise NotMeasuredError(message)
+        return result
+
+    @property
+    def score(self) -> float | None:
+        """The last score, in [0, 1]; `None` if it was skipped. See `result`."""
+        return self.result.score
+
+    @property
+    def reason(self) -> str | None:
+        """The last reason. See `result`."""
+        return self.result.reason
+
+    @property
+    def success(self) -> bool | None:
+        """Whether the last score passed. See `result`."""
+        return self.result.passed
+
+    def is_successful(self) -> bool:
+        """Return whether the last score passed; False if there was none."""
+        return bool(self.result.passed)
+
+
+def check_threshold(value: object) -> float:
+    """Return a threshold as a float.
+
+    Raises:
+        ConfigurationError: It is no number between 0 and 1.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        message = f"threshold must be a number from 0 to 1, got {value!r}"
+        raise ConfigurationError(message)
+    return float(value)

@@ -1,0 +1,40 @@
+"""Multimodal tool correctness: tool correctness of cases whose input and output may hold images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toolmark.calls import ToolCallParams
+from toolmark.metrics.tool_correctness import ToolCorrectnessMetric
+
+
+class MultimodalToolCorrectnessMetric(ToolCorrectnessMetric):
+    """`ToolCorrectnessMetric` without a judge: called tools over the number of expected ones.
+
+    The images of a case play no part in its score. Args, errors and edge cases are those of `ToolCorrectnessMetric`.
+    """
+
+    def __init__(
+        self,
+        threshold: float = 0.5,
+        evaluation_params: Sequence[ToolCallParams | str] = (ToolCallParams.TOOL,),
+        include_reason: bool = True,
+        strict_mode: bool = False,
+        verbose_mode: bool = False,
+        should_consider_ordering: bool = False,
+        should_exact_match: bool = False,
+    ) -> None:
+        """Check the options."""
+        super().__init__(
+            threshold=threshold,
+            evaluation_params=evaluation_params,
+            should_exact_match=should_exact_match,
+            should_consider_ordering=should_consider_ordering,
+            strict_mode=strict_mode,
+            include_reason=include_reason,
+            verbose_mode=verbose_mode,
+        )
+
+    @property
+    def _name(self) -> str:
+        return "multimodal_tool_correctness"

@@ -1,0 +1,211 @@
+"""Tool correctness: were the expected tools called, as expected?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, get_args
+
+from toolmark.calls import ToolCall, ToolCallParams, ToolSpec, read_tool_spec
+from toolmark.cases import LLMTestCase, MLLMTestCase, TestCase
+from toolmark.errors import ConfigurationError, MissingFieldError
+from toolmark.matching import ABSENT, Alignment, Denominator, Item, align
+from toolmark.metrics._base import Metric, check_threshold
+from toolmark.metrics._explain import arithmetic, findings_of, reason_of
+from toolmark.result import TOLERANCE, MetricResult, ResultStatus
+
+NOT_JUDGED = "tool selection was not judged: available_tools was given without a judge"
+
+
+@dataclass(frozen=True, eq=False)
+class ToolCorrectnessMetric(Metric):
+    """Compares the tools that were called with the tools that were expected.
+
+    Expected and called tools are aligned one to one, at the greatest sum w of similarities; the score is w divided by
+    the `denominator`. A pair's similarity is 0 unless the names (and, where the expected call has one, the types) are
+    equal; with `INPUT_PARAMETERS` it is the share of arguments that agree, with `OUTPUT` it is 0 unless the outputs are
+    equal. Nothing expected and nothing called scores 1; exactly one of the two scores 0. See docs/scoring.md.
+
+    Args:
+        threshold: A score at or above it passes; in [0, 1].
+        evaluation_params: What is compared beside the name (`TOOL`, always on): `INPUT_PARAMETERS`, `OUTPUT`.
+        should_exact_match: 1 if expected and called are the same call by call, else 0. Wins over ordering.
+        should_consider_ordering: Only calls in the expected order count (maximum-weight common subsequence).
+        denominator: `"expected"` (recall), `"called"` (precision), `"longest"`, `"f1"`. Without effect on an exact
+            match, which is 1 or 0.
+        strict_mode: Threshold 1, and any score below 1 becomes 0.
+        include_reason: Put the arithmetic and the findings into words.
+        verbose_mode: Print the alignment and the arithmetic of each measured case.
+        available_tools: The tools the agent could choose from, in any form that `ToolSpec` reads. Their selection is
+            judged only by a judge; without one the result says that it was not.
+        judge: Reserved for the judge of tool selection; must be `None` in this version.
+
+    Raises:
+        ConfigurationError: An option is out of range.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> case = LLMTestCase(
+        ...     tools_called=[ToolCall(name="WebSearch"), ToolCall(name="ToolQuery")],
+        ...     expected_tools=[ToolCall(name="WebSearch")],
+        ... )
+        >>> ToolCorrectnessMetric().measure(case).score
+        1.0
+    """
+
+    threshold: float = 0.5
+    evaluation_params: Sequence[ToolCallParams | str] = (ToolCallParams.TOOL,)
+    should_exact_match: bool = False
+    should_consider_ordering: bool = False
+    denominator: Denominator = "expected"
+    strict_mode: bool = False
+    include_reason: bool = True
+    verbose_mode: bool = False
+    available_tools: Sequence[ToolSpec | ToolCall | dict[str, Any]] | None = None
+    judge: None = None
+
+    def __post_init__(self) -> None:
+        """Check the options, and bring them into one form."""
+        if self.judge is not None:
+            message = f"judge={self.judge!r}: this version has no judge of tool selection; leave judge=None"
+            raise ConfigurationError(message)
+        if self.denominator not in get_args(Denominator):
+            message = f"denominator must be one of {', '.join(get_args(Denominator))}; got {self.denominator!r}"
+            raise ConfigurationError(message)
+        set_field = object.__setattr__  # the dataclass is frozen from here on
+        set_field(self, "threshold", 1.0 if self.strict_mode else check_threshold(self.threshold))
+        set_field(self, "evaluation_params", read_params(self.evaluation_params))
+        if self.available_tools is not None:
+            set_field(self, "available_tools", tuple(read_tool_spec(tool) for tool in self.available_tools))
+
+    @property
+    def label(self) -> str:
+        """`tool_correctness`, followed by the options that differ from the defaults."""
+        options = [param.value for param in read_params(self.evaluation_params) if param is not ToolCallParams.TOOL]
+        if self.should_exact_match or self.should_consider_ordering:
+            options.insert(0, "exact" if self.should_exact_match else "ordered")
+        if self.denominator != "expected" and not self.should_exact_match:
+            options.append(f"denominator={self.denominator}")
+        if self.strict_mode:
+            options.append("strict")
+        return f"{self._name}({', '.join(options)})" if options else self._name
+
+    @property
+    def _name(self) -> str:
+        return "tool_correctness"
+
+    def align(self, case: TestCase) -> Alignment:
+        """Return the alignment that the score of this case is read off.
+
+        Raises:
+            MissingFieldError: The case lacks `expected_tools` or `tools_called`.
+            ConfigurationError: It is no case with called and expected tools.
+        """
+        expected, called = _sides(case, type(self).__name__)
+        return align(
+            [_expected_item(call) for call in expected],
+            [_called_item(call) for call in called],
+            # An exact match is an ordered one that leaves nothing out, so both are read off the same alignment.
+            ordered=self.should_exact_match or self.should_consider_ordering,
+            arguments=ToolCallParams.INPUT_PARAMETERS in self.evaluation_params,
+            output=ToolCallParams.OUTPUT in self.evaluation_params,
+        )
+
+    def _measure(self, case: TestCase) -> MetricResult:
+        alignment = self.align(case)
+        expected, called = _sides(case, type(self).__name__)
+        exact = self.should_exact_match
+        calling = float(alignment.exact) if exact else alignment.score(self.denominator)
+        score = float(calling >= 1 - TOLERANCE) if self.strict_mode else calling
+        passed = score >= self.threshold - TOLERANCE
+        findings = findings_of(alignment, [call.name for call in expected], [call.name for call in called])
+        warnings = list(case.run.warnings) if case.run is not None else []
+        if any(finding.kind == "not_compared" for finding in findings):
+            warnings.append("some calls were compared without fields that the recording did not keep")
+        if self.available_tools is not None:
+            warnings.append(NOT_JUDGED)
+        reason = None
+        if self.include_reason:
+            strict = ", strict: 0" if self.strict_mode and calling != score else ""
+            verdict = "passed" if passed else "failed"
+            head = f"{arithmetic(alignment, self.denominator, exact=exact)}{strict} ({verdict} at {self.threshold:g})."
+            reason = reason_of(head, findings, warnings)
+        parts = {
+            "calling": calling,
+            "precision": alignment.precision,
+            "recall": alignment.recall,
+            "f1": alignment.f1,
+        }
+        return MetricResult(
+            metric=self.label,
+            status=ResultStatus.SCORED,
+            score=score,
+            threshold=self.threshold,
+            passed=passed,
+            reason=reason,
+            findings=findings,
+            parts=MappingProxyType(parts),
+            alignment=alignment,
+            warnings=tuple(warnings),
+        )
+
+    def _show(self, result: MetricResult, case: TestCase) -> None:
+        if self.verbose_mode:
+            from toolmark.report.terminal import print_result  # noqa: PLC0415 - the terminal is loaded when used
+
+            print_result(result, case)
+
+
+def read_params(params: object) -> tuple[ToolCallParams, ...]:
+    """Return evaluation params in their usual order, with `TOOL`, each once; texts such as "output" are accepted.
+
+    Raises:
+        ConfigurationError: One of them is not known.
+    """
+    if isinstance(params, str) or not isinstance(params, Iterable):
+        message = f"evaluation_params must be a list of ToolCallParams, got {params!r}"
+        raise ConfigurationError(message)
+    wanted = {ToolCallParams.TOOL}
+    for param in params:
+        try:
+            wanted.add(ToolCallParams(param if isinstance(param, ToolCallParams) else str(param).lower()))
+        except ValueError:
+            known = ", ".join(f"ToolCallParams.{member.name}" for member in ToolCallParams)
+            message = f"evaluation_params holds {param!r}; known are {known}"
+            raise ConfigurationError(message) from None
+    return tuple(param for param in ToolCallParams if param in wanted)
+
+
+def _sides(case: object, metric: str) -> tuple[list[ToolCall], list[ToolCall]]:
+    if not isinstance(case, (LLMTestCase, MLLMTestCase)):
+        message = f"{metric} measures an LLMTestCase or MLLMTestCase, got {type(case).__name__}"
+        raise ConfigurationError(message)
+    for name in ("expected_tools", "tools_called"):
+        if getattr(case, name) is None:
+            label = f" of case {case.id or case.name!r}" if case.id or case.name else ""
+            message = f"{metric} needs {name}{label}; give the calls, or [] for none"
+            raise MissingFieldError(message)
+    assert case.expected_tools is not None  # noqa: S101 - checked above; tells the type checkers
+    assert case.tools_called is not None  # noqa: S101 - as above
+    return case.expected_tools, case.tools_called
+
+
+def _expected_item(call: ToolCall) -> Item:
+    given = call.model_fields_set
+    return Item(
+        call.name,
+        None if call.type is None else call.type.value,
+        call.arguments if "input_parameters" in given else ABSENT,
+        call.output if "output" in given else ABSENT,
+    )
+
+
+def _called_item(call: ToolCall) -> Item:
+    kind = None if call.type is None else call.type.value
+    return Item(
+        call.name,
+        kind if call.captured("type") else ABSENT,
+        call.arguments if call.captured("input_parameters") else ABSENT,
+        call.output if call.captured("output") else ABSENT,
+    )
