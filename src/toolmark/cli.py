@@ -1,0 +1,175 @@
+"""The command line: a thin shell over the library.
+
+Exit codes: 0 all is well, 1 the scores are not good enough, 2 the command line or the input is wrong.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from typing import NoReturn, get_args
+
+import click
+
+from toolmark._text import visible
+from toolmark.calls import ToolCallParams
+from toolmark.dataset import read_cases
+from toolmark.errors import DataFileError, ToolmarkError
+from toolmark.evaluation import evaluate
+from toolmark.matching import Denominator
+from toolmark.metrics import MetricLike, MultimodalToolCorrectnessMetric, ToolCorrectnessMetric
+from toolmark.report import Report
+
+_PARAMS = {
+    "name": ToolCallParams.TOOL,
+    "input": ToolCallParams.INPUT_PARAMETERS,
+    "output": ToolCallParams.OUTPUT,
+}
+_METRICS = {
+    "tool-correctness": ToolCorrectnessMetric,
+    "multimodal-tool-correctness": MultimodalToolCorrectnessMetric,
+}
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="toolmark", prog_name="toolmark")
+def main() -> None:
+    """Measure how well LLM agents call their tools."""
+
+
+def _params(_context: click.Context, _option: click.Parameter, value: str) -> tuple[ToolCallParams, ...]:
+    names = [name.strip() for name in value.split(",") if name.strip()]
+    unknown = [name for name in names if name not in _PARAMS]
+    if unknown:
+        message = f"{unknown[0]!r} is none of {', '.join(_PARAMS)}"
+        raise click.BadParameter(message)
+    return tuple(_PARAMS[name] for name in names)
+
+
+@main.command()
+@click.argument("file", type=click.Path(dir_okay=False, exists=True, allow_dash=True))
+@click.option(
+    "--metric",
+    "metric_names",
+    multiple=True,
+    type=click.Choice(sorted(_METRICS)),
+    default=["tool-correctness"],
+    show_default=True,
+    help="What to measure; may be given several times.",
+)
+@click.option("--ordered", is_flag=True, help="Only calls in the expected order count.")
+@click.option("--exact", is_flag=True, help="Score 1 only if expected and called are the same call by call.")
+@click.option(
+    "--params",
+    callback=_params,
+    default="name",
+    show_default=True,
+    help="What of a call is compared: a list of name, input, output.",
+)
+@click.option(
+    "--denominator",
+    type=click.Choice(get_args(Denominator)),
+    default="expected",
+    show_default=True,
+    help="What the matched calls are divided by.",
+)
+@click.option(
+    "--threshold", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="A case passes from here."
+)
+@click.option("--strict", is_flag=True, help="Threshold 1, and any lower score becomes 0.")
+@click.option(
+    "--fail-under",
+    type=click.FloatRange(0, 1),
+    metavar="X",
+    help="Exit with 1 if the mean of a metric is below X or a case could not be scored, instead of if a case fails.",
+)
+@click.option("--json", "json_path", type=click.Path(dir_okay=False, allow_dash=True), help="Write the report there.")
+@click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="Cases listed; 0 for all.")
+@click.option("--details", type=click.IntRange(0), default=3, show_default=True, help="Cases shown side by side.")
+@click.option("--allow-nan", is_flag=True, help="Accept bare NaN and Infinity in the file.")
+def score(
+    *,
+    file: str,
+    metric_names: tuple[str, ...],
+    ordered: bool,
+    exact: bool,
+    params: tuple[ToolCallParams, ...],
+    denominator: Denominator,
+    threshold: float,
+    strict: bool,
+    fail_under: float | None,
+    json_path: str | None,
+    limit: int,
+    details: int,
+    allow_nan: bool,
+) -> None:
+    """Score the cases of FILE (JSON Lines of test cases or records, "-" for standard input, gzip is fine).
+
+    Exit code 1 if a scored case is below its threshold (see --fail-under), 2 if the command line or FILE is wrong.
+    """
+    if ordered and exact:
+        message = "--ordered and --exact contradict each other: an exact match is ordered"
+        raise click.UsageError(message)
+    options = {
+        "threshold": threshold,
+        "evaluation_params": params,
+        "should_consider_ordering": ordered,
+        "should_exact_match": exact,
+        "strict_mode": strict,
+    }
+    metrics: list[MetricLike] = []
+    for name in dict.fromkeys(metric_names):
+        if name == "tool-correctness":
+            metrics.append(ToolCorrectnessMetric(denominator=denominator, **options))  # type: ignore[arg-type]
+        else:
+            metrics.append(MultimodalToolCorrectnessMetric(**options))  # type: ignore[arg-type]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            report = evaluate(read_cases(file, allow_nan=allow_nan), metrics)
+        except DataFileError as error:
+            _stop(f"{visible_lines(str(error))}\n{len(error.problems)} problems; nothing was scored")
+        except (ToolmarkError, OSError) as error:
+            _stop(visible_lines(str(error)))
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        click.echo(f"warning: {visible(text)}", err=True)
+    _show(report, "standard input" if file == "-" else file, json_path, limit=limit, details=details)
+    sys.exit(_exit_code(report, fail_under))
+
+
+def _show(report: Report, title: str, json_path: str | None, *, limit: int, details: int) -> None:
+    if json_path == "-":
+        click.echo(report.to_json(indent=2))
+        return
+    from toolmark.report.terminal import print_report
+
+    print_report(report, title=title, limit=limit, details=details)
+    if json_path is not None:
+        try:
+            Path(json_path).write_text(report.to_json(indent=2) + "\n", encoding="utf-8")
+        except OSError as error:
+            _stop(f"cannot write {json_path}: {error.strerror}")
+
+
+def _exit_code(report: Report, fail_under: float | None) -> int:
+    if fail_under is None:
+        return int(any(summary.failed for summary in report.summaries))
+    too_low = any(
+        summary.mean is None or summary.mean < fail_under - 1e-9 or summary.errored for summary in report.summaries
+    )
+    return int(too_low)
+
+
+def visible_lines(text: str) -> str:
+    """Return text line by line with nothing in it that a terminal would obey."""
+    return "\n".join(visible(line) for line in text.split("\n"))
+
+
+def _stop(message: str) -> NoReturn:
+    click.echo(f"error: {message}", err=True)
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

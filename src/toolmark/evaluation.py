@@ -1,0 +1,273 @@
+"""Evaluation: cases times metrics gives a report.
+
+One implementation serves the synchronous and the asynchronous caller: a generator that says what is to be measured next
+and is handed the result, with one small driver for each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from toolmark.calls import ToolCallParams
+from toolmark.cases import TestCase
+from toolmark.errors import ConfigurationError, InvalidDataError, MetricAssertionError
+from toolmark.matching import Denominator
+from toolmark.metrics import MetricLike, ToolCorrectnessMetric
+from toolmark.report import CaseResult, Report
+from toolmark.result import MetricResult, ResultStatus, failed
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+T = TypeVar("T")
+
+_Request = tuple[MetricLike, TestCase]
+_Flow = Generator[_Request, "MetricResult", Report]
+
+
+def evaluate(
+    test_cases: Iterable[TestCase], metrics: Sequence[MetricLike], *, show_progress: bool | None = None
+) -> Report:
+    """Measure every case with every metric.
+
+    A case that cannot be measured becomes a failed result with its error, and the rest go on. Nothing is printed; a
+    progress bar is shown on standard error while it runs.
+
+    Args:
+        test_cases: At least one case.
+        metrics: At least one metric.
+        show_progress: Show the bar; by default only where standard error is a terminal.
+
+    Raises:
+        ConfigurationError: There is no case or no metric, or one of the metrics is none.
+    """
+    flow, bar = _prepared(test_cases, _checked(metrics, "measure"), show_progress)
+    with bar:
+        try:
+            request = next(flow)
+            while True:
+                metric, case = request
+                try:
+                    # In a context of its own: what the metrics remember is not the caller's last result.
+                    result = _result(copy_context().run(metric.measure, case))
+                except Exception as error:  # noqa: BLE001 - one bad case must not lose the others
+                    result = failed(metric.label, metric.threshold, error)
+                request = flow.send(result)
+        except StopIteration as stop:
+            report: Report = stop.value
+            return report
+
+
+async def evaluate_async(
+    test_cases: Iterable[TestCase], metrics: Sequence[MetricLike], *, show_progress: bool | None = None
+) -> Report:
+    """Do what `evaluate` does, inside a running event loop."""
+    flow, bar = _prepared(test_cases, _checked(metrics, "a_measure"), show_progress)
+    with bar:
+        try:
+            request = next(flow)
+            while True:
+                metric, case = request
+                try:
+                    result = _result(await asyncio.create_task(metric.a_measure(case)))
+                except Exception as error:  # noqa: BLE001 - one bad case must not lose the others
+                    result = failed(metric.label, metric.threshold, error)
+                request = flow.send(result)
+        except StopIteration as stop:
+            report: Report = stop.value
+            return report
+
+
+def _prepared(
+    test_cases: Iterable[TestCase], metrics: Sequence[MetricLike], show_progress: bool | None
+) -> tuple[_Flow, AbstractContextManager[object]]:
+    cases = _listed(test_cases)
+    if not cases:
+        message = "there is no test case to evaluate: test_cases is empty"
+        raise ConfigurationError(message)
+    if not (_on_a_terminal() if show_progress is None else show_progress):
+        return _flow(cases, metrics, lambda: None), nullcontext()
+    from toolmark.report.terminal import CaseProgress  # noqa: PLC0415 - the terminal is loaded when used
+
+    progress = CaseProgress(len(cases))
+    return _flow(cases, metrics, progress.advance_one), progress
+
+
+def _on_a_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()  # a program without a console has no standard error
+
+
+def _listed(test_cases: object) -> list[TestCase]:
+    """Return the cases; what they are is for the metrics to say. A single case is iterable, by its fields."""
+    if isinstance(test_cases, (BaseModel, str, bytes, Mapping)) or not isinstance(test_cases, Iterable):
+        message = f"test_cases must be a list of cases, got {type(test_cases).__name__}"
+        raise ConfigurationError(message)
+    return list(test_cases)
+
+
+def _result(value: object) -> MetricResult:
+    """Return what a metric returned, which may be anybody's code."""
+    if not isinstance(value, MetricResult):
+        message = f"the metric returned {type(value).__name__} {value!r:.60}, where a MetricResult is needed"
+        raise ConfigurationError(message)
+    return value
+
+
+def _checked(metrics: object, method: str) -> list[MetricLike]:
+    found = list(metrics) if isinstance(metrics, Iterable) else []
+    if not found:
+        message = f"metrics must be a list of at least one metric, got {metrics!r}"
+        raise ConfigurationError(message)
+    for metric in found:
+        if isinstance(metric, type):
+            message = f"{metric!r} is a class, not a metric; did you mean {metric.__name__}()?"
+            raise ConfigurationError(message)
+        lacking = [name for name in ("label", "threshold", method) if not hasattr(metric, name)]
+        if lacking:
+            message = f"{metric!r} is no metric: it has no {', no '.join(lacking)}"
+            raise ConfigurationError(message)
+    return found
+
+
+def _flow(cases: Sequence[TestCase], metrics: Sequence[MetricLike], advance: Callable[[], None]) -> _Flow:
+    names = _distinct([metric.label for metric in metrics])
+    done: list[CaseResult] = []
+    for index, case in enumerate(cases):
+        results: list[MetricResult] = []
+        for name, metric in zip(names, metrics, strict=True):
+            result = yield metric, case
+            results.append(result.renamed(name))
+        done.append(CaseResult(index, case, tuple(results)))
+        advance()
+    return Report(tuple(names), tuple(done))
+
+
+def _distinct(labels: Sequence[str]) -> list[str]:
+    """Return the labels, with ` #2` and so on after those that stood before."""
+    names: list[str] = []
+    for label in labels:
+        name, number = label, 2
+        while name in names:
+            name, number = f"{label} #{number}", number + 1
+        names.append(name)
+    return names
+
+
+def assert_test(test_case: TestCase, metrics: Sequence[MetricLike]) -> tuple[MetricResult, ...]:
+    """Measure one case, and raise unless every metric that applies passes.
+
+    Returns:
+        The results, in the order of the metrics.
+
+    Raises:
+        MetricAssertionError: A score is below its threshold, or could not be measured; the message holds each reason.
+            It is an `AssertionError`, so test runners report it as a failed test.
+        ConfigurationError: There is no metric.
+    """
+    report = evaluate([test_case], metrics, show_progress=False)
+    results = report.cases[0].results
+    bad = [result for result in results if not result.passed and result.status is not ResultStatus.SKIPPED]
+    if bad:
+        raise MetricAssertionError("\n".join(map(_failure, bad)))
+    return results
+
+
+def _failure(result: MetricResult) -> str:
+    if result.score is None:
+        return f"{result.metric}: {result.reason or result.error}"
+    text = result.reason or f"score {result.score:.4g} is below the threshold {result.threshold:g}"
+    return f"{result.metric}: {text}"
+
+
+class Evaluator(Generic[T]):
+    """The fluent form: data in any shape, metrics added one by one, then `run()` or `await run_async()`.
+
+    Example:
+        >>> from toolmark import Evaluator, LLMTestCase, ToolCall
+        >>> rows = [{"made": ["lookup"], "wanted": ["lookup"]}]
+        >>> evaluator = Evaluator.from_data(
+        ...     rows,
+        ...     lambda row: LLMTestCase(
+        ...         tools_called=[ToolCall(name=name) for name in row["made"]],
+        ...         expected_tools=[ToolCall(name=name) for name in row["wanted"]],
+        ...     ),
+        ... )
+        >>> evaluator.add_tool_correctness(should_consider_ordering=True).run().passed
+        True
+    """
+
+    def __init__(self, data: Iterable[T], to_case: Callable[[T], TestCase]) -> None:
+        """Keep the data and how each item becomes a case; see `from_data`."""
+        self._data = data
+        self._to_case = to_case
+        self._metrics: list[MetricLike] = []
+
+    @classmethod
+    def from_data(cls, data: Iterable[T], to_case: Callable[[T], TestCase]) -> Self:
+        """Return an evaluator of `data`, each item of which `to_case` turns into a case."""
+        return cls(data, to_case)
+
+    def add(self, metric: MetricLike) -> Self:
+        """Add a metric, and return this evaluator."""
+        self._metrics.extend(_checked([metric], "measure"))
+        return self
+
+    def add_tool_correctness(
+        self,
+        should_consider_ordering: bool = False,
+        threshold: float = 0.5,
+        evaluation_params: Sequence[ToolCallParams | str] | None = None,
+        *,
+        should_exact_match: bool = False,
+        denominator: Denominator = "expected",
+        include_reason: bool = True,
+        strict_mode: bool = False,
+    ) -> Self:
+        """Add a `ToolCorrectnessMetric` with these options, and return this evaluator."""
+        return self.add(
+            ToolCorrectnessMetric(
+                threshold=threshold,
+                evaluation_params=(ToolCallParams.TOOL,) if evaluation_params is None else evaluation_params,
+                should_exact_match=should_exact_match,
+                should_consider_ordering=should_consider_ordering,
+                denominator=denominator,
+                strict_mode=strict_mode,
+                include_reason=include_reason,
+            )
+        )
+
+    def add_tool_correctness_exact_match(
+        self, threshold: float = 0.5, evaluation_params: Sequence[ToolCallParams | str] | None = None
+    ) -> Self:
+        """Add a `ToolCorrectnessMetric` that scores 1 only if expected and called are the same call by call."""
+        return self.add_tool_correctness(False, threshold, evaluation_params, should_exact_match=True)
+
+    def run(self) -> Report:
+        """Evaluate.
+
+        Raises:
+            ConfigurationError: There is no data, or no metric was added.
+            InvalidDataError: `to_case` raised; the message names the item.
+        """
+        return evaluate(self._cases(), self._metrics)
+
+    async def run_async(self) -> Report:
+        """Do what `run` does, inside a running event loop."""
+        return await evaluate_async(self._cases(), self._metrics)
+
+    def _cases(self) -> list[TestCase]:
+        cases: list[TestCase] = []
+        for index, item in enumerate(self._data):
+            try:
+                cases.append(self._to_case(item))
+            except Exception as error:
+                message = f"to_case raised {type(error).__name__} on item {index} of the data: {error}"
+                raise InvalidDataError(message) from error
+        return cases

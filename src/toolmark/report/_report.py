@@ -1,0 +1,149 @@
+"""The report of an evaluation: every result, and what they sum up to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import fsum
+from typing import Any
+
+from toolmark._json import finite, json_text
+from toolmark._text import count, number
+from toolmark.cases import TestCase
+from toolmark.result import MetricResult, ResultStatus
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """The results of one case.
+
+    Attributes:
+        index: Position of the case in what was evaluated, from 0.
+        case: The case.
+        results: One per metric, in the order of the metrics.
+    """
+
+    index: int
+    case: TestCase
+    results: tuple[MetricResult, ...]
+
+    @property
+    def label(self) -> str:
+        """The case's id, else its name, else its position from 1 as `#3`."""
+        return self._named("id") or self._named("name") or f"#{self.index + 1}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return this as JSON values, with the case's id and name but not its content."""
+        plain: dict[str, Any] = {"index": self.index}
+        for name in ("id", "name"):
+            if self._named(name) is not None:
+                plain[name] = self._named(name)
+        return {**plain, "results": [result.to_dict() for result in self.results]}
+
+    def _named(self, field: str) -> str | None:
+        """Return the id or name; what was evaluated may be something that has neither, and failed for it."""
+        value = getattr(self.case, field, None)
+        return value if isinstance(value, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSummary:
+    """What one metric says of all cases.
+
+    Attributes:
+        metric: Name of the metric.
+        threshold: The score from which on a case passes.
+        passed: Scored cases at or above the threshold.
+        failed: Scored cases below it.
+        skipped: Cases the question does not apply to.
+        errored: Cases that could not be measured.
+        mean: Mean over the scored cases; `None` where there is none.
+    """
+
+    metric: str
+    threshold: float
+    passed: int
+    failed: int
+    skipped: int
+    errored: int
+    mean: float | None
+
+    @property
+    def scored(self) -> int:
+        """Cases that have a score."""
+        return self.passed + self.failed
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return this as JSON values; `mean` is null where nothing was scored."""
+        names = ("metric", "threshold", "mean", "passed", "failed", "skipped", "errored")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True)
+class Report:
+    """All results of an evaluation.
+
+    Attributes:
+        metrics: Names of the metrics, in their order; no two are equal.
+        cases: One entry per case, in the order given.
+    """
+
+    metrics: tuple[str, ...]
+    cases: tuple[CaseResult, ...]
+
+    @property
+    def summaries(self) -> tuple[MetricSummary, ...]:
+        """One summary per metric. Not measured is not zero: means run over scored results only."""
+        return tuple(
+            _summary(name, [case.results[place] for case in self.cases]) for place, name in enumerate(self.metrics)
+        )
+
+    def results(self) -> Iterator[tuple[CaseResult, MetricResult]]:
+        """Yield every result with its case."""
+        for case in self.cases:
+            for result in case.results:
+                yield case, result
+
+    @property
+    def passed(self) -> bool:
+        """Whether every scored result passed and every result could be measured."""
+        return all(result.passed or result.status is ResultStatus.SKIPPED for _, result in self.results())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return this as JSON values: `metrics` (one summary each) and `cases` (one entry each)."""
+        plain: dict[str, Any] = finite(
+            {
+                "metrics": [summary.to_dict() for summary in self.summaries],
+                "cases": [case.to_dict() for case in self.cases],
+            }
+        )
+        return plain
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return `to_dict()` as JSON text."""
+        return json_text(self.to_dict(), indent=indent)
+
+    def __str__(self) -> str:
+        """Return one line per metric: mean and counts."""
+        return "\n".join(map(_line, self.summaries))
+
+
+def _summary(name: str, results: list[MetricResult]) -> MetricSummary:
+    scores = [result.score for result in results if result.score is not None]
+    return MetricSummary(
+        metric=name,
+        threshold=results[0].threshold if results else 0.0,
+        passed=sum(result.passed is True for result in results),
+        failed=sum(result.passed is False for result in results),
+        skipped=sum(result.status is ResultStatus.SKIPPED for result in results),
+        errored=sum(result.status is ResultStatus.FAILED for result in results),
+        mean=fsum(scores) / len(scores) if scores else None,
+    )
+
+
+def _line(summary: MetricSummary) -> str:
+    mean = "no score" if summary.mean is None else f"mean {number(summary.mean)}"
+    return (
+        f"{summary.metric}: {mean} over {count(summary.scored, 'case')}; {summary.passed} passed, "
+        f"{summary.failed} failed (at {summary.threshold:g}), {summary.skipped} skipped, {summary.errored} errored"
+    )
