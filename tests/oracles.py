@@ -157,7 +157,7 @@ def cheapest_assignment(costs: Sequence[Sequence[int]]) -> Positions:
 
 #: Fields whose value is one of our objects or a list of them; every other value belongs to the user.
 NESTED = frozenset(
-    {"available_tools", "calls", "children", "execution", "expected_tools", "run", "tools_called", "turns"}
+    {"available_tools", "calls", "children", "execution", "expected_tools", "handoffs", "run", "tools_called", "turns"}
 )
 
 

@@ -151,8 +151,21 @@ def sides(
 
 # Calls as people write them
 
+_UNSET = object()
+
+
+def fields(
+    always: dict[str, st.SearchStrategy[Any]], sometimes: dict[str, st.SearchStrategy[Any]]
+) -> st.SearchStrategy[dict[str, Any]]:
+    """Keyword arguments: some always given, of the others about half."""
+    unset = st.just(_UNSET)
+    return st.fixed_dictionaries({**always, **{name: unset | values for name, values in sometimes.items()}}).map(
+        lambda given: {name: value for name, value in given.items() if value is not _UNSET}
+    )
+
+
 _zones = st.none() | st.just(datetime.timezone.utc) | st.just(datetime.timezone(datetime.timedelta(hours=-3)))
-_moments = st.datetimes(timezones=_zones)
+_moments = st.datetimes(timezones=_zones).map(lambda moment: moment.replace(fold=0))  # ISO text knows no fold
 _texts = st.none() | st.text(max_size=5)
 _seconds = st.none() | st.floats(0, 1e6)
 
@@ -179,43 +192,53 @@ def call_fields(levels: int = 1) -> st.SearchStrategy[dict[str, Any]]:
     """Keyword arguments of a `ToolCall`, any of its fields set or not, with calls inside for so many levels."""
     execution = dict(_execution_fields)
     if levels:
-        execution["children"] = st.lists(call_fields(levels - 1), max_size=2)
-    return st.fixed_dictionaries(
+        execution["children"] = st.lists(call_fields(levels - 1), min_size=1, max_size=2)
+    return fields(
         {"name": st.text(min_size=1, max_size=4)},
-        optional={
+        {
             "type": st.none() | st.sampled_from(ToolCallType),
             "description": _texts,
             "reasoning": _texts,
-            "input_parameters": st.none() | finite_objects,
+            "input_parameters": finite_objects | st.none(),
             "output": finite_json_values(),
             "id": _texts,
-            "execution": st.none() | st.fixed_dictionaries({}, optional=execution),
+            "execution": fields({}, execution) | st.none(),
         },
     )
 
 
-calls = call_fields().map(lambda fields: ToolCall(**fields))
+calls = call_fields().map(lambda given: ToolCall(**given))
 
-_spec_fields = st.fixed_dictionaries(
+
+def _few(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """None, no items, or mostly one or two."""
+    return st.lists(items, min_size=1, max_size=2) | st.sampled_from((None, []))
+
+
+_spec_fields = fields(
     {"name": st.text(min_size=1, max_size=4)},
-    optional={
+    {
         "description": st.text(max_size=5),
         "input_schema": finite_objects,
-        "type": st.sampled_from(ToolCallType),
+        "type": st.sampled_from([kind.value for kind in ToolCallType]),
     },
 )
 _case_fields: dict[str, st.SearchStrategy[Any]] = {
     "id": _texts,
     "name": _texts,
-    "available_tools": st.none() | st.lists(_spec_fields, max_size=2),
+    "available_tools": _few(_spec_fields),
     "tags": st.lists(st.text(max_size=3), max_size=2),
     "metadata": finite_objects,
 }
-_call_lists = st.none() | st.lists(call_fields(0), max_size=2)
+_call_lists = _few(call_fields(0))
 _run_fields: dict[str, st.SearchStrategy[Any]] = {
     "input": _texts,
     "actual_output": _texts,
-    "calls": st.lists(call_fields(0), max_size=2),
+    "calls": st.lists(call_fields(0), min_size=1, max_size=2),
+    "handoffs": st.lists(
+        fields({}, {"call": st.none() | st.integers(0, 2), "from_agent": _texts, "to_agent": _texts}),
+        max_size=2,
+    ),
     "available_tools": _case_fields["available_tools"],
     "status": st.sampled_from(("ok", "error", "interrupted", "stopped")),
     "error": _texts,
@@ -229,43 +252,48 @@ _run_fields: dict[str, st.SearchStrategy[Any]] = {
     "duration": _seconds,
     "warnings": st.lists(st.text(max_size=3), max_size=2),
 }
-run_fields = st.fixed_dictionaries({}, optional=_run_fields)
-case_fields = st.fixed_dictionaries(
+run_fields = fields({}, _run_fields)
+case_fields = fields(
     {},
-    optional={
+    {
         **_case_fields,
         "input": _texts,
         "actual_output": _texts,
         "expected_output": _texts,
         "tools_called": _call_lists,
         "expected_tools": _call_lists,
-        "run": st.none() | run_fields,
+        "run": run_fields | st.none(),
     },
 )
-conversation_fields = st.fixed_dictionaries(
+conversation_fields = fields(
     {
         "turns": st.lists(
-            st.fixed_dictionaries(
+            fields(
                 {"role": st.sampled_from(("user", "assistant")), "content": st.text(max_size=4)},
-                optional={"tools_called": _call_lists, "metadata": finite_objects},
+                {"tools_called": _call_lists, "metadata": finite_objects},
             ),
             max_size=2,
         )
     },
-    optional=_case_fields,
+    _case_fields,
 )
-golden_fields = st.fixed_dictionaries(
-    {"input": st.text(max_size=4)}, optional={**_case_fields, "expected_tools": _call_lists, "expected_output": _texts}
+golden_fields = fields(
+    {"input": st.text(max_size=4)},
+    {
+        **{name: _case_fields[name] for name in ("id", "available_tools", "tags", "metadata")},
+        "expected_tools": _call_lists,
+        "expected_output": _texts,
+    },
 )
 _images = st.one_of(
-    st.fixed_dictionaries({"url": st.text(max_size=4)}, optional={"mime_type": _texts}),
-    st.fixed_dictionaries({"path": st.text(max_size=4)}),
-    st.fixed_dictionaries({"data": st.binary(max_size=4)}, optional={"path": st.none()}),
+    fields({"url": st.text(max_size=4)}, {"mime_type": _texts}),
+    fields({"path": st.text(max_size=4)}, {}),
+    fields({"data": st.binary(max_size=4)}, {"path": st.none()}),
 )
 _parts = _texts | st.lists(st.text(max_size=4) | _images, max_size=2)
-image_case_fields = st.fixed_dictionaries(
+image_case_fields = fields(
     {},
-    optional={
+    {
         **_case_fields,
         "input": _parts,
         "actual_output": _parts,

@@ -8,6 +8,7 @@ infinities are allowed in memory; `json_text` writes them as the texts "NaN", "I
 from __future__ import annotations
 
 import base64
+import contextlib
 import dataclasses
 import datetime
 import enum
@@ -31,6 +32,8 @@ JsonObject: TypeAlias = dict[str, Any]
 refuse a caller's `dict[str, int]`."""
 
 _Trail: TypeAlias = "tuple[_Trail, str | int] | None"
+
+_MAX_BITS = 13_000
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
@@ -92,7 +95,7 @@ def _convert(value: object, trail: _Trail, depth: int, notes: list[str] | None) 
     result: dict[str, Any] = {}
     for key, item in value.items():  # type: ignore[attr-defined]
         text = key if type(key) is str else _key_text(key)
-        if text in result or (text is not key and text in value):  # type: ignore[operator]
+        if text in result or (not isinstance(key, str) and text in value):  # type: ignore[operator]
             text = _free_key(f"{text} ({type(key).__name__})", result, trail, notes)
         result[text] = _convert(item, (trail, text), depth + 1, notes)
     return result
@@ -107,7 +110,7 @@ def _to_plain(value: object, trail: _Trail, notes: list[str] | None) -> Any:
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real):
-        return float(value)
+        return _float(value, trail, notes)
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, (list, tuple)):
@@ -122,9 +125,18 @@ def _to_plain(value: object, trail: _Trail, notes: list[str] | None) -> Any:
         return {"type": "bytes", "encoding": "base64", "size": len(data), "data": text}
     if isinstance(value, BaseModel):
         return value.model_dump()
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        return _one_layer(value.item(), trail, notes)  # a scalar of numpy or of an array library like it
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     return _repr(value, trail, notes)
+
+
+def _float(value: numbers.Real, trail: _Trail, notes: list[str] | None) -> float | str:
+    try:
+        return float(value)
+    except OverflowError:
+        return _repr(value, trail, notes)
 
 
 def _one_layer(value: object, trail: _Trail, notes: list[str] | None) -> Any:
@@ -167,8 +179,14 @@ def _note(text: str, notes: list[str] | None) -> None:
         notes.append(text)
 
 
-def _sort_key(value: object) -> tuple[str, str]:
-    return type(value).__name__, json.dumps(value, sort_keys=True)
+def _sort_key(value: object) -> tuple[int, float, str]:
+    """Sort numbers by size, then texts, then the rest by its JSON text; equal values get equal keys."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        with contextlib.suppress(OverflowError):
+            return 0, float(value), ""
+    if isinstance(value, str):
+        return 1, 0.0, value
+    return 2, 0.0, json_text(value)
 
 
 def _parts(trail: _Trail) -> tuple[str | int, ...]:
@@ -240,7 +258,12 @@ def _finite_text(number: float) -> str:
 
 
 def finite(value: Any) -> Any:
-    """Return a JSON value in which NaN and the infinities are the texts "NaN", "Infinity", "-Infinity"."""
+    """Return a JSON value that can be written: NaN and the infinities are the texts "NaN", "Infinity", "-Infinity".
+
+    An integer of more than 4,000 digits, which Python refuses to write in decimal, becomes its hexadecimal text.
+    """
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        return hex(value)
     if isinstance(value, float) and not math.isfinite(value):
         return _finite_text(value)
     if isinstance(value, list):

@@ -20,6 +20,7 @@ from pydantic import (
     model_serializer,
 )
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticSerializationError
 
 from toolmark._json import finite, json_path, json_text, parse_json, short_repr
 from toolmark.errors import InvalidDataError, Problem
@@ -79,8 +80,18 @@ class Model(BaseModel):
         return {name: value for name, value in handler(self).items() if name in fields_set}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return this as plain JSON values, with only the fields that were set; NaN is the text "NaN"."""
-        plain: dict[str, Any] = finite(self.model_dump(mode="json"))
+        """Return this as plain JSON values, with only the fields that were set; NaN is the text "NaN".
+
+        Raises:
+            InvalidDataError: It is nested too deeply to be written, e.g. calls inside calls a hundred levels deep.
+        """
+        try:
+            plain: dict[str, Any] = finite(self.model_dump(mode="json"))
+        except (PydanticSerializationError, RecursionError) as error:
+            message = (
+                f"{type(self).__name__} cannot be written: {str(error).rpartition(': ')[2] or 'nested too deeply'}"
+            )
+            raise InvalidDataError(message, [Problem("$", message)]) from None
         return plain
 
     def to_json(self, *, indent: int | None = None) -> str:

@@ -209,7 +209,8 @@ def _spec_from_mapping(value: Mapping[str, Any]) -> ToolSpec:
     function = value.get("function")
     body = function if isinstance(function, Mapping) else value
     fields = {key: body[key] for key in _SPEC_KEYS if body.get(key) is not None}
-    kind = str(value.get("type") or "").lower()
+    given = value.get("type")
+    kind = str(given.value if isinstance(given, Enum) else given or "").lower()
     if kind in {member.value for member in ToolCallType}:
         fields["type"] = kind
     elif kind and "name" not in fields:  # a provider's own tool, e.g. {"type": "web_search"}

@@ -57,7 +57,7 @@ class InvalidDataError(ToolmarkError, ValueError):
     def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
         """Keep the message and the problems it was made from."""
         super().__init__(message)
-        self.problems = tuple(problems)
+        self.problems: tuple[Problem, ...] = tuple(problems)
 
     def __reduce__(self) -> tuple[type[InvalidDataError], tuple[str, tuple[Problem, ...]]]:
         """Keep the problems when the error crosses a process boundary."""

@@ -244,7 +244,8 @@ def permuted_calls(size: int) -> Sequence[list[Item]]:
 
 def none_equal(size: int) -> Sequence[list[Item]]:
     """Calls of one tool of which no two are equal, but many alike in one or two of three arguments."""
-    rows = [{"q": i, "page": i * 31 % 97, "lang": i * 17 % 13} for i in range(size * 2)]
+    draw = random.Random(size)
+    rows = [{"q": i, "page": draw.randrange(20), "lang": draw.randrange(5)} for i in range(size * 2)]
     return calls(*rows[:size]), calls(*rows[size:])
 
 

@@ -1,0 +1,295 @@
+"""Calls: what they accept, what they keep, how they are written, and what they refuse."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import json
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oracles import camel_form, fields_set
+from strategies import call_fields, calls
+from toolmark import CallStatus, Execution, InvalidDataError, Problem, ToolCall, ToolCallType, ToolSpec
+from toolmark.calls import read_tool_spec
+
+
+def deep(levels: int, key: str | None = None) -> Any:
+    """A value of so many levels."""
+    value: Any = 1
+    for _ in range(levels):
+        value = [value] if key is None else {key: value}
+    return value
+
+
+# JSON in and out
+
+
+@given(call=calls)
+def test_json_gives_back_the_call(call: ToolCall) -> None:
+    """What `to_json` writes `from_json` reads as an equal call, in which exactly the same fields are set."""
+    for text in (call.to_json(), call.to_json(indent=2), call.to_json().encode()):
+        back = ToolCall.from_json(text)
+        assert back == call
+        assert fields_set(back) == fields_set(call)
+        assert back.to_json() == call.to_json()
+
+
+@given(call=calls)
+def test_camel_case_is_read_as_snake_case(call: ToolCall) -> None:
+    """The same JSON with field names in camelCase is the same call; keys inside values are not renamed."""
+    back = ToolCall.model_validate(camel_form(call.to_dict()))
+    assert back == call
+    assert fields_set(back) == fields_set(call)
+
+
+@given(call=calls)
+def test_pydantic_writes_what_we_write(call: ToolCall) -> None:
+    """`model_dump` and `model_dump_json` write only what was set, too, and are read back as equal."""
+    assert ToolCall.model_validate(call.model_dump()) == call
+    assert ToolCall.model_validate_json(call.model_dump_json()) == call
+    assert json.loads(call.model_dump_json()).keys() == call.model_fields_set
+
+
+@given(fields=call_fields())
+def test_a_call_is_written_from_what_was_set(fields: dict[str, Any]) -> None:
+    """Only the fields that were given are written, those that were given as None included."""
+    assert ToolCall(**fields).to_dict().keys() == fields.keys()
+
+
+@pytest.mark.parametrize("form", [{"q": 1}, '{"q": 1}'], ids=["object", "JSON text"])
+@pytest.mark.parametrize("name", ["input_parameters", "inputParameters", "args", "arguments"])
+def test_every_name_and_form_of_the_arguments(name: str, form: object) -> None:
+    """Arguments are read under four names, as an object or as the JSON text of one, in JSON and in Python."""
+    expected = ToolCall(name="search", input_parameters={"q": 1})
+    assert ToolCall.model_validate({"name": "search", name: form}) == expected
+    assert ToolCall.from_json(json.dumps({"name": "search", name: form})) == expected
+    assert ToolCall(**{"name": "search", name: form}).model_fields_set == {"name", "input_parameters"}  # type: ignore[arg-type]
+
+
+# Unset, None and null
+
+
+@pytest.mark.parametrize("field", ["type", "description", "input_parameters", "output", "id", "execution"])
+def test_null_is_set_and_unset_is_not(field: str) -> None:
+    """A field given as null is set, and stays null when written; one that was never given is not written."""
+    assert ToolCall(name="a").to_dict() == {"name": "a"}
+    call = ToolCall.from_json(f'{{"name": "a", "{field}": null}}')
+    assert call.model_fields_set == {"name", field}
+    assert call.to_dict() == {"name": "a", field: None}
+
+
+@pytest.mark.parametrize("given_arguments", [{}, {"input_parameters": None}, {"input_parameters": {}}])
+def test_no_arguments_read_as_an_empty_object(given_arguments: dict[str, Any]) -> None:
+    """Unset, None and {} all read as {} through `arguments`."""
+    assert ToolCall(name="a", **given_arguments).arguments == {}
+
+
+@pytest.mark.parametrize("field", ["input_parameters", "output", "type"])
+def test_what_was_not_captured(field: str) -> None:
+    """A field counts as captured unless the execution names it; a call without an execution has captured all."""
+    assert ToolCall(name="a").captured(field)
+    assert ToolCall(name="a", execution=Execution()).captured(field)
+    call = ToolCall(name="a", execution=Execution(not_captured=[field]))
+    assert [name for name in ("input_parameters", "output", "type") if not call.captured(name)] == [field]
+
+
+# A call is a value
+
+
+def test_calls_are_frozen_and_hashable() -> None:
+    """A call cannot be changed, equal calls hash alike, and calls can be kept in sets."""
+    call = ToolCall(name="a", input_parameters={"x": [1]})
+    with pytest.raises(Exception, match="frozen"):
+        call.name = "b"  # type: ignore[misc]
+    assert len({call, ToolCall(name="a", args={"x": [1]}), ToolCall(name="a")}) == 2  # type: ignore[call-arg]
+
+
+@given(call=calls)
+def test_calls_survive_copying_and_pickling(call: ToolCall) -> None:
+    """A copy, a deep copy and a pickle are equal to the call, with the same fields set."""
+    for twin in (copy.copy(call), copy.deepcopy(call), call.model_copy(), pickle.loads(pickle.dumps(call))):  # noqa: S301
+        assert twin == call
+        assert fields_set(twin) == fields_set(call)
+
+
+@pytest.mark.parametrize("key", [None, "k"], ids=["lists", "objects"])
+def test_200_levels_work_everywhere(key: str | None) -> None:
+    """A value of 200 levels can be kept in every field, compared, copied, shown, written and read, also in children."""
+    value = deep(200, key)
+    execution = Execution(requested_parameters=value, model_output=value, artifact=value)
+    child = ToolCall(name="inner", input_parameters={"k": deep(199, key)}, output=value, execution=execution)
+    call = ToolCall(name="outer", output=value, execution=Execution(children=[child]))
+    assert ToolCall.from_json(call.to_json()) == call
+    assert ToolCall.model_validate_json(call.model_dump_json()) == call
+    assert copy.deepcopy(call) == pickle.loads(pickle.dumps(call)) == call  # noqa: S301 - our own bytes
+    assert "inner" in repr(call)
+
+
+def test_201_levels_are_refused_with_the_name_of_the_field() -> None:
+    """One level more than 200 is a clear error that names the field, for arguments and for outputs."""
+    with pytest.raises(InvalidDataError, match=r"ToolCall: \$\.output: deeper than 200 levels"):
+        ToolCall(name="a", output=deep(201))
+    with pytest.raises(InvalidDataError, match=r"ToolCall: \$\.input_parameters: deeper than 200 levels"):
+        ToolCall(name="a", input_parameters={"k": deep(200)})
+    with pytest.raises(InvalidDataError, match="deeper than 200 levels"):
+        ToolCall.from_json(json.dumps({"name": "a", "output": deep(201)}))
+
+
+@pytest.mark.parametrize("levels", [20, 80])
+def test_many_calls_inside_calls(levels: int) -> None:
+    """A chain of sub-agents of any reasonable length can be written and read."""
+    call = ToolCall(name="innermost", input_parameters={"q": {"deep": [1]}})
+    for _ in range(levels):
+        call = ToolCall(name="agent", execution=Execution(children=[call]))
+    assert ToolCall.from_json(call.to_json()) == call
+
+
+def test_a_chain_of_calls_too_long_to_be_written_is_an_error_of_ours() -> None:
+    """Where a chain of sub-agents is too long to be written, the error says so in our words."""
+    call = ToolCall(name="innermost")
+    for _ in range(150):
+        call = ToolCall(name="agent", execution=Execution(children=[call]))
+    try:
+        text = call.to_json()
+    except InvalidDataError:
+        return
+    assert ToolCall.from_json(text) == call
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("fields", "path", "message"),
+    [
+        pytest.param({}, "$.name", "is required", id="no name"),
+        pytest.param({"name": ""}, "$.name", "at least 1 character", id="empty name"),
+        pytest.param({"name": 3}, "$.name", "expected a string, got 3", id="name that is no text"),
+        pytest.param({"name": "a", "args": [1]}, "$.args", "expected an object of arguments", id="list of arguments"),
+        pytest.param({"name": "a", "args": "[1]"}, "$.args", "expected an object of arguments", id="text of a list"),
+        pytest.param({"name": "a", "args": "oops"}, "$.args", "not JSON", id="text that is no JSON"),
+        pytest.param({"name": "a", "args": '{"x": NaN}'}, "$.args", "bare NaN", id="text with NaN"),
+        pytest.param({"name": "a", "type": "web"}, "$.type", "'function', 'mcp', 'hosted' or 'custom'", id="type"),
+        pytest.param({"name": "a", "inputs": {}}, "$.inputs", "unknown field 'inputs'", id="unknown field"),
+        pytest.param({"name": "a", "outputs": {}}, "$.outputs", "did you mean 'output'?", id="nearly a field"),
+        pytest.param(
+            {"name": "a", "args": {}, "arguments": {}}, "$.arguments", "a second time", id="arguments given twice"
+        ),
+        pytest.param(
+            {"name": "a", "execution": {"attempts": -1}}, "$.execution.attempts", "got -1", id="negative attempts"
+        ),
+        pytest.param(
+            {"name": "a", "execution": {"children": [{}]}},
+            "$.execution.children[0].name",
+            "is required",
+            id="in a child",
+        ),
+    ],
+)
+def test_what_is_refused(fields: dict[str, Any], path: str, message: str) -> None:
+    """What cannot be a call is refused with its JSON path, what was found, and what is accepted."""
+    for read in (lambda: ToolCall.model_validate(fields), lambda: ToolCall.from_json(json.dumps(fields))):
+        with pytest.raises(InvalidDataError) as caught:
+            read()
+        assert [problem.path for problem in caught.value.problems] == [path]
+        assert message in str(caught.value)
+
+
+def test_all_problems_are_named_at_once() -> None:
+    """Every problem of a call is reported, each with its path."""
+    with pytest.raises(InvalidDataError) as caught:
+        ToolCall.model_validate({"name": 1, "type": "x", "execution": {"step": -1, "status": "fine"}})
+    paths = ["$.name", "$.type", "$.execution.status", "$.execution.step"]
+    assert [problem.path for problem in caught.value.problems] == paths
+
+
+def test_errors_are_short_and_never_fail_themselves() -> None:
+    """A message shows a wrong value in part, however large, deep or strange it is."""
+    for value in ("x" * 10**6, deep(5000), 10**5000):
+        with pytest.raises(InvalidDataError) as caught:
+            ToolCall(name="a", input_parameters=value)  # type: ignore[arg-type]
+        assert len(str(caught.value)) < 400
+        with pytest.raises(InvalidDataError) as caught:
+            ToolCall(name=value if not isinstance(value, str) else "", description=3)  # type: ignore[arg-type]
+        assert len(str(caught.value)) < 400
+
+
+def test_errors_cross_process_boundaries_with_their_problems() -> None:
+    """An error keeps its message and its problems when pickled and copied."""
+    error = InvalidDataError("two things", [Problem("$.a", "is required"), Problem("$.b", "is required", line=2)])
+    for twin in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):  # noqa: S301
+        assert type(twin) is InvalidDataError
+        assert (str(twin), twin.problems) == (str(error), error.problems)
+
+
+# Enumerations and times
+
+
+@pytest.mark.parametrize("value", ["mcp", "MCP", "Mcp", ToolCallType.MCP])
+def test_types_are_read_in_any_case(value: Any) -> None:
+    """A type is read in upper and lower case, and written in lower case."""
+    assert ToolCall(name="a", type=value).type is ToolCallType.MCP
+    assert ToolCall(name="a", type=value).to_dict()["type"] == "mcp"
+
+
+@given(status=st.sampled_from(CallStatus), moment=st.datetimes().map(lambda moment: moment.replace(fold=0)))
+def test_executions_round_trip(status: CallStatus, moment: datetime.datetime) -> None:
+    """Status and time come back as they were, to the microsecond, whether or not the time has a zone."""
+    for started_at in (moment, moment.replace(tzinfo=datetime.timezone.utc)):
+        execution = Execution(status=status, started_at=started_at, duration=0.1)
+        assert Execution.from_json(execution.to_json()) == execution
+
+
+# Tools
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param(ToolSpec(name="f", description="d", input_schema={"type": "object"}), id="ToolSpec"),
+        pytest.param(
+            {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}},
+            id="OpenAI, nested",
+        ),
+        pytest.param(
+            {"type": "function", "name": "f", "description": "d", "parameters": {"type": "object"}, "strict": True},
+            id="OpenAI, flat",
+        ),
+        pytest.param({"name": "f", "description": "d", "input_schema": {"type": "object"}}, id="Anthropic"),
+        pytest.param({"name": "f", "description": "d", "inputSchema": {"type": "object"}, "title": "F"}, id="MCP"),
+        pytest.param({"name": "f", "description": "d", "parameters": {"type": "object"}}, id="plain"),
+    ],
+)
+def test_every_form_of_a_tool(form: object) -> None:
+    """A tool is read in the forms of OpenAI, Anthropic and MCP, as a plain object, and as it is."""
+    spec = read_tool_spec(form)
+    assert (spec.name, spec.description, spec.input_schema) == ("f", "d", {"type": "object"})
+
+
+def test_a_call_describes_a_tool() -> None:
+    """A call given as an available tool gives its name, description and type; its arguments are no schema."""
+    call = ToolCall(name="f", description="d", type=ToolCallType.MCP, input_parameters={"x": 1})
+    assert read_tool_spec(call) == ToolSpec(name="f", description="d", type=ToolCallType.MCP)
+
+
+@pytest.mark.parametrize("kind", ["mcp", "MCP", ToolCallType.MCP])
+def test_the_type_of_a_tool_is_kept(kind: object) -> None:
+    """The type of a tool is read as text in any case, and as what it is."""
+    assert read_tool_spec({"name": "f", "type": kind}).type is ToolCallType.MCP
+
+
+def test_a_providers_own_tool_is_hosted() -> None:
+    """A tool that has only a type is one that the provider runs."""
+    assert read_tool_spec({"type": "web_search"}) == ToolSpec(name="web_search", type=ToolCallType.HOSTED)
+
+
+@pytest.mark.parametrize("form", [3, None, "search", {}, {"description": "d"}, {"name": ""}])
+def test_what_is_no_tool(form: object) -> None:
+    """What describes no tool is refused."""
+    with pytest.raises(InvalidDataError):
+        read_tool_spec(form)
