@@ -9,10 +9,14 @@ import datetime
 from collections.abc import Iterable
 from typing import Any
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from toolmark import CallOrigin, CallStatus, ToolCall, ToolCallType
 from toolmark.matching import ABSENT, Item
+
+#: For laws that are checked on many kinds of things: a quarter of the examples each.
+few = settings(max_examples=max(settings.default.max_examples // 4, 10))
 
 NAN = float("nan")
 INFINITY = float("inf")

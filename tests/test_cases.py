@@ -17,6 +17,7 @@ from strategies import (
     NAN,
     case_fields,
     conversation_fields,
+    few,
     golden_fields,
     image_case_fields,
     run_fields,
@@ -151,6 +152,7 @@ def test_every_field_is_written_and_read(one: Any) -> None:
 
 
 @every_model
+@few
 @given(data=st.data())
 def test_json_gives_back_the_object(model: Any, data: st.DataObject) -> None:
     """What is written is read as an equal object, with the same fields set in it and in everything inside."""
@@ -162,6 +164,7 @@ def test_json_gives_back_the_object(model: Any, data: st.DataObject) -> None:
 
 
 @every_model
+@few
 @given(data=st.data())
 def test_camel_case_is_read_as_snake_case(model: Any, data: st.DataObject) -> None:
     """The same JSON with field names in camelCase is the same object."""
@@ -172,6 +175,7 @@ def test_camel_case_is_read_as_snake_case(model: Any, data: st.DataObject) -> No
 
 
 @every_model
+@few
 @given(data=st.data())
 def test_objects_survive_copying_pickling_and_dumping(model: Any, data: st.DataObject) -> None:
     """A deep copy, a pickle and what pydantic dumps are equal to the object, with the same fields set."""
@@ -182,6 +186,7 @@ def test_objects_survive_copying_pickling_and_dumping(model: Any, data: st.DataO
 
 
 @every_model
+@few
 @given(data=st.data())
 def test_the_given_fields_are_neither_changed_nor_kept(model: Any, data: st.DataObject) -> None:
     """Construction leaves what it was given as it was, and emptying that later does not change the object."""

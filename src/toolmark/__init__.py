@@ -150,9 +150,12 @@ __all__ = [
 def __getattr__(name: str) -> object:
     """Load a public name when it is first used (PEP 562)."""
     if name == "__version__":
-        from importlib.metadata import version  # noqa: PLC0415 - reads the disk, so only when asked
+        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - reads the disk when asked
 
-        value: object = version("toolmark")
+        try:
+            value: object = version("toolmark")
+        except PackageNotFoundError:  # run from a source tree that was never installed
+            value = "0+unknown"
     elif name in _HOME:
         value = getattr(import_module(f"toolmark.{_HOME[name]}"), name)
     else:

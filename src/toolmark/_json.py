@@ -107,10 +107,8 @@ def _to_plain(value: object, trail: _Trail, notes: list[str] | None) -> Any:
         return _one_layer(value.value, trail, notes)
     if isinstance(value, str):
         return str.__str__(value)
-    if isinstance(value, numbers.Integral):
-        return int(value)
     if isinstance(value, numbers.Real):
-        return _float(value, trail, notes)
+        return int(value) if isinstance(value, numbers.Integral) else _float(value, trail, notes)
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, (list, tuple)):

@@ -5,6 +5,8 @@ Exit codes: 0 all is well, 1 the scores are not good enough, 2 the command line 
 
 from __future__ import annotations
 
+import io
+import json
 import sys
 import warnings
 from pathlib import Path
@@ -12,10 +14,10 @@ from typing import NoReturn, get_args
 
 import click
 
-from toolmark._text import visible
+from toolmark._text import count, visible
 from toolmark.calls import ToolCallParams
 from toolmark.dataset import read_cases
-from toolmark.errors import DataFileError, ToolmarkError
+from toolmark.errors import DataFileError, ToolmarkError, TornLineWarning
 from toolmark.evaluation import evaluate
 from toolmark.matching import Denominator
 from toolmark.metrics import MetricLike, MultimodalToolCorrectnessMetric, ToolCorrectnessMetric
@@ -36,6 +38,8 @@ _METRICS = {
 @click.version_option(package_name="toolmark", prog_name="toolmark")
 def main() -> None:
     """Measure how well LLM agents call their tools."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the encoding of a pipe lacks must not end the program
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _params(_context: click.Context, _option: click.Parameter, value: str) -> tuple[ToolCallParams, ...]:
@@ -48,7 +52,7 @@ def _params(_context: click.Context, _option: click.Parameter, value: str) -> tu
 
 
 @main.command()
-@click.argument("file", type=click.Path(dir_okay=False, exists=True, allow_dash=True))
+@click.argument("file", type=click.Path(allow_dash=True))
 @click.option(
     "--metric",
     "metric_names",
@@ -84,7 +88,7 @@ def _params(_context: click.Context, _option: click.Parameter, value: str) -> tu
     metavar="X",
     help="Exit with 1 if the mean of a metric is below X or a case could not be scored, instead of if a case fails.",
 )
-@click.option("--json", "json_path", type=click.Path(dir_okay=False, allow_dash=True), help="Write the report there.")
+@click.option("--json", "json_path", type=click.Path(allow_dash=True), help="Write the report there.")
 @click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="Cases listed; 0 for all.")
 @click.option("--details", type=click.IntRange(0), default=3, show_default=True, help="Cases shown side by side.")
 @click.option("--allow-nan", is_flag=True, help="Accept bare NaN and Infinity in the file.")
@@ -129,39 +133,44 @@ def score(
         try:
             report = evaluate(read_cases(file, allow_nan=allow_nan), metrics)
         except DataFileError as error:
-            _stop(f"{visible_lines(str(error))}\n{len(error.problems)} problems; nothing was scored")
-        except (ToolmarkError, OSError) as error:
-            _stop(visible_lines(str(error)))
+            found = count(len(error.problems), "problem")
+            _stop(f"{_visible_lines(str(error))}\n{found}; nothing was scored")
+        except OSError as error:
+            _stop(f"cannot read {visible(file)}: {error.strerror or error}")
+        except ToolmarkError as error:
+            _stop(_visible_lines(str(error)))
     for text in dict.fromkeys(str(warning.message) for warning in caught):
         click.echo(f"warning: {visible(text)}", err=True)
     _show(report, "standard input" if file == "-" else file, json_path, limit=limit, details=details)
-    sys.exit(_exit_code(report, fail_under))
+    torn = any(issubclass(warning.category, TornLineWarning) for warning in caught)
+    sys.exit(_exit_code(report, fail_under, torn=torn))
 
 
 def _show(report: Report, title: str, json_path: str | None, *, limit: int, details: int) -> None:
     if json_path == "-":
-        click.echo(report.to_json(indent=2))
+        # Nothing but ASCII: no terminal obeys it, and no encoding of a pipe lacks it.
+        click.echo(json.dumps(report.to_dict(), indent=2).replace("\x7f", "\\u007f"))
         return
-    from toolmark.report.terminal import print_report
-
-    print_report(report, title=title, limit=limit, details=details)
-    if json_path is not None:
+    if json_path is not None:  # first, since the reader of the table may have seen enough and closed the pipe
         try:
             Path(json_path).write_text(report.to_json(indent=2) + "\n", encoding="utf-8")
         except OSError as error:
-            _stop(f"cannot write {json_path}: {error.strerror}")
+            _stop(f"cannot write {visible(json_path)}: {error.strerror or error}")
+    from toolmark.report.terminal import print_report
+
+    print_report(report, title=title, limit=limit, details=details)
 
 
-def _exit_code(report: Report, fail_under: float | None) -> int:
+def _exit_code(report: Report, fail_under: float | None, *, torn: bool) -> int:
     if fail_under is None:
         return int(any(summary.failed for summary in report.summaries))
     too_low = any(
         summary.mean is None or summary.mean < fail_under - 1e-9 or summary.errored for summary in report.summaries
     )
-    return int(too_low)
+    return int(too_low or torn)
 
 
-def visible_lines(text: str) -> str:
+def _visible_lines(text: str) -> str:
     """Return text line by line with nothing in it that a terminal would obey."""
     return "\n".join(visible(line) for line in text.split("\n"))
 

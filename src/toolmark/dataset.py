@@ -7,30 +7,40 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import sys
+import warnings
+import zlib
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias, cast
+from typing import Any, BinaryIO, NamedTuple, TypeAlias, cast
 
 from toolmark._json import parse_json
+from toolmark._marker import CANCELLED
+from toolmark._text import visible
 from toolmark.cases import LLMTestCase, MLLMTestCase, TestCase
-from toolmark.errors import DataFileError, InvalidDataError, Problem
+from toolmark.errors import DataFileError, InvalidDataError, Problem, TornLineWarning
 from toolmark.formats.records import case_from_record, looks_like_record
 
 Source: TypeAlias = "str | os.PathLike[str] | BinaryIO"
 """A path, `"-"` for standard input, or an open binary file; gzip is recognised by its content."""
 
 _GZIP = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
 
 
 def read_cases(source: Source, *, allow_nan: bool = False) -> list[TestCase]:
-    """Return the cases of a file, in its order; none is dropped.
+    """Return the cases of a file, in its order; none is dropped but what was never written to its end.
 
     A line is a test case as `LLMTestCase.to_json` writes it (snake_case or camelCase), a multimodal one, or a record
     (`case_from_record`), recognised by its keys. Blank lines are passed over. A case without an id keeps its place: its
     name becomes `line N` if it has none.
+
+    A *torn* line is left out with a `TornLineWarning`: it begins an object, is no JSON, and is the last one without an
+    end of line, or one that a `JsonlSink` marked when it wrote the next. Any other bad line is an error, and so is a
+    file in which no line is whole.
 
     Args:
         source: Where to read.
@@ -42,15 +52,26 @@ def read_cases(source: Source, *, allow_nan: bool = False) -> list[TestCase]:
     """
     cases: list[TestCase] = []
     problems: list[Problem] = []
-    name = _name(source)
-    for number, text in _documents(source, problems):
+    torn: list[Problem] = []
+    for document in _documents(source, problems, allow_nan=allow_nan):
+        if document.torn:
+            torn.append(Problem("$", "a torn line: whoever wrote it was stopped before its end", document.line))
+            continue
         try:
-            cases.append(_case(parse_json(text, allow_nan=allow_nan) if isinstance(text, str) else text, number))
+            value = document.value
+            if isinstance(value, bytes):
+                value = parse_json(_text(value), allow_nan=allow_nan)
+            cases.append(_case(value, document.place))
         except InvalidDataError as error:
             found = error.problems or (Problem("$", str(error)),)
-            problems.extend(Problem(problem.path, problem.message, number) for problem in found)
-    if problems:
-        raise DataFileError("\n".join(f"{name}:{problem.line}: {problem}" for problem in problems), problems)
+            problems.extend(_placed(problem, document) for problem in found)
+    name = visible(_name(source))
+    if problems or (torn and not cases):
+        problems = sorted([*problems, *torn], key=lambda problem: problem.line or 0)
+        lines = (f"{name}:{problem.line}: {problem}" if problem.line else f"{name}: {problem}" for problem in problems)
+        raise DataFileError("\n".join(lines), problems)
+    for problem in torn:
+        warnings.warn(f"{name}:{problem.line}: left out {problem.message}", TornLineWarning, stacklevel=2)
     return cases
 
 
@@ -70,7 +91,27 @@ def write_cases(path: str | os.PathLike[str], cases: Iterable[TestCase]) -> None
         draft.unlink(missing_ok=True)
 
 
-def _case(value: object, number: int) -> TestCase:
+class _Document(NamedTuple):
+    """One case of a file: the bytes of a line, or the value of an item where the file is one array."""
+
+    value: Any
+    line: int | None = None
+    item: int | None = None
+    torn: bool = False
+
+    @property
+    def place(self) -> str:
+        """The name of a case that has none."""
+        return f"line {self.line}" if self.item is None else f"item {self.item + 1}"
+
+
+def _placed(problem: Problem, document: _Document) -> Problem:
+    """Return a problem of one document as one of the file."""
+    prefix = "$" if document.item is None else f"$[{document.item}]"
+    return Problem(prefix + problem.path.removeprefix("$"), problem.message, document.line)
+
+
+def _case(value: object, place: str) -> TestCase:
     if not isinstance(value, dict):
         message = f"expected an object (a test case or a record), got {type(value).__name__}"
         raise InvalidDataError(message, [Problem("$", message)])
@@ -79,41 +120,68 @@ def _case(value: object, number: int) -> TestCase:
         raise InvalidDataError(message, [Problem("$.turns", message)])
     model = MLLMTestCase if isinstance(value.get("input"), list) else LLMTestCase
     case: TestCase = case_from_record(value) if looks_like_record(value) else model.model_validate(value)
-    return case if case.id or case.name else case.model_copy(update={"name": f"line {number}"})
+    return case if case.id or case.name else case.model_copy(update={"name": place})
 
 
-def _documents(source: Source, problems: list[Problem]) -> Iterator[tuple[int, Any]]:
-    """Yield (line, text of one document); of a file that is one array, (position from 1, value of one item)."""
+def _documents(source: Source, problems: list[Problem], *, allow_nan: bool) -> Iterator[_Document]:
+    """Yield what the file holds; what keeps it from being read as a whole goes into `problems`."""
+    number, found = 0, False
     with _opened(source) as file:
-        number = 0
-        for number, raw in enumerate(file, start=1):
-            try:
-                text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
-            except UnicodeDecodeError as error:
-                problems.append(Problem("$", f"not UTF-8: {error.reason} at byte {error.start}", number))
-                continue
-            if text.startswith("[") and number == 1:
-                yield from _items(text.encode() + b"\n" + file.read(), problems)
-                return
-            if text:
-                yield number, text
-        if not number:
-            problems.append(Problem("$", "the file is empty", 1))
+        try:
+            for number, raw in enumerate(file, start=1):
+                line = (raw.removeprefix(_BOM) if number == 1 else raw).strip()
+                cancelled = line.endswith(CANCELLED)
+                line = line.rstrip(CANCELLED)
+                if line.startswith(b"[") and not found:
+                    yield from _items(b"\n" * (number - 1) + line + b"\n" + file.read(), problems, allow_nan=allow_nan)
+                    return
+                if line:
+                    found = True
+                    unfinished = cancelled or not raw.endswith(b"\n")
+                    yield _Document(line, line=number, torn=unfinished and _is_part(line))
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            problems.append(Problem("$", f"broken gzip data: {error}", number + 1))
+            return
+    if not found:
+        problems.append(Problem("$", "the file is empty", 1))
 
 
-def _items(data: bytes, problems: list[Problem]) -> Iterator[tuple[int, Any]]:
+def _is_part(line: bytes) -> bool:
+    """Return whether a line can only be the beginning of an object."""
     try:
-        values = parse_json(data)
+        json.loads(line.decode("utf-8", "replace"))  # it may end within a letter
+    except json.JSONDecodeError:
+        return line.startswith(b"{")
+    except (ValueError, RecursionError):
+        return False
+    return False
+
+
+def _items(data: bytes, problems: list[Problem], *, allow_nan: bool) -> Iterator[_Document]:
+    try:
+        values = parse_json(_text(data), allow_nan=allow_nan)
     except InvalidDataError as error:
-        problems.append(Problem("$", f"not one JSON array: {error}", 1))
+        problems.extend(error.problems or (Problem("$", str(error)),))
         return
-    yield from enumerate(values, start=1)
+    for index, value in enumerate(values):
+        yield _Document(value, item=index)
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        message = f"not UTF-8: {error.reason} at byte {error.start}"
+        raise InvalidDataError(message, [Problem("$", message)]) from None
 
 
 @contextmanager
 def _opened(source: Source) -> Generator[BinaryIO, None, None]:
     if isinstance(source, (str, os.PathLike)):
         if source == "-":
+            if sys.stdin is None:
+                message = "there is no standard input to read"
+                raise DataFileError(message, [Problem("$", message)])
             yield _unpacked(sys.stdin.buffer)
             return
         with Path(source).open("rb") as file:

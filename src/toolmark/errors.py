@@ -10,6 +10,7 @@ ToolmarkError                     catch this to catch all of them
 └── MetricAssertionError (AssertionError)   `assert_test` found a metric that did not pass
 
 ToolmarkWarning (UserWarning)     something was understood only in part; the text says what
+└── TornLineWarning                   the end of a file is cut off; one case of it could not be read
 ```
 
 Every message names the culprit (`!r` around values), says what is accepted, and what to do.
@@ -86,3 +87,7 @@ class MetricAssertionError(ToolmarkError, AssertionError):
 
 class ToolmarkWarning(UserWarning):
     """Something was understood only in part; the text says what, where, and what became of it."""
+
+
+class TornLineWarning(ToolmarkWarning):
+    """A line of a file is cut off, since whoever wrote it was stopped; its case could not be read."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
@@ -99,10 +99,19 @@ class MetricResult:
     passed: bool | None = None
     reason: str | None = None
     findings: tuple[Finding, ...] = ()
-    parts: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    parts: Mapping[str, float] = field(default_factory=dict[str, float])
     alignment: Alignment | None = None
     warnings: tuple[str, ...] = ()
     error: str | None = None
+
+    def __post_init__(self) -> None:
+        """Make the parts read-only."""
+        object.__setattr__(self, "parts", MappingProxyType(dict(self.parts)))
+
+    def __reduce__(self) -> tuple[Callable[..., MetricResult], tuple[dict[str, Any]]]:
+        """Cross process boundaries, which a read-only mapping cannot do by itself."""
+        state = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return _restored, ({**state, "parts": dict(self.parts)},)
 
     def __float__(self) -> float:
         """Return the score.
@@ -134,6 +143,10 @@ class MetricResult:
         if self.alignment is not None:
             plain["alignment"] = self.alignment.to_dict()
         return plain
+
+
+def _restored(state: dict[str, Any]) -> MetricResult:
+    return MetricResult(**state)
 
 
 def failed(metric: str, threshold: float, error: BaseException) -> MetricResult:

@@ -276,13 +276,13 @@ def test_500_calls_of_one_tool(*, ordered: bool) -> None:
 
 def test_memory_grows_with_the_pairs_and_with_nothing_else() -> None:
     """Some 30 bytes for each pair that is looked at: 2,000 calls on each side fit into 150 MB."""
-    sides = none_equal(200)
+    sides = none_equal(120)
     for ordered in (False, True):
         tracemalloc.start()
         align(*sides, arguments=True, ordered=ordered)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert peak < 36 * 200 * 200 + 500_000
+        assert peak < 36 * 120 * 120 + 300_000
 
 
 @pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])

@@ -132,10 +132,10 @@ def test_values_of_200_levels_are_compared(key: str | None) -> None:
 
 
 def test_large_values_are_compared() -> None:
-    """An argument of 100,000 entries and a text of a million letters are values like any other."""
-    rows = {f"key {i}": [i, {"v": i}] for i in range(100_000)}
+    """An object of 20,000 entries and a text of a million letters are values like any other."""
+    rows = {f"key {i}": [i, {"v": i}] for i in range(20_000)}
     assert similarity(rows, copy.deepcopy(rows)) == (1, 1)
-    assert similarity(rows, {**rows, "key 7": None}) == (99_999, 100_000)
+    assert similarity(rows, {**rows, "key 7": None}) == (19_999, 20_000)
     assert json_equal("x" * 10**6, "x" * 10**6)
 
 

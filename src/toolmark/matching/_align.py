@@ -150,7 +150,10 @@ def _subsequence(sides: Comparison, left: range, right: range) -> _Found:
     O(log n) a pair. The first pair of the answer is the first one that has the greatest value of all, and so on.
     """
     cells: dict[int, tuple[list[int], list[Ratio]]] = {}
-    for ours, theirs in _by_name(sides, left, right):
+    groups = list(_by_name(sides, left, right))
+    if len(groups) == 1 and _all_equal(sides, *groups[0]):  # only the positions count, and the nearest do not cross
+        return dict.fromkeys(match_on_line(*groups[0]), ONE)
+    for ours, theirs in groups:
         cells.update((e, (theirs, row)) for e, row in zip(ours, sides.matrix(ours, theirs), strict=True))
     pairs = min(len(left), len(right))
     worth = _Worth((ratio for _, row in cells.values() for ratio in row), pairs, max(left.stop, right.stop))
@@ -172,6 +175,11 @@ def _subsequence(sides: Comparison, left: range, right: range) -> _Found:
                 goal, column = goal - own[ratio] + abs(e - c), c + 1
                 break
     return found
+
+
+def _all_equal(sides: Comparison, left: list[int], right: list[int]) -> bool:
+    keys = sides.keys(left, right)
+    return keys is not None and len({*keys[0], *keys[1]}) == 1
 
 
 class _Steps:

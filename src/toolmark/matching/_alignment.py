@@ -38,7 +38,9 @@ class Pair:
         called: Position of the called one, from 0.
         similarity: In [0, 1].
         differences: Where the two differ; empty when similarity is 1.
-        not_compared: Fields that were to be compared and that the recording did not keep.
+        not_compared: What was to be compared and could not: a field that the recording did not keep (`type`, `output`,
+            `input_parameters`), and what is in `redacted`.
+        redacted: What is redacted on either side: `output`, or an argument, such as `input_parameters.api_key`.
     """
 
     expected: int
@@ -46,6 +48,7 @@ class Pair:
     similarity: float
     differences: tuple[Difference, ...] = ()
     not_compared: tuple[str, ...] = ()
+    redacted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

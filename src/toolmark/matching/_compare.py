@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from toolmark.matching._alignment import Item, Pair
+from toolmark.matching._redacted import Marks, place, without_marks
 from toolmark.matching._values import (
     Absent,
     Difference,
@@ -35,44 +36,61 @@ class Comparison:
         self.called = called
         self.arguments = arguments
         self.output = output
+        self.marks = Marks()
 
     def ratio(self, e: Item, c: Item) -> Ratio:
         """Return the similarity of two calls of equal name."""
-        if e.type is not None and c.type != e.type and not isinstance(c.type, Absent):
-            return ZERO
-        if self.output and _outputs_differ(e, c):
+        if self._ruled_out(e, c):
             return ZERO
         if not self.arguments or isinstance(e.arguments, Absent) or isinstance(c.arguments, Absent):
             return ONE
-        return similarity(e.arguments, c.arguments)
+        ratio = similarity(e.arguments, c.arguments)
+        if ratio != ONE and self.marks.of(e.arguments, c.arguments):  # without some of them, equal ones are equal too
+            left, right, _ = without_marks(e.arguments, c.arguments)
+            return similarity(left, right)
+        return ratio
 
     def matrix(self, left: Sequence[int], right: Sequence[int]) -> Matrix:
         """Return the similarities of all pairs of two groups of one name; equal ratios share one tuple."""
         if not self.arguments or len(left) * len(right) < _PROFILES_FROM:
             return [[self.ratio(self.expected[e], self.called[c]) for c in right] for e in left]
-        profiles = {
-            c: None if isinstance(item.arguments, Absent) else Profile(item.arguments)
-            for c, item in ((c, self.called[c]) for c in right)
-        }
+        profiles = {c: self._profile(self.called[c]) for c in right}
         shared: dict[Ratio, Ratio] = {}
         rows: Matrix = []
-        gate = Comparison(self.expected, self.called, arguments=False, output=self.output)
         for e in left:
             item = self.expected[e]
-            profile = None if isinstance(item.arguments, Absent) else Profile(item.arguments)
+            profile = self._profile(item)
             gated = self.output or item.type is not None
             row: list[Ratio] = []
             for c in right:
                 other = profiles[c]
-                if gated and gate.ratio(item, self.called[c]) is ZERO:
-                    row.append(ZERO)
-                elif profile is None or other is None:
-                    row.append(ONE)
+                if profile is None or other is None:
+                    ratio = self.ratio(item, self.called[c])
+                elif gated and self._ruled_out(item, self.called[c]):
+                    ratio = ZERO
                 else:
                     ratio = profile_similarity(profile, other)
-                    row.append(shared.setdefault(ratio, ratio))
+                row.append(shared.setdefault(ratio, ratio))
             rows.append(row)
         return rows
+
+    def _profile(self, item: Item) -> Profile | None:
+        """Return the arguments prepared, or None where each pair must be looked at on its own."""
+        if isinstance(item.arguments, Absent) or self.marks.of(item.arguments):
+            return None
+        return Profile(item.arguments)
+
+    def _ruled_out(self, e: Item, c: Item) -> bool:
+        """Return whether type or output make two calls worth nothing to each other."""
+        if e.type is not None and c.type != e.type and not isinstance(c.type, Absent):
+            return True
+        return self.output and self._outputs_differ(e, c)
+
+    def _outputs_differ(self, e: Item, c: Item) -> bool:
+        """Return whether both outputs are known, and differ."""
+        if isinstance(e.output, Absent) or isinstance(c.output, Absent):
+            return False
+        return not outputs_equal(e.output, c.output) and not self.marks.of(e.output, c.output)
 
     def pair(self, e: int, c: int, ratio: Ratio) -> Pair:
         """Return the pair with its differences, and with what could not be compared."""
@@ -84,8 +102,20 @@ class Comparison:
             not_compared.append("output")
         if isinstance(made.type, Absent) and wanted.type is not None:
             not_compared.append("type")
+        redacted = self._redacted(wanted, made)
         differences = () if ratio[0] == ratio[1] else tuple(self.differences(wanted, made))
-        return Pair(e, c, ratio[0] / ratio[1], differences, tuple(not_compared))
+        return Pair(e, c, ratio[0] / ratio[1], differences, (*not_compared, *redacted), redacted)
+
+    def _redacted(self, e: Item, c: Item) -> tuple[str, ...]:
+        """Return the places of two calls that are not compared because they are redacted on either side."""
+        found: list[str] = []
+        arguments = self.arguments and self.marks.of(e.arguments, c.arguments)
+        if arguments and not isinstance(e.arguments, Absent) and not isinstance(c.arguments, Absent):
+            found.extend(place("input_parameters", path) for path in without_marks(e.arguments, c.arguments)[2])
+        output = self.output and self.marks.of(e.output, c.output)
+        if output and not isinstance(e.output, Absent) and not isinstance(c.output, Absent):
+            found.append("output")
+        return tuple(found)
 
     def differences(self, e: Item, c: Item) -> list[Difference]:
         """Return every difference of two calls of equal name."""
@@ -93,8 +123,11 @@ class Comparison:
         if e.type is not None and c.type != e.type and not isinstance(c.type, Absent):
             found.append(Difference("wrong_type", (), e.type, c.type))
         if self.arguments and not isinstance(e.arguments, Absent) and not isinstance(c.arguments, Absent):
-            found.extend(argument_differences(e.arguments, c.arguments))
-        if self.output and _outputs_differ(e, c):
+            wanted, made = e.arguments, c.arguments
+            if self.marks.of(wanted, made):
+                wanted, made, _ = without_marks(wanted, made)
+            found.extend(argument_differences(wanted, made))
+        if self.output and self._outputs_differ(e, c):
             found.append(Difference("wrong_output", (), e.output, c.output))
         return found
 
@@ -102,7 +135,7 @@ class Comparison:
         """Return keys that are equal exactly where the similarity is 1, or None where there is no such key.
 
         There is none where one call may equal two that differ from each other: a field that some expected calls leave
-        open, or that some called ones lack, or a text that equals a value by being its JSON form.
+        open, or that some called ones lack, a redacted value, or a text that equals a value by being its JSON form.
         """
         ours = [self.expected[e] for e in left]
         theirs = [self.called[c] for c in right]
@@ -116,7 +149,7 @@ class Comparison:
             specified = [item.arguments for item in ours if not isinstance(item.arguments, Absent)]
             captured = [item.arguments for item in theirs if not isinstance(item.arguments, Absent)]
             if specified:
-                if len(specified) != len(ours) or len(captured) != len(theirs):
+                if len(specified) != len(ours) or len(captured) != len(theirs) or self.marks.of(*specified, *captured):
                     return None
                 columns.append((list(map(frozen, specified)), list(map(frozen, captured))))
         if self.output:
@@ -125,16 +158,12 @@ class Comparison:
             if wanted:
                 if len(wanted) != len(ours) or len(made) != len(theirs) or not _of_one_form(wanted + made):
                     return None
+                if self.marks.of(*wanted, *made):
+                    return None
                 columns.append((list(map(frozen, wanted)), list(map(frozen, made))))
         if not columns:
             return [None] * len(left), [None] * len(right)
         return list(zip(*(a for a, _ in columns), strict=True)), list(zip(*(b for _, b in columns), strict=True))
-
-
-def _outputs_differ(e: Item, c: Item) -> bool:
-    """Return whether both outputs are known, and differ."""
-    known = not isinstance(e.output, Absent) and not isinstance(c.output, Absent)
-    return known and not outputs_equal(e.output, c.output)
 
 
 def _of_one_form(outputs: list[object]) -> bool:

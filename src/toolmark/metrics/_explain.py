@@ -57,7 +57,10 @@ def _of_pair(pair: Pair, name: str) -> Iterator[Finding]:
             difference.called,
         )
     for part in pair.not_compared:
-        text = f"{where}: the recording did not keep its {_PARTS[part]}, so they were left out of the comparison."
+        if part in pair.redacted:
+            text = f"{where}: {visible(f'$.{part}')} is redacted, so it was left out of the comparison."
+        else:
+            text = f"{where}: the recording did not keep its {_PARTS[part]}, so they were left out of the comparison."
         yield Finding("not_compared", text, name, pair.expected, pair.called, f"$.{part}")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, get_args
 
 from toolmark.calls import ToolCall, ToolCallParams, ToolSpec, read_tool_spec
@@ -121,8 +120,7 @@ class ToolCorrectnessMetric(Metric):
         passed = score >= self.threshold - TOLERANCE
         findings = findings_of(alignment, [call.name for call in expected], [call.name for call in called])
         warnings = list(case.run.warnings) if case.run is not None else []
-        if any(finding.kind == "not_compared" for finding in findings):
-            warnings.append("some calls were compared without fields that the recording did not keep")
+        warnings.extend(_left_out(alignment))
         if self.available_tools is not None:
             warnings.append(NOT_JUDGED)
         reason = None
@@ -145,7 +143,7 @@ class ToolCorrectnessMetric(Metric):
             passed=passed,
             reason=reason,
             findings=findings,
-            parts=MappingProxyType(parts),
+            parts=parts,
             alignment=alignment,
             warnings=tuple(warnings),
         )
@@ -189,6 +187,17 @@ def _sides(case: object, metric: str) -> tuple[list[ToolCall], list[ToolCall]]:
     assert case.expected_tools is not None  # noqa: S101 - checked above; tells the type checkers
     assert case.tools_called is not None  # noqa: S101 - as above
     return case.expected_tools, case.tools_called
+
+
+def _left_out(alignment: Alignment) -> list[str]:
+    """Return what makes the score less sure: calls that were compared only in part."""
+    pairs = (*alignment.pairs, *alignment.out_of_order)
+    notes: list[str] = []
+    if any(len(pair.not_compared) > len(pair.redacted) for pair in pairs):
+        notes.append("some calls were compared without fields that the recording did not keep")
+    if any(pair.redacted for pair in pairs):
+        notes.append("some calls were compared without values that are redacted")
+    return notes
 
 
 def _expected_item(call: ToolCall) -> Item:

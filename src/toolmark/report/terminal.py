@@ -62,25 +62,25 @@ def print_report(
         console: Where to print; standard output by default.
     """
     console = console or make_console()
-    console.print(Text(f"{visible(title)}: {count(len(report.cases), 'case')}, worst first", style="bold"))
+    _print(console, Text(f"{visible(title)}: {count(len(report.cases), 'case')}, worst first", style="bold"))
     entries = sorted(report.results(), key=_worst_first)
     for name in report.metrics:
         if len(report.metrics) > 1:
-            console.print(Text(f"\n{visible(name)}", style="bold"))
+            _print(console, Text(f"\n{visible(name)}", style="bold"))
         mine = [entry for entry in entries if entry[1].metric == name]
         listed = mine[: limit or None]
-        console.print(_Trimmed(_case_table(listed)))
+        _print(console, _case_table(listed))
         if len(listed) < len(mine):
-            console.print(Text(f" ... and {len(mine) - len(listed)} more (--limit 0 lists all)", style="dim"))
+            _print(console, Text(f" ... and {len(mine) - len(listed)} more (--limit 0 lists all)", style="dim"))
     worst = {case.index: (case, result) for case, result in reversed(entries) if _lost(result)}
     shown_entries = sorted(worst.values(), key=_worst_first)[:details]
     for case, result in shown_entries:
         console.print()
         _print_entry(console, case.label, case.case, result)
     if shown_entries:
-        console.print(Text(f"\n {_MARK_KEY}", style="dim"))
+        _print(console, Text(f"\n {_MARK_KEY}", style="dim"))
     console.print()
-    console.print(_Trimmed(_total_table(report.summaries)))
+    _print(console, _total_table(report.summaries))
     _print_warnings(console, report)
 
 
@@ -92,13 +92,13 @@ def _print_warnings(console: Console, report: Report) -> None:
     if not warned:
         return
     amount = sum(bool(result.warnings) for _, result in report.results())
-    console.print(Text(f" {count(amount, 'result')} with warnings (incomplete recordings or parts not judged):"))
+    _print(console, Text(f" {count(amount, 'result')} with warnings (incomplete recordings or parts not judged):"))
     for text, labels in list(warned.items())[:_WARNINGS]:
         more = f" (and {len(labels) - 1} more)" if len(labels) > 1 else ""
         line = f"- {shorten(visible(labels[0]), _LABEL)}{more}: {shorten(visible(text), 300)}"
-        console.print(_Trimmed(Padding(Text(line), (0, 0, 0, 2))))
+        _print(console, Padding(Text(line), (0, 0, 0, 2)))
     if len(warned) > _WARNINGS:
-        console.print(Text(f"  ... and {len(warned) - _WARNINGS} more (all of them are in the JSON report)"))
+        _print(console, Text(f"  ... and {len(warned) - _WARNINGS} more (all of them are in the JSON report)"))
 
 
 def print_result(result: MetricResult, case: TestCase, console: Console | None = None) -> None:
@@ -106,7 +106,7 @@ def print_result(result: MetricResult, case: TestCase, console: Console | None =
     console = console or make_console()
     _print_entry(console, case.id or case.name or "case", case, result)
     for text in result.warnings:
-        console.print(_Trimmed(Padding(Text(f"note: {visible(text)}"), (0, 0, 0, 1))))
+        _print(console, Padding(Text(f"note: {visible(text)}"), (0, 0, 0, 1)))
 
 
 class _Trimmed:
@@ -123,6 +123,10 @@ class _Trimmed:
                 yield from line[:-1]
                 yield Segment(line[-1].text.rstrip(" "), line[-1].style)
             yield Segment.line()
+
+
+def _print(console: Console, renderable: RenderableType) -> None:
+    console.print(_Trimmed(renderable))
 
 
 def _worst_first(entry: Entry) -> tuple[int, float, int]:
@@ -186,16 +190,18 @@ def _case_table(entries: Sequence[Entry]) -> Table:
 
 def _print_entry(console: Console, label: str, case: TestCase, result: MetricResult) -> None:
     name = shorten(visible(label), 2 * _LABEL)
-    console.print(Text.assemble((name, "bold"), "  ", visible(result.metric), "  ", _verdict(result)))
+    _print(console, Text.assemble((name, "bold"), "  ", visible(result.metric), "  ", _verdict(result)))
     if result.reason:
-        console.print(_Trimmed(Padding(Text(visible(result.reason.split("\n", 1)[0])), (0, 0, 0, 1))))
+        _print(console, Padding(Text(visible(result.reason.split("\n", 1)[0])), (0, 0, 0, 1)))
     elif result.score is not None:
-        console.print(Text(f" score {number(result.score)}"))
+        _print(console, Text(f" score {number(result.score)}"))
     lines = rows(result, case)
     if lines:
-        console.print(_Trimmed(Padding(_call_table(lines[:_ROWS]), (0, 0, 0, 1))))
+        _print(console, Padding(_call_table(lines[:_ROWS]), (0, 0, 0, 1)))
     if len(lines) > _ROWS:
-        console.print(Text(f" ... and {len(lines) - _ROWS} more lines (all calls are in the JSON report)", style="dim"))
+        _print(
+            console, Text(f" ... and {len(lines) - _ROWS} more lines (all calls are in the JSON report)", style="dim")
+        )
 
 
 def _call_table(lines: Sequence[Row]) -> Table:

@@ -1,0 +1,334 @@
+"""Tool correctness as people use it: the examples of the pages, the options, what is found, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import pickle
+from typing import Any, get_args
+
+import pytest
+
+from toolmark import (
+    ConfigurationError,
+    Evaluator,
+    Execution,
+    LLMTestCase,
+    MultimodalToolCorrectnessMetric,
+    NotMeasuredError,
+    ResultStatus,
+    Run,
+    ToolCall,
+    ToolCallParams,
+    ToolCallType,
+    ToolCorrectnessMetric,
+    ToolSpec,
+    evaluate,
+)
+from toolmark._json import json_text
+from toolmark.matching import ABSENT, Denominator
+from toolmark.result import FindingKind
+
+
+def measured(expected: list[ToolCall], called: list[ToolCall], **options: Any) -> Any:
+    """The result of one case."""
+    return ToolCorrectnessMetric(**options).measure(LLMTestCase(tools_called=called, expected_tools=expected))
+
+
+# The examples of the pages, as a reader would type them
+
+
+def test_page_example() -> None:
+    """The first example: the expected tool was called, and one more, which costs nothing."""
+    test_case = LLMTestCase(
+        input="What if these shoes don't fit?",
+        actual_output="We offer a 30-day full refund at no extra cost.",
+        # Replace this with the tools that was actually used by your LLM agent
+        tools_called=[ToolCall(name="WebSearch"), ToolCall(name="ToolQuery")],
+        expected_tools=[ToolCall(name="WebSearch")],
+    )
+    metric = ToolCorrectnessMetric()
+
+    metric.measure(test_case)
+    assert (metric.score, metric.success, metric.is_successful()) == (1.0, True, True)
+    assert metric.reason == ("1 matched / 1 expected = 1 (passed at 0.5).\nUnexpected: called #2 'ToolQuery'.")
+
+
+def test_page_example_with_evaluate() -> None:
+    """The same through `evaluate`, by keyword as the page has it."""
+    test_case = LLMTestCase(
+        input="What if these shoes don't fit?",
+        tools_called=[ToolCall(name="WebSearch"), ToolCall(name="ToolQuery")],
+        expected_tools=[ToolCall(name="WebSearch")],
+    )
+    metric = ToolCorrectnessMetric()
+    report = evaluate(test_cases=[test_case], metrics=[metric])
+    assert report.passed
+    assert [float(result) for entry in report.cases for result in entry.results] == [1.0]
+
+
+def test_page_example_with_every_option() -> None:
+    """The eight options of the page are accepted by name."""
+    metric = ToolCorrectnessMetric(
+        available_tools=[ToolCall(name="WebSearch"), ToolCall(name="ToolQuery")],
+        threshold=0.7,
+        evaluation_params=[ToolCallParams.INPUT_PARAMETERS, ToolCallParams.OUTPUT],
+        include_reason=False,
+        strict_mode=False,
+        verbose_mode=False,
+        should_consider_ordering=True,
+        should_exact_match=False,
+    )
+    metric.measure(LLMTestCase(tools_called=[ToolCall(name="WebSearch")], expected_tools=[ToolCall(name="WebSearch")]))
+    assert (metric.score, metric.reason) == (1.0, None)
+
+
+def test_page_example_of_the_fluent_form() -> None:
+    """The second page's example: one case from a record, ordered, with arguments, through the fluent form."""
+    cases = [
+        {
+            "UserInput": "Look up product 101 and add it to my cart.",
+            "ToolsCalled": [
+                {"name": "product_lookup", "input_parameters": {"product_id": 101}},
+                {"name": "add_to_cart", "input_parameters": {"product_id": 101, "quantity": 1}},
+            ],
+        }
+    ]
+    evaluator = Evaluator.from_data(
+        cases,
+        lambda c: LLMTestCase(
+            input=c["UserInput"],
+            tools_called=c["ToolsCalled"],
+            expected_tools=c["ToolsCalled"],
+        ),
+    )
+    evaluator.add_tool_correctness(
+        should_consider_ordering=True, evaluation_params=[ToolCallParams.INPUT_PARAMETERS, ToolCallParams.TOOL]
+    )
+    assert evaluator.run().passed
+
+
+# The result
+
+
+def test_measure_returns_what_the_metric_then_shows() -> None:
+    """`measure` returns the result, whose float is the score; `score`, `reason` and `success` then show the same."""
+    metric = ToolCorrectnessMetric()
+    case = LLMTestCase(tools_called=[ToolCall(name="a")], expected_tools=[ToolCall(name="a"), ToolCall(name="b")])
+    result = metric.measure(case)
+    assert metric.result is result
+    assert (metric.score, metric.reason, metric.success) == (result.score, result.reason, result.passed)
+    assert (float(result), result.status) == (0.5, ResultStatus.SCORED)
+    assert asyncio.run(ToolCorrectnessMetric().a_measure(case)) == result
+
+
+@pytest.mark.parametrize("denominator", get_args(Denominator))
+def test_parts_stand_beside_every_score(denominator: Denominator) -> None:
+    """Precision, recall and F1 are reported whichever is the score; `calling` is the score before strictness."""
+    case = LLMTestCase(
+        tools_called=[ToolCall(name=name) for name in "axyz"], expected_tools=[ToolCall(name=name) for name in "ab"]
+    )
+    plain = ToolCorrectnessMetric(denominator=denominator).measure(case)
+    strict = ToolCorrectnessMetric(denominator=denominator, strict_mode=True).measure(case)
+    assert plain.parts == {"calling": plain.score, "precision": 0.25, "recall": 0.5, "f1": 1 / 3}
+    assert strict.parts == plain.parts
+    assert strict.score == 0
+
+
+def test_exact_wins_over_ordering_and_over_the_denominator() -> None:
+    """With `should_exact_match` the other two have no effect: the score is 1 or 0."""
+    expected, called = [ToolCall(name=name) for name in "ab"], [ToolCall(name=name) for name in "ba"]
+    for denominator in get_args(Denominator):
+        options = {"should_exact_match": True, "should_consider_ordering": True, "denominator": denominator}
+        assert measured(expected, called, **options).score == 0
+        assert measured(expected, expected, **options).score == 1
+
+
+def test_findings_name_everything_that_cost_score() -> None:
+    """A finding has a kind, both positions, a path and both values; they stand in the order of the expected calls."""
+    expected = [
+        ToolCall(name="book", input_parameters={"city": "Paris", "nights": 2, "guest": {"age": 30}}, output="ok"),
+        ToolCall(name="pay", type=ToolCallType.MCP),
+        ToolCall(name="mail"),
+        ToolCall(name="log"),
+    ]
+    called = [
+        ToolCall(name="mail"),
+        ToolCall(name="book", input_parameters={"city": "Rome", "guest": {"age": 30}, "view": "sea"}, output="failed"),
+        ToolCall(name="pay", type=ToolCallType.FUNCTION),
+        ToolCall(name="search"),
+    ]
+    result = measured(expected, called, evaluation_params=list(ToolCallParams))
+    found = [
+        (finding.kind, finding.tool, finding.expected, finding.called, finding.path) for finding in result.findings
+    ]
+    assert found == [
+        ("wrong_argument", "book", 0, 1, "$.input_parameters.city"),
+        ("missing_argument", "book", 0, 1, "$.input_parameters.nights"),
+        ("extra_argument", "book", 0, 1, "$.input_parameters.view"),
+        ("wrong_output", "book", 0, 1, "$.output"),
+        ("wrong_type", "pay", 1, 2, "$.type"),
+        ("missing", "log", 3, None, None),
+        ("unexpected", "search", None, 3, None),
+    ]
+    values = {finding.kind: (finding.expected_value, finding.called_value) for finding in result.findings}
+    assert values["wrong_argument"] == ("Paris", "Rome")
+    assert values["missing_argument"] == (2, ABSENT)
+    assert values["extra_argument"] == (ABSENT, "sea")
+    assert values["wrong_output"] == ("ok", "failed")
+    assert values["wrong_type"] == ("mcp", "function")
+
+
+def test_a_field_that_the_recording_did_not_keep() -> None:
+    """Such a pair counts by name, the field is left out, and the result says so as a finding and as a warning."""
+    execution = Execution(not_captured=["input_parameters", "output", "type"])
+    called = [ToolCall(name="a", execution=execution)]
+    expected = [ToolCall(name="a", input_parameters={"x": 1}, output=2, type=ToolCallType.MCP)]
+    result = measured(expected, called, evaluation_params=list(ToolCallParams))
+    assert result.score == 1
+    assert [(finding.kind, finding.path) for finding in result.findings] == [
+        ("not_compared", "$.input_parameters"),
+        ("not_compared", "$.output"),
+        ("not_compared", "$.type"),
+    ]
+    assert result.warnings == ("some calls were compared without fields that the recording did not keep",)
+    assert measured(expected[:1], called).findings[0].path == "$.type"
+    assert measured([ToolCall(name="a")], called, evaluation_params=list(ToolCallParams)).findings == ()
+
+
+def test_warnings_of_the_run_stand_in_the_result() -> None:
+    """What makes the recording incomplete makes the score less sure: the result and its reason repeat it."""
+    run = Run(calls=[ToolCall(name="a")], warnings=["2 spans were lost."])
+    result = ToolCorrectnessMetric().measure(run.to_test_case(expected_tools=[ToolCall(name="a")]))
+    assert result.warnings == ("2 spans were lost.",)
+    assert str(result.reason).endswith("Note: 2 spans were lost.")
+
+
+def test_every_kind_of_finding_is_known_here() -> None:
+    """The kinds that these tests and the reasons know are all that there are."""
+    known = {"missing", "unexpected", "out_of_order", "wrong_argument", "missing_argument", "extra_argument"}
+    assert set(get_args(FindingKind)) == {*known, "wrong_output", "wrong_type", "not_compared"}
+
+
+def test_large_and_strange_values_are_scored_and_explained() -> None:
+    """Deep values, long texts, huge integers and lone surrogates score, and the reason stays short."""
+    deep: Any = 1
+    for _ in range(199):
+        deep = {"k": deep}
+    for value in (deep, "x" * 10**6, 10**5000, "\ud800", float("nan"), b"\0" * 10**5, list(range(10**5))):
+        for options in ({}, {"should_consider_ordering": True}, {"should_exact_match": True}):
+            params = {"evaluation_params": list(ToolCallParams), **options}
+            call = ToolCall(name="a", input_parameters={"v": value}, output=value)
+            other = ToolCall(name="a", input_parameters={"v": 1}, output=2)
+            assert measured([call], [call], **params).score == 1
+            result = measured([call], [other], **params)
+            assert result.score == 0
+            assert len(str(result.reason)) < 1_500
+
+
+def test_thousands_of_calls() -> None:
+    """A run of 5,000 calls is scored and explained, and the reason names the first findings and counts the rest."""
+    called = [ToolCall(name=f"tool {i % 50}", input_parameters={"i": i}) for i in range(5_000)]
+    result = measured(called[::-1], called, evaluation_params=[ToolCallParams.INPUT_PARAMETERS])
+    assert result.score == 1
+    result = measured(called, called[:100], evaluation_params=[ToolCallParams.INPUT_PARAMETERS])
+    assert (result.score, len(result.findings)) == (0.02, 4_900)
+    assert str(result.reason).endswith("And 4880 further findings.")
+
+
+# The options
+
+
+@pytest.mark.parametrize(
+    ("options", "label"),
+    [
+        ({}, "tool_correctness"),
+        ({"evaluation_params": ["output", "tool", "input_parameters"]}, "tool_correctness(input_parameters, output)"),
+        ({"should_consider_ordering": True}, "tool_correctness(ordered)"),
+        ({"should_exact_match": True, "should_consider_ordering": True}, "tool_correctness(exact)"),
+        ({"denominator": "f1"}, "tool_correctness(denominator=f1)"),
+        ({"denominator": "f1", "should_exact_match": True}, "tool_correctness(exact)"),
+        ({"strict_mode": True}, "tool_correctness(strict)"),
+        ({"threshold": 0.9, "include_reason": False}, "tool_correctness"),
+    ],
+)
+def test_label(options: dict[str, Any], label: str) -> None:
+    """The label names the options that change what is measured."""
+    assert ToolCorrectnessMetric(**options).label == label
+    assert ToolCorrectnessMetric(**options).measure(LLMTestCase(tools_called=[], expected_tools=[])).metric == label
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param({"threshold": 1.5}, "threshold must be a number from 0 to 1, got 1.5", id="threshold above 1"),
+        pytest.param({"threshold": float("nan")}, "got nan", id="threshold NaN"),
+        pytest.param({"threshold": "0.5"}, "got '0.5'", id="threshold as text"),
+        pytest.param({"threshold": True}, "got True", id="threshold as truth"),
+        pytest.param({"denominator": "recall"}, "one of expected, called, longest, f1; got 'recall'", id="denominator"),
+        pytest.param({"evaluation_params": ["args"]}, "holds 'args'; known are ToolCallParams.TOOL", id="param"),
+        pytest.param({"evaluation_params": ToolCallParams.OUTPUT}, "must be a list of ToolCallParams", id="no list"),
+        pytest.param({"evaluation_params": 3}, "must be a list of ToolCallParams, got 3", id="a number"),
+        pytest.param({"judge": "gpt"}, "this version has no judge", id="judge"),
+    ],
+)
+def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
+    """An option that is out of range is refused when the metric is made, with what is accepted."""
+    with pytest.raises(ConfigurationError, match=message.replace("(", r"\(")):
+        ToolCorrectnessMetric(**options)
+
+
+def test_params_are_read_as_text_and_in_any_order() -> None:
+    """Params may be given as text in any case, in any order and twice; TOOL is always among them."""
+    metric = ToolCorrectnessMetric(evaluation_params=("OUTPUT", ToolCallParams.INPUT_PARAMETERS, "output"))
+    assert metric.evaluation_params == tuple(ToolCallParams)
+
+
+def test_available_tools_are_read_in_any_form() -> None:
+    """Available tools are accepted in every form that ToolSpec reads."""
+    metric = ToolCorrectnessMetric(available_tools=[ToolSpec(name="a"), ToolCall(name="b"), {"name": "c"}])
+    assert metric.available_tools == (ToolSpec(name="a"), ToolSpec(name="b"), ToolSpec(name="c"))
+
+
+def test_metrics_are_frozen_and_can_be_varied() -> None:
+    """A metric cannot be changed; `dataclasses.replace` and pickling give another with the same options."""
+    metric = ToolCorrectnessMetric(threshold=0.7, evaluation_params=["output"], strict_mode=False)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        metric.threshold = 0.1  # type: ignore[misc]
+    assert dataclasses.replace(metric, threshold=0.8).threshold == 0.8
+    assert dataclasses.asdict(pickle.loads(pickle.dumps(metric))) == dataclasses.asdict(metric)  # noqa: S301
+
+
+def test_nothing_is_kept_on_the_metric() -> None:
+    """Measuring leaves no trace on the metric itself."""
+    metric = ToolCorrectnessMetric()
+    before = dict(vars(metric))
+    metric.measure(LLMTestCase(tools_called=[], expected_tools=[]))
+    assert vars(metric) == before
+
+
+def test_reading_before_measuring() -> None:
+    """A score that was never measured raises, and the error says what to do."""
+    for metric in (ToolCorrectnessMetric(), MultimodalToolCorrectnessMetric()):
+        with pytest.raises(NotMeasuredError, match=r"call measure\(case\) here, or use the result"):
+            _ = metric.score
+
+
+def test_verbose_mode_prints_the_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    """With `verbose_mode` the sum and both sides are printed; without it nothing is."""
+    case = LLMTestCase(tools_called=[ToolCall(name="WebSearch")], expected_tools=[ToolCall(name="ToolQuery")])
+    ToolCorrectnessMetric().measure(case)
+    assert capsys.readouterr().out == ""
+    ToolCorrectnessMetric(verbose_mode=True).measure(case)
+    printed = capsys.readouterr().out
+    assert "WebSearch" in printed
+    assert "ToolQuery" in printed
+    assert "0 matched / 1 expected = 0" in printed
+
+
+def test_the_result_can_be_written() -> None:
+    """`to_dict` gives JSON values, which can be written as any others are."""
+    call, other = (ToolCall(name="a", output=value) for value in (float("nan"), float("inf")))
+    result = measured([call], [other], evaluation_params=["output"])
+    assert json.loads(json_text(result.to_dict()))["findings"][0]["expected_value"] == "NaN"

@@ -1,0 +1,71 @@
+"""What tests of whole programs share: running one as its user would, and comparing what it prints with a golden file.
+
+`TOOLMARK_UPDATE_GOLDEN=1` writes the golden files anew; the difference is then to be read like any other change.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import toolmark
+
+ROOT = Path(__file__).parents[1]
+GOLDEN = Path(__file__).parent / "golden"
+COMMAND = ("-m", "toolmark.cli")
+
+#: Settings of whoever runs the tests that would change what a program prints.
+_PERSONAL = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "PYTHONWARNINGS")
+
+
+class Finished(NamedTuple):
+    """A program that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def environment(**settings: str) -> dict[str, str]:
+    """The environment of a program that finds the toolmark under test, whatever its folder is."""
+    kept = {name: value for name, value in os.environ.items() if name not in _PERSONAL}
+    paths = [str(Path(toolmark.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    return {
+        **kept,
+        "PYTHONPATH": os.pathsep.join(str(Path(path).resolve()) for path in paths if path),
+        "PYTHONIOENCODING": "utf-8",
+        **settings,
+    }
+
+
+def run_python(
+    arguments: Sequence[str], folder: Path, *, given: bytes = b"", settings: dict[str, str] | None = None
+) -> Finished:
+    """Runs Python in a folder, warnings being errors, and waits for its end; it has a pipe wherever it looks."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *arguments],
+        cwd=folder,
+        input=given,
+        env=environment(**settings or {}),
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def toolmark_score(*arguments: str, folder: Path, given: bytes = b"") -> Finished:
+    """Runs `toolmark score` in a folder."""
+    return run_python([*COMMAND, "score", *arguments], folder, given=given)
+
+
+def assert_golden(name: str, text: str) -> None:
+    """Compares a text with the golden file of that name."""
+    path = GOLDEN / name
+    if os.environ.get("TOOLMARK_UPDATE_GOLDEN") == "1":
+        path.write_text(text, encoding="utf-8", newline="\n")
+    assert text == path.read_text(encoding="utf-8")

@@ -1,0 +1,183 @@
+"""Reports as data: what counts, what is averaged, and what is written."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolmark import (
+    CaseResult,
+    Finding,
+    LLMTestCase,
+    MetricResult,
+    MLLMTestCase,
+    Report,
+    ResultStatus,
+    ToolCall,
+    ToolCorrectnessMetric,
+    evaluate,
+)
+
+
+def result(score: float | None = None, *, skipped: bool = False, threshold: float = 0.5, **more: Any) -> MetricResult:
+    """A result of the metric `m`: scored, or else skipped or failed."""
+    if score is None:
+        status = ResultStatus.SKIPPED if skipped else ResultStatus.FAILED
+        return MetricResult(metric="m", status=status, threshold=threshold, **more)
+    passed = score >= threshold
+    return MetricResult(metric="m", status=ResultStatus.SCORED, threshold=threshold, score=score, passed=passed, **more)
+
+
+def report(*results: MetricResult) -> Report:
+    """A report of one metric, with a case for each result."""
+    return Report(("m",), tuple(CaseResult(index, LLMTestCase(), (one,)) for index, one in enumerate(results)))
+
+
+@pytest.mark.parametrize(
+    ("case", "label"),
+    [
+        (LLMTestCase(id="a", name="b"), "a"),
+        (LLMTestCase(name="b"), "b"),
+        (LLMTestCase(id="", name="b"), "b"),
+        (LLMTestCase(), "#3"),
+        (MLLMTestCase(id=7), "7"),
+    ],
+    ids=["id", "name", "empty-id", "neither", "number"],
+)
+def test_a_case_is_called_by_its_id_or_name_or_place(case: LLMTestCase | MLLMTestCase, label: str) -> None:
+    """Somebody who reads the report finds the case again."""
+    assert CaseResult(2, case, ()).label == label
+
+
+def test_what_was_not_measured_is_not_zero() -> None:
+    """Skipped and failed results have no part in the mean, and are counted apart."""
+    (summary,) = report(result(1.0), result(0.25), result(skipped=True), result(), result()).summaries
+
+    assert (summary.passed, summary.failed, summary.skipped, summary.errored) == (1, 1, 1, 2)
+    assert summary.scored == 2
+    assert summary.mean == 0.625
+
+
+@pytest.mark.parametrize("unmeasured", [[], [result()], [result(skipped=True)]], ids=["none", "failed", "skipped"])
+def test_without_a_score_there_is_no_mean(unmeasured: list[MetricResult]) -> None:
+    """Neither 0 nor NaN: `None`, and `null` in the file."""
+    (summary,) = report(*unmeasured).summaries
+
+    assert summary.mean is None
+    assert json.loads(report(*unmeasured).to_json())["metrics"][0]["mean"] is None
+
+
+@pytest.mark.parametrize(
+    ("results", "passed"),
+    [
+        ([result(1.0), result(0.5)], True),
+        ([result(1.0), result(skipped=True)], True),
+        ([result(1.0), result(0.4)], False),
+        ([result(1.0), result()], False),
+    ],
+    ids=["all-passed", "one-skipped", "one-failed", "one-errored"],
+)
+def test_a_report_passes_if_nothing_failed(results: list[MetricResult], passed: bool) -> None:
+    """A result that could not be measured is no pass, a question that does not apply is no failure."""
+    assert report(*results).passed is passed
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_the_mean_does_not_depend_on_the_order(scores: list[float]) -> None:
+    """Sums do not drift: whichever way the cases are listed, the mean is the same float."""
+    there, back = (report(*map(result, order)).summaries[0].mean for order in (scores, scores[::-1]))
+
+    assert there == back
+    assert there is not None
+    assert min(scores) <= there <= max(scores) or math.isclose(there, min(scores), rel_tol=1e-15)
+
+
+def test_the_text_has_one_line_per_metric() -> None:
+    """Mean and counts, with singular and plural where they belong."""
+    assert str(report(result(1.0), result(0.25), result(skipped=True), result())) == (
+        "m: mean 0.625 over 2 cases; 1 passed, 1 failed (at 0.5), 1 skipped, 1 errored"
+    )
+    assert str(report(result(1.0))) == "m: mean 1 over 1 case; 1 passed, 0 failed (at 0.5), 0 skipped, 0 errored"
+    assert str(report(result())) == "m: no score over 0 cases; 0 passed, 0 failed (at 0.5), 0 skipped, 1 errored"
+
+
+def test_the_mean_is_never_rounded_to_perfect() -> None:
+    """Only a true 1 reads as 1, and only a true 0 as 0."""
+    assert "mean 0.999999 over" in str(report(result(0.999999)))
+    assert "mean 1e-06 over" in str(report(result(0.000001)))
+
+
+def test_the_json_form_holds_every_result() -> None:
+    """Metrics with their counts; cases with id and name; results with findings, alignment and parts."""
+    case = LLMTestCase(
+        id="c",
+        name="n",
+        input="secret question",
+        tools_called=[ToolCall(name="a", input_parameters={"x": 1}), ToolCall(name="b")],
+        expected_tools=[ToolCall(name="a", input_parameters={"x": 2})],
+    )
+    whole = evaluate([case], [ToolCorrectnessMetric(evaluation_params=["input_parameters"])])
+
+    plain = json.loads(whole.to_json())
+    assert plain["metrics"] == [
+        {
+            "metric": "tool_correctness(input_parameters)",
+            "threshold": 0.5,
+            "mean": 0,
+            "passed": 0,
+            "failed": 1,
+            "skipped": 0,
+            "errored": 0,
+        }
+    ]
+    (entry,) = plain["cases"]
+    assert entry.keys() == {"index", "id", "name", "results"}
+    (one,) = entry["results"]
+    assert one["parts"] == {"calling": 0, "precision": 0, "recall": 0, "f1": 0}
+    assert one["alignment"]["pairs"] == [{"expected": 0, "called": 0, "similarity": 0}]
+    assert one["alignment"]["unexpected"] == [1]
+    assert one["findings"][0] == {
+        "kind": "wrong_argument",
+        "message": "'a' (expected #1, called #1): $.input_parameters.x expected 2, called with 1.",
+        "tool": "a",
+        "expected": 0,
+        "called": 0,
+        "path": "$.input_parameters.x",
+        "expected_value": 2,
+        "called_value": 1,
+    }
+    assert "secret question" not in whole.to_json()
+
+
+def test_the_json_form_is_json_for_every_reader() -> None:
+    """NaN becomes text, lone surrogates are escaped, other letters stay readable, and indenting changes no value."""
+    nan = Finding("wrong_argument", "é \ud800", "a", expected_value=math.nan, called_value=[{"x": -math.inf}])
+    whole = report(result(0.5, findings=(nan,)))
+
+    def refuse(constant: str) -> None:
+        pytest.fail(f"bare {constant}")
+
+    for text in (whole.to_json(), whole.to_json(indent=2)):
+        plain = json.loads(text.encode(), parse_constant=refuse)
+        assert plain == whole.to_dict()
+        (finding,) = plain["cases"][0]["results"][0]["findings"]
+        assert finding["expected_value"] == "NaN"
+        assert finding["called_value"] == [{"x": "-Infinity"}]
+        assert finding["message"] == "é \ud800"
+    assert "é" in report(result(0.5, reason="é")).to_json()
+
+
+def test_results_come_with_their_cases() -> None:
+    """In the order of the cases, and within a case in the order of the metrics."""
+    cases = [LLMTestCase(id=name, tools_called=[], expected_tools=[]) for name in "ab"]
+    whole = evaluate(cases, [ToolCorrectnessMetric(), ToolCorrectnessMetric(strict_mode=True)])
+
+    assert [(entry.label, one.metric) for entry, one in whole.results()] == [
+        ("a", "tool_correctness"),
+        ("a", "tool_correctness(strict)"),
+        ("b", "tool_correctness"),
+        ("b", "tool_correctness(strict)"),
+    ]

@@ -1,0 +1,328 @@
+"""Evaluation: one report out of cases and metrics, whichever way it was asked for."""
+
+import asyncio
+import contextvars
+import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from math import fsum
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strategies import case_fields
+from toolmark import (
+    ConfigurationError,
+    ConversationalTestCase,
+    LLMTestCase,
+    MetricResult,
+    MultimodalToolCorrectnessMetric,
+    NotMeasuredError,
+    Report,
+    ResultStatus,
+    ToolCall,
+    ToolCorrectnessMetric,
+    evaluate,
+    evaluate_async,
+)
+from toolmark.report.terminal import make_console, print_report
+
+Driver = Callable[..., Report]
+
+
+def awaited(*arguments: Any, **options: Any) -> Report:
+    """The report of `evaluate_async`, in a loop of its own."""
+    return asyncio.run(evaluate_async(*arguments, **options))
+
+
+@pytest.fixture(params=[evaluate, awaited], ids=["evaluate", "evaluate_async"])
+def driver(request: pytest.FixtureRequest) -> Driver:
+    """Both ways to evaluate; whatever holds for one must hold for the other."""
+    found: Driver = request.param
+    return found
+
+
+def case(called: str | None, expected: str | None, **fields: Any) -> LLMTestCase:
+    """A case whose tools are named by the letters of a text; `None` leaves them out."""
+    for name, text in (("tools_called", called), ("expected_tools", expected)):
+        if text is not None:
+            fields[name] = [ToolCall(name=letter) for letter in text]
+    return LLMTestCase(**fields)
+
+
+def scored(metric: str, score: float, threshold: float = 0.5) -> MetricResult:
+    """A result as a metric of one's own would make it."""
+    passed = score >= threshold
+    return MetricResult(metric=metric, status=ResultStatus.SCORED, threshold=threshold, score=score, passed=passed)
+
+
+@dataclass
+class OwnMetric:
+    """A metric of a user's own, that knows nothing of toolmark but the result."""
+
+    answer: Callable[[Any], Any]
+    label: str = "own"
+    threshold: float = 0.5
+    heard: list[str] = field(default_factory=list)
+
+    def measure(self, case: Any) -> Any:
+        """Answers at once."""
+        self.heard.append("measure")
+        return self.answer(case)
+
+    async def a_measure(self, case: Any) -> Any:
+        """Answers after others had their turn."""
+        self.heard.append("a_measure")
+        await asyncio.sleep(0)
+        return self.answer(case)
+
+
+def raise_an_error(_case: Any) -> MetricResult:
+    """What a broken metric does."""
+    raise RuntimeError("the tape is torn")
+
+
+def skip(_case: Any) -> MetricResult:
+    """What a metric answers to a question that does not apply."""
+    return MetricResult(metric="own", status=ResultStatus.SKIPPED, threshold=0.5, reason="No call to look at.")
+
+
+def test_every_case_is_measured_by_every_metric(driver: Driver) -> None:
+    """Results stand in the order of the cases, and within a case in the order of the metrics."""
+    metrics = [ToolCorrectnessMetric(), ToolCorrectnessMetric(denominator="called"), MultimodalToolCorrectnessMetric()]
+    report = driver([case("a", "a"), case("ab", "a"), case("b", "a")], metrics)
+
+    scores = [[result.score for result in entry.results] for entry in report.cases]
+    assert scores == [[1, 1, 1], [1, 0.5, 1], [0, 0, 0]]
+    assert [entry.index for entry in report.cases] == [0, 1, 2]
+    assert report.metrics == (
+        "tool_correctness",
+        "tool_correctness(denominator=called)",
+        "multimodal_tool_correctness",
+    )
+
+
+def test_the_report_counts_and_averages_per_metric(driver: Driver) -> None:
+    """Means run over scored results, and the four counts tell what became of every case."""
+    cases = [case("a", "a"), case("b", "a"), case("a", "ab"), case("a", None)]
+    report = driver(cases, [ToolCorrectnessMetric(threshold=0.6), OwnMetric(skip)])
+
+    first, second = report.summaries
+    assert (first.passed, first.failed, first.skipped, first.errored) == (1, 2, 0, 1)
+    assert first.mean == 0.5
+    assert first.scored == 3
+    assert first.threshold == 0.6
+    assert (second.passed, second.failed, second.skipped, second.errored) == (0, 0, 4, 0)
+    assert second.mean is None
+    assert not report.passed
+
+
+def test_a_case_that_cannot_be_measured_does_not_lose_the_others(driver: Driver) -> None:
+    """It becomes a failed result that names the field, and no score."""
+    report = driver([case("a", "a"), case("a", None, id="seven"), case("a", "a")], [ToolCorrectnessMetric()])
+
+    first, second, third = (entry.results[0] for entry in report.cases)
+    assert first.passed
+    assert third.passed
+    assert second.status is ResultStatus.FAILED
+    assert second.score is None
+    assert second.passed is None
+    assert second.reason == (
+        "Not measured: ToolCorrectnessMetric needs expected_tools of case 'seven'; give the calls, or [] for none"
+    )
+    assert second.error is not None
+    assert second.error.startswith("MissingFieldError: ")
+
+
+@pytest.mark.parametrize(
+    "stranger", [None, 42, "text", {"tools_called": []}, object(), ConversationalTestCase(turns=[])], ids=type
+)
+def test_what_is_no_case_is_a_failed_result(driver: Driver, stranger: Any) -> None:
+    """A stranger among the cases is reported, and the report can still be written and shown."""
+    report = driver([stranger, case("a", "a")], [ToolCorrectnessMetric()])
+
+    assert [entry.results[0].status for entry in report.cases] == [ResultStatus.FAILED, ResultStatus.SCORED]
+    assert type(stranger).__name__ in str(report.cases[0].results[0].error)
+    assert report.cases[0].label == "#1"
+    json.loads(report.to_json())
+    print_report(report, title="strangers", console=make_console())
+
+
+def test_a_metric_that_raises_is_a_failed_result(driver: Driver) -> None:
+    """One broken metric costs its own results only."""
+    report = driver([case("a", "a"), case("a", "a")], [OwnMetric(raise_an_error), ToolCorrectnessMetric()])
+
+    assert [entry.results[0].error for entry in report.cases] == ["RuntimeError: the tape is torn"] * 2
+    assert report.summaries[0].errored == 2
+    assert report.summaries[1].passed == 2
+
+
+def test_a_metric_of_ones_own_takes_part(driver: Driver) -> None:
+    """Whatever has a label, a threshold and the right method is a metric; each driver asks for its own method."""
+    metric = OwnMetric(lambda case: scored("own", 1.0 if case.tools_called else 0.0))
+    report = driver([case("a", ""), case("", "")], [metric])
+
+    assert [entry.results[0].score for entry in report.cases] == [1, 0]
+    assert metric.heard == ["measure" if driver is evaluate else "a_measure"] * 2
+
+
+@pytest.mark.parametrize("answer", [None, 0.5, True, {"score": 1}], ids=repr)
+def test_a_metric_that_returns_no_result_is_told_so(driver: Driver, answer: object) -> None:
+    """A bare number is no result; the case fails with a message that says what is needed."""
+    report = driver([case("a", "a")], [OwnMetric(lambda _: answer), ToolCorrectnessMetric()])
+
+    failed, fine = report.cases[0].results
+    assert failed.status is ResultStatus.FAILED
+    assert f"returned {type(answer).__name__} {answer!r}, where a MetricResult is needed" in str(failed.reason)
+    assert fine.passed
+
+
+def test_ctrl_c_ends_the_evaluation(driver: Driver) -> None:
+    """An interrupt is no result: it reaches the caller."""
+
+    def interrupt(_case: object) -> MetricResult:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        driver([case("a", "a")], [OwnMetric(interrupt)])
+
+
+def test_equal_metrics_keep_apart(driver: Driver) -> None:
+    """Two metrics of the same name are numbered, so that no result hides another."""
+    report = driver([case("a", "a")], [ToolCorrectnessMetric(), ToolCorrectnessMetric(), ToolCorrectnessMetric()])
+
+    assert report.metrics == ("tool_correctness", "tool_correctness #2", "tool_correctness #3")
+    assert tuple(result.metric for result in report.cases[0].results) == report.metrics
+    assert [plain["metric"] for plain in report.to_dict()["metrics"]] == list(report.metrics)
+
+
+def test_cases_may_come_one_by_one(driver: Driver) -> None:
+    """Any iterable of cases will do, and metrics may be a tuple."""
+    report = driver((case(name, "a") for name in "ab"), (ToolCorrectnessMetric(),))
+
+    assert [entry.results[0].score for entry in report.cases] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("cases", "metrics", "message"),
+    [
+        ([], [ToolCorrectnessMetric()], "no test case to evaluate: test_cases is empty"),
+        (case("a", "a"), [ToolCorrectnessMetric()], "test_cases must be a list of cases, got LLMTestCase"),
+        ("cases", [ToolCorrectnessMetric()], "test_cases must be a list of cases, got str"),
+        ({"tools_called": []}, [ToolCorrectnessMetric()], "test_cases must be a list of cases, got dict"),
+        (None, [ToolCorrectnessMetric()], "test_cases must be a list of cases, got NoneType"),
+        ([case("a", "a")], [], "metrics must be a list of at least one metric"),
+        ([case("a", "a")], ToolCorrectnessMetric(), "metrics must be a list of at least one metric"),
+        ([case("a", "a")], [ToolCorrectnessMetric], r"did you mean ToolCorrectnessMetric\(\)\?"),
+        ([case("a", "a")], ["tool_correctness"], "'tool_correctness' is no metric: it has no label, no threshold, no "),
+    ],
+    ids=["no-case", "one-case", "text", "dict", "nothing", "no-metric", "one-metric", "class", "name"],
+)
+def test_what_cannot_be_evaluated_is_refused(driver: Driver, cases: Any, metrics: Any, message: str) -> None:
+    """A call that can only be a mistake raises before anything is measured."""
+    with pytest.raises(ConfigurationError, match=message):
+        driver(cases, metrics)
+
+
+def test_afterwards_the_metric_points_to_the_result(driver: Driver) -> None:
+    """A report holds many results; which one `metric.score` would mean is not guessed."""
+    metric = ToolCorrectnessMetric()
+    driver([case("a", "a"), case("b", "a")], [metric])
+
+    for name in ("score", "reason", "success", "result"):
+        with pytest.raises(NotMeasuredError, match="use the result that measure, a_measure or evaluate returned"):
+            getattr(metric, name)
+
+
+def test_an_earlier_measurement_stays_visible(driver: Driver) -> None:
+    """What `metric.measure` said before is not replaced by what an evaluation finds later."""
+    metric = ToolCorrectnessMetric()
+
+    def both() -> float | None:
+        metric.measure(case("a", "ab"))
+        driver([case("a", "a")], [metric])
+        return metric.score
+
+    assert contextvars.copy_context().run(both) == 0.5
+
+
+def test_evaluate_works_inside_a_running_loop() -> None:
+    """The synchronous form needs no loop, so one that runs does not disturb it (think of notebooks)."""
+
+    async def inside() -> Report:
+        return evaluate([case("a", "a")], [ToolCorrectnessMetric()])
+
+    assert asyncio.run(inside()).passed
+
+
+def test_evaluations_in_several_tasks_keep_their_results_apart() -> None:
+    """One metric object serves many tasks at once, and each report holds its own cases."""
+    slow = OwnMetric(lambda case: scored("own", len(case.tools_called) / 8))
+    metric = ToolCorrectnessMetric()
+
+    async def one(size: int) -> Report:
+        return await evaluate_async([case("a" * size, "a" * 8)] * 5, [metric, slow])
+
+    async def many() -> list[Report]:
+        return await asyncio.gather(*(one(size) for size in range(1, 9)))
+
+    for size, report in enumerate(asyncio.run(many()), start=1):
+        assert {result.score for _, result in report.results()} == {size / 8}
+
+
+def test_evaluations_in_several_threads_keep_their_results_apart() -> None:
+    """One metric object serves many threads at once."""
+    metric = ToolCorrectnessMetric()
+    start = threading.Barrier(4)
+
+    def one(size: int) -> Report:
+        start.wait(timeout=30)
+        return evaluate([case("a" * size, "aaaa")] * 50, [metric])
+
+    with ThreadPoolExecutor(4) as pool:
+        for size, report in enumerate(pool.map(one, range(1, 5)), start=1):
+            assert {result.score for _, result in report.results()} == {size / 4}
+
+
+def test_a_cancelled_evaluation_stops() -> None:
+    """Cancelling the task cancels the measurement it waits for."""
+    ended: list[str] = []
+
+    class Endless(OwnMetric):
+        async def a_measure(self, case: Any) -> Any:
+            """Waits until it is told not to."""
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(case.id)
+
+    async def cancel() -> None:
+        task = asyncio.create_task(evaluate_async([case("a", "a", id="first")], [Endless(skip)]))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancel())
+    assert ended == ["first"]
+
+
+@given(st.lists(case_fields.map(lambda fields: LLMTestCase(**fields)), min_size=1, max_size=4))
+def test_a_report_is_the_sum_of_its_measurements(cases: list[LLMTestCase]) -> None:
+    """Whatever the cases: both drivers agree, the counts add up, and the mean is that of the single scores."""
+    metrics = [ToolCorrectnessMetric(evaluation_params=["input_parameters"], denominator="f1")]
+    report = evaluate(cases, metrics)
+
+    assert report == awaited(cases, metrics)
+    summary = report.summaries[0]
+    assert summary.passed + summary.failed + summary.skipped + summary.errored == len(cases)
+    measurable = [one for one in cases if one.tools_called is not None and one.expected_tools is not None]
+    scores = [float(metrics[0].measure(one)) for one in measurable]
+    assert summary.mean == (fsum(scores) / len(scores) if scores else None)
+    assert [entry["results"][0]["status"] for entry in json.loads(report.to_json())["cases"]] == [
+        "scored" if one in measurable else "failed" for one in cases
+    ]

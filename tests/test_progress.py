@@ -1,0 +1,100 @@
+"""The progress bar: on a terminal, and nowhere else."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from processes import environment, run_python
+
+pty = pytest.importorskip("pty", reason="this platform has no pseudo-terminals")
+
+PROGRAM = """
+import asyncio, sys, time
+from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate, evaluate_async
+
+driver, show = sys.argv[1], {"default": None, "yes": True, "no": False}[sys.argv[2]]
+
+class Slow(ToolCorrectnessMetric):
+    def _measure(self, case):
+        time.sleep(0.06)  # the bar is drawn ten times a second
+        return super()._measure(case)
+
+cases = [LLMTestCase(tools_called=[ToolCall(name="a")], expected_tools=[ToolCall(name="a")])] * 7
+if driver == "evaluate":
+    report = evaluate(cases, [Slow()], show_progress=show)
+else:
+    report = asyncio.run(evaluate_async(cases, [Slow()], show_progress=show))
+print(report.summaries[0].passed)
+"""
+
+drivers = pytest.mark.parametrize("driver", ["evaluate", "evaluate_async"])
+
+
+def on_a_terminal(folder: Path, *arguments: str) -> tuple[str, str]:
+    """Runs the program with standard error on a pseudo-terminal; returns its standard output and what was shown."""
+    master, slave = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", PROGRAM, *arguments],
+        cwd=folder,
+        env=environment(TERM="xterm-256color", COLUMNS="80"),
+        stdout=subprocess.PIPE,
+        stderr=slave,
+    ) as process:
+        os.close(slave)
+        shown = b""
+        try:
+            while chunk := os.read(master, 65536):
+                shown += chunk
+        except OSError:  # how Linux says that the other end was closed
+            pass
+        finally:
+            os.close(master)
+        assert process.stdout is not None
+        out = process.stdout.read().decode()
+    assert process.returncode == 0, shown
+    return out, shown.decode()
+
+
+@drivers
+def test_a_terminal_shows_the_bar(tmp_path: Path, driver: str) -> None:
+    """It counts cases on standard error, leaves standard output alone, and clears its line at the end."""
+    out, shown = on_a_terminal(tmp_path, driver, "default")
+
+    assert out == "7\n"
+    assert "scoring" in shown
+    assert "7/7" in shown
+    assert shown.rstrip().endswith(("\x1b[2K", "\x1b[?25h"))
+
+
+@drivers
+def test_a_pipe_shows_no_bar(tmp_path: Path, driver: str) -> None:
+    """Log files stay clean."""
+    done = run_python(["-c", PROGRAM, driver, "default"], tmp_path)
+
+    assert done == (0, "7\n", "")
+
+
+@drivers
+def test_the_bar_can_be_switched_off(tmp_path: Path, driver: str) -> None:
+    """`show_progress=False` holds on a terminal too."""
+    assert on_a_terminal(tmp_path, driver, "no") == ("7\n", "")
+
+
+@drivers
+def test_asked_for_in_a_pipe_it_is_plain(tmp_path: Path, driver: str) -> None:
+    """`show_progress=True` obeys, but without escape sequences where nobody reads them."""
+    done = run_python(["-c", PROGRAM, driver, "yes"], tmp_path)
+
+    assert done.code == 0
+    assert done.out == "7\n"
+    assert "\x1b" not in done.err
+
+
+def test_the_command_shows_the_bar_on_a_terminal_only(tmp_path: Path) -> None:
+    """`toolmark score` with standard error in a pipe writes nothing there."""
+    (tmp_path / "runs.jsonl").write_text('{"tools_called": [], "expected_tools": []}\n')
+
+    assert run_python(["-m", "toolmark.cli", "score", "runs.jsonl"], tmp_path).err == ""

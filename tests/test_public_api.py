@@ -1,0 +1,126 @@
+"""The public face: what can be imported, what is loaded by that, and how long it takes."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import toolmark
+from processes import environment
+
+SOURCE = ast.parse(Path(toolmark.__file__).read_text(encoding="utf-8"))
+
+#: Modules whose names may load more than the core needs: the terminal is theirs.
+MAY_LOAD_MORE = {"dataset", "evaluation", "report"}
+CORE = sorted(name for name, home in toolmark._HOME.items() if home.partition(".")[0] not in MAY_LOAD_MORE)
+PYDANTIC = "from pydantic import BaseModel\nclass Model(BaseModel):\n    x: int = 1\nModel().model_dump_json()"
+
+
+def python(program: str) -> str:
+    """What a program prints that runs in an interpreter of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(), capture_output=True, check=False, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def loaded(program: str) -> set[str]:
+    """The top-level modules that a program has loaded at its end, without those of the standard library."""
+    names: list[str] = json.loads(python(f"{program}\nimport sys, json\nprint(json.dumps(sorted(sys.modules)))"))
+    return {name.partition(".")[0] for name in names} - set(sys.stdlib_module_names) - {"__main__", "__mp_main__"}
+
+
+def test_names_are_sorted_and_complete() -> None:
+    """`__all__` is sorted, holds each name once, and is what `dir()` shows."""
+    assert toolmark.__all__ == sorted(set(toolmark.__all__))
+    assert dir(toolmark) == toolmark.__all__
+    assert {*toolmark._HOME, "__version__"} == set(toolmark.__all__)
+
+
+@pytest.mark.parametrize("name", toolmark.__all__)
+def test_every_name_resolves(name: str) -> None:
+    """Every public name can be imported, and is documented unless it is the version."""
+    value = getattr(toolmark, name)
+    assert name == "__version__" or value.__doc__
+
+
+@pytest.mark.parametrize("name", toolmark.__all__)
+def test_every_name_says_that_it_is_ours(name: str) -> None:
+    """A class or function says that it comes from toolmark, and carries the name under which it is public."""
+    value = getattr(toolmark, name)
+    if name != "__version__":
+        assert value.__module__.partition(".")[0] == "toolmark"
+        assert value.__name__ == name
+
+
+def test_type_checkers_see_what_is_loaded() -> None:
+    """The imports that only type checkers read name the same homes as the table that is used at run time."""
+    block = next(node for node in SOURCE.body if isinstance(node, ast.If))
+    seen = {
+        alias.name: str(node.module).removeprefix("toolmark.")
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == toolmark._HOME
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    """A name that does not exist is an AttributeError that names the module and the name."""
+    with pytest.raises(AttributeError, match=r"module 'toolmark' has no attribute 'ToolCorectness'"):
+        _ = toolmark.ToolCorectness  # type: ignore[attr-defined]
+    with pytest.raises(ImportError):
+        from toolmark import nothing_of_that_name  # type: ignore[attr-defined] # noqa: F401
+
+
+def test_importing_loads_nothing() -> None:
+    """`import toolmark` loads no module but its own, not even pydantic."""
+    assert loaded("import toolmark") - loaded("") == {"toolmark"}
+
+
+def test_the_core_needs_pydantic_alone() -> None:
+    """Every core name, and measuring a case, load pydantic and what pydantic itself loads, and nothing else."""
+    pydantic = loaded(
+        "from pydantic import BaseModel\nclass Model(BaseModel):\n    x: int = 1\nModel().model_dump_json()"
+    )
+    program = f"""
+from toolmark import {", ".join(CORE)}
+case = LLMTestCase(tools_called=[ToolCall(name="a")], expected_tools=[{{"name": "a"}}])
+assert LLMTestCase.from_json(case.to_json()) == case
+assert ToolCorrectnessMetric(evaluation_params=["output"]).measure(case).score == 1
+"""
+    assert loaded(program) - pydantic == {"toolmark"}
+
+
+def processor_seconds(program: str) -> float:
+    """The least processor time of three runs of a program, without the start of the interpreter."""
+    timed = f"import time\nstart = time.process_time()\n{program}\nprint(time.process_time() - start)"
+    return min(float(python(timed)) for _ in range(3))
+
+
+def test_importing_is_quick(record_testsuite_property: Callable[[str, object], None]) -> None:
+    """`import toolmark` takes hundredths of a second."""
+    seconds = processor_seconds("import toolmark")
+    record_testsuite_property("import toolmark", round(seconds, 3))
+    assert seconds < 0.15
+
+
+def test_the_core_is_loaded_quickly(record_testsuite_property: Callable[[str, object], None]) -> None:
+    """What a script needs to score a case takes 0.15 s more than pydantic with a model; 0.3 on a slow machine."""
+    pydantic = processor_seconds(PYDANTIC)
+    seconds = processor_seconds("from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric")
+    record_testsuite_property("import of the core beyond pydantic", round(seconds - pydantic, 3))
+    assert seconds - pydantic < 0.3
+
+
+def test_the_version_is_the_distributions() -> None:
+    """The version is that of the installed distribution, and reads as one."""
+    assert toolmark.__version__.split(".")[0].isdigit()
+    assert python("import toolmark; print(toolmark.__version__)").strip() == toolmark.__version__

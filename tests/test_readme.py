@@ -1,0 +1,186 @@
+"""The README and the scoring page tell the truth: their code runs, prints what they say, and their options exist."""
+
+import importlib
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import pytest
+
+import toolmark
+from processes import GOLDEN, ROOT, run_python, toolmark_score
+from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+from toolmark.cli import main
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SCORING = (ROOT / "docs" / "scoring.md").read_text(encoding="utf-8")
+
+
+class Block(NamedTuple):
+    """A block of code, and where it stands."""
+
+    language: str
+    text: str
+    line: int
+
+
+def blocks(page: str) -> list[Block]:
+    """The fenced blocks of a page."""
+    return [
+        Block(match[1], match[2], page[: match.start()].count("\n") + 1)
+        for match in re.finditer(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    ]
+
+
+BLOCKS = blocks(README)
+PROGRAMS = [(block, after) for block, after in pairwise(BLOCKS) if block.language == "python"]
+
+
+@pytest.mark.parametrize(("program", "shown"), PROGRAMS, ids=[f"line-{block.line}" for block, _ in PROGRAMS])
+def test_python_prints_what_stands_below_it(tmp_path: Path, program: Block, shown: Block) -> None:
+    """As a program of its own, in an empty folder, with warnings as errors."""
+    (tmp_path / "program.py").write_text(program.text, encoding="utf-8")
+    done = run_python(["program.py"], tmp_path)
+
+    assert done.err == ""
+    assert done == (0, shown.text, "")
+    assert shown.language == ""
+
+
+def test_there_are_programs() -> None:
+    """The test above is not vacuous."""
+    assert len(PROGRAMS) >= 2
+
+
+def test_the_report_shown_is_the_demonstration_s() -> None:
+    """The excerpt stands, line by line, in what the demonstration prints."""
+    (excerpt,) = [block.text for block in BLOCKS if "expected      " in block.text]
+
+    assert excerpt in (GOLDEN / "example-demo.txt").read_text(encoding="utf-8")
+
+
+def score_options() -> dict[str, click.Parameter]:
+    """The options of `toolmark score`."""
+    command = main.commands["score"]
+    return {name: option for option in command.params for name in option.opts if name.startswith("--")}
+
+
+def test_options_of_the_command_exist() -> None:
+    """Every option that the README names, and every value it names for one."""
+    options = score_options()
+    named = re.findall(r"--[a-z][a-z-]+", README)
+    (denominators,) = re.findall(r"--denominator ([a-z0-9\\|]+)`", README)
+    choice = options["--denominator"].type
+
+    assert set(named) <= options.keys()
+    assert {"--params", "--ordered", "--exact", "--denominator", "--threshold", "--fail-under", "--json"} <= set(named)
+    assert isinstance(choice, click.Choice)
+    assert denominators.split("\\|") == list(choice.choices)
+
+
+def test_the_command_shown_runs(tmp_path: Path) -> None:
+    """As it stands, with a file of that name."""
+    (command,) = [block.text.split() for block in BLOCKS if block.text.startswith("toolmark score ")]
+    (tmp_path / command[2]).write_text(LLMTestCase(tools_called=[], expected_tools=[]).to_json(), encoding="utf-8")
+    done = toolmark_score(*command[2:], folder=tmp_path)
+
+    assert done.code == 0
+    assert (tmp_path / "report.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("page", "folder"), [(README, ROOT), (SCORING, ROOT / "docs")], ids=["README.md", "docs/scoring.md"]
+)
+def test_links_lead_somewhere(page: str, folder: Path) -> None:
+    """Every relative link is a file of this repository."""
+    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", page) if "://" not in link]
+
+    assert links
+    assert [link for link in links if not (folder / link).exists()] == []
+
+
+def test_every_example_is_listed() -> None:
+    """A newcomer finds all of them in the table, and no other."""
+    assert set(re.findall(r"\]\(examples/(\w+)\.py\)", README)) == {
+        path.stem for path in (ROOT / "examples").glob("*.py")
+    }
+
+
+def test_names_for_newcomers_exist() -> None:
+    """Whoever comes from another library finds the names of the table."""
+    table = README[README.index("## Coming from another library") :].split("\n## ")[0]
+    deepeval, evalsharp, gllm = (line.split("|")[2] for line in table.split("\n") if re.match(r"\| [DEg]\w+", line))
+
+    for name in re.findall(r"`(\w+)`", deepeval):
+        assert name in toolmark.__all__
+        assert getattr(toolmark, name)
+    for name in re.findall(r"\.(\w+)\(", evalsharp):
+        assert callable(getattr(toolmark.Evaluator, name))
+    (module, names), *_ = re.findall(r"`from ([\w.]+) import ([^`]+)`", gllm)
+    for name in names.split(", "):
+        assert getattr(importlib.import_module(module), name)
+
+
+# docs/scoring.md
+
+
+def similarity(expected: dict[str, object], called: dict[str, object]) -> float:
+    """The score of one call with these arguments."""
+    case = LLMTestCase(
+        expected_tools=[ToolCall(name="a", input_parameters=expected)],
+        tools_called=[ToolCall(name="a", input_parameters=called)],
+    )
+    return float(ToolCorrectnessMetric(evaluation_params=["input_parameters"]).measure(case))
+
+
+def test_the_example_of_a_similarity_is_true() -> None:
+    """The two objects of the page have the similarity that it says, either way round."""
+    pattern = r"Example: `(\{.+?\})` against\s+`(\{.+?\})` .*?: similarity (\d)/(\d)\."
+    ((left, right, top, bottom),) = re.findall(pattern, SCORING, re.DOTALL)
+    a, b = (ToolCall.from_json(f'{{"name": "a", "args": {text}}}').arguments for text in (left, right))
+
+    assert similarity(a, b) == similarity(b, a) == int(top) / int(bottom)
+
+
+def test_the_example_of_an_order_is_true() -> None:
+    """The page's lists have the ordered score that it says, and the reason names the call that is out of order."""
+    ((expected, called, top, bottom),) = re.findall(
+        r"E = \[([\w, ]+)\], C = \[([\w, ]+)\] .*?ordered score (\d)/(\d)", SCORING
+    )
+    case = LLMTestCase(
+        expected_tools=[ToolCall(name=name) for name in expected.split(", ")],
+        tools_called=[ToolCall(name=name) for name in called.split(", ")],
+    )
+    result = ToolCorrectnessMetric(should_consider_ordering=True).measure(case)
+
+    assert float(result) == int(top) / int(bottom)
+    assert result.passed
+    assert "Out of order: expected #3 'W' was called as #2." in str(result.reason)
+
+
+@pytest.mark.parametrize(
+    ("denominator", "score"), [("expected", 2 / 3), ("called", 2 / 4), ("longest", 2 / 4), ("f1", 4 / 7)]
+)
+def test_the_denominators_of_the_page_are_those_of_the_metric(denominator: str, score: float) -> None:
+    """The table names each of them, and its formula holds for w = 2, m = 3, n = 4."""
+    formulas = {"expected": "w / m", "called": "w / n", "longest": "w / max(m, n)", "f1": "2w / (m + n)"}
+    case = LLMTestCase(
+        expected_tools=[ToolCall(name=name) for name in "abc"], tools_called=[ToolCall(name=name) for name in "abxy"]
+    )
+
+    assert re.search(rf'^\| `"{denominator}"`.*\| {re.escape(formulas[denominator])} \|', SCORING, re.MULTILINE)
+    assert float(ToolCorrectnessMetric(denominator=denominator).measure(case)) == score  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("expected", "called", "score"), [("", "", 1), ("", "a", 0), ("a", "", 0)])
+def test_the_edges_of_the_page_are_those_of_the_metric(expected: str, called: str, score: float) -> None:
+    """Nothing expected and nothing called is perfect, exactly one of them is nothing."""
+    case = LLMTestCase(
+        expected_tools=[ToolCall(name=name) for name in expected], tools_called=[ToolCall(name=name) for name in called]
+    )
+    sides = " | ".join("`[]`" if not side else "some" for side in (expected, called))
+
+    assert re.search(rf"^\| {re.escape(sides)} \| {score}\b", SCORING, re.MULTILINE)
+    assert float(ToolCorrectnessMetric().measure(case)) == score

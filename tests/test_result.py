@@ -1,0 +1,159 @@
+"""Results and findings: immutable, comparable, written without what is not there."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import pickle
+from typing import Any
+
+import pytest
+
+from toolmark import (
+    ConfigurationError,
+    DataFileError,
+    Finding,
+    InvalidDataError,
+    LLMTestCase,
+    MetricAssertionError,
+    MetricResult,
+    MissingFieldError,
+    NotMeasuredError,
+    Problem,
+    ResultStatus,
+    ToolCall,
+    ToolCallParams,
+    ToolCorrectnessMetric,
+    ToolmarkError,
+    ToolmarkWarning,
+)
+from toolmark.matching import ABSENT
+from toolmark.result import failed
+
+
+def result(**options: Any) -> MetricResult:
+    """The result of a case with a wrong argument, a missing and an unexpected call."""
+    case = LLMTestCase(
+        tools_called=[ToolCall(name="a", input_parameters={"x": 1}), ToolCall(name="c")],
+        expected_tools=[ToolCall(name="a", input_parameters={"x": 2, "y": [3]}), ToolCall(name="b")],
+    )
+    return ToolCorrectnessMetric(evaluation_params=[ToolCallParams.INPUT_PARAMETERS], **options).measure(case)
+
+
+def test_results_are_frozen() -> None:
+    """A result, its parts, its findings and its alignment cannot be changed."""
+    one = result()
+    for item, name in ((one, "score"), (one.findings[0], "kind"), (one.alignment, "matched")):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(item, name, 1)
+    with pytest.raises(TypeError):
+        one.parts["calling"] = 1.0  # type: ignore[index]
+
+
+def pickled(one: Any) -> Any:
+    """What comes out of a pickle."""
+    return pickle.loads(pickle.dumps(one))  # noqa: S301 - our own bytes
+
+
+@pytest.mark.parametrize("make", [copy.copy, copy.deepcopy, pickled])
+@pytest.mark.parametrize("options", [{}, {"include_reason": False}], ids=["with a reason", "without"])
+def test_results_survive_copying_and_pickling(make: Any, options: dict[str, Any]) -> None:
+    """A copy, a deep copy and a pickle of a result are equal to it, so results can cross process boundaries."""
+    one = result(**options)
+    twin = make(one)
+    assert twin == one
+    assert twin.to_dict() == one.to_dict()
+    assert twin.findings[1].called_value is ABSENT
+
+
+def test_a_result_is_written_with_what_is_there() -> None:
+    """`to_dict` holds JSON values only; what is absent is left out, and what is null is written."""
+    plain = result().to_dict()
+    assert json.loads(json.dumps(plain)) == plain
+    assert plain["status"] == "scored"
+    assert plain["parts"] == {"calling": 0.0, "precision": 0.0, "recall": 0.0, "f1": 0.0}
+    assert plain["alignment"]["missing"] == [1]
+    assert [finding["kind"] for finding in plain["findings"]] == [
+        "wrong_argument",
+        "missing_argument",
+        "missing",
+        "unexpected",
+    ]
+    assert plain["findings"][1] == {
+        "kind": "missing_argument",
+        "message": "'a' (expected #1, called #1): $.input_parameters.y is missing, expected [3].",
+        "tool": "a",
+        "expected": 0,
+        "called": 0,
+        "path": "$.input_parameters.y",
+        "expected_value": [3],
+    }
+    assert Finding("wrong_output", "m", "a", called_value=None).to_dict()["called_value"] is None
+
+
+def test_a_failed_result() -> None:
+    """A failed result has an error and no score, and float() says why."""
+    one = failed("tool_correctness", 0.5, MissingFieldError("needs tools_called"))
+    assert one.to_dict() == {
+        "metric": "tool_correctness",
+        "status": "failed",
+        "threshold": 0.5,
+        "reason": "Not measured: needs tools_called",
+        "error": "MissingFieldError: needs tools_called",
+    }
+    assert (one.status, one.score, one.passed) == (ResultStatus.FAILED, None, None)
+    with pytest.raises(NotMeasuredError, match="has no score: it was failed"):
+        float(one)
+
+
+def test_renamed() -> None:
+    """A result under another name is equal but for the name; under its own name it is itself."""
+    one = result()
+    assert one.renamed(one.metric) is one
+    assert one.renamed("other").metric == "other"
+    assert one.renamed("other").renamed(one.metric) == one
+
+
+def test_float_is_the_score() -> None:
+    """`float(result)` is its score."""
+    case = LLMTestCase(tools_called=[], expected_tools=[])
+    assert float(ToolCorrectnessMetric().measure(case)) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("error", "also"),
+    [
+        (InvalidDataError, ValueError),
+        (DataFileError, InvalidDataError),
+        (ConfigurationError, ValueError),
+        (MissingFieldError, ToolmarkError),
+        (NotMeasuredError, ToolmarkError),
+        (MetricAssertionError, AssertionError),
+    ],
+)
+def test_the_tree_of_errors(error: type[Exception], also: type[Exception]) -> None:
+    """Every error derives from `ToolmarkError` and from the built-in kind that it is; the warning from UserWarning."""
+    assert issubclass(error, ToolmarkError)
+    assert issubclass(error, also)
+    assert issubclass(ToolmarkWarning, UserWarning)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InvalidDataError("a", [Problem("$", "m")]),
+        DataFileError("f:1: $: m", [Problem("$", "m", 1)]),
+        ConfigurationError("b"),
+        MissingFieldError("c"),
+        NotMeasuredError("d"),
+        MetricAssertionError("e"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_survive_copying_and_pickling(error: ToolmarkError) -> None:
+    """Every error keeps its message, and its problems if it has any, when copied and pickled."""
+    for twin in (copy.copy(error), copy.deepcopy(error), pickled(error)):
+        assert type(twin) is type(error)
+        assert str(twin) == str(error)
+        assert getattr(twin, "problems", None) == getattr(error, "problems", None)

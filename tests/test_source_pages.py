@@ -1,0 +1,389 @@
+"""The examples of five documentation pages of other libraries, as a reader would type them, with the import changed.
+
+Left out, as this version does not have them: what needs a judge, and evaluation within components.
+"""
+
+import inspect
+import json
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolmark import Evaluator, MultimodalToolCorrectnessMetric, ToolCallParams, ToolCorrectnessMetric
+from toolmark.compat.gllm_evals import DeepEvalToolCorrectnessMetric, ToolCallParser, TrajectoryParser
+
+PAGE_000 = """
+from deepeval import evaluate
+from deepeval.test_case import LLMTestCase, ToolCall
+from deepeval.metrics import ToolCorrectnessMetric
+
+test_case = LLMTestCase(
+    input="What if these shoes don't fit?",
+    actual_output="We offer a 30-day full refund at no extra cost.",
+    # Replace this with the tools that was actually used by your LLM agent
+    tools_called=[ToolCall(name="WebSearch"), ToolCall(name="ToolQuery")],
+    expected_tools=[ToolCall(name="WebSearch")],
+)
+metric = ToolCorrectnessMetric()
+"""
+
+PAGE_001 = """
+from dataclasses import dataclass
+from deepeval import Evaluator, LLMTestCase, ToolCall, ToolCallParams
+
+@dataclass
+class Case:
+    user_input: str
+    llm_output: str
+    tools_called: list
+    expected_tools: list
+
+# 1) Prepare your data
+cases = [
+    Case(
+        user_input="Look up product 101 and add it to my cart.",
+        llm_output='{"tool": "product_lookup"} -> {"tool": "add_to_cart"}',
+        tools_called=[
+            ToolCall(name="product_lookup", input_parameters={"product_id": 101}),
+            ToolCall(name="add_to_cart", input_parameters={"product_id": 101, "quantity": 1}),
+        ],
+        expected_tools=[
+            ToolCall(name="product_lookup", input_parameters={"product_id": 101}),
+            ToolCall(name="add_to_cart", input_parameters={"product_id": 101, "quantity": 1}),
+        ],
+    )
+]
+
+# 2) Create evaluator, mapping your case to a test case
+evaluator = Evaluator.from_data(
+    cases, lambda c: LLMTestCase(tools_called=c.tools_called, expected_tools=c.expected_tools)
+)
+
+# 3) Add metric and run
+evaluator.add_tool_correctness(
+    should_consider_ordering=True, evaluation_params=[ToolCallParams.INPUT_PARAMETERS, ToolCallParams.TOOL]
+)
+"""
+
+PAGE_002 = """
+from deepeval.test_case import Turn, ConversationalTestCase, ToolCall
+
+convo_test_case = ConversationalTestCase(
+    turns=[
+        Turn(role="user", content="What is the weather in Lisbon?"),
+        Turn(role="assistant", content="Sunny.", tools_called=[ToolCall(name="weather")])
+    ],
+)
+"""
+
+PAGE_003 = """
+import asyncio
+from gllm_evals import DeepEvalToolCorrectnessMetric
+
+metric = DeepEvalToolCorrectnessMetric(
+    model_credentials="your-api-key",
+    available_tools=[{"name": "data_checker", "description": "Runs a query.", "parameters": {"type": "object"}}]
+)
+trajectory = [
+    {"role": "user", "content": "What is the average sales amount..."},
+    {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{
+            "id": "call_1",
+            "type": "function",
+            "function": {
+                "name": "data_checker",
+                "arguments": '{"query": "SELECT AVG(amount) as avg_sales FROM orders LIMIT 1"}'
+            }
+        }]
+    },
+    {"role": "tool", "tool_call_id": "call_1", "content": '[{"avg_sales": 250.50}]'},
+    {"role": "assistant", "content": "Based on the data, the average sales amount is $250.50."}
+]
+
+async def with_trajectories():
+    result = await metric.measure(
+        query="What is the average sales amount in the orders table?",
+        agent_trajectory=trajectory,
+        expected_agent_trajectory=trajectory,  # Same structure
+        generated_response="Based on the data, the average sales amount is $250.50.",
+        expected_response="The average sales amount in the orders table is $250.50."
+    )
+    print(result.score, result.reason)
+
+async def with_tools_called():
+    result = await metric.measure(
+        query="What is 15 plus 27?",
+        tools_called=[
+            {"name": "calculator", "args": {"expression": "15 + 27"}, "output": "42"}
+        ],
+        expected_tools=[
+            {"name": "calculator", "args": {"expression": "15 + 27"}, "output": "42"}
+        ],
+        generated_response="15 plus 27 equals 42.",
+        expected_response="15 plus 27 equals 42."
+    )
+    print(result.score, result.reason)
+
+asyncio.run(with_trajectories())
+asyncio.run(with_tools_called())
+"""
+
+PAGE_004 = """
+from deepeval.metrics import MultimodalToolCorrectnessMetric
+from deepeval.test_case import MLLMTestCase, ToolCall
+
+test_case = MLLMTestCase(
+    input="What's in this image?",
+    actual_output="The image shows a pair of running shoes.",
+    # Replace this with the tools that was actually used by your LLM agent
+    tools_called=[ToolCall(name="ImageAnalysis"), ToolCall(name="ToolQuery")],
+    expected_tools=[ToolCall(name="ImageAnalysis")],
+)
+
+metric = MultimodalToolCorrectnessMetric()
+metric.measure(test_case)
+print(metric.score)
+print(metric.reason)
+"""
+
+STANDALONE = """
+metric.measure(test_case)
+print(metric.score, metric.reason)
+"""
+EVALUATE = """
+evaluate(test_cases=[test_case], metrics=[metric])
+"""
+REASON = "1 matched / 1 expected = 1 (passed at 0.5).\nUnexpected: called #2 'ToolQuery'."
+
+
+def run(text: str, folder: Path) -> dict[str, Any]:
+    """Runs an example of which only the imports were changed; returns its names."""
+    text = re.sub(r"from deepeval[\w.]* import", "from toolmark import", text)
+    text = re.sub(r"from gllm_evals import", "from toolmark.compat.gllm_evals import", text)
+    path = folder / "example.py"
+    path.write_text(text, encoding="utf-8")
+    return runpy.run_path(str(path))
+
+
+def defaults(function: Any) -> dict[str, Any]:
+    """The parameters of a function with their defaults."""
+    parameters = inspect.signature(function).parameters.items()
+    return {name: parameter.default for name, parameter in parameters if name != "self"}
+
+
+# 000: tool correctness
+
+
+def test_page_000_standalone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`metric.measure(test_case)`, then `metric.score` and `metric.reason`."""
+    names = run(PAGE_000 + STANDALONE, tmp_path)
+
+    assert capsys.readouterr().out == f"1.0 {REASON}\n"
+    assert names["metric"].score == 1
+    assert names["metric"].success
+
+
+def test_page_000_end_to_end(tmp_path: Path) -> None:
+    """`evaluate(test_cases=[...], metrics=[...])`, whose result is a report."""
+    names = run(PAGE_000 + EVALUATE.replace("evaluate(", "report = evaluate("), tmp_path)
+
+    assert names["report"].passed
+    assert names["report"].cases[0].results[0].reason == REASON
+    assert [summary.mean for summary in names["report"].summaries] == [1]
+
+
+def test_page_000_options() -> None:
+    """The eight options exist, with the page's defaults; the empty list and TOOL mean the same."""
+    options = defaults(ToolCorrectnessMetric)
+
+    for name, default in {
+        "available_tools": None,
+        "threshold": 0.5,
+        "include_reason": True,
+        "strict_mode": False,
+        "verbose_mode": False,
+        "should_consider_ordering": False,
+        "should_exact_match": False,
+    }.items():
+        assert options[name] == default, name
+    assert set(options["evaluation_params"]) <= {ToolCallParams.TOOL}
+    assert ToolCorrectnessMetric(evaluation_params=[]).evaluation_params == ToolCorrectnessMetric().evaluation_params
+
+
+ORDERING = """
+from deepeval import {case}, {metric}, ToolCall
+
+expected_tools=[ToolCall(name="{first}"), ToolCall(name="ToolQuery"), ToolCall(name="{first}")]
+tools_called=[ToolCall(name="{first}"), ToolCall(name="{first}"), ToolCall(name="ToolQuery")]
+test_case = {case}(expected_tools=expected_tools, tools_called=tools_called)
+metric = {metric}(should_consider_ordering=True)
+result = metric.measure(test_case)
+"""
+
+
+@pytest.mark.parametrize(
+    ("case", "metric", "first"),
+    [
+        ("LLMTestCase", "ToolCorrectnessMetric", "WebSearch"),
+        ("MLLMTestCase", "MultimodalToolCorrectnessMetric", "ImageAnalysis"),
+    ],
+    ids=["page-000", "page-004"],
+)
+def test_the_example_of_an_ordering(tmp_path: Path, case: str, metric: str, first: str) -> None:
+    """One page calls it correct, the other incorrect: it passes with 2/3, and the reason says what is out of order."""
+    result = run(ORDERING.format(case=case, metric=metric, first=first), tmp_path)["result"]
+
+    assert result.score == 2 / 3
+    assert result.passed
+    assert f"Out of order: expected #3 '{first}' was called as #2." in result.reason
+
+
+@pytest.mark.parametrize("metric", [ToolCorrectnessMetric, MultimodalToolCorrectnessMetric])
+def test_an_exact_match_wins_over_ordering(tmp_path: Path, metric: type[ToolCorrectnessMetric]) -> None:
+    """With `should_exact_match` the other option has no effect."""
+    case = run(PAGE_000, tmp_path)["test_case"]
+    exact, both = (
+        metric(should_exact_match=True, should_consider_ordering=ordering).measure(case) for ordering in (False, True)
+    )
+
+    assert exact == both
+    assert exact.score == 0
+
+
+# 001: the fluent form
+
+
+def test_page_001_runs(tmp_path: Path) -> None:
+    """`evaluator.run()`."""
+    report = run(PAGE_001 + "result = evaluator.run()\n", tmp_path)["result"]
+
+    assert report.passed
+    assert report.metrics == ("tool_correctness(ordered, input_parameters)",)
+    assert report.summaries[0].mean == 1
+
+
+def test_page_001_runs_asynchronously(tmp_path: Path) -> None:
+    """`await evaluator.run_async()`."""
+    report = run(PAGE_001 + "import asyncio\nresult = asyncio.run(evaluator.run_async())\n", tmp_path)["result"]
+
+    assert report.passed
+
+
+def test_page_001_options() -> None:
+    """The page's methods take its options, in its order and with its defaults."""
+    first = defaults(Evaluator.add_tool_correctness)
+    exact = defaults(Evaluator.add_tool_correctness_exact_match)
+
+    assert list(first.items())[:3] == [
+        ("should_consider_ordering", False),
+        ("threshold", 0.5),
+        ("evaluation_params", None),
+    ]
+    assert {"should_exact_match": False, "include_reason": True, "strict_mode": False}.items() <= first.items()
+    assert list(exact.items()) == [("threshold", 0.5), ("evaluation_params", None)]
+
+
+def test_page_001_takes_a_configured_metric(tmp_path: Path) -> None:
+    """The page's third method takes a configuration: here that is the metric itself."""
+    add = "result = evaluator.add(ToolCorrectnessMetric(should_exact_match=True)).run()\n"
+    report = run(f"{PAGE_001}\nfrom deepeval import ToolCorrectnessMetric\n{add}", tmp_path)["result"]
+
+    assert report.metrics[1] == "tool_correctness(exact)"
+
+
+# 002: a conversation
+
+
+def test_page_002_builds_its_conversation(tmp_path: Path) -> None:
+    """`ConversationalTestCase` with `Turn` and `ToolCall`; it is measured once there is a judge."""
+    case = run(PAGE_002, tmp_path)["convo_test_case"]
+
+    assert [turn.role for turn in case.turns] == ["user", "assistant"]
+    assert case.turns[0].tools_called is None
+    assert [call.name for call in case.turns[1].tools_called] == ["weather"]
+    assert type(case).from_json(case.to_json()) == case
+
+
+# 003: records and trajectories
+
+
+def test_page_003_examples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With trajectories and with lists of tools; the result says that the selection was not judged."""
+    run(PAGE_003, tmp_path)
+
+    assert capsys.readouterr().out == 2 * (
+        "1.0 1 matched / 1 expected = 1 (passed at 0.5).\n"
+        "Note: tool selection was not judged: available_tools was given without a judge.\n"
+    )
+
+
+def test_page_003_options() -> None:
+    """All twelve, with the page's defaults."""
+    options = defaults(DeepEvalToolCorrectnessMetric)
+
+    assert options == {
+        "threshold": 0.5,
+        "model": "openai/gpt-4.1",
+        "model_credentials": None,
+        "model_config": None,
+        "include_reason": True,
+        "strict_mode": False,
+        "should_exact_match": False,
+        "should_consider_ordering": False,
+        "available_tools": None,
+        "evaluation_params": None,
+        "batch_status_check_interval": 30.0,
+        "batch_max_iterations": 120,
+    }
+
+
+def test_page_003_parsers() -> None:
+    """A trajectory becomes steps, steps become tool calls, and random suffixes go."""
+    call = {"id": "c", "type": "function", "function": {"name": "ask_sql_agent_xg7c", "arguments": '{"q": 1}'}}
+    trajectory = [
+        {"role": "user", "content": "?"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "42"},
+    ]
+    steps = TrajectoryParser().convert_trajectory_to_steps(trajectory)
+    parser = ToolCallParser()
+
+    assert steps == TrajectoryParser().parse(trajectory)
+    assert {step["tool_call_id"] for step in steps} == {"c"}
+    assert all({"tool_call_id", "kind", "name", "args"} <= step.keys() for step in steps)
+    assert parser.normalize_tool_name("delegate_to_sql_query_agent_xg7c") == "delegate_to_sql_query_agent"
+    assert parser.normalize_tool_name("read_data") == "read_data"
+    (made,) = parser.create_tool_call_object(steps, normalize_names=False)
+    assert (made.name, made.input_parameters) == ("ask_sql_agent_xg7c", {"q": 1})
+    (bare,) = parser.create_tool_call_object(steps, normalize_names=False, include_output=False)
+    assert "output" not in json.loads(bare.to_json())
+
+
+# 004: multimodal tool correctness
+
+
+def test_page_004_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Score and reason, one a line."""
+    run(PAGE_004, tmp_path)
+
+    assert capsys.readouterr().out == f"1.0\n{REASON}\n"
+
+
+def test_page_004_options() -> None:
+    """All seven, with the page's defaults."""
+    options = defaults(MultimodalToolCorrectnessMetric)
+
+    assert set(options.pop("evaluation_params")) <= {ToolCallParams.TOOL}
+    assert options == {
+        "threshold": 0.5,
+        "include_reason": True,
+        "strict_mode": False,
+        "verbose_mode": False,
+        "should_consider_ordering": False,
+        "should_exact_match": False,
+    }
