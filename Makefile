@@ -21,7 +21,7 @@ help: ## Show what can be made
 
 .PHONY: demo
 demo: $(TEST_READY) ## Run the demonstration: offline, without a key
-	@.venv/bin/python examples/demo.py
+	@.venv/bin/python examples/langchain_agent.py
 
 .PHONY: test
 test: $(TEST_READY) ## Run all tests, the core's and the adapters'
@@ -41,11 +41,13 @@ types: $(DEV_READY) ## Check types with mypy and pyright, and that the public fa
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pyright --verifytypes toolmark --ignoreexternal
 
 .PHONY: pins
-pins: $(TEST_READY) ## Write requirements/ anew after a change of dependencies; UPGRADE=1 takes the newest versions
+pins: ## Write requirements/ anew after a change of dependencies; UPGRADE=1 takes the newest versions
+	@[ -x .venv/bin/uv ] || $(MAKE) --no-print-directory $(TEST_READY)
 	@$(COMPILE) --group installer --output-file requirements/uv.txt
 	@$(COMPILE) --group build --output-file requirements/build.txt
-	@$(COMPILE) pyproject.toml --group dev --output-file requirements/dev.txt
+	@$(COMPILE) pyproject.toml --group dev --constraint requirements/constraints.txt --output-file requirements/dev.txt
 	@$(COMPILE) pyproject.toml --group test --constraint requirements/dev.txt --output-file requirements/test.txt
+	@$(COMPILE) pyproject.toml --group core --constraint requirements/dev.txt --output-file requirements/core.txt
 	@$(COMPILE) pyproject.toml --resolution lowest-direct --output-file requirements/lowest.txt
 
 .PHONY: clean

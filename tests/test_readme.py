@@ -58,7 +58,7 @@ def test_the_report_shown_is_the_demonstration_s() -> None:
     """The excerpt stands, line by line, in what the demonstration prints."""
     (excerpt,) = [block.text for block in BLOCKS if "expected      " in block.text]
 
-    assert excerpt in (GOLDEN / "example-demo.txt").read_text(encoding="utf-8")
+    assert excerpt in (GOLDEN / "example-plain_agent.txt").read_text(encoding="utf-8")
 
 
 def score_options() -> dict[str, click.Parameter]:

@@ -123,8 +123,9 @@ def _to_plain(value: object, trail: _Trail, notes: list[str] | None) -> Any:
         return {"type": "bytes", "encoding": "base64", "size": len(data), "data": text}
     if isinstance(value, BaseModel):
         return value.model_dump()
-    if getattr(value, "shape", None) == () and hasattr(value, "item"):
-        return _one_layer(value.item(), trail, notes)  # a scalar of numpy or of an array library like it
+    item = getattr(value, "item", None)
+    if getattr(value, "shape", None) == () and callable(item):
+        return _one_layer(item(), trail, notes)  # a scalar of numpy or of an array library like it
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     return _repr(value, trail, notes)

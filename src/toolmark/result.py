@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
@@ -10,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from toolmark.errors import NotMeasuredError
 from toolmark.matching import ABSENT, Alignment
+from toolmark.redact import DEFAULT, Redactor
 
 TOLERANCE = 1e-9
 """Scores within this of the threshold pass: 0.1 + 0.2 is not less than 0.3."""
@@ -64,13 +66,13 @@ class Finding:
     expected_value: Any = ABSENT
     called_value: Any = ABSENT
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return this as JSON values; what is not there is left out."""
+    def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
+        """Return this as JSON values, without secrets; what is not there is left out."""
         names = ("kind", "message", "tool", "expected", "called", "path")
         plain = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         for name in ("expected_value", "called_value"):
             if getattr(self, name) is not ABSENT:
-                plain[name] = getattr(self, name)
+                plain[name] = hidden(getattr(self, name), self.path, redactor)
         return plain
 
 
@@ -128,21 +130,35 @@ class MetricResult:
         """Return the same result under another metric name."""
         return self if metric == self.metric else replace(self, metric=metric)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return this as JSON values; what is not there is left out."""
+    def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
+        """Return this as JSON values, without secrets; what is not there is left out."""
         plain: dict[str, Any] = {"metric": self.metric, "status": self.status.value, "threshold": self.threshold}
         for name in ("score", "passed", "reason", "error"):
             if getattr(self, name) is not None:
-                plain[name] = getattr(self, name)
+                plain[name] = redactor(getattr(self, name))
         if self.parts:
             plain["parts"] = dict(self.parts)
         if self.findings:
-            plain["findings"] = [finding.to_dict() for finding in self.findings]
+            plain["findings"] = [finding.to_dict(redactor) for finding in self.findings]
         if self.warnings:
-            plain["warnings"] = list(self.warnings)
+            plain["warnings"] = [redactor(text) for text in self.warnings]
         if self.alignment is not None:
             plain["alignment"] = self.alignment.to_dict()
         return plain
+
+
+def hidden(value: Any, path: str | None, redactor: Redactor = DEFAULT) -> Any:  # noqa: ANN401 - a JSON value
+    """Return a value that stands at a JSON path as it may leave the process: any key of the path may be secret."""
+    names = re.findall(r"[^.\[\]\"]+", path or "")
+    wrapped = value
+    for name in reversed(names):
+        wrapped = {name: wrapped}
+    safe: Any = redactor(wrapped)
+    for name in names:
+        if not isinstance(safe, dict):
+            break
+        safe = safe[name]
+    return safe
 
 
 def _restored(state: dict[str, Any]) -> MetricResult:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from toolmark.matching._alignment import Item, Pair
-from toolmark.matching._redacted import Marks, place, without_marks
+from toolmark.matching._redacted import has_mark, place, without_marks
 from toolmark.matching._values import (
     Absent,
     Difference,
@@ -36,7 +36,17 @@ class Comparison:
         self.called = called
         self.arguments = arguments
         self.output = output
-        self.marks = Marks()
+        values: list[object] = []
+        if arguments:
+            values += [item.arguments for side in (expected, called) for item in side]
+        if output and any(not isinstance(item.output, Absent) for item in expected):
+            values += [item.output for side in (expected, called) for item in side]
+        # The `id` of each argument object and output that holds a mark: nearly always none.
+        self.marked = frozenset([id(value) for value in values if has_mark(value)])
+
+    def _holds(self, *values: object) -> bool:
+        """Return whether one of the values holds a mark."""
+        return any(id(value) in self.marked for value in values)
 
     def ratio(self, e: Item, c: Item) -> Ratio:
         """Return the similarity of two calls of equal name."""
@@ -45,7 +55,7 @@ class Comparison:
         if not self.arguments or isinstance(e.arguments, Absent) or isinstance(c.arguments, Absent):
             return ONE
         ratio = similarity(e.arguments, c.arguments)
-        if ratio != ONE and self.marks.of(e.arguments, c.arguments):  # without some of them, equal ones are equal too
+        if ratio != ONE and self.marked and self._holds(e.arguments, c.arguments):  # equal ones stay equal without them
             left, right, _ = without_marks(e.arguments, c.arguments)
             return similarity(left, right)
         return ratio
@@ -76,7 +86,7 @@ class Comparison:
 
     def _profile(self, item: Item) -> Profile | None:
         """Return the arguments prepared, or None where each pair must be looked at on its own."""
-        if isinstance(item.arguments, Absent) or self.marks.of(item.arguments):
+        if isinstance(item.arguments, Absent) or id(item.arguments) in self.marked:
             return None
         return Profile(item.arguments)
 
@@ -90,7 +100,7 @@ class Comparison:
         """Return whether both outputs are known, and differ."""
         if isinstance(e.output, Absent) or isinstance(c.output, Absent):
             return False
-        return not outputs_equal(e.output, c.output) and not self.marks.of(e.output, c.output)
+        return not outputs_equal(e.output, c.output) and not (self.marked and self._holds(e.output, c.output))
 
     def pair(self, e: int, c: int, ratio: Ratio) -> Pair:
         """Return the pair with its differences, and with what could not be compared."""
@@ -102,17 +112,17 @@ class Comparison:
             not_compared.append("output")
         if isinstance(made.type, Absent) and wanted.type is not None:
             not_compared.append("type")
-        redacted = self._redacted(wanted, made)
+        redacted = self._redacted(wanted, made) if self.marked else ()
         differences = () if ratio[0] == ratio[1] else tuple(self.differences(wanted, made))
         return Pair(e, c, ratio[0] / ratio[1], differences, (*not_compared, *redacted), redacted)
 
     def _redacted(self, e: Item, c: Item) -> tuple[str, ...]:
         """Return the places of two calls that are not compared because they are redacted on either side."""
         found: list[str] = []
-        arguments = self.arguments and self.marks.of(e.arguments, c.arguments)
+        arguments = self.arguments and self._holds(e.arguments, c.arguments)
         if arguments and not isinstance(e.arguments, Absent) and not isinstance(c.arguments, Absent):
             found.extend(place("input_parameters", path) for path in without_marks(e.arguments, c.arguments)[2])
-        output = self.output and self.marks.of(e.output, c.output)
+        output = self.output and self._holds(e.output, c.output)
         if output and not isinstance(e.output, Absent) and not isinstance(c.output, Absent):
             found.append("output")
         return tuple(found)
@@ -124,7 +134,7 @@ class Comparison:
             found.append(Difference("wrong_type", (), e.type, c.type))
         if self.arguments and not isinstance(e.arguments, Absent) and not isinstance(c.arguments, Absent):
             wanted, made = e.arguments, c.arguments
-            if self.marks.of(wanted, made):
+            if self._holds(wanted, made):
                 wanted, made, _ = without_marks(wanted, made)
             found.extend(argument_differences(wanted, made))
         if self.output and self._outputs_differ(e, c):
@@ -149,7 +159,7 @@ class Comparison:
             specified = [item.arguments for item in ours if not isinstance(item.arguments, Absent)]
             captured = [item.arguments for item in theirs if not isinstance(item.arguments, Absent)]
             if specified:
-                if len(specified) != len(ours) or len(captured) != len(theirs) or self.marks.of(*specified, *captured):
+                if len(specified) != len(ours) or len(captured) != len(theirs) or self._holds(*specified, *captured):
                     return None
                 columns.append((list(map(frozen, specified)), list(map(frozen, captured))))
         if self.output:
@@ -158,7 +168,7 @@ class Comparison:
             if wanted:
                 if len(wanted) != len(ours) or len(made) != len(theirs) or not _of_one_form(wanted + made):
                     return None
-                if self.marks.of(*wanted, *made):
+                if self._holds(*wanted, *made):
                     return None
                 columns.append((list(map(frozen, wanted)), list(map(frozen, made))))
         if not columns:

@@ -34,23 +34,6 @@ def _inside(value: dict[str, Any] | list[Any]) -> bool:
     return False
 
 
-class Marks:
-    """Knows which of the values it is asked about hold the mark, and looks at each only once."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[object, bool]] = {}
-
-    def of(self, *values: object) -> bool:
-        """Return whether any of the values holds the mark."""
-        for value in values:
-            known = self._known.get(id(value))
-            if known is None:
-                known = self._known[id(value)] = (value, has_mark(value))  # kept, so that its id stays its own
-            if known[1]:
-                return True
-        return False
-
-
 def without_marks(
     a: dict[str, Any], b: dict[str, Any], path: Path = ()
 ) -> tuple[dict[str, Any], dict[str, Any], list[Path]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from toolmark._json import json_path
 from toolmark._text import count, number, shown, visible
 from toolmark.matching import ABSENT, Alignment, Denominator, Difference, Pair
-from toolmark.result import Finding
+from toolmark.result import Finding, hidden
 
 MOST_FINDINGS = 20
 """Findings that a reason spells out; the rest are counted, and all are in `findings`."""
@@ -73,8 +73,9 @@ def _path(difference: Difference) -> str:
 
 
 def _sentence(difference: Difference, path: str) -> str:
-    expected = "nothing" if difference.expected is ABSENT else shown(difference.expected)
-    called = "nothing" if difference.called is ABSENT else shown(difference.called)
+    # Reasons are made to be shown and sent on, so no secret enters them.
+    expected = "nothing" if difference.expected is ABSENT else shown(hidden(difference.expected, path))
+    called = "nothing" if difference.called is ABSENT else shown(hidden(difference.called, path))
     if difference.kind == "missing_argument":
         return f"{visible(path)} is missing, expected {expected}"
     if difference.kind == "extra_argument":

@@ -10,6 +10,7 @@ from typing import Any
 from toolmark._json import finite, json_text
 from toolmark._text import count, number
 from toolmark.cases import TestCase
+from toolmark.redact import DEFAULT, Redactor
 from toolmark.result import MetricResult, ResultStatus
 
 
@@ -32,13 +33,13 @@ class CaseResult:
         """The case's id, else its name, else its position from 1 as `#3`."""
         return self._named("id") or self._named("name") or f"#{self.index + 1}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return this as JSON values, with the case's id and name but not its content."""
+    def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
+        """Return this as JSON values, without secrets, with the case's id and name but not its content."""
         plain: dict[str, Any] = {"index": self.index}
         for name in ("id", "name"):
             if self._named(name) is not None:
                 plain[name] = self._named(name)
-        return {**plain, "results": [result.to_dict() for result in self.results]}
+        return {**plain, "results": [result.to_dict(redactor) for result in self.results]}
 
     def _named(self, field: str) -> str | None:
         """Return the id or name; what was evaluated may be something that has neither, and failed for it."""
@@ -109,19 +110,23 @@ class Report:
         """Whether every scored result passed and every result could be measured."""
         return all(result.passed or result.status is ResultStatus.SKIPPED for _, result in self.results())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return this as JSON values: `metrics` (one summary each) and `cases` (one entry each)."""
+    def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
+        """Return this as JSON values: `metrics` (one summary each) and `cases` (one entry each).
+
+        Args:
+            redactor: Takes secrets out of the values shown; `toolmark.redact.OFF` leaves them. Reasons never hold any.
+        """
         plain: dict[str, Any] = finite(
             {
                 "metrics": [summary.to_dict() for summary in self.summaries],
-                "cases": [case.to_dict() for case in self.cases],
+                "cases": [case.to_dict(redactor) for case in self.cases],
             }
         )
         return plain
 
-    def to_json(self, *, indent: int | None = None) -> str:
+    def to_json(self, *, indent: int | None = None, redactor: Redactor = DEFAULT) -> str:
         """Return `to_dict()` as JSON text."""
-        return json_text(self.to_dict(), indent=indent)
+        return json_text(self.to_dict(redactor), indent=indent)
 
     def __str__(self) -> str:
         """Return one line per metric: mean and counts."""

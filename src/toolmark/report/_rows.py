@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from toolmark._text import number, shorten, shown, visible
 from toolmark.cases import TestCase
 from toolmark.matching import ABSENT, Alignment, Difference, Pair
-from toolmark.result import MetricResult
+from toolmark.result import MetricResult, hidden
 
 Mark = Literal["same", "differs", "moved", "missing", "unexpected", "detail"]
 """What a row shows; `detail` is one value of the row above it."""
@@ -93,4 +93,4 @@ def _place(difference: Difference) -> str:
 
 
 def _value(name: str, value: object) -> str:
-    return f"{name}: (none)" if value is ABSENT else f"{name}: {shown(value)}"
+    return f"{name}: (none)" if value is ABSENT else f"{name}: {shown(hidden(value, name))}"

@@ -20,7 +20,7 @@ from toolmark._text import count, number, shorten, shown, visible
 from toolmark.cases import TestCase
 from toolmark.report._report import CaseResult, MetricSummary, Report
 from toolmark.report._rows import Mark, Row, rows
-from toolmark.result import Finding, MetricResult, ResultStatus
+from toolmark.result import Finding, MetricResult, ResultStatus, hidden
 
 _WIDTH = 80
 _WIDEST = 120
@@ -171,7 +171,8 @@ def _brief(finding: Finding) -> str:
         "extra_argument": "not expected",
         "not_compared": "not recorded",
     }
-    text = values.get(finding.kind) or f"{shown(finding.called_value, 24)}, not {shown(finding.expected_value, 24)}"
+    called, expected = (hidden(value, finding.path) for value in (finding.called_value, finding.expected_value))
+    text = values.get(finding.kind) or f"{shown(called, 24)}, not {shown(expected, 24)}"
     return f"{tool}: {place} {text}"
 
 

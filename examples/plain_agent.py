@@ -1,15 +1,13 @@
-"""The whole way, offline: an agent runs, its calls are captured, scored and shown.
+"""How do I score an agent that uses no framework? Hand over its messages.
 
 The agent is a plain Python loop round a chat model. The model is scripted (no key, no network), the tools are real
 functions, one of which fails at first, and what passes between them are OpenAI chat messages, as any provider's client
-would send them. toolmark reads those messages, compares the calls with the expected ones, prints the comparison and
-writes the report to `toolmark-demo-report.json` in the current folder.
+would send them. toolmark reads those messages, compares the calls with the expected ones, and prints the comparison.
 """
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from toolmark import LLMTestCase, Report, ToolCall, ToolCallParams, ToolCorrectnessMetric, evaluate, run_from_messages
@@ -127,7 +125,7 @@ QUESTIONS: list[tuple[str, str, ScriptedModel, list[ToolCall]]] = [
 
 
 def main() -> Report:
-    """Run every question, score the calls, print the comparison, write the report."""
+    """Run every question, score the calls, and print the comparison."""
     cases = []
     for name, question, model, expected in QUESTIONS:
         run = run_from_messages(run_agent(model, question))
@@ -148,9 +146,6 @@ def main() -> Report:
     )
     report = evaluate(cases, [metric], show_progress=False)
     print_report(report, title="travel agent")
-    path = Path("toolmark-demo-report.json")
-    path.write_text(report.to_json(indent=2) + "\n", encoding="utf-8")
-    print(f"\nThe report with every finding: {path}")
     return report
 
 

@@ -1,0 +1,22 @@
+"""Records what LangChain and LangGraph agents do with their tools, as runs that `toolmark` scores.
+
+```python
+from toolmark_langchain import ToolCallRecorder
+
+recorder = ToolCallRecorder()
+agent.invoke({"messages": "What is the weather in Paris?"}, config={"callbacks": [recorder]})
+case = recorder.test_case(expected_tools=[ToolCall(name="weather", input_parameters={"city": "Paris"})])
+```
+"""
+
+from toolmark_langchain._from_messages import run_from_messages, run_from_state
+from toolmark_langchain._recorder import NothingRecordedError, Sink, ToolCallRecorder, record
+
+__all__ = [
+    "NothingRecordedError",
+    "Sink",
+    "ToolCallRecorder",
+    "record",
+    "run_from_messages",
+    "run_from_state",
+]

@@ -1,0 +1,172 @@
+"""Runs that nobody recorded: from their messages, or from the state of their graph."""
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from lc_agents import ScriptedModel, add, all_seen, asks, called, make_agent, memory, react_agent, scripted, thread
+from lc_versions import scenario
+from pydantic import BaseModel
+
+from toolmark.errors import InvalidDataError
+from toolmark_langchain import ToolCallRecorder, run_from_messages, run_from_state
+
+TURN = [
+    SystemMessage("be kind"),
+    HumanMessage("1+2?"),
+    asks(("add", {"a": 1}, "c1"), ("add", {"a": 5}, "c2")),
+    ToolMessage("7", tool_call_id="c2"),
+    ToolMessage("3", tool_call_id="c1"),
+    AIMessage("three", usage_metadata={"input_tokens": 3, "output_tokens": 1, "total_tokens": 4}),
+]
+CALLS = [
+    called("add", {"a": 1}, "c1", "3", executed=False),
+    called("add", {"a": 5}, "c2", "7", executed=False),
+]
+
+
+def test_messages_are_a_run() -> None:
+    """Calls stand in the model's order with their results, and say where they were read."""
+    run = run_from_messages(TURN, available_tools=[{"name": "add"}], conversation_id="s", run_id="r")
+
+    assert all_seen(run.calls) == CALLS
+    assert [call.execution.source for call in run.calls] == ["messages[2].tool_calls[0]", "messages[2].tool_calls[1]"]
+    assert (run.input, run.actual_output, run.status.value) == ("1+2?", "three", "ok")
+    assert [offered.name for offered in run.available_tools or ()] == ["add"]
+    assert run.usage == {"input_tokens": 3, "output_tokens": 1, "total_tokens": 4}
+    assert (run.conversation_id, run.run_id) == ("s", "r")
+
+
+def test_only_the_last_turn_is_the_run() -> None:
+    """What was called for an earlier question belongs to another run."""
+    run = run_from_messages([*TURN, HumanMessage("and now?"), AIMessage("nothing")])
+
+    assert (run.input, run.calls, run.actual_output) == ("and now?", [], "nothing")
+
+
+def test_messages_as_objects_and_pairs() -> None:
+    """Messages may come in every form that LangChain takes."""
+    call = {"name": "add", "args": {"a": 1}, "id": "c1", "type": "tool_call"}
+    messages = [
+        ("user", "hi"),
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": "3", "tool_call_id": "c1"},
+        ("assistant", "three"),
+    ]
+
+    run = run_from_messages(messages)
+
+    assert all_seen(run.calls) == CALLS[:1]
+    assert (run.input, run.actual_output) == ("hi", "three")
+
+
+def test_every_place_that_is_no_message_is_named() -> None:
+    """All problems of a list are reported at once, with their paths."""
+    with pytest.raises(InvalidDataError) as caught:
+        run_from_messages([("user", "hi"), 7, {"content": "no role"}])
+
+    assert [problem.path for problem in caught.value.problems] == ["$.messages[1]", "$.messages[2]"]
+
+
+def test_failed_unknown_and_unanswered_calls() -> None:
+    """What messages tell of a call's fate is kept: failure, an unknown tool, unreadable arguments, no answer."""
+    asked = asks(
+        ("slow", {}, "c1"), ("nope", {}, "c2"), ("slow", {"x": 1}, "c3"), invalid=[("slow", "{x", "c4", "bad json")]
+    )
+    run = run_from_messages(
+        [
+            HumanMessage("q"),
+            asked,
+            ToolMessage("x is missing", tool_call_id="c1", status="error"),
+            ToolMessage("Error: nope is not a valid tool, try one of [slow].", tool_call_id="c2", status="error"),
+        ]
+    )
+
+    assert [call.execution.status.value for call in run.calls] == [
+        "rejected",
+        "unknown_tool",
+        "not_executed",
+        "invalid_arguments",
+    ]
+    assert [call.output for call in run.calls] == [None] * 4
+    assert (run.status.value, run.actual_output) == ("stopped", None)
+
+
+def test_a_result_that_nobody_asked_for_is_a_warning() -> None:
+    """A tool message without its request is not left out silently."""
+    run = run_from_messages([HumanMessage("q"), ToolMessage("3", tool_call_id="c9"), AIMessage("done")])
+
+    assert run.warnings == ["messages[1] answers 'c9', which no message asked for"]
+
+
+def test_no_messages() -> None:
+    """An empty list is a run in which nothing happened."""
+    run = run_from_messages([])
+
+    assert (run.input, run.calls, run.status.value) == (None, [], "stopped")
+
+
+def test_a_state_is_a_run() -> None:
+    """The state of a graph gives the calls that a recorder would have seen, and its thread."""
+    turns = {"one": [asks(("add", {"a": 1}, "c1")), "three"], "two": [asks(("add", {"a": 2}, "c1")), "four"]}
+    agent = make_agent(ScriptedModel(script=turns), [add], checkpointer=memory())
+    recorder = ToolCallRecorder()
+    for question in turns:
+        agent.invoke({"messages": [("user", question)]}, thread("T", recorder))
+
+    run = run_from_state(agent.get_state(thread("T")))
+
+    expected = called("add", {"a": 2}, "c1", "4")
+    assert all_seen(recorder.run.calls) == [expected]
+    assert all_seen(run.calls) == [{**expected, "executed": False}]
+    assert (run.input, run.actual_output, run.status.value, run.conversation_id) == ("two", "four", "ok", "T")
+
+
+def test_the_state_of_a_graph_that_waits() -> None:
+    """A state with steps to come is a run that was interrupted; its calls are pending."""
+    agent = react_agent(
+        scripted(asks(("add", {"a": 1}, "c1")), "final"), [add], checkpointer=memory(), interrupt_before=["tools"]
+    )
+    agent.invoke({"messages": [("user", "hi")]}, thread("T"))
+
+    run = run_from_state(agent.get_state(thread("T")))
+
+    assert [call.execution.status.value for call in run.calls] == ["pending"]
+    assert (run.status.value, run.actual_output) == ("interrupted", None)
+
+
+def test_the_values_of_a_state() -> None:
+    """What `invoke` returned is enough; a result that a tool returned directly is the answer."""
+    values: dict[str, Any] = {
+        "messages": [HumanMessage("q"), asks(("add", {"a": 1}, "c1")), ToolMessage("3", tool_call_id="c1")]
+    }
+
+    run = run_from_state(values)
+
+    assert (run.actual_output, run.status.value) == ("3", "ok")
+
+
+class Ans(BaseModel):
+    """A structured answer."""
+
+    value: int
+
+
+@scenario("state", needs="tool_strategy")
+def test_the_structured_output_of_a_state() -> None:
+    """The pseudo-tool of structured output is no call in a state either."""
+    from langchain.agents.structured_output import ToolStrategy
+
+    script = [asks(("add", {"a": 1}, "c1")), asks(("Ans", {"value": 3}, "c2"))]
+    agent = make_agent(scripted(*script), [add], response_format=ToolStrategy(Ans))
+
+    run = run_from_state(agent.invoke({"messages": [("user", "hi")]}))
+
+    assert all_seen(run.calls) == CALLS[:1]
+    assert run.actual_output == '{"value":3}'
+
+
+def test_a_state_without_messages() -> None:
+    """A state that holds no messages is an error that names what was given."""
+    with pytest.raises(InvalidDataError, match="got dict"):
+        run_from_state({"count": 3})

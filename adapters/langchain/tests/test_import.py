@@ -1,0 +1,28 @@
+"""The package imports on its own, and needs no more of the framework than its core."""
+
+import subprocess
+import sys
+
+import toolmark_langchain
+
+
+def loaded_by(module: str) -> set[str]:
+    """The packages that importing a module loads, in an interpreter of its own."""
+    code = f"import sys, {module}; print(*sorted({{name.partition('.')[0] for name in sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    return set(done.stdout.split())
+
+
+def test_imports_the_core_of_the_framework_only() -> None:
+    """Importing the adapter loads `langchain_core`, and of LangChain and LangGraph no more than that loads itself."""
+    loaded = loaded_by("toolmark_langchain")
+
+    assert "langchain_core" in loaded
+    more = loaded & {"langchain", "langgraph"}
+    assert not more or more <= loaded_by("langchain_core.prompt_values")  # which in 0.3 loads LangChain if it is there
+
+
+def test_public_names_are_sorted_and_there() -> None:
+    """Every public name exists, and the list is in order."""
+    assert toolmark_langchain.__all__ == sorted(toolmark_langchain.__all__)
+    assert all(hasattr(toolmark_langchain, name) for name in toolmark_langchain.__all__)

@@ -1,0 +1,171 @@
+"""However an agent is run, and however the recorder came to it, the record is the same."""
+
+import asyncio
+import contextvars
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from lc_agents import PARALLEL, ScriptedModel, add, all_seen, asks, called, make_agent, parallel_script, scripted, slow
+from lc_versions import FEATURES
+
+from toolmark_langchain import ToolCallRecorder, record
+
+HI = {"messages": [("user", "hi")]}
+
+
+def agent(*, streaming: bool = False) -> Any:
+    """An agent with three parallel calls."""
+    return make_agent(scripted(*parallel_script(), streaming=streaming), [slow, add])
+
+
+def invoke(config: Any) -> None:
+    """Sync."""
+    agent().invoke(HI, config)
+
+
+def ainvoke(config: Any) -> None:
+    """Async."""
+    asyncio.run(agent().ainvoke(HI, config))
+
+
+def stream(config: Any) -> None:
+    """Streamed by every mode at once."""
+    for _ in agent(streaming=True).stream(HI, config, stream_mode=["values", "updates", "messages", "debug"]):
+        pass
+
+
+def astream(config: Any) -> None:
+    """Streamed in a task."""
+
+    async def consume() -> None:
+        async for _ in agent(streaming=True).astream(HI, config, stream_mode=["values", "messages"]):
+            pass
+
+    asyncio.run(consume())
+
+
+def events(version: str) -> Callable[[Any], None]:
+    """As events."""
+
+    def run(config: Any) -> None:
+        async def consume() -> None:
+            found = agent(streaming=True).astream_events(HI, config, version=version)
+            async for _ in await found if asyncio.iscoroutine(found) else found:
+                pass
+
+        asyncio.run(consume())
+
+    return run
+
+
+def batch(config: Any) -> None:
+    """As a batch of one."""
+    agent().batch([HI], config)
+
+
+def abatch(config: Any) -> None:
+    """As a batch of one, async."""
+    asyncio.run(agent().abatch([HI], config))
+
+
+MODES = {
+    "invoke": invoke,
+    "ainvoke": ainvoke,
+    "stream": stream,
+    "astream": astream,
+    "events-v1": events("v1"),
+    "events-v2": events("v2"),
+    "batch": batch,
+    "abatch": abatch,
+}
+if FEATURES["events_v3"].is_due():
+    MODES["events-v3"] = events("v3")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_gives_the_same_record(mode: str) -> None:
+    """All modes give one run with the same calls and the same answer."""
+    recorder = ToolCallRecorder()
+
+    MODES[mode]({"callbacks": [recorder]})
+
+    (run,) = recorder.runs
+    assert all_seen(run.calls) == PARALLEL
+    assert (run.input, run.actual_output, run.status.value) == ("hi", "final", "ok")
+    assert not run.warnings
+    assert not recorder.warnings
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_record_attaches_by_itself(mode: str) -> None:
+    """Inside `record()`, every mode is recorded without a word to the agent."""
+    with record() as recorder:
+        MODES[mode]({})
+    MODES["invoke"]({})
+
+    (run,) = recorder.runs
+    assert all_seen(run.calls) == PARALLEL
+    assert [tool.name for tool in run.available_tools or ()] == ["slow", "add"]
+    assert run.usage == {"input_tokens": 20, "output_tokens": 10, "total_tokens": 30}
+    assert run.models == ["scripted-1"]
+
+
+def test_a_recorder_that_is_attached_twice_records_once() -> None:
+    """Passing the recorder to the agent inside its own `record()` does not count anything twice."""
+    with record() as recorder:
+        invoke({"callbacks": [recorder]})
+
+    assert [all_seen(run.calls) for run in recorder.runs] == [PARALLEL]
+
+
+def test_two_recorders_both_record() -> None:
+    """Recorders are told apart by identity, so that the framework takes none of two for a duplicate."""
+    first, second = ToolCallRecorder(), ToolCallRecorder()
+
+    invoke({"callbacks": [first, second]})
+
+    assert first != second
+    assert all_seen(first.run.calls) == all_seen(second.run.calls) == PARALLEL
+
+
+def test_the_innermost_of_two_records() -> None:
+    """Of two `record()` inside each other the inner one records, and afterwards the outer one again."""
+    with record() as outer:
+        with record() as inner:
+            invoke({})
+        invoke({})
+
+    assert len(outer.runs) == len(inner.runs) == 1
+
+
+def number_agent() -> Any:
+    """An agent that adds 2 to its number."""
+    return make_agent(ScriptedModel(script=lambda text: [asks(("add", {"a": int(text)}, "c1")), "final"]), [add])
+
+
+def test_threads_with_one_recorder() -> None:
+    """Plain threads that share a recorder give one run each."""
+    recorder = ToolCallRecorder()
+    shared = number_agent()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(
+            pool.map(
+                lambda number: shared.invoke({"messages": [("user", str(number))]}, {"callbacks": [recorder]}),
+                range(24),
+            )
+        )
+
+    found = {run.input: all_seen(run.calls) for run in recorder.runs}
+    assert found == {str(number): [called("add", {"a": number}, "c1", str(number + 2))] for number in range(24)}
+
+
+def test_a_thread_with_the_context_is_recorded() -> None:
+    """`record()` reaches a plain thread that was handed the context, and no other."""
+    with record() as recorder, ThreadPoolExecutor(1) as pool:
+        pool.submit(contextvars.copy_context().run, invoke, {}).result()
+        pool.submit(invoke, {}).result()
+
+    assert len(recorder.runs) == 1

@@ -1,0 +1,316 @@
+"""The recorder itself: it never disturbs, loses nothing silently, and gives memory back."""
+
+# ruff: noqa: ARG001, ARG002 - tools, models and sinks need not use all that they are given
+
+import asyncio
+import copy
+import threading
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import tool
+from lc_agents import add, all_seen, asks, called, make_agent, memory, react_agent, scripted, thread
+
+from toolmark.capture import Run, RunBuilder
+from toolmark.errors import ConfigurationError, ToolmarkError
+from toolmark_langchain import NothingRecordedError, ToolCallRecorder, record
+from toolmark_langchain._watcher import Watcher
+
+HI = {"messages": [("user", "hi")]}
+SCRIPT = [asks(("add", {"a": 1}, "c1")), "final"]
+ADDITION = called("add", {"a": 1}, "c1", "3")
+
+
+def agent(**options: Any) -> Any:
+    """An agent with one call."""
+    return make_agent(scripted(*SCRIPT), [add], **options)
+
+
+# Faults
+
+STARTS = ["chain_started", "model_started", "tool_started"]
+ENDS = ["chain_ended", "model_ended", "tool_ended"]
+
+
+@pytest.mark.parametrize("method", [*STARTS, *ENDS])
+def test_a_fault_in_the_recorder_never_reaches_the_agent(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception inside the recorder leaves the agent alone and becomes a warning; no other run comes of it."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(Watcher, method, fail)
+    recorder = ToolCallRecorder()
+
+    result = agent().invoke(HI, {"callbacks": [recorder]})
+
+    assert result["messages"][-1].content == "final"
+    assert len(recorder.runs) == 1
+    said = [*recorder.warnings, *recorder.run.warnings]
+    assert any("RuntimeError: planted" in text for text in said)
+
+
+def test_a_fault_of_a_known_run_is_a_warning_of_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The warning stands on the run concerned, so that its scores repeat it, and the run still ends."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(RunBuilder, "tool_ended", fail)
+    recorder = ToolCallRecorder()
+
+    agent().invoke(HI, {"callbacks": [recorder]})
+    other = agent()
+    monkeypatch.undo()
+    other.invoke(HI, {"callbacks": [recorder]})
+
+    first, second = recorder.runs
+    assert first.warnings == ["the recorder failed in on_tool_end, so something may be missing: RuntimeError: planted"]
+    assert (first.status.value, first.actual_output) == ("ok", "final")
+    assert not recorder.warnings
+    assert not second.warnings
+
+
+def test_a_fault_before_there_is_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault at the very beginning is a warning of the recorder; what follows is not taken for runs of its own."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(Watcher, "root", fail)
+    recorder = ToolCallRecorder()
+
+    agent().invoke(HI, {"callbacks": [recorder]})
+
+    assert recorder.runs == []
+    assert recorder.warnings == [
+        "the recorder failed in on_chain_start, so something may be missing: RuntimeError: planted"
+    ]
+
+
+def test_a_fault_at_the_end_still_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run whose end could not be read can be taken out like any other."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(Watcher, "end_recording", fail)
+    recorder = ToolCallRecorder()
+
+    agent().invoke(HI, {"callbacks": [recorder]})
+
+    (run,) = recorder.pop()
+    assert "on_chain_end" in run.warnings[0]
+
+
+class Hostile:
+    """An object that raises when it is shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+
+def test_values_that_cannot_be_kept() -> None:
+    """A value that even raises when shown is kept as far as possible, with a warning, and disturbs nobody."""
+
+    @tool(response_format="content_and_artifact")
+    def odd(x: int) -> tuple[str, Hostile]:
+        """Return an odd artifact."""
+        return "text", Hostile()
+
+    recorder = ToolCallRecorder()
+
+    odd.invoke({"type": "tool_call", "name": "odd", "args": {"x": 1}, "id": "c1"}, {"callbacks": [recorder]})
+
+    assert recorder.run.calls[0].output == "text"
+    assert any("artifact of 'odd'" in text for text in recorder.run.warnings)
+
+
+# What is kept, and what is given back
+
+
+def test_nothing_recorded() -> None:
+    """Asking for a run where there is none says what to do."""
+    with pytest.raises(NothingRecordedError, match="callbacks"):
+        _ = ToolCallRecorder().run
+    assert issubclass(NothingRecordedError, ToolmarkError)
+
+
+def test_a_run_becomes_a_case() -> None:
+    """The newest run is a case with its calls, tools and question."""
+    recorder = ToolCallRecorder()
+    agent().invoke(HI, {"callbacks": [recorder], "tags": ["smoke"], "metadata": {"k": 1}})
+
+    case = recorder.test_case(expected_tools=[], name="sum")
+
+    assert (case.input, case.actual_output, case.name, case.expected_tools) == ("hi", "final", "sum", [])
+    assert all_seen(case.tools_called or ()) == [ADDITION]
+    assert case.tags == ["smoke"]
+    assert case.metadata["k"] == 1
+    assert not [key for key in case.metadata if key.startswith(("langgraph", "ls_", "lc_"))]
+    assert recorder.run.usage == {"input_tokens": 20, "output_tokens": 10, "total_tokens": 30}
+    assert recorder.run.models == ["scripted-1"]
+
+
+def test_pop_hands_over_and_forgets() -> None:
+    """`pop` gives the finished runs once."""
+    recorder = ToolCallRecorder()
+    agent().invoke(HI, {"callbacks": [recorder]})
+
+    runs = recorder.pop()
+
+    assert [all_seen(run.calls) for run in runs] == [[ADDITION]]
+    assert recorder.runs == recorder.pop() == []
+
+
+def test_nothing_of_a_run_is_left_after_pop() -> None:
+    """When runs were taken out, nothing of them is kept: no node, no thread, no message."""
+    recorder = ToolCallRecorder()
+    shared = agent(checkpointer=memory())
+    for number in range(3):
+        shared.invoke(HI, thread(str(number), recorder))
+    scripted("final").invoke([HumanMessage("hi")], {"callbacks": [recorder]})
+
+    runs = recorder.pop()
+
+    kept = recorder._runs
+    assert len(runs) == 4
+    assert (len(kept), kept._nodes, kept._threads, kept._models) == (0, {}, {}, {})
+    assert not recorder._watcher._finished
+
+
+def test_a_run_that_goes_on_stays() -> None:
+    """`pop` in the middle of a run leaves it, and shows it as far as it came."""
+    recorder = ToolCallRecorder()
+    stream = agent().stream(HI, {"callbacks": [recorder]}, stream_mode="updates")
+    next(stream)
+
+    popped, (open_run,) = recorder.pop(), recorder.runs
+    list(stream)
+
+    assert popped == []
+    assert [call.execution.status.value for call in open_run.calls] == ["pending"]
+    assert [all_seen(run.calls) for run in recorder.pop()] == [[ADDITION]]
+
+
+def test_late_events_after_pop_make_no_run() -> None:
+    """A tool that ends, and even starts another one, after its run was taken out is no new run."""
+    go_on, done = threading.Event(), threading.Event()
+
+    @tool
+    def late(x: int) -> str:
+        """End after the run."""
+        go_on.wait(5)
+        add.invoke({"a": x})
+        done.set()
+        return "late"
+
+    @tool
+    async def aboom(x: int) -> str:
+        """Fail."""
+        raise ValueError("boom")
+
+    from langgraph.prebuilt import ToolNode
+
+    script = asks(("late", {"x": 1}, "c1"), ("aboom", {"x": 2}, "c2"))
+    failing = react_agent(scripted(script), ToolNode([late, aboom], handle_tool_errors=False))
+    recorder = ToolCallRecorder()
+
+    async def run() -> list[Run]:
+        with pytest.raises(ValueError, match="boom"):
+            await failing.ainvoke(HI, {"callbacks": [recorder]})
+        popped = recorder.pop()
+        go_on.set()
+        await asyncio.to_thread(done.wait, 5)
+        await asyncio.sleep(0.02)
+        return popped
+
+    (run_,) = asyncio.run(run())
+
+    assert run_.status.value == "error"
+    assert recorder.runs == []
+    assert recorder.warnings == []
+
+
+def test_the_oldest_finished_runs_go_first() -> None:
+    """More runs than the limit push out the oldest that ended, and the recorder says so."""
+    recorder = ToolCallRecorder(limit=2)
+    waiting = agent().stream(HI, {"callbacks": [recorder], "run_name": "open"}, stream_mode="updates")
+    next(waiting)
+
+    for number in range(3):
+        scripted("final").invoke([HumanMessage(str(number))], {"callbacks": [recorder]})
+
+    assert [run.input for run in recorder.runs] == ["hi", "2"]
+    assert len(recorder.warnings) == 1
+    assert "more than 2 runs" in recorder.warnings[0]
+    waiting.close()
+
+
+def test_a_limit_must_leave_room() -> None:
+    """A limit below one is refused."""
+    with pytest.raises(ConfigurationError, match="got 0"):
+        ToolCallRecorder(limit=0)
+
+
+class ListSink:
+    """Keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+
+    def write(self, run: Run) -> None:
+        """Keep a run."""
+        self.runs.append(run)
+
+
+def test_runs_go_to_the_sink() -> None:
+    """With a sink, a finished run goes there and is not kept."""
+    sink = ListSink()
+    with record(sink=sink) as recorder:
+        agent().invoke(HI)
+
+    assert [all_seen(run.calls) for run in sink.runs] == [[ADDITION]]
+    assert recorder.runs == []
+
+
+def test_an_interrupted_run_comes_to_the_sink_again() -> None:
+    """A run that waits is written as it is, kept, and written again, complete, under the same id."""
+    sink = ListSink()
+    recorder = ToolCallRecorder(sink=sink)
+    waiting = react_agent(scripted(*SCRIPT), [add], checkpointer=memory(), interrupt_before=["tools"])
+
+    waiting.invoke(HI, thread("T", recorder))
+    kept = recorder.runs
+    waiting.invoke(None, thread("T", recorder))
+
+    assert [run.status.value for run in sink.runs] == ["interrupted", "ok"]
+    assert sink.runs[0].run_id == sink.runs[1].run_id
+    assert len(kept) == 1
+    assert recorder.runs == []
+
+
+def test_a_sink_that_fails_loses_nothing() -> None:
+    """A run that the sink refused stays with the recorder, which says so."""
+
+    class Full:
+        def write(self, run: Run) -> None:
+            raise OSError("disk full")
+
+    recorder = ToolCallRecorder(sink=Full())
+
+    agent().invoke(HI, {"callbacks": [recorder]})
+
+    assert [all_seen(run.calls) for run in recorder.runs] == [[ADDITION]]
+    assert any("disk full" in text for text in [*recorder.warnings, *recorder.run.warnings])
+
+
+def test_a_copied_configuration_reports_to_the_same_recorder() -> None:
+    """Copying a configuration, deep or not, does not copy the recorder in it."""
+    recorder = ToolCallRecorder()
+
+    agent().invoke(HI, copy.deepcopy({"callbacks": [recorder]}))
+
+    assert copy.copy(recorder) is recorder
+    assert len(recorder.runs) == 1

@@ -1,0 +1,252 @@
+"""What is one run, and which runs are one conversation: under concurrency, crashes, labels and hand-written loops."""
+
+# ruff: noqa: ARG001 - tools, models and sinks need not use all that they are given
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
+from lc_agents import ScriptedModel, add, all_seen, asks, called, make_agent, memory, react_agent, scripted, thread
+
+from toolmark_langchain import ToolCallRecorder, record
+
+HI = {"messages": [("user", "hi")]}
+SCRIPT = [asks(("add", {"a": 1}, "c1")), "final"]
+ADDITION = called("add", {"a": 1}, "c1", "3")
+
+
+def agent(**options: Any) -> Any:
+    """An agent with one call."""
+    return make_agent(scripted(*SCRIPT), [add], **options)
+
+
+# Concurrency and crashes
+
+
+def test_two_hundred_runs_at_once() -> None:
+    """Two hundred runs at the same time, all with one call id, do not mix."""
+    model = ScriptedModel(script=lambda text: [asks(("echo", {"x": int(text)}, "c1")), f"final {text}"])
+
+    @tool
+    async def echo(x: int) -> str:
+        """Return the number after letting others go first."""
+        await asyncio.sleep(0)
+        return str(x)
+
+    shared = make_agent(model, [echo])
+    recorder = ToolCallRecorder()
+
+    async def run() -> None:
+        questions = [{"messages": [("user", str(number))]} for number in range(200)]
+        await asyncio.gather(*(shared.ainvoke(one, {"callbacks": [recorder]}) for one in questions))
+
+    asyncio.run(run())
+
+    found = {run.input: (all_seen(run.calls), run.actual_output) for run in recorder.pop()}
+    assert found == {
+        str(number): ([called("echo", {"x": number}, "c1", str(number))], f"final {number}") for number in range(200)
+    }
+
+
+def test_a_crash_in_the_middle() -> None:
+    """What was seen before a crash stands on the run, whose status and error say what happened."""
+
+    def crash(messages: Any) -> Any:
+        raise ConnectionError("provider is down")
+
+    calls = iter([asks(("add", {"a": 1}, "c1"))])
+    model = ScriptedModel(script=lambda text: [next(calls, None) or crash(text)])
+    recorder = ToolCallRecorder()
+
+    with pytest.raises(ConnectionError):
+        make_agent(model, [add]).invoke(HI, {"callbacks": [recorder]})
+
+    assert all_seen(recorder.run.calls) == [ADDITION]
+    assert (recorder.run.status.value, recorder.run.error) == ("error", "ConnectionError: provider is down")
+
+
+def test_a_cancelled_run() -> None:
+    """A cancelled task stops its run, and the tool in its middle was cancelled."""
+    started = threading.Event()
+
+    @tool
+    async def forever(x: int) -> str:
+        """Wait."""
+        started.set()
+        await asyncio.sleep(60)
+        return "never"
+
+    recorder = ToolCallRecorder()
+    endless = make_agent(scripted(asks(("forever", {"x": 1}, "c1")), "final"), [forever])
+
+    async def run() -> None:
+        task = asyncio.create_task(endless.ainvoke(HI, {"callbacks": [recorder]}))
+        await asyncio.to_thread(started.wait, 5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+
+    (run_,) = recorder.runs
+    assert [call.execution.status.value for call in run_.calls] == ["cancelled"]
+    assert run_.status.value == "stopped"
+
+
+# Labels and groups
+
+
+def test_conversations_by_label() -> None:
+    """Runs of one label are one conversation, whatever the framework knows of threads."""
+    recorder = ToolCallRecorder()
+    with recorder.conversation("support-7"):
+        agent().invoke(HI, {"callbacks": [recorder]})
+        asyncio.run(agent().ainvoke(HI, {"callbacks": [recorder]}))
+    agent().invoke(HI, {"callbacks": [recorder]})
+
+    labelled, single = recorder.conversations()
+
+    assert (labelled.id, len(labelled.turns)) == ("support-7", 4)
+    assert (single.id, len(single.turns)) == (None, 2)
+
+
+@pytest.mark.parametrize("key", ["thread_id", "session_id", "conversation_id"])
+def test_conversations_by_metadata(key: str) -> None:
+    """A plain chain names its conversation in its metadata."""
+    recorder = ToolCallRecorder()
+
+    for question in ("one", "two"):
+        scripted("final").invoke([HumanMessage(question)], {"callbacks": [recorder], "metadata": {key: "s1"}})
+
+    (conversation,) = recorder.conversations()
+    assert conversation.id == "s1"
+    assert [turn.content for turn in conversation.turns] == ["one", "final", "two", "final"]
+
+
+def test_a_conversation_for_all_runs() -> None:
+    """`record(conversation=...)` puts all runs inside into one conversation."""
+    with record(conversation="all") as recorder:
+        agent().invoke(HI)
+        agent().invoke(HI)
+
+    assert [conversation.id for conversation in recorder.conversations()] == ["all"]
+
+
+def test_runs_that_overlap_in_a_thread() -> None:
+    """Two runs of one thread at the same time keep the order of their starts, and the second says so."""
+    recorder = ToolCallRecorder()
+    shared = agent(checkpointer=memory())
+    first = shared.stream(HI, thread("T", recorder), stream_mode="values")
+    next(first)
+
+    shared.invoke({"messages": [("user", "second")]}, thread("T", recorder))
+    first.close()
+
+    assert [run.input for run in recorder.runs] == ["hi", "second"]
+    assert "still open" in recorder.runs[1].warnings[0]
+
+
+def test_a_resumption_without_its_beginning() -> None:
+    """A run that goes on with one that was taken out says that its beginning is missing."""
+    recorder = ToolCallRecorder()
+    waiting = react_agent(scripted(*SCRIPT), [add], checkpointer=memory(), interrupt_before=["tools"])
+    waiting.invoke(HI, thread("T", recorder))
+    recorder.pop()
+
+    waiting.invoke(None, thread("T", recorder))
+
+    (run,) = recorder.runs
+    assert all_seen(run.calls) == [ADDITION]
+    assert "earlier one" in run.warnings[0]
+
+
+def test_a_loop_of_separate_steps_as_one_run() -> None:
+    """Steps that are roots of their own become one run inside `single_run`."""
+    recorder = ToolCallRecorder()
+    config = {"callbacks": [recorder]}
+    model = scripted(*SCRIPT).bind_tools([add])
+    messages: list[Any] = [HumanMessage("1+2?")]
+
+    with recorder.single_run():
+        answer = model.invoke(messages, config)
+        (call,) = answer.tool_calls
+        messages += [answer, ToolMessage(str(add.invoke(call["args"], config)), tool_call_id=call["id"])]
+        model.invoke(messages, config)
+
+    (run,) = recorder.runs
+    assert all_seen(run.calls) == [called("add", {"a": 1}, "c1", 3, model_output="3")]
+    assert (run.input, run.actual_output, run.status.value) == ("1+2?", "final", "ok")
+    assert not run.warnings
+
+
+def test_a_loop_that_raises() -> None:
+    """An exception that leaves `single_run` ends the run as an error, and passes."""
+    recorder = ToolCallRecorder()
+
+    def loop() -> None:
+        with recorder.single_run("q"):
+            step()
+            raise KeyError("x")
+
+    def step() -> None:
+        scripted(*SCRIPT).invoke([HumanMessage("q")], {"callbacks": [recorder]})
+
+    with pytest.raises(KeyError):
+        loop()
+
+    (run,) = recorder.runs
+    assert (run.input, run.status.value, run.error) == ("q", "error", "KeyError: 'x'")
+    assert [call.execution.status.value for call in run.calls] == ["not_executed"]
+
+
+# What is no run of an agent
+
+
+def test_prompts_and_parsers_alone_are_no_runs() -> None:
+    """A prompt that is filled in inside `record()` makes no run."""
+    with record() as recorder:
+        ChatPromptTemplate.from_messages([("user", "{q}")]).invoke({"q": "hi"})
+
+    assert recorder.runs == []
+
+
+def test_a_chain_is_a_run() -> None:
+    """A chain of prompt, model and a function is one run, with the model's question where its input has none."""
+    chain = (
+        ChatPromptTemplate.from_messages([("user", "say {a} and {b}")])
+        | scripted("final")
+        | RunnableLambda(lambda message: {"answer": message.content})
+    )
+
+    with record() as recorder:
+        chain.invoke({"a": "x", "b": "y"})
+
+    (run,) = recorder.runs
+    assert (run.input, run.actual_output) == ("say x and y", "final")
+
+
+def test_times() -> None:
+    """A run and its calls know when they began and how long they took."""
+
+    @tool
+    def nap(x: int) -> str:
+        """Sleep a little."""
+        time.sleep(0.02)
+        return "awake"
+
+    recorder = ToolCallRecorder()
+    make_agent(scripted(asks(("nap", {"x": 1}, "c1")), "final"), [nap]).invoke(HI, {"callbacks": [recorder]})
+
+    execution = recorder.run.calls[0].execution
+    assert execution is not None
+    assert execution.duration is not None
+    assert recorder.run.duration is not None
+    assert 0.02 <= execution.duration <= recorder.run.duration
+    assert recorder.run.started_at is not None
+    assert recorder.run.started_at <= execution.started_at  # type: ignore[operator]

@@ -1,0 +1,311 @@
+"""Scenarios S01-S06, S13-S16, S24, S25, S36-S38, S45, S48, S49: which calls, with which arguments and outputs."""
+
+# ruff: noqa: ARG001 - tools, models and sinks need not use all that they are given
+
+import asyncio
+from typing import Annotated, Any
+
+from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.tools import InjectedToolCallId, tool
+from langgraph.prebuilt import ToolNode
+from langgraph.types import Command
+from lc_agents import (
+    PARALLEL,
+    InjectedState,
+    add,
+    all_seen,
+    asks,
+    called,
+    make_agent,
+    parallel_script,
+    react_agent,
+    scripted,
+    slow,
+)
+from lc_versions import scenario
+
+from toolmark_langchain import ToolCallRecorder
+
+HI = {"messages": [("user", "hi")]}
+
+
+def recorded(agent: Any, inputs: Any = HI) -> ToolCallRecorder:
+    """The recorder after one run."""
+    recorder = ToolCallRecorder()
+    agent.invoke(inputs, {"callbacks": [recorder]})
+    assert not recorder.warnings
+    assert not recorder.run.warnings
+    return recorder
+
+
+@scenario("S01")
+def test_parallel_calls_stand_in_the_models_order() -> None:
+    """Calls asked for in one message stand as the model wrote them, although the second ended first."""
+    recorder = recorded(make_agent(scripted(*parallel_script()), [slow, add]))
+
+    assert all_seen(recorder.run.calls) == PARALLEL
+    assert [call.execution.step for call in recorder.run.calls] == [0, 0, 0]
+    assert all(call.execution.duration is not None for call in recorder.run.calls)
+
+
+@scenario("S02")
+def test_a_run_has_its_question_answer_tools_and_usage() -> None:
+    """A run knows what was asked, what was answered, which tools were offered, and what it cost."""
+    run = recorded(make_agent(scripted(*parallel_script()), [slow, add])).run
+
+    assert (run.input, run.actual_output, run.status.value) == ("hi", "final", "ok")
+    assert [tool.name for tool in run.available_tools or ()] == ["slow", "add"]
+    assert run.usage is not None
+    assert (run.usage["input_tokens"], run.usage["output_tokens"]) == (20, 10)
+
+
+@scenario("S03")
+def test_async() -> None:
+    """`ainvoke` gives what `invoke` gives."""
+    recorder = ToolCallRecorder()
+
+    asyncio.run(make_agent(scripted(*parallel_script()), [slow, add]).ainvoke(HI, {"callbacks": [recorder]}))
+
+    assert all_seen(recorder.run.calls) == PARALLEL
+    assert recorder.run.actual_output == "final"
+
+
+@scenario("S04")
+def test_async_stream_of_messages() -> None:
+    """A streaming model under `astream(stream_mode="messages")` gives what `invoke` gives."""
+    recorder = ToolCallRecorder()
+    agent = make_agent(scripted(*parallel_script(), streaming=True), [slow, add])
+
+    async def consume() -> None:
+        async for _ in agent.astream(HI, {"callbacks": [recorder]}, stream_mode="messages"):
+            pass
+
+    asyncio.run(consume())
+
+    assert all_seen(recorder.run.calls) == PARALLEL
+    assert recorder.run.actual_output == "final"
+
+
+def events(version: str) -> None:
+    """Runs the agent under `astream_events`."""
+    recorder = ToolCallRecorder()
+    agent = make_agent(scripted(*parallel_script(), streaming=True), [slow, add])
+
+    async def consume() -> None:
+        stream = agent.astream_events(HI, {"callbacks": [recorder]}, version=version)
+        async for _ in await stream if asyncio.iscoroutine(stream) else stream:
+            pass
+
+    asyncio.run(consume())
+
+    assert all_seen(recorder.run.calls) == PARALLEL
+    assert recorder.run.actual_output == "final"
+
+
+@scenario("S05-v1", "S05-v2")
+def test_async_events(variant: str) -> None:
+    """`astream_events` gives what `invoke` gives."""
+    events(variant)
+
+
+@scenario("S05-v3", needs="events_v3")
+def test_async_events_v3() -> None:
+    """`astream_events` v3, whose messages are lists of blocks, gives what `invoke` gives."""
+    events("v3")
+
+
+@scenario("S06")
+def test_one_node_for_all_calls() -> None:
+    """An agent whose calls run in one node's thread pool gives what one with a node for each call gives."""
+    recorder = recorded(react_agent(scripted(*parallel_script()), ToolNode([slow, add]), version="v1"))
+
+    assert all_seen(recorder.run.calls) == PARALLEL
+
+
+@scenario("S13")
+def test_injected_arguments_are_left_out() -> None:
+    """State and call id that the framework injects are no arguments, on any version."""
+
+    @tool
+    def st(x: int, state: Annotated[dict, InjectedState], call: Annotated[str, InjectedToolCallId]) -> str:
+        """Look at the state."""
+        return f"{x} {len(state['messages'])} {call}"
+
+    recorder = recorded(make_agent(scripted(asks(("st", {"x": 1}, "c1")), "final"), [st]))
+
+    assert all_seen(recorder.run.calls) == [called("st", {"x": 1}, "c1", "1 2 c1")]
+
+
+@scenario("S14")
+def test_artifact() -> None:
+    """What a tool returns beside its content is kept apart."""
+
+    @tool(response_format="content_and_artifact")
+    def o(x: int) -> tuple[str, dict[str, Any]]:
+        """Return two things."""
+        return "text", {"df": [x]}
+
+    recorder = recorded(make_agent(scripted(asks(("o", {"x": 1}, "c1")), "final"), [o]))
+
+    assert all_seen(recorder.run.calls) == [called("o", {"x": 1}, "c1", "text", artifact={"df": [1]})]
+
+
+@scenario("S15")
+def test_blocks() -> None:
+    """Content blocks are kept as they were returned, although tracers are shown another form of them."""
+    blocks = [
+        {"type": "text", "text": "a picture"},
+        {"type": "image", "source_type": "base64", "mime_type": "image/png", "data": "aGk="},
+    ]
+
+    @tool
+    def picture(x: int) -> list[dict[str, Any]]:
+        """Return blocks."""
+        return blocks
+
+    recorder = recorded(make_agent(scripted(asks(("picture", {"x": 1}, "c1")), "final"), [picture]))
+
+    assert all_seen(recorder.run.calls) == [called("picture", {"x": 1}, "c1", blocks)]
+
+
+@scenario("S16")
+def test_command() -> None:
+    """The output of a tool that returns a command is its message in it."""
+
+    @tool
+    def cmd(x: int, call: Annotated[str, InjectedToolCallId]) -> Command:
+        """Return a command."""
+        return Command(update={"messages": [ToolMessage(f"cmd {x}", tool_call_id=call)]})
+
+    recorder = recorded(make_agent(scripted(asks(("cmd", {"x": 1}, "c1")), "final"), [cmd]))
+
+    assert all_seen(recorder.run.calls) == [called("cmd", {"x": 1}, "c1", "cmd 1")]
+    assert not recorder.run.handoffs
+
+
+@scenario("S24")
+def test_one_id_twice_in_a_message() -> None:
+    """Two calls of one message with one id are two calls, each with its own output."""
+    recorder = recorded(
+        make_agent(scripted(asks(("slow", {"x": 1}, "dup"), ("slow", {"x": 2}, "dup")), "final"), [slow])
+    )
+
+    assert all_seen(recorder.run.calls) == [
+        called("slow", {"x": 1}, "dup", "slow 1"),
+        called("slow", {"x": 2}, "dup", "slow 2"),
+    ]
+
+
+@scenario("S25")
+def test_one_id_in_two_steps() -> None:
+    """An id that comes again in the next step is a new call, not another attempt."""
+    recorder = recorded(
+        make_agent(scripted(asks(("slow", {"x": 1}, "c0")), asks(("slow", {"x": 2}, "c0")), "final"), [slow])
+    )
+
+    assert all_seen(recorder.run.calls) == [
+        called("slow", {"x": 1}, "c0", "slow 1"),
+        called("slow", {"x": 2}, "c0", "slow 2"),
+    ]
+    assert [call.execution.step for call in recorder.run.calls] == [0, 1]
+
+
+@scenario("S36", needs="wrap_tool_call")
+def test_answered_from_a_cache() -> None:
+    """A call that middleware answers has an output, and was not executed."""
+    from langchain.agents.middleware import wrap_tool_call
+
+    @wrap_tool_call
+    def cached(request: Any, handler: Any) -> ToolMessage:
+        return ToolMessage("cached!", tool_call_id=request.tool_call["id"], name=request.tool_call["name"])
+
+    recorder = recorded(make_agent(scripted(asks(("add", {"a": 1}, "c1")), "final"), [add], middleware=[cached]))
+
+    assert all_seen(recorder.run.calls) == [called("add", {"a": 1}, "c1", "cached!", executed=False)]
+
+
+@scenario("S37", needs="wrap_tool_call")
+def test_arguments_rewritten() -> None:
+    """Arguments that middleware rewrites are the call's, and what the model asked for is kept beside them."""
+    from langchain.agents.middleware import wrap_tool_call
+
+    @wrap_tool_call
+    def rewrite(request: Any, handler: Any) -> Any:
+        rewritten = {**request.tool_call, "args": {"a": 40}}
+        if hasattr(request, "override"):
+            return handler(request.override(tool_call=rewritten))
+        request.tool_call = rewritten
+        return handler(request)
+
+    recorder = recorded(make_agent(scripted(asks(("add", {"a": 1}, "c1")), "final"), [add], middleware=[rewrite]))
+
+    assert all_seen(recorder.run.calls) == [called("add", {"a": 40}, "c1", "42", requested={"a": 1})]
+
+
+@scenario("S38", needs="limit_continue")
+def test_blocked_by_a_limit() -> None:
+    """A call that a limit refuses was rejected, and not executed."""
+    from langchain.agents.middleware import ToolCallLimitMiddleware
+
+    recorder = recorded(
+        make_agent(
+            scripted(asks(("add", {"a": 1}, "c1"), ("add", {"a": 2}, "c2")), "final"),
+            [add],
+            middleware=[ToolCallLimitMiddleware(run_limit=1)],
+        )
+    )
+
+    first, second = recorder.run.calls
+    assert all_seen([first]) == [called("add", {"a": 1}, "c1", "3")]
+    assert (second.input_parameters, second.output, second.execution.status.value) == ({"a": 2}, None, "rejected")
+    assert not second.execution.executed
+    assert second.execution.error
+
+
+@scenario("S45")
+def test_arguments_as_they_were_sent() -> None:
+    """A tool that changes its argument does not change the record."""
+
+    @tool
+    def mutate(d: dict) -> str:
+        """Change the argument."""
+        d["k"] = 99
+        return "done"
+
+    recorder = recorded(make_agent(scripted(asks(("mutate", {"d": {"k": 1}}, "c1")), "final"), [mutate]))
+
+    assert all_seen(recorder.run.calls) == [called("mutate", {"d": {"k": 1}}, "c1", "done")]
+
+
+@scenario("S48")
+def test_returned_directly() -> None:
+    """What a tool returns directly is the answer of the run."""
+
+    @tool(return_direct=True)
+    def direct(x: int) -> str:
+        """Answer."""
+        return f"direct {x}"
+
+    recorder = recorded(make_agent(scripted(asks(("direct", {"x": 1}, "c1")), "final"), [direct]))
+
+    assert all_seen(recorder.run.calls) == [called("direct", {"x": 1}, "c1", "direct 1")]
+    assert recorder.run.actual_output == "direct 1"
+
+
+@scenario("S49")
+def test_a_tool_alone() -> None:
+    """A tool that a program runs with a call of its own is a call by code."""
+    recorder = ToolCallRecorder()
+
+    add.invoke({"type": "tool_call", "name": "add", "args": {"a": 5}, "id": "z1"}, {"callbacks": [recorder]})
+
+    assert all_seen(recorder.run.calls) == [called("add", {"a": 5}, "z1", "7", origin="code")]
+
+
+def test_question_is_the_last_of_the_history() -> None:
+    """With a history handed in, the question is the last message of the user."""
+    agent = make_agent(scripted("final"), [add])
+
+    run = recorded(agent, {"messages": [HumanMessage("one"), HumanMessage("two")]}).run
+
+    assert run.input == "two"

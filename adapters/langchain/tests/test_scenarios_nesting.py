@@ -1,0 +1,253 @@
+"""Scenarios S17-S19, S39-S44, S46, S51, S52: agents in agents, structured output, hand-written loops, hosted tools."""
+
+# ruff: noqa: ARG005 - tools, models and sinks need not use all that they are given
+
+from typing import Annotated, Any
+
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import InjectedToolCallId, tool
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command
+from lc_agents import InjectedState, ScriptedModel, add, all_seen, asks, called, make_agent, react_agent, scripted, seen
+from lc_versions import scenario
+from pydantic import BaseModel
+
+from toolmark_langchain import ToolCallRecorder
+
+HI = {"messages": [("user", "hi")]}
+
+
+class Ans(BaseModel):
+    """A structured answer."""
+
+    value: int
+
+
+class Ans2(BaseModel):
+    """Another one."""
+
+    value: int
+
+
+def recorded(agent: Any, inputs: Any = HI) -> ToolCallRecorder:
+    """The recorder after one run."""
+    recorder = ToolCallRecorder()
+    agent.invoke(inputs, {"callbacks": [recorder]})
+    assert not recorder.warnings
+    assert not recorder.run.warnings
+    return recorder
+
+
+@scenario("S17")
+def test_agent_inside_a_tool() -> None:
+    """Calls of a sub-agent are children of the tool that runs it, also where both use one id."""
+    inner = make_agent(scripted(asks(("add", {"a": 1}, "c1")), "sub done"), [add])
+
+    @tool
+    def ask_math(q: str) -> str:
+        """Ask an agent."""
+        return inner.invoke({"messages": [("user", q)]})["messages"][-1].content
+
+    recorder = recorded(make_agent(scripted(asks(("ask_math", {"q": "1+2"}, "c1")), "final"), [ask_math]))
+
+    child = called("add", {"a": 1}, "c1", "3")
+    assert all_seen(recorder.run.calls) == [called("ask_math", {"q": "1+2"}, "c1", "sub done", children=[child])]
+    assert [offered.name for offered in recorder.run.available_tools or ()] == ["ask_math"]
+    assert [call.name for call in recorder.run.select_calls(nested=True)] == ["ask_math", "add"]
+
+
+@scenario("S18")
+def test_tool_that_calls_a_tool() -> None:
+    """A tool that a tool calls is its child, by code, with the value it returned."""
+
+    @tool
+    def outer(x: int) -> str:
+        """Call another tool."""
+        return str(add.invoke({"a": x}))
+
+    recorder = recorded(make_agent(scripted(asks(("outer", {"x": 3}, "c1")), "final"), [outer]))
+
+    child = called("add", {"a": 3}, None, 5, origin="code")
+    assert all_seen(recorder.run.calls) == [called("outer", {"x": 3}, "c1", "5", children=[child])]
+
+
+@scenario("S19")
+def test_hand_off() -> None:
+    """A hand-off goes well, is no called tool by default, and names the agent it goes to."""
+
+    @tool
+    def transfer_to_bob(state: Annotated[dict, InjectedState], call: Annotated[str, InjectedToolCallId]) -> Command:
+        """Hand over."""
+        done = ToolMessage("transferred", tool_call_id=call, name="transfer_to_bob")
+        return Command(goto="bob", graph=Command.PARENT, update={"messages": [*state["messages"], done]})
+
+    alice = make_agent(scripted(asks(("transfer_to_bob", {}, "h1")), "never"), [transfer_to_bob], name="alice")
+    bob = make_agent(ScriptedModel(script=[None, asks(("add", {"a": 4}, "b1")), "bob done"]), [add], name="bob")
+    graph = StateGraph(MessagesState)
+    graph.add_node("alice", alice, destinations=("bob",))
+    graph.add_node("bob", bob)
+    graph.add_edge(START, "alice")
+
+    run = recorded(graph.compile()).run
+
+    handoff, addition = called("transfer_to_bob", {}, "h1", "transferred"), called("add", {"a": 4}, "b1", "6")
+    assert all_seen(run.select_calls(handoffs=True)) == [handoff, addition]
+    assert all_seen(run.tools_called) == [addition]
+    assert [(found.call, found.from_agent, found.to_agent) for found in run.handoffs] == [(0, "alice", "bob")]
+    assert [call.execution.agent for call in run.calls] == ["alice", "bob"]
+    assert (run.status.value, run.actual_output) == ("ok", "bob done")
+
+
+@scenario("S39", needs="tool_strategy")
+def test_structured_output_through_a_pseudo_tool() -> None:
+    """Structured output that comes as a call is no call and no tool; its value is the answer."""
+    from langchain.agents.structured_output import ToolStrategy
+
+    script = [asks(("add", {"a": 1}, "c1")), asks(("Ans", {"value": "x"}, "c2")), asks(("Ans", {"value": 3}, "c3"))]
+
+    run = recorded(make_agent(scripted(*script), [add], response_format=ToolStrategy(Ans))).run
+
+    assert all_seen(run.calls) == [called("add", {"a": 1}, "c1", "3")]
+    assert run.actual_output == '{"value":3}'
+    assert [offered.name for offered in run.available_tools or ()] == ["add"]
+
+
+@scenario("S40")
+def test_hosted_tool() -> None:
+    """A tool that the provider ran is a hosted call with its result; the texts round it are the answer."""
+    found = [{"type": "web_search_result", "url": "https://example.org", "title": "Cats"}]
+    content = [
+        {"type": "text", "text": "Searching "},
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "cats"}},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": found},
+        {"type": "text", "text": "Cats."},
+    ]
+    message = AIMessage(content=content, response_metadata={"model_provider": "anthropic"})
+
+    run = recorded(make_agent(scripted(message), [add])).run
+
+    assert all_seen(run.calls) == [called("web_search", {"query": "cats"}, "s1", found, type="hosted")]
+    assert run.actual_output == "Searching Cats."
+
+
+@scenario("S41")
+def test_structured_output_of_the_prebuilt_agent() -> None:
+    """Structured output asked for in a request of its own is no call; its value is the answer."""
+    model = scripted(asks(("add", {"a": 1}, "c1")), "text", asks(("Ans2", {"value": 3}, "c2")))
+
+    run = recorded(react_agent(model, [add], response_format=Ans2)).run
+
+    assert all_seen(run.calls) == [called("add", {"a": 1}, "c1", "3")]
+    assert run.actual_output == '{"value":3}'
+
+
+def loop(execute: Any) -> Any:
+    """An agent written by hand: one model call, one tool, one more model call."""
+    model = scripted(asks(("add", {"a": 1}, "c1")), "three").bind_tools([add])
+
+    def body(question: str) -> str:
+        messages: list[Any] = [HumanMessage(question)]
+        answer = model.invoke(messages)
+        (call,) = answer.tool_calls
+        messages += [answer, ToolMessage(str(execute(call["args"])), tool_call_id=call["id"])]
+        return model.invoke(messages).content
+
+    return RunnableLambda(body)
+
+
+@scenario("S42")
+def test_loop_by_hand() -> None:
+    """In a hand-written loop, a tool called with mere arguments answers the model's call."""
+    run = recorded(loop(add.invoke), "q").run
+
+    assert all_seen(run.calls) == [called("add", {"a": 1}, "c1", 3, model_output="3")]
+    assert (run.input, run.actual_output) == ("q", "three")
+
+
+@scenario("S43")
+def test_loop_by_hand_with_a_function() -> None:
+    """A function called past the framework is not seen to run; what the model was shown is its output."""
+    run = recorded(loop(lambda args: add.func(**args)), "q").run
+
+    assert all_seen(run.calls) == [called("add", {"a": 1}, "c1", "3", executed=False)]
+
+
+@scenario("S44")
+def test_recorder_on_the_model_only() -> None:
+    """A recorder on the model alone sees each request as a run, and says that it cannot see more."""
+    recorder = ToolCallRecorder()
+    model = scripted(asks(("add", {"a": 1}, "c1")), "three").bind_tools([add]).with_config(callbacks=[recorder])
+    answer = model.invoke([HumanMessage("q")])
+    model.invoke([HumanMessage("q"), answer, ToolMessage("3", tool_call_id="c1")])
+
+    first, second = recorder.runs
+
+    assert all_seen(first.calls) == [called("add", {"a": 1}, "c1", status="not_executed", executed=False)]
+    assert "not to the agent" in first.warnings[0]
+    assert (second.calls, second.actual_output) == ([], "three")
+
+
+@scenario("S46")
+def test_model_inside_a_tool() -> None:
+    """Calls that a helper model inside a tool dreams of are not the agent's."""
+    helper = scripted(asks(("phantom", {"y": 1}, "hx"), text="summary"))
+
+    @tool
+    def summarize(x: str) -> str:
+        """Summarise."""
+        return str(helper.invoke([HumanMessage(x)]).content)
+
+    run = recorded(make_agent(scripted(asks(("summarize", {"x": "long"}, "c1")), "final"), [summarize])).run
+
+    assert [call.name for call in run.calls] == ["summarize"]
+    (child,) = run.calls[0].execution.children
+    assert seen(child) == called("phantom", {"y": 1}, "hx", status="not_executed", executed=False)
+
+
+@scenario("S51")
+def test_opaque_root() -> None:
+    """Of a remote agent only input and output are seen; what follows the last question is the run."""
+    call = {"name": "add", "args": {"a": 1}, "id": "c1", "type": "tool_call"}
+    old = {"name": "add", "args": {"a": 7}, "id": "c0", "type": "tool_call"}
+    messages = [
+        {"type": "human", "content": "earlier"},
+        {"type": "ai", "content": "", "tool_calls": [old]},
+        {"type": "tool", "content": "9", "tool_call_id": "c0"},
+        {"type": "ai", "content": "nine"},
+        {"type": "human", "content": "hi"},
+        {"type": "ai", "content": "", "tool_calls": [call]},
+        {"type": "tool", "content": "3", "tool_call_id": "c1", "name": "add"},
+        {"type": "ai", "content": "three"},
+    ]
+
+    run = recorded(RunnableLambda(lambda _: {"messages": messages})).run
+
+    assert all_seen(run.calls) == [called("add", {"a": 1}, "c1", "3", executed=False)]
+    assert (run.input, run.actual_output) == ("hi", "three")
+
+
+@scenario("S52")
+def test_cached_node() -> None:
+    """A node that is answered from the graph's cache tells nothing; what the model was shown still is the output."""
+    from langgraph.cache.memory import InMemoryCache
+    from langgraph.graph import END
+    from langgraph.prebuilt import ToolNode
+    from langgraph.types import CachePolicy
+
+    model = scripted(asks(("add", {"a": 1}, "c1")), "three").bind_tools([add])
+    graph = StateGraph(MessagesState)
+    graph.add_node("model", lambda state: {"messages": [model.invoke(state["messages"])]})
+    graph.add_node("tools", ToolNode([add]), cache_policy=CachePolicy(key_func=lambda state: b"same"))
+    graph.add_edge(START, "model")
+    graph.add_conditional_edges("model", lambda state: "tools" if state["messages"][-1].tool_calls else END)
+    graph.add_edge("tools", "model")
+    agent = graph.compile(cache=InMemoryCache())
+    recorder = ToolCallRecorder()
+
+    for _ in range(2):
+        agent.invoke(HI, {"callbacks": [recorder]})
+
+    first, second = recorder.runs
+    assert all_seen(first.calls) == [called("add", {"a": 1}, "c1", "3")]
+    assert all_seen(second.calls) == [called("add", {"a": 1}, "c1", "3", executed=False)]

@@ -1,0 +1,229 @@
+"""Scenarios S20, S21, S26-S34: many runs, conversations, and people in the loop."""
+
+import asyncio
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import tool
+from langgraph.types import Command, interrupt
+from lc_agents import (
+    ScriptedModel,
+    add,
+    all_seen,
+    asks,
+    called,
+    make_agent,
+    memory,
+    react_agent,
+    scripted,
+    slow,
+    thread,
+)
+from lc_versions import scenario
+
+from toolmark_langchain import ToolCallRecorder
+
+HI = {"messages": [("user", "hi")]}
+
+
+def numbers() -> ScriptedModel:
+    """A model that adds 2 to the number it is given; its calls all have one id."""
+    return ScriptedModel(script=lambda text: [asks(("add", {"a": int(text)}, "c1")), "final"])
+
+
+def assert_separate(recorder: ToolCallRecorder, amount: int) -> None:
+    """Each run has its own call and nothing else."""
+    runs = sorted(recorder.runs, key=lambda run: int(run.input or ""))
+    assert [run.input for run in runs] == [str(number) for number in range(amount)]
+    for number, run in enumerate(runs):
+        assert all_seen(run.calls) == [called("add", {"a": number}, "c1", str(number + 2))]
+
+
+@scenario("S20")
+def test_batch() -> None:
+    """A batch with one recorder gives one run for each input, although all use one id."""
+    recorder = ToolCallRecorder()
+    inputs = [{"messages": [("user", str(number))]} for number in range(20)]
+
+    make_agent(numbers(), [add]).batch(inputs, {"callbacks": [recorder]})
+
+    assert_separate(recorder, 20)
+
+
+@scenario("S21")
+def test_gather() -> None:
+    """Tasks that run at the same time with one recorder give one run each."""
+    recorder = ToolCallRecorder()
+    agent = make_agent(numbers(), [add])
+
+    async def run() -> None:
+        inputs = [{"messages": [("user", str(number))]} for number in range(30)]
+        await asyncio.gather(*(agent.ainvoke(one, {"callbacks": [recorder]}) for one in inputs))
+
+    asyncio.run(run())
+
+    assert_separate(recorder, 30)
+
+
+TURNS = {
+    "1+2?": [asks(("add", {"a": 1}, "c1")), "three"],
+    "3+2?": [asks(("add", {"a": 3}, "c1")), "five"],
+}
+ANSWERS = [
+    ("1+2?", "three", [called("add", {"a": 1}, "c1", "3")]),
+    ("3+2?", "five", [called("add", {"a": 3}, "c1", "5")]),
+]
+
+
+@scenario("S26")
+def test_turns_of_a_thread() -> None:
+    """Two runs of one thread are two turns of one conversation, each with its own call."""
+    recorder = ToolCallRecorder()
+    agent = make_agent(ScriptedModel(script=TURNS), [add], checkpointer=memory())
+
+    for question in TURNS:
+        agent.invoke({"messages": [("user", question)]}, thread("T1", recorder))
+
+    assert [(run.input, run.actual_output, all_seen(run.calls)) for run in recorder.runs] == ANSWERS
+    (conversation,) = recorder.conversations()
+    assert conversation.id == "T1"
+    assert [(turn.role, turn.content, len(turn.tools_called or ())) for turn in conversation.turns] == [
+        ("user", "1+2?", 0),
+        ("assistant", "three", 1),
+        ("user", "3+2?", 0),
+        ("assistant", "five", 1),
+    ]
+
+
+@scenario("S27")
+def test_turns_with_a_history() -> None:
+    """An app that hands in the history gives the same runs; the history is no part of them."""
+    recorder = ToolCallRecorder()
+    agent = make_agent(ScriptedModel(script=TURNS), [add])
+    history: list[Any] = []
+
+    for question in TURNS:
+        history = agent.invoke({"messages": [*history, HumanMessage(question)]}, {"callbacks": [recorder]})["messages"]
+
+    assert [(run.input, run.actual_output, all_seen(run.calls)) for run in recorder.runs] == ANSWERS
+
+
+def reviewed() -> Any:
+    """An agent whose calls of `slow` a person decides on."""
+    from langchain.agents.middleware import HumanInTheLoopMiddleware
+
+    script = [asks(("slow", {"x": 1}, "c1"), ("add", {"a": 1}, "c2")), "final"]
+    middleware = [HumanInTheLoopMiddleware(interrupt_on={"slow": True})]
+    return make_agent(scripted(*script), [slow, add], checkpointer=memory(), middleware=middleware)
+
+
+def decided(*decisions: dict[str, Any]) -> ToolCallRecorder:
+    """The recorder after a run that a person decided on."""
+    recorder = ToolCallRecorder()
+    agent = reviewed()
+    agent.invoke(HI, thread("T", recorder))
+    if decisions:
+        agent.invoke(Command(resume={"decisions": list(decisions)}), thread("T", recorder))
+    assert len(recorder.runs) == 1
+    assert not recorder.run.warnings
+    return recorder
+
+
+ADDITION = called("add", {"a": 1}, "c2", "3")
+
+
+@scenario("S28", needs="middleware")
+def test_waiting_for_a_person() -> None:
+    """While a person decides, all calls of the message are pending and the run is interrupted."""
+    run = decided().run
+
+    assert all_seen(run.calls) == [
+        called("slow", {"x": 1}, "c1", status="pending", executed=False),
+        called("add", {"a": 1}, "c2", status="pending", executed=False),
+    ]
+    assert (run.status.value, run.actual_output) == ("interrupted", None)
+
+
+@scenario("S29", needs="middleware")
+def test_approved() -> None:
+    """An approved call runs, in the run that waited for it."""
+    run = decided({"type": "approve"}).run
+
+    assert all_seen(run.calls) == [called("slow", {"x": 1}, "c1", "slow 1"), ADDITION]
+    assert (run.status.value, run.actual_output) == ("ok", "final")
+
+
+@scenario("S30", needs="middleware")
+def test_edited() -> None:
+    """An edited call has the arguments it ran with, and beside them those the model asked for."""
+    edited = {"name": "slow", "args": {"x": 2}}
+
+    run = decided({"type": "edit", "edited_action": edited}).run
+
+    first, second = all_seen(run.calls)
+    first.pop("model_output", None)
+    assert [first, second] == [called("slow", {"x": 2}, "c1", "slow 2", requested={"x": 1}), ADDITION]
+
+
+@scenario("S31", needs="middleware")
+def test_rejected() -> None:
+    """A rejected call was not executed, and its error is what the person said."""
+    run = decided({"type": "reject", "message": "no!"}).run
+
+    first, second = run.calls
+    assert (first.execution.status.value, first.execution.executed, first.output) == ("rejected", False, None)
+    assert "no!" in first.execution.error
+    assert all_seen([second]) == [ADDITION]
+
+
+@scenario("S32", needs="respond")
+def test_answered_by_a_person() -> None:
+    """A call that a person answers has their words as its output, and was not executed."""
+    run = decided({"type": "respond", "message": "pretend"}).run
+
+    assert all_seen(run.calls) == [called("slow", {"x": 1}, "c1", "pretend", executed=False), ADDITION]
+
+
+@scenario("S33")
+def test_interrupted_inside_a_tool() -> None:
+    """A tool that asks a person is run again with the answer: another attempt of one call."""
+
+    @tool
+    def ask(q: str) -> str:
+        """Ask a person."""
+        return f"human said {interrupt(q)}"
+
+    recorder = ToolCallRecorder()
+    script = [asks(("ask", {"q": "colour?"}, "c1"), ("add", {"a": 1}, "c2")), "final"]
+    agent = make_agent(scripted(*script), [ask, add], checkpointer=memory())
+    agent.invoke(HI, thread("T", recorder))
+    before = recorder.run
+    agent.invoke(Command(resume="blue"), thread("T", recorder))
+
+    assert [call.execution.status.value for call in before.calls] == ["pending", "ok"]
+    assert before.status.value == "interrupted"
+    assert len(recorder.runs) == 1
+    assert all_seen(recorder.run.calls) == [
+        called("ask", {"q": "colour?"}, "c1", "human said blue", attempts=2),
+        ADDITION,
+    ]
+    assert (recorder.run.status.value, recorder.run.actual_output) == ("ok", "final")
+
+
+@scenario("S34")
+def test_interrupted_before_the_tools() -> None:
+    """A graph that stops before its tools leaves no event; the run is interrupted, and goes on in place."""
+    recorder = ToolCallRecorder()
+    script = [asks(("add", {"a": 1}, "c1")), "final"]
+    agent = react_agent(scripted(*script), [add], checkpointer=memory(), interrupt_before=["tools"])
+    agent.invoke(HI, thread("T", recorder))
+    before = recorder.run
+    agent.invoke(None, thread("T", recorder))
+
+    assert all_seen(before.calls) == [called("add", {"a": 1}, "c1", status="pending", executed=False)]
+    assert before.status.value == "interrupted"
+    assert len(recorder.runs) == 1
+    assert all_seen(recorder.run.calls) == [called("add", {"a": 1}, "c1", "3")]
+    assert (recorder.run.input, recorder.run.actual_output) == ("hi", "final")
+    (conversation,) = recorder.conversations()
+    assert [turn.role for turn in conversation.turns] == ["user", "assistant"]

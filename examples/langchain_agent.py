@@ -1,0 +1,174 @@
+"""How do I record and score a LangChain agent? Attach a recorder: the whole way, offline (`make demo`).
+
+The agent is LangChain's `create_agent` with real tools; only the model is scripted (no key, no network). Over three
+turns of one conversation it looks up two things in parallel, books a flight whose booking fails at first, and then gets
+the number of seats wrong. toolmark compares what was called with what should have been, turn by turn, prints it, and
+writes the report to `toolmark-demo-report.json` in the current folder.
+
+Needs `toolmark-langchain`, `langchain` and `langgraph`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import ToolException, tool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.checkpoint.memory import InMemorySaver
+
+from toolmark import ToolCall, ToolCallParams, ToolCorrectnessMetric, evaluate
+from toolmark.report.terminal import print_report
+from toolmark_langchain import ToolCallRecorder
+
+# --- The tools: ordinary functions ------------------------------------------------------------------------------------
+
+FLIGHTS = {("BER", "LIS"): ["TP531", "LH1780"], ("LIS", "BER"): ["TP530"]}
+TRIED: list[str] = []
+
+
+@tool
+def find_flights(origin: str, destination: str, date: str) -> list[str]:
+    """Return the flights between two airports on a day."""
+    return [f"{flight} on {date}" for flight in FLIGHTS.get((origin, destination), [])]
+
+
+@tool
+def weather(city: str) -> str:
+    """Return the forecast for a city."""
+    return {"Lisbon": "24 degrees, sunny"}.get(city, "unknown")
+
+
+@tool
+def book_flight(flight: str, seats: int) -> str:
+    """Book seats; the booking service is down for the first request of each flight."""
+    if flight not in TRIED:
+        TRIED.append(flight)
+        message = f"the booking service did not answer for {flight}"
+        raise ToolException(message)
+    return f"{seats} x {flight} booked"
+
+
+book_flight.handle_tool_error = True  # the model is told, and may try again
+
+# --- The model: a chat model whose answers are written down -----------------------------------------------------------
+
+
+class ScriptedModel(BaseChatModel):
+    """Answers each question of the user by the script: the calls of one step after the other, then a text."""
+
+    script: dict[str, list[Any]]
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:  # noqa: ANN401 - the framework's signature
+        """Offer the tools as OpenAI's models do."""
+        return self.bind(tools=[convert_to_openai_tool(item) for item in tools], **kwargs)
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: Any = None,  # noqa: ANN401, ARG002 - the framework's signature
+        run_manager: Any = None,  # noqa: ANN401, ARG002
+        **_: Any,  # noqa: ANN401
+    ) -> ChatResult:
+        asked = max(index for index, message in enumerate(messages) if isinstance(message, HumanMessage))
+        before = sum(isinstance(message, AIMessage) for message in messages[asked:])
+        answer = self.script[str(messages[asked].content)][before]
+        if isinstance(answer, str):
+            message = AIMessage(answer)
+        else:
+            calls = [
+                {"name": name, "args": arguments, "id": f"call_{asked}_{before}_{index}"}
+                for index, (name, arguments) in enumerate(answer)
+            ]
+            message = AIMessage("", tool_calls=calls)
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+PLAN = "I want to fly from Berlin to Lisbon on 3 May. What is there, and how will the weather be?"
+BOOK = "Book the TP531 for two people."
+BACK = "And the same back on 10 May, please."
+
+SCRIPT: dict[str, list[Any]] = {
+    PLAN: [
+        [
+            ("find_flights", {"origin": "BER", "destination": "LIS", "date": "2026-05-03"}),
+            ("weather", {"city": "Lisbon"}),
+        ],
+        "There are TP531 and LH1780; expect 24 degrees and sun.",
+    ],
+    BOOK: [
+        [("book_flight", {"flight": "TP531", "seats": 2})],
+        [("book_flight", {"flight": "TP531", "seats": 2})],
+        "Two seats on TP531 are booked.",
+    ],
+    BACK: [
+        [("find_flights", {"origin": "LIS", "destination": "BER", "date": "2026-05-10"})],
+        [("book_flight", {"flight": "TP530", "seats": 1})],
+        [("book_flight", {"flight": "TP530", "seats": 1})],
+        "Booked.",
+    ],
+}
+
+# --- What should be called --------------------------------------------------------------------------------------------
+
+
+def call(name: str, **arguments: Any) -> ToolCall:  # noqa: ANN401 - arguments of any kind
+    """Expect a call with these arguments."""
+    return ToolCall(name=name, input_parameters=arguments)
+
+
+EXPECTED = {
+    PLAN: [
+        call("find_flights", origin="BER", destination="LIS", date="2026-05-03"),
+        call("weather", city="Lisbon"),
+    ],
+    BOOK: [call("book_flight", flight="TP531", seats=2)],
+    BACK: [
+        call("find_flights", origin="LIS", destination="BER", date="2026-05-10"),
+        call("book_flight", flight="TP530", seats=2),
+    ],
+}
+
+
+def main() -> None:
+    """Run the agent, score its turns, and print the result."""
+    recorder = ToolCallRecorder()
+    agent = create_agent(
+        ScriptedModel(script=SCRIPT), [find_flights, weather, book_flight], checkpointer=InMemorySaver()
+    )
+    config: Any = {"callbacks": [recorder], "configurable": {"thread_id": "trip-1"}}
+    for question in SCRIPT:
+        agent.invoke({"messages": [("user", question)]}, config)
+
+    cases = [
+        run.to_test_case(expected_tools=EXPECTED[run.input or ""], id=f"turn {number}")
+        for number, run in enumerate(recorder.runs, start=1)
+    ]
+    metric = ToolCorrectnessMetric(evaluation_params=[ToolCallParams.INPUT_PARAMETERS], threshold=0.8)
+    report = evaluate(cases, [metric], show_progress=False)
+    print_report(report, title="A trip, booked by an agent")
+
+    path = Path("toolmark-demo-report.json")
+    path.write_text(report.to_json(indent=2) + "\n", encoding="utf-8")
+    print(f"\nThe report with every finding: {path}")
+
+    (conversation,) = recorder.conversations()
+    print(f"\nConversation {conversation.id}:")
+    for turn in conversation.turns:
+        called = ", ".join(
+            f"{made.name} ({made.execution.status.value})" for made in turn.tools_called or () if made.execution
+        )
+        print(f"  {turn.role}: {turn.content}" + (f"  [{called}]" if called else ""))
+
+
+if __name__ == "__main__":
+    main()

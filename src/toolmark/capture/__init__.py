@@ -1,0 +1,8 @@
+"""The capture kit: what all recorders share. Observations go into a `RunBuilder`, a `Run` comes out."""
+
+from toolmark.capture._builder import RunBuilder
+from toolmark.capture._conversation import conversation, conversations
+from toolmark.capture._observed import Outcome, Request
+from toolmark.cases import Handoff, Run, RunStatus
+
+__all__ = ["Handoff", "Outcome", "Request", "Run", "RunBuilder", "RunStatus", "conversation", "conversations"]

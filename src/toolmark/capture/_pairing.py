@@ -1,0 +1,86 @@
+"""Which request an execution answers, and which call a shown result belongs to.
+
+Ids repeat, across messages and in one message, or are missing; some frameworks use the tool's name. So an id only
+narrows the choice: the newest message that fits counts, and within it the name, the arguments and what already
+happened tell the calls apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from toolmark.calls import CallOrigin
+from toolmark.capture._observed import Observed, Outcome
+from toolmark.matching import json_equal
+
+
+def requested_call(
+    calls: Iterable[Observed], name: str, arguments: dict[str, Any] | None, call_id: str | None
+) -> Observed | None:
+    """Return the request that a beginning execution belongs to, or None if nobody asked for it.
+
+    Requests with equal arguments come first (a request with fewer next, since a framework may have added some): one
+    that has not run yet, else one whose last attempt did not succeed. Next is one that has not run yet, whatever its
+    arguments, since they may have been edited. When all have run, an id still tells that this is another attempt.
+
+    Args:
+        calls: The calls of the same scope.
+        name: Name of the tool.
+        arguments: What the tool was handed, if that can be seen.
+        call_id: The id it was handed, if that can be seen.
+    """
+    asked = _newest(calls, name, lambda call: call.id == call_id if call_id else call.name == name)
+    alike = [call for call in asked if call.asked_with(arguments)]
+    alike = alike or [call for call in asked if call.asked_with(arguments, at_least=True)]
+    due = [call for call in alike if not call.executions] or [call for call in alike if _failed(call)]
+    if due:
+        return due[0]
+    unserved = [call for call in asked if not call.executions and (call_id or call.shown is None)]
+    if unserved:
+        return unserved[0]
+    if call_id:
+        return (alike or asked)[-1] if asked else None
+    # Without an id a second execution is a retry only of what did not succeed; else a program called the tool.
+    again = [call for call in alike if call.last is not None and call.last.outcome is not Outcome.OK]
+    return again[-1] if again else None
+
+
+def answered_call(calls: Iterable[Observed], content: object, call_id: str | None, name: str | None) -> Observed | None:
+    """Return the call that a result shown to the model belongs to, or None if there is none.
+
+    Of several, it is the first that has no result yet, one that returned just this first. A result that is seen again
+    belongs to the call that has it; a different one replaces that of the last call.
+
+    Args:
+        calls: The calls of the same scope.
+        content: What was shown.
+        call_id: The id it names; without one, only calls without an id can be meant.
+        name: The tool it names.
+    """
+    asked = _newest(
+        calls, name, lambda call: call.id == call_id if call_id else not call.id and name in (None, call.name)
+    )
+    if not asked:
+        return None
+    unanswered = [call for call in asked if call.shown is None]
+    returned = [call for call in unanswered if call.returned(content)]
+    if returned:
+        return returned[0]
+    seen = [call for call in asked if call.shown is not None and json_equal(call.shown.content, content)]
+    if seen and all(call.last is not None and call.last.outcome is Outcome.OK for call in unanswered):
+        return seen[0]
+    return unanswered[0] if unanswered else asked[-1]
+
+
+def _newest(calls: Iterable[Observed], name: str | None, fits: Callable[[Observed], bool]) -> list[Observed]:
+    """Return the requests that fit, of the newest message that has one; those of this name, if any are."""
+    asked = [call for call in calls if call.origin is CallOrigin.MODEL and fits(call)]
+    asked = [call for call in asked if call.name == name] or asked
+    newest = max((call.order[0] for call in asked), default=None)
+    return [call for call in asked if call.order[0] == newest]
+
+
+def _failed(call: Observed) -> bool:
+    last = call.last
+    return last is not None and last.outcome not in (None, Outcome.OK)

@@ -1,0 +1,299 @@
+"""Takes secrets out of what leaves the process: files, reports, and what is sent to a model or a service.
+
+Never before scoring in memory: a score sees the real values. What was hidden is marked (`REDACTED`), and a marked value
+that is read back is *not captured*: it is left out of every comparison (see docs/redaction.md).
+
+Two rules find secrets, and a hook of your own adds what they cannot know. The value under a *secret key* goes as a
+whole; a text of a *known shape* goes wherever it stands in a text. This makes leaks rarer; it cannot promise none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias, TypeVar
+
+from pydantic import BaseModel, JsonValue
+
+from toolmark._marker import REDACTED, is_redacted
+from toolmark.errors import ConfigurationError, ToolmarkWarning
+
+__all__ = ["DEFAULT", "DEFAULT_KEYS", "DEFAULT_SHAPES", "OFF", "REDACTED", "Hook", "Redactor", "is_redacted"]
+
+Path: TypeAlias = "tuple[str | int, ...]"
+"""Keys and positions that lead to a value."""
+
+Hook: TypeAlias = Callable[[Path, JsonValue], JsonValue]
+"""Takes the path and the value of a text, number, boolean or null, and returns what to write in its place."""
+
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
+
+DEFAULT_KEYS: Final = frozenset(
+    {
+        *("api_key", "x_api_key", "openai_api_key", "anthropic_api_key", "azure_api_key", "google_api_key"),
+        *("authorization", "proxy_authorization", "cookie", "cookies", "set_cookie"),
+        *("password", "passwd", "pwd", "passphrase", "secret", "secrets", "credential", "credentials"),
+        *("client_secret", "secret_key", "private_key", "ssh_key", "encryption_key", "signing_key"),
+        *("access_key", "access_key_id", "secret_access_key", "aws_access_key_id", "aws_secret_access_key"),
+        *("token", "access_token", "refresh_token", "id_token", "auth_token", "x_auth_token", "bearer_token"),
+        *("session_token", "aws_session_token", "csrf_token", "xsrf_token", "api_token", "github_token", "gh_token"),
+    }
+)
+"""Names of keys whose value is hidden. A name counts as a whole, whatever its case and its separators."""
+
+_WORD = r"(?<![A-Za-z0-9])"
+_PEM = (  # a private key, also one whose end was cut off
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    r"[\w+/=\s\\:,.]*(?:-(?!----)[\w+/=\s\\:,.]*)*(?:-----END [A-Z0-9 ]{0,40}-----)?"
+)
+_TOKEN = (
+    _WORD + r"(?:"
+    # OpenAI, Anthropic and others that follow them; a kebab-case word has neither digits nor 20 letters on end.
+    r"sk-(?:[A-Za-z0-9]{20}|(?=[a-z_-]{0,24}[A-Z0-9])[\w-]{20})[\w-]*"
+    r"|(?:gh[pousr]_|github_pat_|glpat-)[\w-]{20,}"  # GitHub, GitLab
+    r"|(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}"  # Slack
+    r"|(?:[rs]k_(?:live|test)|whsec)_[A-Za-z0-9]{10,}"  # Stripe
+    r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])"  # AWS
+    r"|AIza[\w-]{35,}|ya29\.[\w-]{20,}"  # Google
+    r"|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{20,}|pypi-AgE[\w-]{20,}"  # Hugging Face, npm, PyPI
+    r")"
+)
+DEFAULT_SHAPES: Final[tuple[re.Pattern[str], ...]] = tuple(
+    re.compile(shape, re.ASCII)
+    for shape in (
+        # The wide ones come first, so that no other takes a part of what they would have hidden.
+        r"://[^\s/?#@:]*:(?P<secret>[^\s/?#@]+)@",  # the password in a URL
+        _WORD + r"(?i:authorization:\s{0,8}(?:basic|bearer|digest|token|apikey)\s{1,8})(?P<secret>[^\s\"',;]+)",
+        _PEM,
+        _WORD + r"(?i:bearer)\s{1,8}(?P<secret>(?=[A-Za-z._~+/=-]{0,40}\d)[\w.~+/=-]{8,}|[\w.~+/=-]{20,})",
+        r"(?<![\w-])eyJ[\w-]{8,}(?:\.eyJ[\w-]{8,}(?:\.[\w-]*)?|(?:\.[\w-]*){2,4})",  # JSON web tokens
+        _TOKEN,
+    )
+)
+"""Texts that are hidden wherever they stand; of a shape with a group named `secret` only that group. Each takes time in
+proportion to the length of the text: wherever it repeats, what follows cannot be part of the repetition, and where it
+may begin inside of one, a failure is seen within a fixed number of characters."""
+
+# In a text that is no JSON as a whole: '"key": ', "'key'=>", '\"key\": ', and '?key=' or '&key=' of a URL.
+_ASSIGNED = re.compile(
+    r"""(["'])(?P<key>[\w .-]{1,64})\\{0,3}\1\s{0,16}(?::|=>?)\s{0,16}|[?&](?P<param>[\w.-]{1,64})="""
+)
+_ASSIGNED_VALUE = re.compile(
+    r"""\\{1,3}["'](?P<escaped>[^"'\\]*)
+    |"(?P<double>[^"\\]*(?:\\.[^"\\]*)*)
+    |'(?P<single>[^'\\]*(?:\\.[^'\\]*)*)
+    |(?P<open>[\[{](?!\s*[\]}]).*)  # where a list or object ends in a broken text nobody knows: all that follows goes
+    |(?P<bare>(?![\[{])[^\s,;&}\])"'\\]+)""",
+    re.VERBOSE | re.DOTALL,
+)
+_PARAM_VALUE = re.compile(r"""(?P<bare>[^&#\s"'<>\\]+)""")
+_CONSTANTS = frozenset({"null", "true", "false", "None", "True", "False", ""})
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_MAYBE_JSON = re.compile(r"\s*[\[{\"]")
+
+# Fields of toolmark's data that say which thing this is, and when and how it went; and the bytes of an image.
+_KEPT_FIELDS = frozenset(
+    {
+        *("id", "name", "type", "role", "run_id", "conversation_id", "agent", "server", "models", "usage"),
+        *("call", "from_agent", "to_agent"),
+        *("status", "executed", "attempts", "step", "origin", "started_at", "duration", "not_captured"),
+        *("data", "mime_type"),
+    }
+)
+# Here a key is the name of an argument, and its value says what the argument is for.
+_SCHEMA_FIELDS = frozenset({"input_schema"})
+
+
+@dataclass(frozen=True)
+class Redactor:
+    r"""Returns values without their secrets.
+
+    A key is secret as a whole name: case, `_`, `-` and blanks do not matter, so `api_key`, `apiKey` and `API-KEY` are
+    one name, while `max_tokens` and `page_token` are not `token`. `null`, booleans and empty values under a secret key
+    stay: there is nothing to hide. Text that is JSON (raw arguments, a tool's answer) is redacted inside, and written
+    anew only if something was found; in broken JSON and in URLs, values under quoted secret keys and secret query
+    parameters are found too. What is nested too deeply to be looked into is hidden as a whole.
+
+    Redacting twice is the same as once, and what has nothing to hide stays equal.
+
+    Args:
+        keys: Names of secret keys; add to the default with `DEFAULT_KEYS | {"ssn"}`.
+        shapes: Regular expressions, compiled or not; add with `(*DEFAULT_SHAPES, r"\bEMP-\d{6}\b")`. Of one with a
+            group named `secret` only that group is hidden.
+        hook: Called with `(path, value)` for every text, number, boolean and null that the rules left, in values and
+            inside of JSON text; what it returns is written. If it raises, or returns a list or an object, the value is
+            hidden, and a `ToolmarkWarning` says so.
+        enabled: `False` returns everything as it is.
+
+    Raises:
+        ConfigurationError: `keys` or `shapes` is no list, or a shape is no regular expression.
+
+    Example:
+        >>> Redactor()({"apiKey": "abc", "max_tokens": 5, "note": "ask ghp_0123456789abcdefghijABCDEFGHIJ012345"})
+        {'apiKey': '[redacted by toolmark]', 'max_tokens': 5, 'note': 'ask [redacted by toolmark]'}
+    """
+
+    keys: Collection[str] = DEFAULT_KEYS
+    shapes: Sequence[str | re.Pattern[str]] = DEFAULT_SHAPES
+    hook: Hook | None = None
+    enabled: bool = True
+    _keys: frozenset[str] = field(init=False, repr=False, compare=False)
+    _shapes: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check the options, and prepare them."""
+        for name in ("keys", "shapes"):
+            if isinstance(getattr(self, name), str):
+                message = f"{name} must be a collection of texts, got the text {getattr(self, name)!r}"
+                raise ConfigurationError(message)
+        try:
+            shapes = tuple(re.compile(shape) for shape in self.shapes)
+        except re.error as error:
+            message = f"shapes holds {error.pattern!r}, which is no regular expression: {error}"
+            raise ConfigurationError(message) from error
+        object.__setattr__(self, "_keys", frozenset(map(_folded, self.keys)))  # the dataclass is frozen
+        object.__setattr__(self, "_shapes", shapes)
+
+    def __call__(self, value: JsonValue, path: Path = ()) -> JsonValue:
+        """Return a copy of a JSON value without its secrets; `path` says to the hook where the value stands."""
+        if not self.enabled:
+            return value
+        try:
+            return self._value(value, path)
+        except RecursionError:
+            return REDACTED
+
+    def model(self, data: AnyModel) -> AnyModel:
+        """Return a case, run, call or other data of toolmark without its secrets, with the same fields set.
+
+        Arguments, outputs, texts, errors and metadata are redacted at every level; ids, names, kinds and times stay. In
+        the schema of an available tool only shapes are looked for. Data with nothing to hide is returned itself.
+        """
+        return self._model(data, ()) if self.enabled else data
+
+    def _model(self, data: AnyModel, path: Path) -> AnyModel:
+        changed: dict[str, object] = {}
+        for name in data.model_fields_set - _KEPT_FIELDS:
+            value = getattr(data, name)
+            redacted: object = (
+                replace(self, keys=())(value, (*path, name))
+                if name in _SCHEMA_FIELDS
+                else self._field(value, (*path, name))
+            )
+            if redacted != value:
+                changed[name] = redacted
+        return data.model_copy(update=changed) if changed else data
+
+    def _field(self, value: object, path: Path) -> object:
+        if isinstance(value, BaseModel):
+            return self._model(value, path)
+        if isinstance(value, list) and any(isinstance(item, BaseModel) for item in value):
+            return [self._field(item, (*path, index)) for index, item in enumerate(value)]
+        return self(value, path)  # type: ignore[arg-type]
+
+    def _value(self, value: JsonValue, path: Path) -> JsonValue:
+        if type(value) is dict:
+            return {key: self._under(key, item, (*path, key)) for key, item in value.items()}
+        if type(value) is list:
+            return [self._value(item, (*path, index)) for index, item in enumerate(value)]
+        return self._hooked(self._text(value, path) if type(value) is str else value, path)
+
+    def _under(self, key: str, value: JsonValue, path: Path) -> JsonValue:
+        if isinstance(value, bool) or value in (None, "", [], {}) or not self._is_secret(key):
+            return self._value(value, path)
+        return REDACTED
+
+    def _is_secret(self, key: str) -> bool:
+        return _folded(key) in self._keys
+
+    def _text(self, text: str, path: Path) -> str:
+        if _MAYBE_JSON.match(text):
+            try:
+                return self._json(text, path)
+            except RecursionError:
+                return REDACTED
+            except ValueError:
+                pass  # no JSON
+        return self._shaped(self._assigned(text))
+
+    def _json(self, text: str, path: Path) -> str:
+        """Return JSON text redacted inside.
+
+        Of a key that is given twice readers see the last value; the others are looked at too, and go if they must.
+        """
+        overridden: list[tuple[str, JsonValue]] = []
+
+        def read_object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+            result = dict(pairs)
+            if len(result) < len(pairs):
+                overridden.extend(pairs)
+            return result
+
+        value: JsonValue = json.loads(text, object_pairs_hook=read_object, strict=False)
+        redacted = self._value(value, path)
+        if redacted == value and all(self._under(key, item, (*path, key)) == item for key, item in overridden):
+            return text
+        return json.dumps(redacted, ensure_ascii=text.isascii())
+
+    def _assigned(self, text: str) -> str:
+        """Return a text that is no JSON without the values under secret keys that stand in it."""
+        parts: list[str] = []
+        done = at = 0
+        while head := _ASSIGNED.search(text, at):
+            at = head.end()
+            if not self._is_secret(head["key"] or head["param"]):
+                continue
+            found = (_ASSIGNED_VALUE if head["key"] else _PARAM_VALUE).match(text, at)
+            if found is None or found.lastgroup is None:
+                continue
+            start, at = found.span(found.lastgroup)
+            unquoted = found.lastgroup in {"open", "bare"}
+            if text[start:at] == REDACTED or (unquoted and text.startswith(REDACTED, start)):
+                at = start + len(REDACTED)
+            elif text[start:at] not in _CONSTANTS:
+                parts += (text[done:start], REDACTED)
+                done = at
+        return "".join([*parts, text[done:]])
+
+    def _shaped(self, text: str) -> str:
+        for shape in self._shapes:
+            if shape.search(text):
+                # Marks are no part of the text that is changed, so that no shape, however wide, takes one for a secret.
+                text = REDACTED.join(shape.sub(_masked, part) for part in text.split(REDACTED))
+        return text
+
+    def _hooked(self, value: JsonValue, path: Path) -> JsonValue:
+        if self.hook is None or value == REDACTED or type(value) not in _SCALARS:
+            return value
+        try:
+            result = self.hook(path, value)
+        except Exception as error:  # noqa: BLE001 - whatever went wrong, the value may be one that must not leave
+            problem = f"raised {type(error).__name__}"
+        else:
+            if result is None or isinstance(result, (str, int, float)):
+                return result
+            problem = f"returned a {type(result).__name__}, not a text, number, boolean or null"
+        where = "".join(f"[{part!r}]" for part in path) or "a value"
+        message = f"the redaction hook {problem} at {where}; the value was hidden"
+        warnings.warn(message, ToolmarkWarning, stacklevel=2)
+        return REDACTED
+
+
+def _folded(key: str) -> str:
+    """Return the letters and digits of a key in lower case, which all ways of writing a name have in common."""
+    return "".join(filter(str.isalnum, key)).lower()
+
+
+def _masked(match: re.Match[str]) -> str:
+    start, end = match.span("secret") if "secret" in match.re.groupindex else match.span()
+    whole, offset = match.group(), match.start()
+    return whole if start == end else f"{whole[: start - offset]}{REDACTED}{whole[end - offset :]}"
+
+
+DEFAULT: Final = Redactor()
+"""What is used where nothing else is asked for."""
+OFF: Final = Redactor(enabled=False)
+"""Returns everything as it is."""

@@ -1,0 +1,48 @@
+"""For tests of agents without a model, and of adapters: scripted models, tools of known behaviour, finished runs.
+
+```python
+from toolmark.testing import ADD, AdapterContract, AskFor, Recorded, Scene, ScriptedModel, sample_runs
+
+model = ScriptedModel([AskFor("add", {"a": 1}, "c1")], "three")
+assert model.next_step().calls[0].name == "add"
+assert model.next_step().text == "three"
+assert sample_runs()["parallel"].tools_called[0].name == "slow"
+
+
+class TestMyAdapter(AdapterContract):  # pytest finds the tests that it inherits
+    async def arun(self, scene: Scene) -> Recorded: ...
+```
+"""
+
+from toolmark.testing._contract import AdapterContract, check_contract
+from toolmark.testing._hooks import AdapterHooks, Fault, NotSupportedError, PlantedFaultError, Recorded
+from toolmark.testing._samples import sample_runs
+from toolmark.testing._scene import AgentTool, Scene
+from toolmark.testing._script import AskFor, HandOff, ScriptedModel, ScriptEndedError, Step, StepLike
+from toolmark.testing._tools import ADD, BOOM, FILL, SLOW, HangingTool, ToolDouble, flaky_tool
+
+__all__ = [
+    "ADD",
+    "BOOM",
+    "FILL",
+    "SLOW",
+    "AdapterContract",
+    "AdapterHooks",
+    "AgentTool",
+    "AskFor",
+    "Fault",
+    "HandOff",
+    "HangingTool",
+    "NotSupportedError",
+    "PlantedFaultError",
+    "Recorded",
+    "Scene",
+    "ScriptEndedError",
+    "ScriptedModel",
+    "Step",
+    "StepLike",
+    "ToolDouble",
+    "check_contract",
+    "flaky_tool",
+    "sample_runs",
+]

@@ -1,0 +1,395 @@
+"""What the capture kit decides: one test for each situation that frameworks present it with."""
+
+from datetime import datetime, timezone
+
+import pytest
+
+from observations import asked, call, calls, ran, slow, unrun
+from toolmark.calls import CallOrigin, ToolCallType, ToolSpec
+from toolmark.capture import Handoff, Request, RunStatus
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
+
+# Order, ids and pairing
+
+
+def test_parallel_calls_keep_the_models_order() -> None:
+    """The order is that of the message, not that in which tools start or finish; one message is one step."""
+    builder = asked(slow(1, "c1"), slow(2, "c2"), Request("add", {"a": 1}, "c3"))
+    builder.tool_started("t2", "slow", {"x": 2}, call_id="c2")
+    builder.tool_started("t1", "slow", {"x": 1}, call_id="c1")
+    builder.tool_ended("t2", "slow 2")
+    ran(builder, "t3", "add", {"a": 1}, 3, call_id="c3")
+    builder.tool_ended("t1", "slow 1")
+
+    builder.model_asked([slow(3, "c4")])
+
+    assert calls(builder) == [
+        call("slow", {"x": 1}, "c1", output="slow 1"),
+        call("slow", {"x": 2}, "c2", output="slow 2"),
+        call("add", {"a": 1}, "c3", output=3),
+        unrun("slow", "pending", {"x": 3}, "c4", step=1),
+    ]
+
+
+def test_an_id_given_twice_in_one_message_is_told_apart_by_arguments() -> None:
+    """Equal ids in one message: each execution goes to the request with its arguments, whichever starts first."""
+    builder = asked(slow(1, "dup"), slow(2, "dup"))
+    ran(builder, "t2", "slow", {"x": 2}, "slow 2", call_id="dup")
+    ran(builder, "t1", "slow", {"x": 1}, "slow 1", call_id="dup")
+
+    builder.result_shown("slow 2", call_id="dup")
+    builder.result_shown("slow 1", call_id="dup")
+    builder.result_shown("slow 2", call_id="dup")
+
+    assert calls(builder) == [
+        call("slow", {"x": 1}, "dup", output="slow 1"),
+        call("slow", {"x": 2}, "dup", output="slow 2"),
+    ]
+
+
+def test_an_id_given_twice_with_equal_arguments_is_served_in_order() -> None:
+    """Two requests that nothing tells apart: the first execution is the first request's."""
+    builder = asked(slow(1, "dup"), slow(1, "dup"))
+
+    ran(builder, "t1", "slow", {"x": 1}, "first", call_id="dup")
+    ran(builder, "t2", "slow", {"x": 1}, "second", call_id="dup")
+
+    assert [made.output for made in builder.build().calls] == ["first", "second"]
+
+
+def test_an_id_that_two_tools_share_is_told_apart_by_name() -> None:
+    """Where the framework repeats an id for several tools, the name decides before the arguments do."""
+    builder = asked(slow(1, "dup"), Request("fast", {"x": 1}, "dup"))
+    ran(builder, "t2", "fast", {"x": 1}, "fast 1", call_id="dup")
+    ran(builder, "t1", "slow", {"x": 1}, "slow 1", call_id="dup")
+
+    builder.result_shown("shown fast", call_id="dup", name="fast")
+    builder.result_shown("shown slow", call_id="dup", name="slow")
+
+    assert calls(builder) == [
+        call("slow", {"x": 1}, "dup", output="slow 1", model_output="shown slow"),
+        call("fast", {"x": 1}, "dup", output="fast 1", model_output="shown fast"),
+    ]
+
+
+def test_a_retry_of_one_of_two_equal_ids_is_its_own_next_attempt() -> None:
+    """A failed request is run again with its own arguments, even while another of the same id has not run yet."""
+    builder = asked(slow(1, "slow"), slow(2, "slow"), Request("slow", {}, "slow"))
+    builder.tool_started("t1", "slow", {"x": 1}, call_id="slow")
+    builder.tool_failed("t1", "ValueError: no")
+
+    ran(builder, "t2", "slow", {"x": 1}, "slow 1", call_id="slow")
+    ran(builder, "t3", "slow", {"x": 2}, "slow 2", call_id="slow")
+
+    assert calls(builder) == [
+        call("slow", {"x": 1}, "slow", output="slow 1", attempts=2),
+        call("slow", {"x": 2}, "slow", output="slow 2"),
+        unrun("slow", "pending", {}, "slow"),
+    ]
+
+
+def test_an_id_reused_in_a_later_step_belongs_to_the_newest_message() -> None:
+    """Ids that start anew with every message: an execution and a result belong to the newest request."""
+    builder = asked(slow(1, "c0"))
+    ran(builder, "t1", "slow", {"x": 1}, "slow 1", call_id="c0")
+    builder.model_asked([slow(1, "c0")])
+
+    ran(builder, "t2", "slow", {"x": 1}, "slow 2", call_id="c0")
+    builder.result_shown("two", call_id="c0")
+
+    assert calls(builder) == [
+        call("slow", {"x": 1}, "c0", output="slow 1"),
+        call("slow", {"x": 1}, "c0", output="slow 2", step=1, model_output="two"),
+    ]
+
+
+def test_the_same_id_in_a_nested_scope_is_another_call() -> None:
+    """Ids are unique at most within their scope: the inner agent's c1 is not the outer one's."""
+    builder = asked(Request("ask", {"q": "1+2"}, "c1"))
+    builder.tool_started("outer", "ask", {"q": "1+2"}, call_id="c1")
+    builder.model_asked([Request("add", {"a": 1}, "c1")], scope="outer")
+    ran(builder, "inner", "add", {"a": 1}, 3, call_id="c1", scope="outer")
+    builder.result_shown("three", call_id="c1", scope="outer")
+    builder.tool_ended("outer", "it is 3")
+
+    builder.result_shown("it is 3", call_id="c1")
+
+    inner = call("add", {"a": 1}, output=3, model_output="three")
+    assert calls(builder) == [call("ask", {"q": "1+2"}, output="it is 3", children=[inner])]
+
+
+@pytest.mark.parametrize("empty", [None, ""])
+def test_calls_without_ids_are_paired_by_name_and_arguments(empty: str | None) -> None:
+    """Without ids, name and arguments pair what belongs together, and no id is recorded."""
+    builder = asked(Request("add", {"a": 1}, empty), Request("add", {"a": 1, "b": 3}, empty), slow(1, empty))
+    ran(builder, "t1", "slow", {"x": 1}, "slow 1", call_id=empty)
+    ran(builder, "t2", "add", {"a": 1, "b": 3}, 4, call_id=empty)
+    ran(builder, "t3", "add", {"a": 1}, 3, call_id=empty)
+
+    builder.result_shown("slow one", call_id=empty, name="slow")
+
+    assert calls(builder) == [
+        call("add", {"a": 1}, None, output=3),
+        call("add", {"a": 1, "b": 3}, None, output=4),
+        call("slow", {"x": 1}, None, output="slow 1", model_output="slow one"),
+    ]
+
+
+def test_an_execution_without_an_id_finds_a_request_that_has_one() -> None:
+    """Frameworks that do not tell a tool its id: the newest request of this name is meant."""
+    builder = asked(slow(1, "c1"))
+
+    ran(builder, "t1", "slow", {"x": 1}, "slow 1")
+
+    assert calls(builder) == [call("slow", {"x": 1}, "c1", output="slow 1")]
+
+
+def test_a_call_without_the_name_of_a_tool_is_kept() -> None:
+    """A model may ask for a tool with an empty name; the call is kept under a made-up name, and a warning says so."""
+    builder = asked(Request("", {"x": 1}, "c1"))
+    builder.tool_started("t1", "", {"x": 1}, call_id="c1")
+
+    run = builder.build()
+
+    assert [made.name for made in run.calls] == ["(unnamed)"]
+    assert run.warnings == ["a call without the name of a tool was seen; it is kept as '(unnamed)'"]
+
+
+# Arguments
+
+
+def test_injected_arguments_are_left_out() -> None:
+    """Arguments that neither the request nor the tool's schema names were added by the framework."""
+    builder = asked(Request("st", {"x": 1, "extra": 2}, "c1"))
+
+    arguments = {"x": 1, "extra": 2, "y": 3, "state": object(), "tool_call_id": "c1"}
+    builder.tool_started("t1", "st", arguments, call_id="c1", injected=True, declared=["x", "y"])
+    builder.tool_ended("t1", "done")
+
+    assert [made.input_parameters for made in builder.build().calls] == [{"x": 1, "extra": 2, "y": 3}]
+
+
+def test_edited_arguments_are_kept_beside_the_requested_ones() -> None:
+    """A person or a middleware changed the arguments: the call has those handed over, and what the model asked for."""
+    builder = asked(slow(1, "c1"))
+
+    ran(builder, "t1", "slow", {"x": 2}, "slow 2", call_id="c1")
+
+    assert calls(builder) == [call("slow", {"x": 2}, output="slow 2", requested_parameters={"x": 1})]
+
+
+def test_arguments_that_cannot_be_seen_are_the_requested_ones() -> None:
+    """The tool was seen to run, not what it was handed: the request says it; without a request nobody does."""
+    builder = asked(slow(1, "c1"))
+    builder.tool_started("t1", "slow", None, call_id="c1")
+    builder.tool_ended("t1", "slow 1")
+
+    builder.tool_started("t2", "helper", None)
+
+    helper = call("helper", {}, None, status="pending", origin="code", not_captured=["input_parameters"])
+    assert calls(builder) == [call("slow", {"x": 1}, output="slow 1"), helper]
+
+
+def test_invalid_arguments_keep_the_raw_text() -> None:
+    """Argument text that is no JSON object: empty arguments, the text, and the reader's reason or what was shown."""
+    builder = asked(Request("slow", "{x: ", "c1", error="bad json"), Request("slow", "[1]", "c2"))
+
+    builder.result_shown("no object", call_id="c2", failed=True)
+
+    assert calls(builder) == [
+        unrun("slow", "invalid_arguments", requested_parameters="{x: ", error="bad json"),
+        unrun(
+            "slow",
+            "invalid_arguments",
+            call_id="c2",
+            requested_parameters="[1]",
+            error="no object",
+            model_output="no object",
+        ),
+    ]
+
+
+def test_invalid_arguments_stay_invalid_when_the_tool_runs_anyway() -> None:
+    """Some frameworks run the tool with `{}` instead; that does not make the model's text an object."""
+    builder = asked(Request("slow", "nonsense", "c1"))
+
+    builder.tool_started("t1", "slow", {}, call_id="c1")
+    builder.tool_failed("t1", "TypeError: x is missing")
+
+    expected = {"status": "invalid_arguments", "error": "TypeError: x is missing", "requested_parameters": "nonsense"}
+    assert calls(builder) == [call("slow", **expected)]  # type: ignore[arg-type]
+
+
+# What became of a call
+
+
+def test_a_tool_that_says_it_failed_is_an_error() -> None:
+    """A handled error that arrives as a normal return is an error all the same; its text is no output."""
+    builder = asked(slow(1, "c1"))
+
+    builder.tool_started("t1", "slow", {"x": 1}, call_id="c1")
+    builder.tool_ended("t1", "bad 1", error="bad 1", shown="bad 1")
+
+    assert calls(builder) == [call("slow", {"x": 1}, status="error", error="bad 1", model_output="bad 1")]
+
+
+@pytest.mark.parametrize("shown", [True, False], ids=["handled", "unhandled"])
+def test_a_tool_that_raises_is_an_error(shown: bool) -> None:
+    """The exception is the error, whether the model is shown something (kept beside it) or the run dies of it."""
+    builder = asked(Request("boom", {"x": 1}, "c1"))
+    builder.tool_started("t1", "boom", {"x": 1}, call_id="c1")
+    builder.tool_failed("t1", "ValueError: boom 1")
+
+    if shown:
+        builder.result_shown("sorry", call_id="c1", failed=True)
+        builder.ended("final")
+    else:
+        builder.ended(status=RunStatus.ERROR, error="ValueError: boom 1")
+
+    more = {"model_output": "sorry"} if shown else {}
+    assert calls(builder) == [call("boom", {"x": 1}, status="error", error="ValueError: boom 1", **more)]
+    assert builder.build().actual_output == ("final" if shown else None)
+
+
+def test_an_unknown_tool_is_told_by_the_tools_offered() -> None:
+    """A name that was not offered is unknown, with the message that says so or without any."""
+    builder = asked(Request("nope", {"x": 1}, "c1"), Request("nope", {}, "c2"), offered=("slow",))
+
+    builder.result_shown("no such tool", call_id="c1", failed=True)
+
+    assert calls(builder) == [
+        unrun("nope", "unknown_tool", {"x": 1}, error="no such tool", model_output="no such tool"),
+        unrun("nope", "unknown_tool", call_id="c2"),
+    ]
+
+
+def test_an_unknown_tool_is_told_by_the_message() -> None:
+    """Where the tools offered cannot be seen, the framework's message may say that there is no such tool."""
+    builder = asked(Request("nope", {}, "c1"))
+
+    builder.result_shown("no such tool", call_id="c1", unknown_tool=True)
+
+    assert calls(builder) == [unrun("nope", "unknown_tool", error="no such tool", model_output="no such tool")]
+
+
+def test_a_tool_offered_inside_is_not_measured_by_those_outside() -> None:
+    """Each scope has its own tools; those of a sub-agent are not among the tools of the run."""
+    builder = asked(Request("ask", {}, "c1"), offered=("ask",))
+    builder.tool_started("outer", "ask", {}, call_id="c1")
+    builder.offered([{"name": "add"}], scope="outer")
+    builder.model_asked([Request("add", {}, "i1"), Request("ask", {}, "i2")], scope="outer")
+    builder.tool_failed("outer", "ValueError: no")
+
+    builder.ended("final")
+
+    run = builder.build()
+    assert run.calls[0].execution is not None
+    inner = [child.to_dict()["execution"]["status"] for child in run.calls[0].execution.children]
+    assert (inner, run.available_tools) == (["not_executed", "unknown_tool"], [ToolSpec(name="ask")])
+
+
+def test_a_refused_call_is_rejected() -> None:
+    """An error shown for a call that never ran means that a person, a policy or a limit refused it."""
+    builder = asked(slow(1, "c1"), offered=("slow",))
+
+    builder.result_shown("no!", call_id="c1", failed=True)
+
+    assert calls(builder) == [unrun("slow", "rejected", {"x": 1}, error="no!", model_output="no!")]
+
+
+def test_a_call_may_be_answered_without_running() -> None:
+    """A cache, an emulator or a person answered: ok, the answer is the output, nothing was executed."""
+    builder = asked(slow(1, "c1"), offered=("slow",))
+
+    builder.result_shown("cached!", call_id="c1")
+
+    assert calls(builder) == [unrun("slow", "ok", {"x": 1}, output="cached!")]
+
+
+def test_a_call_that_was_dropped_was_not_executed() -> None:
+    """Asked for, and neither run nor answered before the run went on and ended."""
+    builder = asked(slow(1, "c1"))
+    builder.model_asked([])
+
+    builder.ended("final", may_wait=True)
+
+    assert calls(builder) == [unrun("slow", "not_executed", {"x": 1})]
+    assert builder.build().status is RunStatus.OK
+
+
+def test_a_hosted_call_has_its_result_in_the_message() -> None:
+    """What the provider ran itself carries its result or its failure, and counts as run."""
+    builder = asked(
+        Request("web_search", {"q": "cats"}, "s1", type=ToolCallType.HOSTED, result=["a cat"]),
+        Request("wiki", {}, "s2", type=ToolCallType.MCP, server="docs", failure="timeout"),
+    )
+
+    assert calls(builder) == [
+        {**call("web_search", {"q": "cats"}, "s1", output=["a cat"]), "type": "hosted"},
+        {**call("wiki", {}, "s2", status="error", error="timeout", server="docs"), "type": "mcp"},
+    ]
+
+
+def test_a_hand_off_is_a_call_and_a_handoff() -> None:
+    """The call that passes control is kept among the calls, and named by position; it is no tool that was called."""
+    builder = asked(slow(1, "c1"))
+    ran(builder, "t1", "slow", {"x": 1}, "slow 1", call_id="c1")
+    builder.model_asked([Request("to_bob", {}, "h1")], agent="alice")
+    builder.handed_off(to="bob", call_id="h1")
+
+    builder.ended("bob is done", may_wait=True)
+
+    run = builder.build()
+    assert run.handoffs == [Handoff(call=1, from_agent="alice", to_agent="bob")]
+    assert run.to_dict()["calls"][1] == unrun("to_bob", "ok", call_id="h1", step=1, agent="alice")
+    assert ([made.name for made in run.tools_called], run.status) == (["slow"], RunStatus.OK)
+
+
+def test_a_hand_off_by_execution() -> None:
+    """A framework that runs hand-offs as tools: control left in the middle of the execution, which is no failure."""
+    builder = asked(Request("to_bob", {}, "h1"))
+    builder.tool_started("t1", "to_bob", {}, call_id="h1")
+
+    builder.handed_off(to="bob", key="t1")
+    builder.ended("done")
+
+    assert calls(builder) == [call("to_bob", {}, "h1")]
+    assert builder.build().handoffs == [Handoff(call=0, to_agent="bob")]
+
+
+def test_pseudo_tools_are_no_calls_anywhere() -> None:
+    """Structured output travels as a tool call; it is left out at every level, counts no step and is no tool."""
+    builder = asked(Request("Answer", {"bad": 1}, "a1"), offered=("ask", "Answer"))
+    builder.model_asked([Request("ask", {}, "c1")])
+    builder.tool_started("t1", "ask", {}, call_id="c1")
+    builder.model_asked([Request("Answer", {}, "a2")], scope="t1")
+    builder.tool_ended("t1", "done")
+    builder.model_asked([Request("Answer", {"value": 3}, "a3")])
+
+    builder.pseudo_tools(["Answer"])
+    builder.ended('{"value": 3}', may_wait=True)
+
+    run = builder.build()
+    assert run.to_dict()["calls"] == [call("ask", output="done")]
+    assert (run.status, run.available_tools) == (RunStatus.OK, [ToolSpec(name="ask")])
+
+
+def test_a_call_made_by_code_is_a_call() -> None:
+    """An execution that nobody asked for stands where it began, with origin code and no step."""
+    builder = asked(slow(1, "c1"))
+    ran(builder, "t1", "slow", {"x": 1}, "slow 1", call_id="c1")
+    ran(builder, "t2", "slow", {"x": 1}, "again")
+    builder.model_asked([slow(2, "c2")])
+
+    ran(builder, "t3", "add", {"a": 5}, 7, call_id="z1")
+
+    run = builder.build()
+    assert run.to_dict()["calls"] == [
+        call("slow", {"x": 1}, output="slow 1"),
+        call("slow", {"x": 1}, None, output="again", origin="code"),
+        unrun("slow", "pending", {"x": 2}, "c2", step=1),
+        call("add", {"a": 5}, "z1", output=7, origin="code"),
+    ]
+    assert [made.id for made in run.select_calls(code=False)] == ["c1", "c2"]
+    assert [made.execution.origin for made in run.calls if made.execution][1] is CallOrigin.CODE

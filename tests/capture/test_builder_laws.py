@@ -1,0 +1,189 @@
+"""The laws of the capture kit.
+
+Independence: every legal order of the same observations is the same run, and it is the run that really was.
+Completeness: nothing that was asked for or ran is ever lost, whatever is told.
+Stability: reading changes nothing, and a run that was read does not change with what it was made of.
+Patience: no sequence of observations, however wrong, raises; what makes no sense is a warning, told once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from histories import PSEUDO, History, histories, seen
+from toolmark.calls import CallOrigin, ToolCall
+from toolmark.capture import Outcome, Request, Run, RunBuilder, RunStatus
+from toolmark.matching import ABSENT
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+# Legal runs
+
+
+@given(history=histories(), seed=seeds)
+def test_every_legal_order_is_the_run_that_really_was(history: History, seed: int) -> None:
+    """Which execution answers which request, and what became of it, does not depend on what was seen first."""
+    run = history.replay(seed).build()
+
+    assert seen(run.calls) == history.expected()
+    assert run.warnings == []
+
+
+@given(history=histories(), one=seeds, other=seeds)
+def test_legal_orders_are_equal_runs(history: History, one: int, other: int) -> None:
+    """Two orders of the same observations differ in nothing, also not in what `seen` does not look at."""
+    assert history.replay(one).build().to_dict() == history.replay(other).build().to_dict()
+
+
+@given(history=histories(), seed=seeds)
+def test_the_order_is_the_models(history: History, seed: int) -> None:
+    """At every level the calls of a later message stand later, and the calls of one message have one step."""
+
+    def check(calls: list[ToolCall]) -> None:
+        executions = [call.execution for call in calls if call.execution is not None]
+        steps = [how.step for how in executions if how.step is not None]
+        assert steps == sorted(steps)
+        assert set(steps) == set(range(len(set(steps))))
+        assert all((how.step is None) == (how.origin is CallOrigin.CODE) for how in executions)
+        for how in executions:
+            check(how.children)
+
+    check(history.replay(seed).build().calls)
+
+
+@given(history=histories(), seed=seeds)
+def test_a_run_survives_its_json(history: History, seed: int) -> None:
+    """What a run is can be written and read again."""
+    run = history.replay(seed).build()
+
+    assert Run.from_json(run.to_json()) == run
+
+
+# Reading
+
+
+@given(history=histories(), seed=seeds)
+def test_reading_changes_nothing(history: History, seed: int) -> None:
+    """A run that is read after every observation ends as the same run; read twice, it is the same run."""
+    often = history.replay(seed, after_each=RunBuilder.build)
+
+    assert often.build().to_dict() == often.build().to_dict() == history.replay(seed).build().to_dict()
+
+
+@given(history=histories(), seed=seeds)
+def test_a_run_does_not_change_with_what_it_was_made_of(history: History, seed: int) -> None:
+    """Changing what was handed in, or a run that was read, changes no other run."""
+    builder = history.replay(seed, after_each=lambda _: None, own_copies=False)
+    first = builder.build()
+    before = first.to_dict()
+
+    for _, args, kwargs in history.tells:
+        spoil([args, kwargs])
+    second = builder.build()
+    spoil([call.input_parameters for call in second.select_calls(nested=True, handoffs=True)])
+
+    assert first.to_dict() == before
+    assert builder.build().to_dict() == before
+
+
+def spoil(value: Any) -> None:
+    """Change every list and object inside a value."""
+    if isinstance(value, Request):
+        spoil(value.arguments)
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            spoil(item)
+        if isinstance(value, list):
+            value.append("spoilt")
+    elif isinstance(value, dict):
+        for item in value.values():
+            spoil(item)
+        value["spoilt"] = True
+
+
+# Any sequence
+
+names = st.sampled_from(["add", "slow", PSEUDO, ""])
+ids = st.sampled_from([None, "", "c1", "c2"])
+keys = st.sampled_from(["k1", "k2", 3])
+scopes = st.none() | keys
+values = st.sampled_from([ABSENT, None, 3, "3", {"a": [1]}, object(), float("nan")])
+arguments = st.sampled_from([None, {}, {"x": 1}, {"x": object()}])
+requests = st.builds(
+    Request,
+    names,
+    arguments | st.just("{x: "),
+    ids,
+    error=st.none() | st.just("why"),
+    result=values,
+    failure=st.none() | st.just("failed"),
+)
+errors = st.none() | st.just("ValueError: no")
+
+
+def told(method: str, *args: st.SearchStrategy[Any], **kwargs: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """An observation of this kind."""
+    return st.tuples(st.just(method), st.tuples(*args), st.fixed_dictionaries({}, optional=kwargs))
+
+
+flags = st.booleans()
+observations = st.one_of(
+    told("model_asked", st.lists(requests, max_size=3), scope=scopes, agent=names, source=names),
+    told("tool_started", keys, names, arguments, call_id=ids, scope=scopes, injected=flags),
+    told("tool_ended", keys, values, shown=values, artifact=values, error=errors),
+    told("tool_failed", keys, errors, outcome=st.sampled_from(Outcome)),
+    told("handed_off", to=names, key=keys, call_id=ids, scope=scopes),
+    told(
+        "result_shown", values, call_id=ids, name=names, failed=flags, unknown_tool=flags, artifact=values, scope=scopes
+    ),
+    told("offered", st.lists(st.sampled_from([{"name": "add"}, {"name": ""}, {}, 3, None]), max_size=2), scope=scopes),
+    told("pseudo_tools", st.just([PSEUDO])),
+    told("model_used", names, st.just({"tokens": 1})),
+    told("started", names),
+    told("ended", names, status=st.sampled_from(RunStatus), error=errors, may_wait=flags),
+    told("resumed"),
+)
+
+
+@given(sequence=st.lists(observations, max_size=20))
+def test_no_sequence_raises_or_loses_a_call(sequence: list[Any]) -> None:
+    """Ends without starts, unknown scopes, repeated keys: nothing raises, no call is lost, no warning repeats."""
+    builder = RunBuilder()
+    asked = started = 0
+
+    for method, args, kwargs in sequence:
+        getattr(builder, method)(*args, **kwargs)
+        asked += len(args[0]) if method == "model_asked" else 0
+        started += method == "tool_started"
+        builder.waits_for("c1")
+        run = builder.build()
+
+    run = builder.build()
+    executions = [call.execution for call in run.select_calls(nested=True, handoffs=True) if call.execution is not None]
+    by_model = [how for how in executions if how.origin is CallOrigin.MODEL]
+    hidden = any(method == "pseudo_tools" for method, _, _ in sequence)
+    assert len(by_model) == asked or (hidden and len(by_model) < asked)
+    assert sum(how.attempts for how in executions if how.executed) >= started or hidden
+    assert len(run.warnings) == len(set(run.warnings))
+    assert Run.from_json(run.to_json()).to_dict() == run.to_dict()
+
+
+@given(sequence=st.lists(observations, max_size=20))
+def test_an_end_without_a_start_is_a_warning(sequence: list[Any]) -> None:
+    """What is told of an execution that never began is in no call, and the run says so."""
+    builder = RunBuilder()
+    for method, args, kwargs in sequence:
+        getattr(builder, method)(*args, **kwargs)
+    before = builder.build().to_dict()
+
+    builder.tool_ended("never begun", "lost")
+    builder.tool_failed("never begun", "lost")
+
+    after = builder.build().to_dict()
+    lost = {f"a tool {what} that was never seen to start; it is not in the record" for what in ("ended", "failed")}
+    assert after["calls"] == before["calls"]
+    assert set(after["warnings"]) == {*before["warnings"], *lost}

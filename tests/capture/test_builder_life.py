@@ -1,0 +1,391 @@
+"""How a recorded run lives: it waits, is resumed, retried, cancelled, ends late, and is read at any time."""
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from observations import asked, call, calls, ran, slow, unrun
+from toolmark.calls import CallStatus
+from toolmark.capture import Handoff, Outcome, Request, RunBuilder, RunStatus
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
+
+
+def state(builder: RunBuilder) -> tuple[RunStatus, list[str]]:
+    """How the run ended, and what became of its calls."""
+    run = builder.build()
+    return run.status, [made.execution.status.value for made in run.calls if made.execution is not None]
+
+
+# Waiting and going on
+
+
+def test_unanswered_calls_of_the_last_message_wait() -> None:
+    """A framework that suspends runs by ending them: what the last message asked for waits, and nothing is answered."""
+    builder = asked(slow(1, "c1"))
+    ran(builder, "t1", "slow", {"x": 1}, "slow 1", call_id="c1")
+    builder.model_asked([slow(2, "c2"), Request("add", {}, "c3")])
+    builder.result_shown("done", call_id="c3")
+
+    builder.ended("half an answer", may_wait=True)
+
+    assert state(builder) == (RunStatus.INTERRUPTED, ["ok", "pending", "ok"])
+    assert builder.build().actual_output is None
+    assert [builder.waits_for(call_id) for call_id in ("c1", "c2", "c3", "c4")] == [False, True, False, False]
+
+
+def test_an_interrupted_run_may_be_declared() -> None:
+    """A framework that says itself that it waits is believed, and its open calls are pending."""
+    builder = asked(slow(1, "c1"))
+
+    builder.ended(status=RunStatus.INTERRUPTED)
+
+    assert state(builder) == (RunStatus.INTERRUPTED, ["pending"])
+
+
+def test_a_run_that_may_not_wait_did_not_execute_its_open_calls() -> None:
+    """Where ending is no way of waiting, unanswered calls were not executed, and the answer stands."""
+    builder = asked(slow(1, "c1"))
+
+    builder.ended("final")
+
+    assert state(builder) == (RunStatus.OK, ["not_executed"])
+    assert builder.build().actual_output == "final"
+
+
+def test_an_interrupted_tool_that_is_resumed_is_a_second_attempt() -> None:
+    """A tool that waits for a person is pending; when the run goes on it runs again, as the same call."""
+    builder = asked(Request("ask", {"q": "?"}, "c1"), Request("add", {"a": 1}, "c2"))
+    builder.tool_started("t1", "ask", {"q": "?"}, call_id="c1")
+    builder.tool_failed("t1", None, outcome=Outcome.SUSPENDED)
+    ran(builder, "t2", "add", {"a": 1}, 3, call_id="c2")
+    builder.ended(may_wait=True)
+    before = state(builder)
+
+    builder.resumed()
+    ran(builder, "t3", "ask", {"q": "?"}, "blue", call_id="c1")
+    builder.ended("final", may_wait=True)
+
+    assert before == (RunStatus.INTERRUPTED, ["pending", "ok"])
+    assert calls(builder) == [
+        call("ask", {"q": "?"}, "c1", output="blue", attempts=2),
+        call("add", {"a": 1}, "c2", output=3),
+    ]
+    assert (builder.build().status, builder.build().actual_output) == (RunStatus.OK, "final")
+
+
+def test_resuming_forgets_how_the_run_had_ended() -> None:
+    """A resumed run is open: neither the answer, nor the status, nor the error of its first end is its own."""
+    builder = asked()
+    builder.ended("waiting...", status=RunStatus.INTERRUPTED, error="GraphInterrupt: ?")
+
+    builder.resumed()
+
+    run = builder.build()
+    assert (builder.is_open, run.status, run.actual_output, run.error) == (True, RunStatus.OK, None, None)
+
+
+def test_a_sub_agent_goes_on_where_it_was_interrupted() -> None:
+    """The second attempt of the outer tool runs what the inner model asked for in the first: one inner call."""
+    builder = asked(Request("ask", {}, "c1"))
+    builder.tool_started("outer 1", "ask", {}, call_id="c1")
+    builder.model_asked([slow(1, "c1")], scope="outer 1")
+    builder.tool_started("inner 1", "slow", {"x": 1}, call_id="c1", scope="outer 1")
+    builder.tool_failed("inner 1", None, outcome=Outcome.SUSPENDED)
+    builder.tool_failed("outer 1", None, outcome=Outcome.SUSPENDED)
+    builder.ended(may_wait=True)
+    before = state(builder)
+
+    builder.resumed()
+    builder.tool_started("outer 2", "ask", {}, call_id="c1")
+    ran(builder, "inner 2", "slow", {"x": 1}, "slow 1", call_id="c1", scope="outer 2")
+    builder.tool_ended("outer 2", "done")
+    builder.ended("final", may_wait=True)
+
+    inner = call("slow", {"x": 1}, output="slow 1", attempts=2)
+    assert before == (RunStatus.INTERRUPTED, ["pending"])
+    assert calls(builder) == [call("ask", output="done", attempts=2, children=[inner])]
+    assert builder.build().status is RunStatus.OK
+
+
+@pytest.mark.parametrize("asks_again", [True, False])
+def test_a_sub_agent_that_starts_anew_gives_up_what_it_was_waiting_for(asks_again: bool) -> None:
+    """A sub-agent without a memory begins again: the old inner call was given up, and holds up nothing."""
+    builder = asked(Request("ask", {}, "c1"))
+    builder.tool_started("outer 1", "ask", {}, call_id="c1")
+    builder.model_asked([slow(1, "c1"), slow(2, "c2")], scope="outer 1")
+    builder.tool_started("inner 1", "slow", {"x": 1}, call_id="c1", scope="outer 1")
+    builder.tool_failed("inner 1", None, outcome=Outcome.SUSPENDED)
+    builder.tool_failed("outer 1", None, outcome=Outcome.SUSPENDED)
+    builder.ended(may_wait=True)
+
+    builder.resumed()
+    builder.tool_started("outer 2", "ask", {}, call_id="c1")
+    if asks_again:
+        builder.model_asked([slow(1, "c1")], scope="outer 2")
+        ran(builder, "inner 2", "slow", {"x": 1}, "slow 1", call_id="c1", scope="outer 2")
+    builder.tool_ended("outer 2", "done")
+    builder.ended("final", may_wait=True)
+
+    given_up = [call("slow", {"x": 1}, "c1", status="cancelled"), unrun("slow", "not_executed", {"x": 2}, "c2")]
+    again = [call("slow", {"x": 1}, "c1", output="slow 1", step=1)] if asks_again else []
+    assert calls(builder) == [call("ask", output="done", attempts=2, children=[*given_up, *again])]
+    assert (builder.build().status, builder.build().actual_output) == (RunStatus.OK, "final")
+
+
+# Ending
+
+
+def test_a_cancelled_call_is_upgraded_by_its_late_end() -> None:
+    """A tool that the run did not wait for is cancelled, until it is seen to end after all."""
+    builder = asked(slow(1, "c1"), slow(2, "c2"))
+    builder.tool_started("t1", "slow", {"x": 1}, call_id="c1")
+    builder.tool_started("t2", "slow", {"x": 2}, call_id="c2")
+    builder.tool_failed("t2", "CancelledError: ", outcome=Outcome.CANCELLED)
+    builder.ended(status=RunStatus.STOPPED, error="TimeoutError: ")
+    before = calls(builder)
+
+    builder.tool_ended("t1", "slow 1")
+    builder.tool_ended("t2", "slow 2")
+
+    assert before == [
+        call("slow", {"x": 1}, "c1", status="cancelled"),
+        call("slow", {"x": 2}, "c2", status="cancelled", error="CancelledError: "),
+    ]
+    assert calls(builder) == [
+        call("slow", {"x": 1}, "c1", output="slow 1"),
+        call("slow", {"x": 2}, "c2", output="slow 2"),
+    ]
+
+
+@pytest.mark.parametrize(("failed", "status"), [(False, "ok"), (True, "error")])
+def test_a_result_that_was_shown_stands_for_an_end_that_was_not_seen(failed: bool, status: str) -> None:
+    """A tool that started and whose end was lost went as what the model was shown says."""
+    builder = asked(slow(1, "c1"))
+    builder.tool_started("t1", "slow", {"x": 1}, call_id="c1")
+
+    builder.result_shown("slow 1", call_id="c1", failed=failed)
+
+    builder.ended("final", may_wait=True)
+    more: dict[str, Any] = {"error": "slow 1", "model_output": "slow 1"} if failed else {"output": "slow 1"}
+    assert calls(builder) == [call("slow", {"x": 1}, status=status, **more)]
+    assert builder.build().status is RunStatus.OK
+
+
+def test_the_outcome_of_the_last_attempt_counts() -> None:
+    """A retry of one request is one call with its attempts; the last one tells how it went."""
+    builder = asked(Request("flaky", {"x": 1}, "c1"))
+
+    for attempt in (1, 2, 3):
+        builder.tool_started(attempt, "flaky", {"x": 1}, call_id="c1")
+        if attempt < 3:
+            builder.tool_failed(attempt, "ValueError: not yet", outcome=Outcome.ERROR)
+    builder.tool_ended(3, "ok 1")
+
+    assert calls(builder) == [call("flaky", {"x": 1}, output="ok 1", attempts=3)]
+
+
+def test_a_rerun_of_what_had_succeeded_is_another_attempt() -> None:
+    """An id tells that the same request was run again, though it had succeeded: a resumed run may do that."""
+    builder = asked(slow(1, "c1"))
+    ran(builder, "t1", "slow", {"x": 1}, "first", call_id="c1")
+
+    ran(builder, "t2", "slow", {"x": 9}, "second", call_id="c1")
+
+    expected = call("slow", {"x": 9}, output="second", attempts=2, requested_parameters={"x": 1})
+    assert calls(builder) == [expected]
+
+
+def test_times_span_all_attempts() -> None:
+    """A call starts with its first attempt and lasts to the end of its last; times that cannot be compared do not."""
+    builder = asked(slow(1, "c1"), slow(2, "c2"))
+    for key, start, end in (("t1", 0, 1), ("t2", 2, 5)):
+        builder.tool_started(key, "slow", {"x": 1}, call_id="c1", at=NOON + timedelta(seconds=start))
+        builder.tool_failed(key, "E: e", at=NOON + timedelta(seconds=end))
+
+    builder.tool_started("t3", "slow", {"x": 2}, call_id="c2", at=NOON)
+    builder.tool_ended("t3", "ok", at=NOON.replace(tzinfo=None))
+
+    first, second = (made.execution for made in builder.build().calls)
+    assert first is not None
+    assert second is not None
+    assert (first.started_at, first.duration, second.started_at, second.duration) == (NOON, 5.0, NOON, None)
+    assert first.status is CallStatus.ERROR
+
+
+# Reading
+
+
+def test_a_run_may_be_read_before_it_ends_and_again() -> None:
+    """Building looks and changes nothing: what runs is pending, and becomes what it becomes."""
+    builder = asked(slow(1, "c1"), slow(2, "c2"))
+    builder.tool_started("t1", "slow", {"x": 1}, call_id="c1")
+
+    first, again = builder.build(), builder.build()
+    builder.tool_ended("t1", "slow 1")
+    builder.ended("final")
+
+    assert first == again
+    assert [made.execution.status for made in first.calls if made.execution] == [CallStatus.PENDING] * 2
+    assert state(builder) == (RunStatus.OK, ["ok", "not_executed"])
+
+
+def test_the_run_holds_what_was_told_of_it() -> None:
+    """Question, answer, tools, models, tokens, times: the first start counts, tools stand once, tokens are summed."""
+    builder = RunBuilder(run_id="r1", conversation_id="talk")
+    builder.tags.append("nightly")
+    builder.metadata["seed"] = 7
+    builder.started("hi", at=NOON)
+    builder.started(at=NOON + timedelta(seconds=1))
+    builder.offered([{"name": "add", "parameters": {}}, {"name": "add"}])
+    builder.model_used("m1", {"input_tokens": 10, "output_tokens": 2})
+    builder.model_used("m2", {"input_tokens": 5})
+    builder.model_used("m1")
+
+    builder.ended("final", at=NOON + timedelta(seconds=3))
+
+    assert builder.build().to_dict() == {
+        "input": "hi",
+        "actual_output": "final",
+        "calls": [],
+        "handoffs": [],
+        "status": "ok",
+        "warnings": [],
+        "available_tools": [{"name": "add", "input_schema": {}}],
+        "models": ["m1", "m2"],
+        "usage": {"input_tokens": 15, "output_tokens": 2},
+        "conversation_id": "talk",
+        "run_id": "r1",
+        "tags": ["nightly"],
+        "metadata": {"seed": 7},
+        "started_at": "2026-01-01T12:00:00Z",
+        "duration": 3.0,
+    }
+
+
+# What should not happen
+
+
+def test_what_cannot_be_understood_is_a_warning_once() -> None:
+    """Nothing is raised and nothing is lost: each doubt is told once, and stands in the run."""
+    builder = asked(slow(1, "c1"))
+    for _ in range(2):
+        builder.tool_ended("never", "x")
+        builder.tool_failed("never", "E: e")
+        builder.model_asked([slow(2, "c2")], scope="never")
+        builder.tool_started("twice", "slow", {"x": 3}, scope="never")
+        builder.handed_off(to="bob", call_id="never")
+        builder.offered([3])
+
+    run = builder.build()
+
+    not_a_tool = "an available tool is a ToolSpec, a ToolCall or an object with a name, got int 3"
+    assert run.warnings == [
+        "a tool ended that was never seen to start; it is not in the record",
+        "a tool failed that was never seen to start; it is not in the record",
+        "something was seen inside a tool that was not; it is kept at the top level",
+        "a hand-off to 'bob' belongs to no call that was seen",
+        f"an offered tool was not understood: {not_a_tool}",
+        "two executions are named 'twice', so what is told of the first from now on goes to the second",
+    ]
+    assert [made.id for made in run.calls] == ["c1", "c2", "c2"]
+    assert run.handoffs == [Handoff(to_agent="bob"), Handoff(to_agent="bob")]
+
+
+def test_a_result_that_answers_nothing_is_refused() -> None:
+    """The caller is told that no call is meant, and decides what to say; code's own calls are not answered."""
+    builder = asked(slow(1, "c1"))
+    builder.tool_started("t1", "add", {"a": 1})
+
+    kept = [
+        builder.result_shown("x", call_id="other"),
+        builder.result_shown("x", name="add"),
+        builder.result_shown("x", name="slow"),
+    ]
+
+    assert kept == [False, False, False]
+    assert builder.build().warnings == []
+
+
+def test_a_value_that_cannot_be_kept_is_marked() -> None:
+    """A value too deep to be kept is left out, the call says which, and the run warns; nothing is raised."""
+    deep: Any = 1
+    for _ in range(300):
+        deep = [deep]
+    builder = asked(Request("slow", {"x": deep}, "c1"), slow(2, "c2"))
+    builder.tool_started("t1", "slow", None, call_id="c1")
+    builder.tool_ended("t1", deep, artifact=deep, shown=deep)
+
+    builder.result_shown(deep, call_id="c2", failed=True)
+
+    run = builder.build()
+    assert [made.execution.not_captured for made in run.calls if made.execution] == [
+        ["input_parameters", "output", "model_output", "artifact"],
+        ["model_output"],
+    ]
+    assert len(run.warnings) == 4
+    assert all("could not be kept" in warning for warning in run.warnings)
+
+
+def test_a_result_that_is_seen_again_is_no_other_result() -> None:
+    """Histories repeat what was shown: with equal ids, a repetition is not taken for the result of the next call."""
+    builder = asked(slow(1, "dup"), slow(2, "dup"))
+    for x in (1, 2):
+        ran(builder, f"t{x}", "slow", {"x": x}, f"slow {x}", call_id="dup")
+
+    builder.result_shown("one", call_id="dup", artifact=[7])
+    for content in ("one", "two", "one"):
+        builder.result_shown(content, call_id="dup")
+
+    assert calls(builder) == [
+        call("slow", {"x": 1}, "dup", output="slow 1", model_output="one", artifact=[7]),
+        call("slow", {"x": 2}, "dup", output="slow 2", model_output="two"),
+    ]
+
+
+def test_a_different_result_replaces_the_one_that_was_shown() -> None:
+    """A result that was rewritten later is what the model was shown in the end."""
+    builder = asked(slow(1, "c1"))
+
+    builder.result_shown("draft", call_id="c1", failed=True)
+    builder.result_shown("final", call_id="c1")
+
+    assert calls(builder) == [unrun("slow", "ok", {"x": 1}, output="final")]
+
+
+def test_without_ids_a_program_may_call_what_the_model_was_refused() -> None:
+    """An execution that names no id is not taken for a request that was answered, unless its arguments say so."""
+    builder = asked(slow(1, None))
+    builder.result_shown("no!", name="slow", failed=True)
+
+    ran(builder, "t1", "slow", {"x": 7}, "slow 7")
+
+    assert calls(builder) == [
+        unrun("slow", "rejected", {"x": 1}, None, error="no!", model_output="no!"),
+        call("slow", {"x": 7}, None, output="slow 7", origin="code"),
+    ]
+
+
+def test_without_ids_a_lost_end_does_not_hide_a_retry() -> None:
+    """An equal execution is another attempt of one whose end was not seen; once it succeeded, a program called it."""
+    builder = asked(slow(1, None))
+    builder.tool_started("t1", "slow", {"x": 1})
+
+    ran(builder, "t2", "slow", {"x": 1}, "slow 1")
+    ran(builder, "t3", "slow", {"x": 1}, "again")
+
+    assert calls(builder) == [
+        call("slow", {"x": 1}, None, output="slow 1", attempts=2),
+        call("slow", {"x": 1}, None, output="again", origin="code"),
+    ]
+
+
+def test_warnings_of_the_recorder_stand_in_the_run() -> None:
+    """What a recorder could not understand is told with the run, repetitions once."""
+    builder = asked()
+
+    builder.warn("something was lost")
+    builder.warn("something was lost")
+
+    assert builder.build().warnings == ["something was lost"]

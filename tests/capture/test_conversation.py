@@ -1,0 +1,108 @@
+"""Conversations are made of runs: a user turn and an assistant turn each, with the calls on the assistant's."""
+
+from typing import Any
+
+from toolmark.calls import Execution, ToolCall, ToolSpec
+from toolmark.capture import Handoff, Run, RunStatus, conversation, conversations
+from toolmark.cases import ConversationalTestCase, Turn
+
+
+def run(text: str | None = "1+2?", answer: str | None = "three", **more: Any) -> Run:
+    """A run that called `add` once."""
+    given: dict[str, Any] = {"calls": [ToolCall(name="add", id="c1")], "actual_output": answer, **more}
+    return Run(**(given if text is None else {**given, "input": text}))
+
+
+def roles(case: ConversationalTestCase) -> list[tuple[str, str]]:
+    """Who spoke, and what."""
+    return [(turn.role, turn.content) for turn in case.turns]
+
+
+def test_each_run_is_a_pair_of_turns() -> None:
+    """The user's text, then the answer with the calls of this run alone, though ids repeat."""
+    first, second = run(), run("3+2?", "five", calls=[])
+
+    case = conversation([first, second], name="sums")
+
+    assert case == ConversationalTestCase(
+        name="sums",
+        turns=[
+            Turn(role="user", content="1+2?"),
+            Turn(role="assistant", content="three", tools_called=first.calls),
+            Turn(role="user", content="3+2?"),
+            Turn(role="assistant", content="five", tools_called=[]),
+        ],
+    )
+
+
+def test_a_run_without_text_has_no_user_turn() -> None:
+    """A run that nobody spoke to begin is the assistant's alone; one without an answer is an empty turn."""
+    case = conversation([run(None), run("", None)])
+
+    assert roles(case) == [("assistant", "three"), ("user", ""), ("assistant", "")]
+
+
+def test_the_assistants_turn_tells_how_the_run_ended() -> None:
+    """A run that did not simply answer says so on its turn, with its error and warnings."""
+    warned = run(answer=None, status=RunStatus.STOPPED, error="timeout", warnings=["lost one"], run_id="r1")
+
+    plain, troubled = (case.turns[1] for case in (conversation([run()]), conversation([warned])))
+
+    assert plain.metadata == {}
+    assert troubled.metadata == {"run_id": "r1", "status": "stopped", "error": "timeout", "warnings": ["lost one"]}
+
+
+def test_the_turns_show_the_calls_that_were_selected() -> None:
+    """The switches of `Run.select_calls` hold for every turn."""
+    inner = ToolCall(name="inner", execution=Execution(executed=True))
+    asks = ToolCall(name="ask", execution=Execution(executed=True, children=[inner]))
+    by_code = ToolCall(name="helper", execution=Execution(origin="code"))  # type: ignore[arg-type]
+    one = run(calls=[asks, ToolCall(name="to_bob"), by_code], handoffs=[Handoff(call=1)])
+
+    def called(**how: bool) -> list[str]:
+        return [made.name for made in conversation([one], **how).turns[1].tools_called or ()]  # type: ignore[arg-type]
+
+    assert called() == ["ask", "helper"]
+    assert called(nested=True) == ["ask", "inner", "helper"]
+    assert called(handoffs=True) == ["ask", "to_bob", "helper"]
+    assert called(executed_only=True) == ["ask"]
+    assert called(code=False) == ["ask"]
+
+
+def test_the_conversation_knows_all_tools_and_a_shared_id() -> None:
+    """Tools are listed once, the first description counts; an id is taken over only if all runs have it."""
+    add, add_again, slow = ToolSpec(name="add", description="adds"), ToolSpec(name="add"), ToolSpec(name="slow")
+    runs = [
+        run(available_tools=[add], conversation_id="t"),
+        run(available_tools=[add_again, slow], conversation_id="t"),
+    ]
+
+    case = conversation(runs)
+
+    assert (case.id, case.available_tools) == ("t", [add, slow])
+    assert conversation([*runs, run(conversation_id="u")]).id is None
+    assert conversation([*runs, run()]).id is None
+    assert conversation([*runs, run()], id="mine").id == "mine"
+    assert "available_tools" not in conversation([run()]).model_fields_set
+
+
+def test_no_runs_are_an_empty_conversation() -> None:
+    """Nothing said is nothing said, not an error."""
+    assert conversation([]) == ConversationalTestCase(turns=[])
+
+
+def test_runs_are_grouped_by_conversation() -> None:
+    """One conversation for each id in the order of their first runs; a run without an id is on its own."""
+    runs = [
+        run("a1", conversation_id="a"),
+        run("alone"),
+        run("b1", conversation_id="b"),
+        run("a2", conversation_id="a"),
+        run("alone too"),
+    ]
+
+    cases = conversations(runs)
+
+    said = [[text for role, text in roles(case) if role == "user"] for case in cases]
+    assert said == [["a1", "a2"], ["alone"], ["b1"], ["alone too"]]
+    assert [case.id for case in cases] == ["a", None, "b", None]

@@ -1,0 +1,183 @@
+"""Redaction: what is hidden, what stays, and that it can be done twice.
+
+The secrets here are made up; each has the shape of a real one.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from toolmark.redact import DEFAULT, REDACTED, is_redacted
+
+M = REDACTED
+ALNUM = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+JWT = f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.{ALNUM}"
+KEY_BLOCK = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIEpAIBAAKCAQEA\nx/y+z==\n"
+TOKENS = (
+    f"sk-{ALNUM}",
+    f"sk-proj-{ALNUM}-x_y",
+    f"sk-ant-api03-{ALNUM}-{ALNUM}AA",
+    f"ghp_{ALNUM}",
+    f"github_pat_11ABCDEFG_{ALNUM}",
+    f"glpat-{ALNUM}",
+    f"xoxb-123456789012-{ALNUM}",
+    f"sk_live_{ALNUM}",
+    "AKIAIOSFODNN7EXAMPLE",
+    f"AIzaSyA-{ALNUM}",
+    f"ya29.{ALNUM}",
+    f"hf_{ALNUM}",
+    JWT,
+    JWT.rpartition(".")[0],
+    f"{KEY_BLOCK}-----END RSA PRIVATE KEY-----",
+    KEY_BLOCK,
+)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("api_key", "apiKey", "API-KEY", "x-api-key", "X-Api-Key", "apikey", "OPENAI_API_KEY", "Authorization"),
+        *("proxy-authorization", "client_secret", "clientSecret", "access_token", "accessToken", "refresh_token"),
+        *("id_token", "token", "Token", "session_token", "private_key", "password", "Password", "passwd", "pwd"),
+        *("cookie", "Set-Cookie", "credentials", "secret", "aws_secret_access_key", "api key", "passphrase"),
+    ],
+)
+def test_values_under_secret_keys_are_hidden(key: str) -> None:
+    """However the name is written, and whatever the value is: text, number, list or object."""
+    for value in ("x", 1234, 0, 1.5, ["x"], {"user": "x"}):
+        assert DEFAULT({"a": [{key: value, "q": 1}]}) == {"a": [{key: M, "q": 1}]}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("max_tokens", "maxTokens", "page_token", "pageToken", "next_page_token", "token_count", "tokens"),
+        *("tokenizer", "token_type", "secretary", "passwords_seen", "key", "keys", "author", "session_id", "user"),
+        *("monkey", "continuation_token", "cookie_policy", "api_keys_url", "", "_", "ключ"),
+    ],
+)
+def test_a_key_is_a_whole_name(key: str) -> None:
+    """A name that only contains a secret one is another name."""
+    assert DEFAULT({key: "x"}) == {key: "x"}
+
+
+@pytest.mark.parametrize("value", [None, True, False, "", [], {}])
+def test_where_there_is_nothing_to_hide_the_value_stays(value: Any) -> None:
+    """Whether a password was given is no secret."""
+    assert DEFAULT({"password": value}) == {"password": value}
+
+
+@pytest.mark.parametrize("token", TOKENS, ids=lambda token: token[:14])
+def test_known_shapes_are_hidden_in_any_text(token: str) -> None:
+    """Only the token goes; what stands round it stays."""
+    for before, after in (("", ""), ("use ", " now"), ("(", ")"), ('key="', '"'), ("a,", "\n\nb")):
+        found = DEFAULT(f"{before}{token}{after}")
+        rest = "" if token is KEY_BLOCK else after  # what follows a block that never ends may still belong to it
+        assert isinstance(found, str)
+        assert found.startswith(f"{before}{M}"), found
+        assert token is KEY_BLOCK or found == f"{before}{M}{rest}"
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("Authorization: Bearer abc123def456", f"Authorization: Bearer {M}"),
+        ("authorization:basic dXNlcjpwYXNz, x", f"authorization:basic {M}, x"),
+        ("send Bearer abcdefghijklmnopqrstuvwxyz", f"send Bearer {M}"),
+        ("curl -H 'Authorization: Bearer s3cr3tt0ken' https://h", f"curl -H 'Authorization: Bearer {M}' https://h"),
+        ("postgres://app:hunter2@db:5432/x?a=b", f"postgres://app:{M}@db:5432/x?a=b"),
+        ("redis://:hunter2@h and https://u:p%40w@h/", f"redis://:{M}@h and https://u:{M}@h/"),
+        ("https://h/x?page_token=a&access_token=b&q=c#d", f"https://h/x?page_token=a&access_token={M}&q=c#d"),
+        ("https://h/x?api_key=b", f"https://h/x?api_key={M}"),
+        (f"https://u:sk-{ALNUM}!x@h", f"https://u:{M}@h"),
+        (f"{TOKENS[3]} {TOKENS[3]}", f"{M} {M}"),
+        (f"héllo {TOKENS[3]}", f"héllo {M}"),
+    ],
+)
+def test_only_the_secret_part_of_a_shape_goes(text: str, redacted: str) -> None:
+    """Scheme, user, host and the names of parameters say what it was, and stay."""
+    assert DEFAULT(text) == redacted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("task-management-and-scheduling-tools", "sk-learn-compatible-estimators", "a risk-free-trial-period-2024x"),
+        *("bearer of bad news", "the bearer responsibilities", "Authorization: required", "basic understanding"),
+        *("http://host:8080/a@b", "http://host:8080?mail=a@b", "mail me@example.com", "git@github.com:a/b.git"),
+        *("eyJ", "eyJhbGciOiJIUzI1NiJ9", "AKIA", "AKIAIOSFODNN7EXAMPLES", "ghp_short", "-----BEGIN CERTIFICATE-----"),
+        *("token: 5", "password=hunter2", "the 'password' is", '"token"', "?", "&=", "https://h/?q=token"),
+        *('{"max_tokens": 5}', ' { "a" : [1.50, "\\u00e9"] } ', '{"a": 1, "a": 2}', "[1, 2", "{", "[]", '"x"', "1e5"),
+        *('{"password": null, "token": ""}', '{"password": true', "'token': None, 'secret': ''", "'cookies': {}, 'a'"),
+    ],
+)
+def test_what_only_looks_like_a_secret_stays(text: str) -> None:
+    """Nothing to hide, nothing changed: not a blank, and not the way a number is written."""
+    assert DEFAULT(text) == text
+    assert DEFAULT({"a": [text]}) == {"a": [text]}
+
+
+def test_json_text_is_redacted_inside() -> None:
+    """Raw arguments, and answers as text: the text is written anew, and stays JSON."""
+    assert DEFAULT('{"password": "x", "n": 1.0}') == f'{{"password": "{M}", "n": 1.0}}'
+    assert DEFAULT(' [{"apiKey": 5}, "é"]') == f'[{{"apiKey": "{M}"}}, "é"]'
+    assert DEFAULT('{"a": "\\u00e9", "pwd": 1}') == f'{{"a": "\\u00e9", "pwd": "{M}"}}'
+    assert DEFAULT('{"a": "line\nbreak", "pwd": 1}') == f'{{"a": "line\\nbreak", "pwd": "{M}"}}'
+    assert DEFAULT(json.dumps({"a": TOKENS[3]})) == json.dumps({"a": M})
+
+
+def test_json_inside_json_is_redacted_too() -> None:
+    """However often it was written as text."""
+    text = json.dumps({"a": [json.dumps({"b": json.dumps({"password": "hunter2"})})]})
+    quoted = json.dumps(json.dumps({"password": "hunter2"}))
+
+    for hidden in map(DEFAULT, (text, quoted)):
+        assert "hunter2" not in str(hidden)
+        assert is_redacted(hidden)
+    assert json.loads(json.loads(DEFAULT(quoted))) == {"password": M}  # type: ignore[arg-type]
+
+
+def test_a_key_given_twice_hides_both_values() -> None:
+    """Readers see the last one, but the first one stands in the text as well."""
+    assert DEFAULT('{"token": "hunter2", "token": ""}') == '{"token": ""}'
+    assert DEFAULT('{"a": {"token": "hunter2"}, "a": 1}') == '{"a": 1}'
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ('{"password": "x", "n": ', f'{{"password": "{M}", "n": '),
+        ('{"password": "x', f'{{"password": "{M}'),
+        ('{"password": "a\\"b", }', f'{{"password": "{M}", }}'),
+        ('{"password" : 1234, }', f'{{"password" : {M}, }}'),
+        ("{'password': 'x', 'max_tokens': 5}", f"{{'password': '{M}', 'max_tokens': 5}}"),
+        ("{'credentials': {'user': 'x'}, 'n': 1}", f"{{'credentials': {M}"),
+        ('{"token"=>"x"}', f'{{"token"=>"{M}"}}'),
+        ('log: {\\"password\\": \\"x\\"}', f'log: {{\\"password\\": \\"{M}\\"}}'),
+        ('{"a": 1}\n{"password": "x"}\n', f'{{"a": 1}}\n{{"password": "{M}"}}\n'),
+        (f'{{"n": {"9" * 5000}, "token": "x"}}', f'{{"n": {"9" * 5000}, "token": "{M}"}}'),
+    ],
+    ids=range(10),
+)
+def test_broken_json_is_searched_for_secret_keys(text: str, redacted: str) -> None:
+    """What a model wrote wrongly, or a tool cut off, still has its keys; JSON lines and Python's form have them too."""
+    assert DEFAULT(text) == redacted
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[" * 500 + '{"password": "x"}' + "]" * 500])
+def test_what_is_too_deep_to_be_looked_into_is_hidden(text: str) -> None:
+    """Nobody knows what is in it."""
+    assert DEFAULT(text) in {M, text.replace("x", M)}
+    assert "x" not in str(DEFAULT(text))
+
+
+def test_values_too_deep_are_hidden() -> None:
+    """The same for values that are not text."""
+    value: Any = {"password": "x"}
+    for _ in range(100_000):
+        value = [value]
+
+    assert DEFAULT(value) == M

@@ -1,0 +1,233 @@
+"""Redaction: what holds of every value, and what can be set."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import time
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import strategies
+from toolmark import ToolCall, ToolmarkWarning
+from toolmark.errors import ConfigurationError
+from toolmark.redact import DEFAULT, DEFAULT_KEYS, DEFAULT_SHAPES, OFF, REDACTED, Redactor
+
+M = REDACTED
+TOKEN = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+TOKENS = (
+    TOKEN,
+    "sk-proj-a1B2c3D4e5F6g7H8i9J0k1L2m3N4",
+    "AKIAIOSFODNN7EXAMPLE",
+    "xoxb-123456789012-a1B2c3D4e5F6",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.a1B2c3D4e5F6g7H8i9J0",
+    "-----BEGIN PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nx/y+z==\n-----END PRIVATE KEY-----",
+)
+
+_fragments = st.sampled_from(
+    (
+        *(*TOKENS, M, M[:-1], "://", "://u:p@h", "Bearer ", "Authorization: Basic ", "abc123def", '"password": ', "-"),
+        *(
+            "'token': '",
+            '"secret": [',
+            "?token=",
+            "&api_key=a",
+            '"',
+            "'",
+            "\\",
+            "[",
+            "]",
+            "{",
+            "}",
+            ":",
+            ",",
+            " ",
+            "\n",
+        ),
+        *("x", "é", "_", "eyJ", "sk-", "@", "/", "=", "-----BEGIN PRIVATE KEY-----", "null"),
+    )
+)
+_texts = st.lists(_fragments, max_size=6).map("".join) | st.text(max_size=4)
+_secrets = st.recursive(
+    _texts | st.sampled_from((None, True, 0, 1.5, float("nan"))),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(("password", "apiKey", "a", "token")), inner, max_size=3)
+        | inner.map(json.dumps)
+    ),
+    max_leaves=6,
+)
+
+
+@given(_secrets)
+def test_twice_is_the_same_as_once(value: Any) -> None:
+    """A mark is no secret, and no new secret comes up beside it."""
+    once = DEFAULT(value)
+
+    assert repr(DEFAULT(once)) == repr(once)
+
+
+def names_a_secret(text: str) -> bool:
+    """Whether a secret key may stand in a text; Hypothesis finds them in the source, and draws them."""
+    return any(key.replace("_", "") in re.sub(r"[\W_]", "", text).lower() for key in DEFAULT_KEYS)
+
+
+@given(strategies.json_values())
+def test_what_has_nothing_to_hide_stays(value: Any) -> None:
+    """Equal in every detail, and a copy: who changes it does not change the original."""
+    assume(not names_a_secret(repr(value)))
+    found = DEFAULT(value)
+
+    assert repr(found) == repr(value)
+    assert found is not value or not isinstance(value, (list, dict))
+
+
+@given(
+    st.sampled_from(TOKENS), st.recursive(st.just(None), lambda inner: st.tuples(st.booleans(), inner), max_leaves=5)
+)
+def test_no_nesting_hides_a_secret_from_the_rules(token: str, nesting: Any) -> None:
+    """Lists, objects and JSON text inside each other."""
+    value: Any = f"({token})"
+    while nesting is not None:
+        as_text, nesting = nesting
+        value = json.dumps({"a": value}) if as_text else [{"a": value}]
+
+    assert token not in json.dumps(DEFAULT(value))
+    assert json.dumps(token)[1:-1] not in json.dumps(DEFAULT(value))
+
+
+HOSTILE = (
+    *("sk-", "-sk-", "sk-a-", "eyJaaaaaaaa-", "eyJaaaaaaaa.", ".eyJaaaaaaaa ", "ghp_", "AKIA", "bearer ", "bearer\t\t"),
+    *(
+        "authorization:        ",
+        "://",
+        "://a:",
+        "://a:b",
+        "a:",
+        "@",
+        "-----BEGIN ",
+        "-----BEGIN PRIVATE KEY-----",
+        "-a",
+    ),
+    *(
+        '"',
+        '"password": "',
+        '"password": [',
+        '"a',
+        "?token=",
+        "\\",
+        '\\"token\\": \\"\\',
+        "[",
+        '{"a":',
+        '["',
+        " ",
+        "\0",
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(unit * (1_000_000 // len(unit)) for unit in HOSTILE),
+        "-----BEGIN PRIVATE KEY-----" + "-a" * 500_000,
+        '{"password": "' + '\\"' * 500_000,
+        "://a:" + "b" * 1_000_000,
+    ],
+    ids=lambda text: repr(text[:16]),
+)
+def test_no_text_makes_it_slow(text: str) -> None:
+    """A million characters of what a rule begins with and never ends take well under a second."""
+    before = time.process_time()
+    DEFAULT(text)
+
+    assert time.process_time() - before < 1
+
+
+# Options
+
+
+def test_off_returns_everything_as_it_is() -> None:
+    """The very same object, not a copy."""
+    value: Any = {"password": "x", "a": TOKEN}
+    call = ToolCall(name="t", input_parameters=value)
+
+    assert OFF(value) is value
+    assert OFF.model(call) is call
+
+
+def test_keys_and_shapes_can_be_added() -> None:
+    """To the defaults, or in their place."""
+    more = Redactor(
+        keys=DEFAULT_KEYS | {"ssn"}, shapes=(*DEFAULT_SHAPES, r"EMP-(?P<secret>\d+)", re.compile("x{3}", re.IGNORECASE))
+    )
+    other = Redactor(keys=["tail_number"], shapes=())
+
+    assert more({"SSN": 1, "pwd": 2, "a": f"EMP-12 xXx {TOKEN}"}) == {"SSN": M, "pwd": M, "a": f"EMP-{M} {M} {M}"}
+    assert other({"tailNumber": 1, "pwd": 2, "a": TOKEN}) == {"tailNumber": M, "pwd": 2, "a": TOKEN}
+
+
+@pytest.mark.parametrize("shape", [".", ".+", r"\w+", "redacted", "", "x*", r"\[", "^|$", "(?P<secret>b?)a"])
+@given(text=_texts)
+def test_no_shape_breaks_a_mark(shape: str, text: str) -> None:
+    """Whatever a shape of one's own matches, twice is the same as once."""
+    redactor = Redactor(shapes=(shape,))
+    once = redactor(text)
+
+    assert redactor(once) == once
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"keys": "password"}, {"shapes": "x+"}, {"shapes": ["(unclosed"]}],
+)
+def test_wrong_options_are_told(options: Any) -> None:
+    """At once, not at the first secret."""
+    with pytest.raises(ConfigurationError, match=r"must be a collection|no regular expression"):
+        Redactor(**options)
+
+
+def test_a_redactor_is_a_value() -> None:
+    """Equal ones are equal, and they go where processes send them."""
+    assert Redactor() == DEFAULT
+    assert pickle.loads(pickle.dumps(DEFAULT)) == DEFAULT  # noqa: S301 - our own bytes
+    assert pickle.loads(pickle.dumps(DEFAULT))({"pwd": 1}) == {"pwd": M}  # noqa: S301 - our own bytes
+
+
+def test_the_hook_sees_what_the_rules_left() -> None:
+    """Every text, number, boolean and null with its path, inside of JSON text too, but no mark."""
+    seen: list[tuple[Any, Any]] = []
+
+    def look(path: Any, value: Any) -> Any:
+        seen.append((path, value))
+        return value
+
+    value: Any = {"a": [1, None, True, "t"], "password": "x", "j": '{"b": 2.5}', "k": f"see {TOKEN}"}
+
+    assert Redactor(hook=look)(value) == {**value, "password": M, "k": f"see {M}"}
+    assert seen == [
+        *((("a", 0), 1), (("a", 1), None), (("a", 2), True), (("a", 3), "t")),
+        *((("j", "b"), 2.5), (("j",), '{"b": 2.5}'), (("k",), f"see {M}")),
+    ]
+
+
+def test_the_hook_decides() -> None:
+    """What it returns is written, also inside of JSON text."""
+    redactor = Redactor(hook=lambda path, value: M if path[-1:] == ("ssn",) else value)
+
+    assert redactor({"ssn": 5, "j": '{"ssn": 5, "n": 1}'}) == {"ssn": M, "j": f'{{"ssn": "{M}", "n": 1}}'}
+
+
+@pytest.mark.parametrize(
+    "hook", [lambda _path, _value: 1 / 0, lambda _path, _value: ["x"], lambda _path, value: {1: value}]
+)
+def test_a_hook_that_fails_hides_the_value(hook: Any) -> None:
+    """The warning says where, and never what."""
+    with pytest.warns(ToolmarkWarning, match=r"at \['a'\]\[0\]; the value was hidden") as caught:
+        assert Redactor(hook=hook)({"a": ["private"]}) == {"a": [M]}
+
+    assert "private" not in str(caught[0].message)

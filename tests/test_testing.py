@@ -1,0 +1,305 @@
+"""The testing kit: scripted models, sample runs, and a contract that good adapters pass and bad ones fail."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar
+
+import pytest
+
+from plain_agent import PlainContract, Recorder
+from toolmark.calls import ToolCall
+from toolmark.cases import Run, RunStatus
+from toolmark.errors import ToolmarkError
+from toolmark.testing import (
+    ADD,
+    AdapterContract,
+    AskFor,
+    HandOff,
+    HangingTool,
+    NotSupportedError,
+    Recorded,
+    Scene,
+    ScriptedModel,
+    ScriptEndedError,
+    Step,
+    check_contract,
+    flaky_tool,
+    sample_runs,
+)
+from wrong_adapters import MUTANTS, AddsDefaults
+
+RULES = [name for name in vars(AdapterContract) if name.startswith("test_")]
+
+
+class TestPlainAgent(PlainContract):
+    """A plain agent's recorder keeps the whole contract."""
+
+
+# Adapters that are wrong
+
+
+@pytest.mark.parametrize(("mutant", "rule"), [(mutant, rule) for mutant, rules in MUTANTS.items() for rule in rules])
+def test_a_wrong_adapter_breaks_the_contract(mutant: type[Recorder | PlainContract], rule: str) -> None:
+    """Whoever records wrongly fails the rule that it breaks, with an assertion and not by accident."""
+    contract = mutant if issubclass(mutant, PlainContract) else type("Wrong", (PlainContract,), {"recorder": mutant})
+
+    with pytest.raises(AssertionError):
+        getattr(contract(), f"test_{rule}")()
+
+
+def test_every_rule_is_broken_by_some_wrong_adapter() -> None:
+    """A rule that nothing was ever seen to break proves little."""
+    broken = {f"test_{rule}" for rules in MUTANTS.values() for rule in rules}
+
+    assert broken == set(RULES) - {"test_nothing_is_left_out_silently"}
+
+
+# What is left out
+
+
+def test_what_is_not_supported_needs_a_reason() -> None:
+    """A hook that a framework cannot offer fails its tests until the reason is given; then they are skipped with it."""
+
+    class Silent(PlainContract):
+        async def astream(self, scene: Scene) -> Recorded:  # noqa: ARG002 - it only refuses
+            raise NotSupportedError("it does not stream")
+
+    class Said(Silent):
+        unsupported: ClassVar[dict[str, str]] = {"test_streamed_run": "the framework does not stream"}
+
+    with pytest.raises(AssertionError, match=r"'test_streamed_run' was left out \(it does not stream\); give the"):
+        Silent().test_streamed_run()
+    with pytest.raises(unittest.SkipTest, match="the framework does not stream"):
+        Said().test_streamed_run()
+    check_contract(Said)
+
+
+def test_hooks_say_how_to_offer_them() -> None:
+    """A subclass that implements only `arun` is told which hook is missing."""
+    hooks = AdapterContract()
+
+    with pytest.raises(NotSupportedError, match="override `astream`"):
+        asyncio.run(hooks.astream(Scene([])))
+    with pytest.raises(NotSupportedError, match="override `run_many`"):
+        hooks.run_many([])
+    with pytest.raises(NotSupportedError, match="override `converse`"):
+        hooks.converse([])
+
+
+def test_what_is_supported_after_all_is_told() -> None:
+    """A reason whose time is over fails, so that the table stays true."""
+
+    class Outdated(PlainContract):
+        unsupported: ClassVar[dict[str, str]] = {"test_plain_run": "not yet"}
+
+    with pytest.raises(AssertionError, match="'test_plain_run' passes as it stands; take it out"):
+        Outdated().test_plain_run()
+
+
+def test_a_contract_that_leaves_out_a_rule_is_found_out() -> None:
+    """Overridden rules, wrong names, empty reasons and a missing `arun` are all told at once."""
+
+    class Cheat(AdapterContract):
+        unsupported: ClassVar[dict[str, str]] = {"test_handoff": " ", "test_nothing": "why not"}
+
+        def test_plain_run(self) -> None:
+            """Pass."""
+
+        test_steps = None  # type: ignore[assignment]
+
+    with pytest.raises(AssertionError) as raised:
+        Cheat().test_nothing_is_left_out_silently()
+
+    assert str(raised.value).splitlines() == [
+        "Cheat:",
+        "  test_plain_run is overridden; give the reason in `unsupported`",
+        "  test_steps is overridden; give the reason in `unsupported`",
+        "  test_nothing, in `unsupported`, is no test of the contract",
+        "  test_handoff has no reason in `unsupported`",
+        "  arun is not implemented",
+    ]
+
+
+def test_every_rule_says_what_it_is() -> None:
+    """The docstring of each test is the rule, as a sentence."""
+    docs = [getattr(AdapterContract, name).__doc__ or "" for name in RULES]
+
+    assert all(doc.endswith(".") and "\n" not in doc for doc in docs)
+
+
+def test_a_difference_is_told_with_its_place() -> None:
+    """Who fails reads which call, which field, what was expected and what was recorded."""
+
+    class Wrong(PlainContract):
+        recorder: ClassVar[type[Recorder]] = AddsDefaults
+
+    with pytest.raises(AssertionError) as raised:
+        Wrong().test_plain_run()
+
+    assert str(raised.value).splitlines() == [
+        "arun:",
+        "  calls[0].input_parameters: expected {'a': 1}, got {'a': 1, 'b': 2}",
+        "  calls[0].requested_parameters: expected None, got {'a': 1}",
+    ]
+
+
+class LetsCancellationThrough(PlainContract):
+    """Raises what it should hand back."""
+
+    async def arun(self, scene: Scene) -> Recorded:
+        """Play the scene, and raise what ended it."""
+        recorded = await super().arun(scene)
+        if recorded.error is not None:
+            raise recorded.error
+        return recorded
+
+
+class EndsTooSoon(PlainContract):
+    """Runs no tool."""
+
+    async def arun(self, scene: Scene) -> Recorded:
+        """Do nothing."""
+        return Recorded(Run(input=scene.input))
+
+
+class KeepsNoExecutions(PlainContract):
+    """Knows names alone."""
+
+    async def arun(self, scene: Scene) -> Recorded:
+        """Record a name."""
+        return Recorded(Run(input=scene.input, actual_output="final", calls=[ToolCall(name="add")]), "final")
+
+
+@pytest.mark.parametrize(
+    ("contract", "rule", "message"),
+    [
+        (LetsCancellationThrough, "cancelled_run", "`arun` must return what was recorded, with the cancellation"),
+        (EndsTooSoon, "cancelled_run", "the run ended before the tool 'hang' had begun"),
+        (KeepsNoExecutions, "plain_run", r"calls\[0\].execution: expected one, got none"),
+    ],
+)
+def test_a_hook_that_is_wrong_is_told_why(contract: type[PlainContract], rule: str, message: str) -> None:
+    """Who implements a hook wrongly reads what the hook must do, not a failure further on."""
+    with pytest.raises(AssertionError, match=message):
+        getattr(contract(), f"test_{rule}")()
+
+
+# Scripted models and tools
+
+
+def test_a_script_gives_its_steps_in_order() -> None:
+    """Text, calls and whole steps are given one after the other; an exception is raised where it stands."""
+    asked: list[AskFor | HandOff] = [AskFor("add", {"a": 1}, "c1"), HandOff("bob")]
+    model = ScriptedModel(asked, Step("slowly", delay=0.5), ValueError("down"), "final")
+
+    first, second = model.next_step(), model.next_step()
+    with pytest.raises(ValueError, match="down"):
+        model.next_step()
+
+    assert (first.text, first.calls, second.text, second.delay) == (None, tuple(asked), "slowly", 0.5)
+    assert (model.next_step().text, model.taken) == ("final", 4)
+
+
+def test_a_script_that_is_over_says_so() -> None:
+    """Asking once too often names how long the script is; the error is toolmark's own."""
+    model = ScriptedModel("final")
+    model.next_step()
+
+    with pytest.raises(
+        ScriptEndedError, match="asked 2 times, but its script has 1 steps; add what it should say next"
+    ):
+        model.next_step()
+    assert issubclass(ScriptEndedError, ToolmarkError)
+
+
+def test_a_script_gives_each_step_once_to_many_threads() -> None:
+    """Threads that ask at the same time get different steps."""
+    model = ScriptedModel(*(f"{n}" for n in range(100)))
+    barrier = threading.Barrier(4)
+
+    def take() -> list[str | None]:
+        barrier.wait()
+        return [model.next_step().text for _ in range(25)]
+
+    with ThreadPoolExecutor(4) as pool:
+        taken = [text for future in [pool.submit(take) for _ in range(4)] for text in future.result()]
+
+    assert sorted(taken, key=str) == sorted((f"{n}" for n in range(100)), key=str)
+
+
+def test_arguments_are_written_as_a_model_writes_them() -> None:
+    """An object is JSON text, and raw text stays what it is."""
+    assert [AskFor("add", arguments).arguments_text for arguments in ({"a": 1}, {}, "{a: ")] == [
+        '{"a": 1}',
+        "{}",
+        "{a: ",
+    ]
+
+
+def test_a_text_is_streamed_in_pieces() -> None:
+    """The pieces make up the text; a step without text has none."""
+    assert Step("a longer answer").chunks(6) == ["a long", "er ans", "wer"]
+    assert Step("").chunks() == Step.of([AskFor("add")]).chunks() == []
+
+
+def test_tools_say_what_they_take() -> None:
+    """A tool double has the schema of its function, and fails as often as it is told."""
+    flaky = flaky_tool(2)
+    outcomes = []
+    for _ in range(3):
+        try:
+            outcomes.append(flaky.function(1))
+        except ValueError as error:
+            outcomes.append(f"{error}")
+
+    assert ADD.spec.to_dict() == {
+        "name": "add",
+        "description": "Add two numbers.",
+        "input_schema": {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+            "required": ["a"],
+        },
+    }
+    assert (ADD.function(1), asyncio.run(flaky_tool(0).coroutine(2))) == (3, "flaky 2")
+    assert outcomes == ["not yet", "not yet", "flaky 1"]
+
+
+def test_a_hanging_tool_ends_when_released() -> None:
+    """It says that it has begun, and returns when it is let go, in a thread as in an event loop."""
+    hanging = HangingTool()
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(hanging.tool.function, 1)
+        asyncio.run(hanging.begun())
+        is_running = not future.done()
+        hanging.release()
+
+    assert (is_running, future.result(), asyncio.run(hanging.tool.coroutine(2))) == (True, "hung 1", "hung 2")
+
+
+# Sample runs
+
+
+def test_sample_runs_are_what_they_are_called() -> None:
+    """There is one for each way that a run can end and a call can go, without warnings, and always the same."""
+    runs = sample_runs()
+
+    statuses = {
+        call.execution.status.value for run in runs.values() for call in run.calls if call.execution is not None
+    }
+    assert {name: run.status for name, run in runs.items() if run.status is not RunStatus.OK} == {
+        "interrupted": RunStatus.INTERRUPTED,
+        "stopped": RunStatus.STOPPED,
+    }
+    assert statuses == {"ok", "error", "unknown_tool", "pending", "cancelled"}
+    assert [call.name for call in runs["parallel"].tools_called] == ["slow", "slow", "add"]
+    assert [call.name for call in runs["handoff"].tools_called] == ["add"]
+    assert all(run.warnings == [] for run in runs.values())
+    assert {name: run.to_dict() for name, run in sample_runs().items()} == {
+        name: run.to_dict() for name, run in runs.items()
+    }

@@ -1,0 +1,278 @@
+"""Adapters that are wrong, each in one way, and the rules of the contract that each of them breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from plain_agent import (
+    Answered,
+    Ended,
+    Offered,
+    Passed,
+    PlainContract,
+    Raised,
+    Recorder,
+    Returned,
+    Showed,
+    Started,
+    read,
+)
+from toolmark.calls import CallStatus
+from toolmark.capture import Request, Run, RunBuilder, conversation
+from toolmark.cases import ConversationalTestCase
+from toolmark.testing import AskFor, HandOff, Recorded, Scene, Step
+
+
+class DropsFailedCalls(Recorder):
+    """Keeps only what went well."""
+
+    def run(self, run: str) -> Run:
+        """Leave out calls that failed."""
+        whole = super().run(run)
+        kept = [call for call in whole.calls if call.execution and call.execution.status is not CallStatus.ERROR]
+        return whole.model_copy(update={"calls": kept})
+
+
+class CompletionOrder(Recorder):
+    """Notes a call when it ends, with the arguments as they are by then."""
+
+    def __init__(self) -> None:
+        """Remember what runs."""
+        super().__init__()
+        self.running: dict[str, Started] = {}
+
+    def answered(self, builder: RunBuilder, event: Answered) -> None:
+        """Pay no attention to what the model asks for."""
+
+    def started(self, builder: RunBuilder, event: Started) -> None:  # noqa: ARG002 - it waits for the end
+        """Wait for the end."""
+        self.running[event.key] = event
+
+    def returned(self, builder: RunBuilder, event: Returned) -> None:
+        """Note the whole call."""
+        super().started(builder, self.running[event.key])
+        super().returned(builder, event)
+
+
+class SharesState(Recorder):
+    """Takes the run that began last for the one that goes on."""
+
+    def __init__(self) -> None:
+        """Begin without a current run."""
+        super().__init__()
+        self.current = ""
+
+    def builder(self, run: str) -> RunBuilder:
+        """Whatever happens belongs to the current run."""
+        if run not in self.builders:
+            self.current = run
+        return super().builder(self.current)
+
+    def run(self, run: str) -> Run:
+        """What was recorded under this name."""
+        return self.builders[run].build()
+
+
+class LetsFaultsThrough(Recorder):
+    """Disturbs the agent."""
+
+    def failed(self, builder: RunBuilder, error: Exception) -> None:  # noqa: ARG002 - it notes nothing
+        """Raise."""
+        raise error
+
+
+class KeepsFaultsToItself(Recorder):
+    """Says nothing of what was lost."""
+
+    def failed(self, builder: RunBuilder, error: Exception) -> None:
+        """Say nothing."""
+
+
+class KeysByIdOnly(Recorder):
+    """Takes ids for unique."""
+
+    def __init__(self) -> None:
+        """Remember which id is which execution."""
+        super().__init__()
+        self.ids: dict[str, str | None] = {}
+        self.keys: dict[str | None, str] = {}
+
+    def started(self, builder: RunBuilder, event: Started) -> None:
+        """Remember the execution by its id."""
+        self.ids[event.key], self.keys[event.call.id] = event.call.id, event.key
+        super().started(builder, event)
+
+    def returned(self, builder: RunBuilder, event: Returned) -> None:
+        """Find the execution by its id."""
+        super().returned(builder, replace(event, key=self.keys[self.ids[event.key]]))
+
+
+class JoinsRepeatedIds(Recorder):
+    """Takes a request whose id was seen before for the same request."""
+
+    def __init__(self) -> None:
+        """Remember ids."""
+        super().__init__()
+        self.seen: set[tuple[int, str | None]] = set()
+
+    def answered(self, builder: RunBuilder, event: Answered) -> None:
+        """Leave out requests whose id was seen."""
+        calls = tuple(call for call in event.step.calls if (id(builder), call.id) not in self.seen)
+        self.seen.update((id(builder), call.id) for call in calls)
+        super().answered(builder, replace(event, step=replace(event.step, calls=calls)))
+
+
+class JoinsEqualRequests(Recorder):
+    """Takes a request that was made before for the same request."""
+
+    def __init__(self) -> None:
+        """Remember requests."""
+        super().__init__()
+        self.seen: list[AskFor | HandOff] = []
+
+    def answered(self, builder: RunBuilder, event: Answered) -> None:
+        """Leave out requests that were seen."""
+        calls = tuple(call for call in event.step.calls if replace(call, id=None) not in self.seen)
+        self.seen.extend(replace(call, id=None) for call in calls)
+        super().answered(builder, replace(event, step=replace(event.step, calls=calls)))
+
+
+class OneStepPerCall(Recorder):
+    """Tells of each call as a message of its own."""
+
+    def answered(self, builder: RunBuilder, event: Answered) -> None:
+        """Take a message apart."""
+        for call in event.step.calls:
+            super().answered(builder, replace(event, step=Step(calls=(call,))))
+
+
+class AddsDefaults(Recorder):
+    """Records the arguments with defaults."""
+
+    def started(self, builder: RunBuilder, event: Started) -> None:
+        """Fill in what the model left out."""
+        defaults = {"b": 2} if event.call.name == "add" else {}
+        super().started(builder, replace(event, arguments={**defaults, **event.arguments}))
+
+
+class ForgetsTheTools(Recorder):
+    """Does not know what was offered."""
+
+    def offered(self, builder: RunBuilder, event: Offered) -> None:
+        """Look away."""
+
+
+class RepairsArguments(Recorder):
+    """Makes an object of arguments that are none."""
+
+    def request(self, call: AskFor | HandOff) -> Request:
+        """Replace what cannot be read."""
+        if isinstance(call, AskFor) and read(call) is None:
+            return Request(call.name, {}, call.id)
+        return super().request(call)
+
+
+class TakesErrorsForOutputs(Recorder):
+    """Records what the model was shown as the output, whatever it says."""
+
+    def raised(self, builder: RunBuilder, event: Raised) -> None:
+        """Note that it returned."""
+        builder.tool_ended(event.key, f"{event.error}")
+
+
+class ForgetsWhatWasShown(Recorder):
+    """Does not know what the model saw."""
+
+    def showed(self, builder: RunBuilder, event: Showed) -> None:
+        """Look away."""
+
+
+class LosesUnfinishedRuns(Recorder):
+    """Keeps a run when it ends well."""
+
+    def ended(self, builder: RunBuilder, event: Ended) -> None:
+        """Begin anew where it did not."""
+        if event.error is not None:
+            builder.__init__()  # type: ignore[misc]
+        super().ended(builder, event)
+
+
+class TakesCancellationForFailure(Recorder):
+    """Knows no difference between an error and a cancellation."""
+
+    def ended(self, builder: RunBuilder, event: Ended) -> None:
+        """Say that it failed."""
+        super().ended(builder, replace(event, error=event.error and RuntimeError(event.error)))
+
+
+class RecordsTheAnswerAsACall(Recorder):
+    """Takes the answer for a call."""
+
+    def answered(self, builder: RunBuilder, event: Answered) -> None:
+        """Add a call of its own."""
+        calls = event.step.calls or (AskFor("final_answer", {"text": event.step.text}),)
+        super().answered(builder, replace(event, step=replace(event.step, calls=calls)))
+
+
+class KnowsNoScopes(Recorder):
+    """Puts everything on one level."""
+
+    def answered(self, builder: RunBuilder, event: Answered) -> None:
+        """Forget where it was."""
+        super().answered(builder, replace(event, scope=None))
+
+    def started(self, builder: RunBuilder, event: Started) -> None:
+        """Forget where it was."""
+        super().started(builder, replace(event, scope=None))
+
+
+class TakesHandOffsForTools(Recorder):
+    """Knows no hand-offs."""
+
+    def passed(self, builder: RunBuilder, event: Passed) -> None:
+        """Look away."""
+
+
+class NoStream(PlainContract):
+    """Does not listen to streams."""
+
+    async def astream(self, scene: Scene) -> Recorded:
+        """Record only the question and the answer."""
+        recorded = await super().astream(scene)
+        return replace(recorded, run=Run(input=recorded.run.input, actual_output=recorded.answer))
+
+
+class RemembersHistory(PlainContract):
+    """Counts the calls of earlier turns again."""
+
+    def converse(self, scenes: Sequence[Scene]) -> ConversationalTestCase:
+        """Give the last run all calls so far."""
+        runs = [self.run(scene).run for scene in scenes]
+        calls = [call for run in runs for call in run.calls]
+        return conversation([*runs[:-1], runs[-1].model_copy(update={"calls": calls})])
+
+
+MUTANTS: dict[type[Recorder | PlainContract], list[str]] = {
+    DropsFailedCalls: ["raising_tool", "raising_tool_that_ends_the_run", "arguments_that_the_tool_rejects"],
+    CompletionOrder: ["parallel_calls", "changed_arguments", "raising_tool", "unknown_tool", "empty_ids"],
+    SharesState: ["many_runs_at_once"],
+    LetsFaultsThrough: ["recorder_fault"],
+    KeepsFaultsToItself: ["recorder_fault"],
+    KeysByIdOnly: ["id_repeated_in_one_message", "empty_ids"],
+    JoinsRepeatedIds: ["id_repeated_in_a_later_message"],
+    JoinsEqualRequests: ["steps", "failed_call_asked_again"],
+    OneStepPerCall: ["parallel_calls", "steps", "streamed_run"],
+    AddsDefaults: ["plain_run", "handoff"],
+    ForgetsTheTools: ["plain_run", "unknown_tool", "nested_agent"],
+    RepairsArguments: ["arguments_that_are_no_object"],
+    TakesErrorsForOutputs: ["raising_tool", "failed_call_asked_again", "arguments_that_the_tool_rejects"],
+    LosesUnfinishedRuns: ["raising_tool_that_ends_the_run", "model_that_crashes", "cancelled_run"],
+    TakesCancellationForFailure: ["cancelled_run"],
+    RecordsTheAnswerAsACall: ["run_without_calls", "conversation"],
+    ForgetsWhatWasShown: ["raising_tool"],
+    KnowsNoScopes: ["nested_agent"],
+    TakesHandOffsForTools: ["handoff"],
+    NoStream: ["streamed_run"],
+    RemembersHistory: ["conversation"],
+}
