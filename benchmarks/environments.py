@@ -1,0 +1,120 @@
+"""The other libraries, each in an environment of its own under `benchmarks/.envs`, made when it is first needed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parent
+
+Mode = Literal["unordered", "ordered", "names", "names in order", "default", "without reason"]
+
+
+@dataclass(frozen=True, eq=False)
+class Library:
+    """A library to measure: how it is run, and what its scores mean."""
+
+    name: str
+    module: str
+    """What `worker.py` imports."""
+    modes: tuple[Mode, ...]
+    score: Literal["recall", "all", "f1"] = "recall"
+    """Matched calls by expected calls; 1 only if all of either side match; F1."""
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def pins(self) -> Path:
+        """The file that says which version is measured."""
+        return HERE / "peers" / f"{self.name}.txt"
+
+
+OWN = Library("toolmark", "own", ("unordered", "without reason", "ordered", "names", "names in order"))
+
+PEERS = (
+    Library(
+        "deepeval",
+        "peers.deepeval",
+        ("unordered", "ordered", "names", "names in order", "default"),
+        environment={
+            "OPENAI_API_KEY": "none-needed",  # construction asks for a key, also where nothing is judged
+            "DEEPEVAL_TELEMETRY_OPT_OUT": "YES",
+            "DEEPEVAL_FILE_SYSTEM": "READ_ONLY",
+        },
+    ),
+    Library(
+        "agentevals",
+        "peers.agentevals",
+        ("unordered", "ordered", "names"),
+        score="all",
+        environment={"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false"},
+    ),
+    Library("pydantic_evals", "peers.pydantic_evals", ("names", "names in order"), score="f1"),
+)
+
+
+class CannotInstallError(Exception):
+    """A library cannot be had here; the message says why."""
+
+
+def python_of(library: Library) -> Path:
+    """Return the interpreter of a library's environment, which is made if it is not there or pinned otherwise.
+
+    Raises:
+        CannotInstallError: It cannot be made; the others go on without it.
+    """
+    if library is OWN:
+        return Path(sys.executable)
+    folder = HERE / ".envs" / library.name
+    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+    pins, made = library.pins.read_text(encoding="utf-8"), folder / "pins.txt"
+    if made.is_file() and made.read_text(encoding="utf-8") == pins and python.exists():
+        return python
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    reason = "nothing tried"
+    for commands in _ways(folder, python, library.pins):
+        reason = _run_all(commands)
+        if not reason:
+            made.write_text(pins, encoding="utf-8")
+            return python
+        shutil.rmtree(folder, ignore_errors=True)
+    raise CannotInstallError(reason)
+
+
+def _ways(folder: Path, python: Path, pins: Path) -> list[list[list[str]]]:
+    """Return the ways to make an environment, the fast one first; pip may know an index that uv does not."""
+    ways = [
+        [
+            [sys.executable, "-m", "venv", str(folder)],
+            [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(pins)],
+        ]
+    ]
+    uv = REPOSITORY / ".venv" / "bin" / "uv"
+    if uv.exists():
+        fast = [
+            [str(uv), "venv", "--quiet", "--python", sys.executable, str(folder)],
+            [str(uv), "pip", "install", "--quiet", "--python", str(python), "-r", str(pins)],
+        ]
+        ways.insert(0, fast)
+    return ways
+
+
+def _run_all(commands: list[list[str]]) -> str:
+    """Run commands one after the other; return why one failed, or nothing."""
+    for command in commands:
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)  # noqa: S603 - ours
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"{Path(command[0]).name}: {type(error).__name__}"
+        if done.returncode:
+            lines = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+            telling = [line for line in lines if "error" in line.lower()] or lines or ["no message"]
+            return re.sub(r"(\w+://|/)\S+", "...", telling[-1])[:120]  # no addresses and paths in a table
+    return ""

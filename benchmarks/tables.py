@@ -1,0 +1,202 @@
+"""What the benchmark says: tables for the terminal and for Markdown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from environments import Library, Mode
+from rich.console import Console
+from rich.table import Table
+from workloads import Workload
+
+Reports = Mapping[tuple[str, str], Mapping[str, Any]]
+"""What the workers said, by library and workload."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table with a line of explanation; the first column is text, the others are numbers."""
+
+    title: str
+    note: str
+    columns: list[str]
+    rows: list[list[str]]
+
+    def show(self, console: Console) -> None:
+        """Write it to a terminal."""
+        table = Table(title=self.title, caption=self.note, title_justify="left", caption_justify="left")
+        for number, column in enumerate(self.columns):
+            table.add_column(column, justify="right" if number else "left", overflow="fold")
+        for row in self.rows:
+            table.add_row(*row)
+        console.print(table)
+        console.print()
+
+    def markdown(self) -> str:
+        """Return it as Markdown."""
+        lines = [self.columns, ["---", *("--:" for _ in self.columns[1:])], *self.rows]
+        return "\n".join([f"### {self.title}", "", self.note, "", *(f"| {' | '.join(line)} |" for line in lines), ""])
+
+
+def number(value: float) -> str:
+    """Return a number in two or three digits, or all those before the point."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
+
+
+def seconds_of(report: Mapping[str, Any] | None, mode: str, part: str = "scoring") -> float | None:
+    """Return the seconds per case, if they were measured."""
+    seconds: float | None = ((report or {}).get("modes", {}).get(mode) or {}).get(part, {}).get("seconds")
+    return seconds
+
+
+def parsing_grid(workloads: Iterable[Workload], reports: Reports) -> Grid:
+    """Return toolmark's speed against that of parsing the same lines."""
+    rows = []
+    for workload in workloads:
+        report = reports["toolmark", workload.name]
+        parse = report["parse"]["models"]["seconds"]
+        plain = report["parse"]["plain"]["seconds"]
+        times = [seconds_of(report, mode) for mode in ("unordered", "without reason", "ordered", "names")]
+        rates = [number(1 / time) if time else "-" for time in times]
+        ratios = [number(time / parse) if time and parse else "-" for time in (times[0], times[2], times[3])]
+        rows.append([workload.name, *rates, *(number(1 / time) if time else "-" for time in (plain, parse)), *ratios])
+    return Grid(
+        "toolmark: scoring against parsing",
+        "Cases per second, any order unless said otherwise. Parsing: `json.loads` alone, and into toolmark's models. "
+        "Ratio: time of scoring / time of parsing into models.",
+        [
+            *("workload", "unordered", "without reason", "ordered", "names only", "json.loads", "into models"),
+            *("ratio unordered", "ratio ordered", "ratio names"),
+        ],
+        rows,
+    )
+
+
+_TITLES: dict[Mode, str] = {
+    "unordered": "Any order, with arguments",
+    "ordered": "In order, with arguments",
+    "names": "Any order, names only",
+    "names in order": "In order, names only",
+}
+
+
+def peer_grids(
+    workloads: Iterable[Workload], libraries: list[Library], reports: Reports, missing: Mapping[str, str]
+) -> list[Grid]:
+    """Return one table per mode, with the libraries side by side; `missing` says why one is not there."""
+    shared = [workload for workload in workloads if workload.shared]
+    grids = []
+    for mode, title in _TITLES.items():
+        columns: list[tuple[str, Library, str]] = []
+        for library in libraries:
+            if mode in library.modes:
+                columns.append((library.name, library, mode))
+            if mode == "unordered" and "default" in library.modes:
+                columns.append((f"{library.name}, default", library, "default"))
+        rows = []
+        for workload in shared:
+            cells = [
+                missing.get(library.name) or _cell(reports.get((library.name, workload.name)), column_mode)
+                for _, library, column_mode in columns
+            ]
+            rows.append([workload.name, *cells])
+        note = "Cases per second: scoring alone / with the making of the library's input objects counted."
+        grids.append(Grid(title, note, ["workload", *(name for name, _, _ in columns)], rows))
+    return grids
+
+
+def _cell(report: Mapping[str, Any] | None, mode: str) -> str:
+    result = (report or {}).get("modes", {}).get(mode)
+    if result is None:
+        return "-"
+    if "error" in result:
+        return str(result["error"])
+    scoring, making = result["scoring"]["seconds"], result["making"]["seconds"]
+    if scoring is None:
+        return f"< {number(1 / result['budget'])}"
+    return f"{number(1 / scoring)} / {number(1 / (scoring + making))}"
+
+
+def growth_grid(workloads: Iterable[Workload], libraries: list[Library], reports: Reports) -> Grid:
+    """Return how the time grows with the number of calls: 1 is in step with it, 2 with its square."""
+    families: dict[str, list[Workload]] = {}
+    for workload in workloads:
+        if workload.size >= 100:
+            families.setdefault(workload.family, []).append(workload)
+    rows = []
+    for library in libraries:
+        for mode, title in _TITLES.items():
+            if mode not in library.modes:
+                continue
+            cells = [
+                _exponent([(w.size, seconds_of(reports.get((library.name, w.name)), mode)) for w in family])
+                for family in families.values()
+                if len(family) > 1
+            ]
+            rows.append([f"{library.name}, {title.lower()}", *cells])
+    return Grid(
+        "How the time grows",
+        "Exponent of the scoring time over the number of expected calls, from 100 to 2,000; `*`: without the sizes "
+        "at which no case ended within the time given.",
+        ["library and mode", *(name for name, family in families.items() if len(family) > 1)],
+        rows,
+    )
+
+
+def _exponent(points: list[tuple[int, float | None]]) -> str:
+    """Return the slope of a straight line through the logarithms."""
+    logs = [(math.log(size), math.log(seconds)) for size, seconds in points if seconds]
+    if len(logs) < 2:
+        return "-"
+    x_mean, y_mean = (sum(values) / len(logs) for values in zip(*logs, strict=True))
+    slope = sum((x - x_mean) * (y - y_mean) for x, y in logs) / sum((x - x_mean) ** 2 for x, _ in logs)
+    return f"{slope:.1f}{'' if len(logs) == len(points) else '*'}"
+
+
+def agreement_grid(workloads: Iterable[Workload], libraries: list[Library], reports: Reports) -> Grid:
+    """Return how the peers' scores compare with what toolmark's score says in their terms."""
+    rows = []
+    for library in libraries:
+        for mode in library.modes:
+            counts = [0, 0, 0]
+            for workload in workloads:
+                for ours, theirs, case in _scores(library, mode, workload, reports):
+                    said = _IN_TERMS_OF[library.score](ours, len(case["expected"]), len(case["called"]))
+                    counts[0 if abs(theirs - said) < 1e-6 else 1 if theirs < said else 2] += 1
+            if sum(counts):
+                rows.append([f"{library.name}, {mode}", *(f"{count:,}" for count in counts)])
+    return Grid(
+        "Scores beside toolmark's",
+        "Cases in which the library's score is equal to, lower or higher than toolmark's in the same terms (recall, "
+        "all-or-nothing, or F1).",
+        ["library and mode", "equal", "lower", "higher"],
+        rows,
+    )
+
+
+def _scores(
+    library: Library, mode: str, workload: Workload, reports: Reports
+) -> Iterable[tuple[float, float, dict[str, Any]]]:
+    def scores(name: str, asked: str) -> list[float]:
+        modes = reports.get((name, workload.name), {}).get("modes", {})
+        found: list[float] = (modes.get(asked) or {}).get("scores", [])
+        return found
+
+    ours = scores("toolmark", "unordered" if mode == "default" else mode)
+    return zip(ours, scores(library.name, mode), workload.cases, strict=False)
+
+
+def _f1(recall: float, expected: int, called: int) -> float:
+    return 2 * recall * expected / (expected + called) if expected and called else recall
+
+
+_IN_TERMS_OF: dict[str, Callable[[float, int, int], float]] = {
+    "recall": lambda recall, _expected, _called: recall,
+    "all": lambda recall, expected, called: float(recall > 1 - 1e-9 and expected == called),
+    "f1": _f1,
+}
