@@ -10,7 +10,6 @@ from typing import ClassVar
 
 import pytest
 
-from plain_agent import PlainContract, Recorder
 from toolmark.calls import ToolCall
 from toolmark.cases import Run, RunStatus
 from toolmark.errors import ToolmarkError
@@ -30,6 +29,7 @@ from toolmark.testing import (
     flaky_tool,
     sample_runs,
 )
+from toy_framework import PlainContract, Recorder
 from wrong_adapters import MUTANTS, AddsDefaults
 
 RULES = [name for name in vars(AdapterContract) if name.startswith("test_")]

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from plain_agent import (
+from toolmark.calls import CallStatus
+from toolmark.capture import Request, Run, RunBuilder, conversation
+from toolmark.cases import ConversationalTestCase
+from toolmark.testing import AskFor, HandOff, Recorded, Scene, Step
+from toy_framework import (
     Answered,
     Ended,
     Offered,
@@ -18,10 +22,6 @@ from plain_agent import (
     Started,
     read,
 )
-from toolmark.calls import CallStatus
-from toolmark.capture import Request, Run, RunBuilder, conversation
-from toolmark.cases import ConversationalTestCase
-from toolmark.testing import AskFor, HandOff, Recorded, Scene, Step
 
 
 class DropsFailedCalls(Recorder):

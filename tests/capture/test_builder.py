@@ -1,6 +1,7 @@
 """What the capture kit decides: one test for each situation that frameworks present it with."""
 
 from datetime import datetime, timezone
+from typing import Any
 
 import pytest
 
@@ -229,9 +230,10 @@ def test_a_tool_that_says_it_failed_is_an_error() -> None:
     builder = asked(slow(1, "c1"))
 
     builder.tool_started("t1", "slow", {"x": 1}, call_id="c1")
-    builder.tool_ended("t1", "bad 1", error="bad 1", shown="bad 1")
+    builder.tool_ended("t1", "bad 1", error="bad 1", shown="bad 1", artifact={"n": 1})
 
-    assert calls(builder) == [call("slow", {"x": 1}, status="error", error="bad 1", model_output="bad 1")]
+    more: dict[str, Any] = {"error": "bad 1", "model_output": "bad 1", "artifact": {"n": 1}}
+    assert calls(builder) == [call("slow", {"x": 1}, status="error", **more)]
 
 
 @pytest.mark.parametrize("shown", [True, False], ids=["handled", "unhandled"])

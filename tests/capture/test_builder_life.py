@@ -234,8 +234,8 @@ def test_a_run_may_be_read_before_it_ends_and_again() -> None:
 def test_the_run_holds_what_was_told_of_it() -> None:
     """Question, answer, tools, models, tokens, times: the first start counts, tools stand once, tokens are summed."""
     builder = RunBuilder(run_id="r1", conversation_id="talk")
-    builder.tags.append("nightly")
-    builder.metadata["seed"] = 7
+    builder.labelled(tags=["nightly"], metadata={"seed": 7})
+    builder.labelled(tags=["nightly"])
     builder.started("hi", at=NOON)
     builder.started(at=NOON + timedelta(seconds=1))
     builder.offered([{"name": "add", "parameters": {}}, {"name": "add"}])
@@ -345,11 +345,12 @@ def test_a_result_that_is_seen_again_is_no_other_result() -> None:
 
 
 def test_a_different_result_replaces_the_one_that_was_shown() -> None:
-    """A result that was rewritten later is what the model was shown in the end."""
+    """A result that was rewritten later is what the model was shown in the end; a mere copy in another form is not."""
     builder = asked(slow(1, "c1"))
 
     builder.result_shown("draft", call_id="c1", failed=True)
     builder.result_shown("final", call_id="c1")
+    builder.result_shown(["a copy"], call_id="c1", reformatted=True)
 
     assert calls(builder) == [unrun("slow", "ok", {"x": 1}, output="final")]
 

@@ -36,13 +36,16 @@ class Comparison:
         self.called = called
         self.arguments = arguments
         self.output = output
-        values: list[object] = []
-        if arguments:
-            values += [item.arguments for side in (expected, called) for item in side]
-        if output and any(not isinstance(item.output, Absent) for item in expected):
-            values += [item.output for side in (expected, called) for item in side]
-        # The `id` of each argument object and output that holds a mark: nearly always none.
-        self.marked = frozenset([id(value) for value in values if has_mark(value)])
+        self.marked = self._marked() if arguments or output else frozenset()
+
+    def _marked(self) -> frozenset[int]:
+        """Return the `id` of each argument object and output that holds a mark, among calls that may be paired."""
+        names = {item.name for item in self.expected}.intersection([item.name for item in self.called])
+        items = [item for side in (self.expected, self.called) for item in side if item.name in names]
+        values: list[object] = [item.arguments for item in items] if self.arguments else []
+        if self.output and any(not isinstance(item.output, Absent) for item in self.expected):
+            values += [item.output for item in items]
+        return frozenset([id(value) for value in values if has_mark(value)])
 
     def _holds(self, *values: object) -> bool:
         """Return whether one of the values holds a mark."""
