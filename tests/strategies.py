@@ -142,6 +142,10 @@ called_items = st.builds(
 )
 #: Calls in which every field is set, so that either side may stand on either side.
 full_items = st.builds(Item, _names, st.sampled_from(("function", "mcp")), _arguments, _outputs)
+#: Calls whose outputs are texts, some of which are the JSON form of others.
+text_items = st.builds(
+    Item, st.just("look_up"), st.none(), st.just({}), st.sampled_from(("1", '"1"', ' "1"', '"\\"1\\""', "[1]"))
+)
 #: Calls of one tool that differ in their arguments only.
 argument_items = st.builds(Item, st.just("look_up"), st.none(), _arguments, st.just(ABSENT))
 

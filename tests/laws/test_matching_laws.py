@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles import best_alignment, call_similarity, equal, line_matching, outputs_equal
-from strategies import argument_items, called_items, expected_items, full_items, sides
+from strategies import argument_items, called_items, expected_items, full_items, sides, text_items
 from toolmark.matching import ABSENT, Alignment, Denominator, Item, align
 from toolmark.matching._assign import match_on_line
 
@@ -63,7 +63,7 @@ def check_against_brute_force(both: Sides, setting: dict[str, bool]) -> None:
 
 
 @every_setting
-@given(both=sides() | sides(full_items, full_items))
+@given(both=sides() | sides(full_items, full_items) | sides(text_items, text_items))
 def test_alignment_is_the_best_of_all(setting: dict[str, bool], both: Sides) -> None:
     """The alignment shown is the best of all one-to-one alignments by name.
 

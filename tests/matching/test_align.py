@@ -102,6 +102,13 @@ def test_an_unset_field_is_not_spent_on_an_equal_call() -> None:
     assert (found.matched, shown(found)) == (2, "0-1 1-0")
 
 
+def test_a_text_may_equal_two_texts() -> None:
+    """A text equals itself and its own JSON form, so equal texts are not paired first where nearer ones are equal."""
+    texts = [Item("look_up", None, ABSENT, output) for output in ("1", '"1"')]
+    found = align(texts, texts[::-1], output=True)
+    assert (found.matched, shown(found)) == (2, "0-0 1-1")
+
+
 def test_pairs_of_similarity_0_do_not_cross_in_order() -> None:
     """In order, two calls of one tool with wrong arguments pair up in their order, and none is out of order."""
     found = align(calls({"x": 1}, {"x": 2}), calls({"x": 3}, {"x": 4}), arguments=True, ordered=True)
@@ -251,20 +258,20 @@ def none_equal(size: int) -> Sequence[list[Item]]:
 
 @pytest.mark.parametrize("sides", [unique_names, equal_calls, permuted_calls])
 def test_common_shapes_score_in_near_linear_time(sides: Callable[[int], Sequence[list[Item]]]) -> None:
-    """Four times the calls take about four times as long, not sixteen times; with slack for a busy machine."""
-    small, large = sides(2_000), sides(8_000)
+    """Eight times the calls take about eight times as long, not sixty-four times; with slack for a busy machine."""
+    small, large = sides(1_000), sides(8_000)
     few = seconds(lambda: align(*small, arguments=True, output=True))
     many = seconds(lambda: align(*large, arguments=True, output=True))
-    assert many < 10 * max(few, 0.002)
+    assert many < 30 * max(few, 0.001)
 
 
 @pytest.mark.parametrize("sides", [unique_names, equal_calls])
 def test_common_shapes_score_in_near_linear_time_in_order(sides: Callable[[int], Sequence[list[Item]]]) -> None:
     """The same where the order counts."""
-    small, large = sides(2_000), sides(8_000)
+    small, large = sides(1_000), sides(8_000)
     few = seconds(lambda: align(*small, arguments=True, ordered=True))
     many = seconds(lambda: align(*large, arguments=True, ordered=True))
-    assert many < 10 * max(few, 0.002)
+    assert many < 30 * max(few, 0.001)
 
 
 @pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])

@@ -76,6 +76,18 @@ def test_shown_assignment_is_the_smallest_of_the_cheapest(costs: list[list[int]]
     assert tuple((i, j) for i, j in enumerate(partner) if j >= 0) == cheapest_assignment(costs)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_shown_assignment_where_one_side_has_many_to_spare(seed: int) -> None:
+    """The same where several rows or columns stay free, and any of them might as well be another one."""
+    draw = random.Random(seed)
+    for _ in range(100):
+        columns = draw.randint(1, 4)
+        tall = [[draw.randint(0, 2) for _ in range(columns)] for _ in range(columns + draw.randint(1, 3))]
+        for costs in (tall, [list(column) for column in zip(*tall, strict=True)]):
+            partner = _best_partners(costs, len(costs[0]))
+            assert tuple((i, j) for i, j in enumerate(partner) if j >= 0) == cheapest_assignment(costs)
+
+
 @pytest.mark.parametrize(
     ("rows", "columns"), [(1, 1), (4, 4), (3, 6), (6, 3)], ids=["one", "square", "columns to spare", "rows to spare"]
 )

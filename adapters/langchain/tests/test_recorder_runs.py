@@ -250,3 +250,18 @@ def test_times() -> None:
     assert 0.02 <= execution.duration <= recorder.run.duration
     assert recorder.run.started_at is not None
     assert recorder.run.started_at <= execution.started_at  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(("text", "arguments"), [('{"a": 5}', {"a": 5}), ("5", {"input": "5"})])
+def test_a_tool_that_is_handed_a_text(text: str, arguments: dict[str, Any]) -> None:
+    """A text that is a JSON object is the arguments, any other text is the argument `input`."""
+
+    @tool
+    def echo(value: str) -> str:
+        """Return it."""
+        return value
+
+    recorder = ToolCallRecorder()
+    echo.invoke(text, {"callbacks": [recorder]})
+
+    assert recorder.run.calls[0].input_parameters == arguments

@@ -40,7 +40,7 @@ class Comparison:
 
     def _marked(self) -> frozenset[int]:
         """Return the `id` of each argument object and output that holds a mark, among calls that may be paired."""
-        names = {item.name for item in self.expected}.intersection([item.name for item in self.called])
+        names = {item.name for item in self.expected}
         items = [item for side in (self.expected, self.called) for item in side if item.name in names]
         values: list[object] = [item.arguments for item in items] if self.arguments else []
         if self.output and any(not isinstance(item.output, Absent) for item in self.expected):
@@ -49,7 +49,7 @@ class Comparison:
 
     def _holds(self, *values: object) -> bool:
         """Return whether one of the values holds a mark."""
-        return any(id(value) in self.marked for value in values)
+        return bool(self.marked) and any(id(value) in self.marked for value in values)
 
     def ratio(self, e: Item, c: Item) -> Ratio:
         """Return the similarity of two calls of equal name."""
@@ -58,7 +58,7 @@ class Comparison:
         if not self.arguments or isinstance(e.arguments, Absent) or isinstance(c.arguments, Absent):
             return ONE
         ratio = similarity(e.arguments, c.arguments)
-        if ratio != ONE and self.marked and self._holds(e.arguments, c.arguments):  # equal ones stay equal without them
+        if ratio != ONE and self._holds(e.arguments, c.arguments):  # equal ones stay equal without them
             left, right, _ = without_marks(e.arguments, c.arguments)
             return similarity(left, right)
         return ratio
@@ -103,7 +103,7 @@ class Comparison:
         """Return whether both outputs are known, and differ."""
         if isinstance(e.output, Absent) or isinstance(c.output, Absent):
             return False
-        return not outputs_equal(e.output, c.output) and not (self.marked and self._holds(e.output, c.output))
+        return not outputs_equal(e.output, c.output) and not self._holds(e.output, c.output)
 
     def pair(self, e: int, c: int, ratio: Ratio) -> Pair:
         """Return the pair with its differences, and with what could not be compared."""

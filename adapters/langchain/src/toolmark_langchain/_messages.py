@@ -5,6 +5,7 @@ LangGraph's classes are recognised by their names, so that nothing but `langchai
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -40,6 +41,15 @@ def text_of(content: object) -> str:
 def _block_text(block: object) -> str:
     text = block.get("text") if isinstance(block, Mapping) and block.get("type") in (None, "text") else None
     return text if isinstance(text, str) else ""
+
+
+def object_in(text: str) -> dict[str, Any]:
+    """Return the arguments of a tool that was handed a text: the JSON object that it is, else the text as `input`."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else {"input": text}
 
 
 # What the model asked for

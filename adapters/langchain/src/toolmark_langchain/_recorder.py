@@ -20,7 +20,7 @@ from toolmark.calls import ToolCall
 from toolmark.capture import Run, RunBuilder, RunStatus, conversations
 from toolmark.cases import ConversationalTestCase, LLMTestCase
 from toolmark.errors import ConfigurationError, ToolmarkError
-from toolmark_langchain._messages import error_text, status_of
+from toolmark_langchain._messages import error_text, object_in, status_of
 from toolmark_langchain._runs import Node, Recording, Runs
 from toolmark_langchain._watcher import Watcher
 
@@ -313,7 +313,7 @@ class ToolCallRecorder(BaseCallbackHandler):
     ) -> None:
         """Note that a tool began, and with which arguments."""
         name = (serialized or {}).get("name") or kwargs.get("name") or ""
-        arguments = inputs if isinstance(inputs, dict) else {"input": input_str}
+        arguments = inputs if isinstance(inputs, dict) else object_in(input_str)
         root = self._root(run_id, parent_run_id, None, tags=tags, metadata=metadata, kind="tool")
         call_id = kwargs.get("tool_call_id")
         self._watcher.tool_started(name, arguments, run_id, parent_run_id, call_id, metadata, root)

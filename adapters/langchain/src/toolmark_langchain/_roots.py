@@ -9,6 +9,7 @@ from uuid import UUID
 
 from toolmark.capture import RunBuilder, RunStatus
 from toolmark_langchain import _states
+from toolmark_langchain._messages import error_text
 from toolmark_langchain._runs import Node, Recording, Runs
 
 _THREAD_KEYS: Final = ("thread_id", "session_id", "conversation_id")
@@ -81,18 +82,36 @@ class Roots:
             thread,
             minor=kind in _MINOR,
         )
+        if resumes and earlier is None:
+            recording.guessed = set()
+        self.runs.add(recording)
+        try:
+            self._describe(recording, inputs, tags, about, kind, earlier=earlier, resumes=resumes)
+        except Exception as error:  # noqa: BLE001 - a run that cannot be described is recorded all the same, and says so
+            recording.builder.warn(f"the recorder failed at the beginning of the run: {error_text(error)}")
+        return recording
+
+    def _describe(
+        self,
+        recording: Recording,
+        inputs: object,
+        tags: Sequence[str] | None,
+        about: Mapping[str, Any],
+        kind: str,
+        *,
+        earlier: Recording | None,
+        resumes: bool,
+    ) -> None:
+        """Note what is known of a run when it begins."""
         builder = recording.builder
         kept = {key: value for key, value in about.items() if not key.startswith(_INTERNAL)}
         builder.labelled(tags=[tag for tag in tags or () if not tag.startswith("seq:step")], metadata=kept)
         if earlier is not None and earlier.builder.is_open:
-            builder.warn(f"another run of conversation {thread!r} was still open when this one began")
+            builder.warn(f"another run of conversation {recording.thread!r} was still open when this one began")
         if resumes and earlier is None:
             builder.warn("this run goes on with an earlier one that this recorder does not have")
-            recording.guessed = set()
         builder.started(at=now())
         self.ask(recording, None if kind == "tool" else _states.question_of(inputs))
-        self.runs.add(recording)
-        return recording
 
     @staticmethod
     def ask(recording: Recording, question: str | None) -> None:
