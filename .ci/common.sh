@@ -29,3 +29,13 @@ follow_pip() {
         if [ -n "$SSL_CERT_FILE" ]; then export SSL_CERT_FILE; else unset SSL_CERT_FILE; fi
     fi
 }
+
+# Prints the path of a Python $1 (such as 3.12) that really runs: from PATH, otherwise from pyenv. Nothing if there is none.
+find_minor() {
+    for candidate in "python$1" "${PYENV_ROOT:-${HOME:-}/.pyenv}"/versions/"$1".*/bin/"python$1"; do
+        if runs "$candidate"; then
+            "$candidate" -c 'import sys; print(sys.executable)'
+            return
+        fi
+    done
+}

@@ -3,6 +3,18 @@
 from toolmark.capture._builder import RunBuilder
 from toolmark.capture._conversation import conversation, conversations
 from toolmark.capture._observed import Outcome, Request
+from toolmark.capture.sinks import JsonlSink, MemoryStore
 from toolmark.cases import Handoff, Run, RunStatus
 
-__all__ = ["Handoff", "Outcome", "Request", "Run", "RunBuilder", "RunStatus", "conversation", "conversations"]
+__all__ = [
+    "Handoff",
+    "JsonlSink",
+    "MemoryStore",
+    "Outcome",
+    "Request",
+    "Run",
+    "RunBuilder",
+    "RunStatus",
+    "conversation",
+    "conversations",
+]
