@@ -45,7 +45,7 @@ pins: ## Write requirements/ anew after a change of dependencies; UPGRADE=1 take
 	@[ -x .venv/bin/uv ] || $(MAKE) --no-print-directory $(TEST_READY)
 	@$(COMPILE) --group installer --output-file requirements/uv.txt
 	@$(COMPILE) --group build --output-file requirements/build.txt
-	@$(COMPILE) pyproject.toml --group dev --constraint requirements/constraints.in --output-file requirements/dev.txt
+	@$(COMPILE) pyproject.toml --group dev --output-file requirements/dev.txt
 	@$(COMPILE) pyproject.toml --group test --constraint requirements/dev.txt --output-file requirements/test.txt
 	@$(COMPILE) pyproject.toml --group core --constraint requirements/dev.txt --output-file requirements/core.txt
 	@$(COMPILE) pyproject.toml --resolution lowest-direct --output-file requirements/lowest.txt

@@ -43,16 +43,16 @@ class ContractModel(BaseChatModel):
     def _message(self) -> AIMessage:
         step: Step = self.script.next_step()
         time.sleep(step.delay)
-        message = AIMessage(step.text or "")
+        calls: list[Any] = []
+        invalid: list[Any] = []
         for call in step.calls:
             if isinstance(call, HandOff):
-                message.tool_calls.append({"name": f"transfer_to_{call.to}", "args": {}, "id": call.id})
+                calls.append({"name": f"transfer_to_{call.to}", "args": {}, "id": call.id})
             elif isinstance(call.arguments, str):
-                invalid = {"name": call.name, "args": call.arguments, "id": call.id, "error": "no JSON"}
-                message.invalid_tool_calls.append(invalid)
+                invalid.append({"name": call.name, "args": call.arguments, "id": call.id, "error": "no JSON"})
             else:
-                message.tool_calls.append({"name": call.name, "args": call.arguments, "id": call.id})
-        return message
+                calls.append({"name": call.name, "args": call.arguments, "id": call.id})
+        return AIMessage(step.text or "", tool_calls=calls, invalid_tool_calls=invalid)
 
     def _generate(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
