@@ -17,9 +17,8 @@ from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool, t
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode, create_react_agent
+from langgraph.prebuilt import InjectedState, ToolNode, create_react_agent
 from langgraph.types import Command
-from lc_agents import InjectedState
 
 from toolmark.capture import Run
 from toolmark.cases import ConversationalTestCase
