@@ -7,6 +7,7 @@ ToolmarkError                     catch this to catch all of them
 ├── ConfigurationError (ValueError)   an option is out of range or contradicts another
 ├── MissingFieldError                 a case lacks a field that the metric needs
 ├── NotMeasuredError                  a score was read where none was measured
+├── NothingRecordedError (LookupError)      a run was asked for where none was recorded
 └── MetricAssertionError (AssertionError)   `assert_test` found a metric that did not pass
 
 ToolmarkWarning (UserWarning)     something was understood only in part; the text says what
@@ -79,6 +80,10 @@ class MissingFieldError(ToolmarkError):
 
 class NotMeasuredError(ToolmarkError):
     """A score was read where nothing was measured in this thread or task, or where the result has none."""
+
+
+class NothingRecordedError(ToolmarkError, LookupError):
+    """A run was asked of a recorder that has none; the text says what may be the reason."""
 
 
 class MetricAssertionError(ToolmarkError, AssertionError):

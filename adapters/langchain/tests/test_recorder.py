@@ -176,7 +176,7 @@ def test_nothing_of_a_run_is_left_after_pop() -> None:
 
     kept = recorder._runs
     assert len(runs) == 4
-    assert (len(kept), kept._nodes, kept._threads, kept._models) == (0, {}, {}, {})
+    assert (len(recorder._recordings), kept._nodes, kept._threads, kept._models) == (0, {}, {}, {})
     assert not recorder._watcher._finished
 
 

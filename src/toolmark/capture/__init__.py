@@ -3,7 +3,8 @@
 from toolmark.capture._builder import RunBuilder
 from toolmark.capture._conversation import conversation, conversations
 from toolmark.capture._observed import Outcome, Request
-from toolmark.capture.sinks import JsonlSink, MemoryStore
+from toolmark.capture._recorder import Recording, RunRecorder
+from toolmark.capture.sinks import JsonlSink, MemoryStore, Sink
 from toolmark.cases import Handoff, Run, RunStatus
 
 __all__ = [
@@ -11,10 +12,13 @@ __all__ = [
     "JsonlSink",
     "MemoryStore",
     "Outcome",
+    "Recording",
     "Request",
     "Run",
     "RunBuilder",
+    "RunRecorder",
     "RunStatus",
+    "Sink",
     "conversation",
     "conversations",
 ]

@@ -9,8 +9,10 @@ case = recorder.test_case(expected_tools=[ToolCall(name="weather", input_paramet
 ```
 """
 
+from toolmark import NothingRecordedError
+from toolmark.capture import Sink
 from toolmark_langchain._from_messages import run_from_messages, run_from_state
-from toolmark_langchain._recorder import NothingRecordedError, Sink, ToolCallRecorder, record
+from toolmark_langchain._recorder import ToolCallRecorder, record
 
 __all__ = [
     "NothingRecordedError",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 from uuid import UUID, uuid4
 
 from langchain_core.agents import AgentAction
@@ -16,29 +15,12 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
 
-from toolmark.calls import ToolCall
-from toolmark.capture import Run, RunBuilder, RunStatus, conversations
-from toolmark.cases import ConversationalTestCase, LLMTestCase
-from toolmark.errors import ConfigurationError, ToolmarkError
+from toolmark.capture import RunBuilder, RunRecorder, RunStatus, Sink
 from toolmark_langchain._messages import error_text, object_in, status_of
 from toolmark_langchain._runs import Node, Recording, Runs
 from toolmark_langchain._watcher import Watcher
 
 _Callback = TypeVar("_Callback", bound=Callable[..., None])
-
-_WARNINGS: Final = 1_000
-"""How many different warnings that belong to no run are kept."""
-
-
-class Sink(Protocol):
-    """Takes finished runs, such as `toolmark.capture.JsonlSink`."""
-
-    def write(self, run: Run) -> object:
-        """Keep a run."""
-
-
-class NothingRecordedError(ToolmarkError, LookupError):
-    """A run was asked for where none was recorded; the text says what may be the reason."""
 
 
 def _guarded(method: _Callback) -> _Callback:
@@ -60,7 +42,7 @@ def _guarded(method: _Callback) -> _Callback:
     return cast("_Callback", callback)
 
 
-class ToolCallRecorder(BaseCallbackHandler):
+class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
     """Records the runs of LangChain and LangGraph agents: `agent.invoke(x, config={"callbacks": [recorder]})`.
 
     One recorder may watch any number of agents at once, in threads and tasks. Nothing it does reaches the agent: an
@@ -69,25 +51,20 @@ class ToolCallRecorder(BaseCallbackHandler):
 
     run_inline = True
     raise_error = False
+    how_to_attach: ClassVar[str] = (
+        "pass the recorder to the agent, config={'callbacks': [recorder]}, or run it inside `with record()`"
+    )
 
     def __init__(self, *, sink: Sink | None = None, limit: int = 10_000, conversation: str | None = None) -> None:
         """Begin with nothing recorded.
 
         Args:
-            sink: Takes each run when its root ends; it is then kept here only while it waits for a person, and comes to
-                the sink again, complete and under the same `run_id`, when it was resumed. Without a sink, runs are kept
-                here until `pop`.
-            limit: How many runs are kept. Of more, the oldest that have ended are dropped, with a warning.
+            sink: See `RunRecorder`, as for the rest.
+            limit: How many runs are kept.
             conversation: The conversation that every run belongs to; by default, LangGraph's thread.
         """
-        if limit < 1:
-            raise ConfigurationError(f"limit must be at least 1, got {limit!r}")
-        self.warnings: list[str] = []
-        self._sink = sink
-        self._limit = limit
-        self._conversation = conversation
-        self._lock = threading.RLock()
-        self._runs = Runs()
+        super().__init__(sink=sink, limit=limit, conversation=conversation)
+        self._runs = Runs(self._recordings)
         self._watcher = Watcher(self._runs)
 
     def __copy__(self) -> ToolCallRecorder:
@@ -97,82 +74,6 @@ class ToolCallRecorder(BaseCallbackHandler):
     def __deepcopy__(self, memo: object) -> ToolCallRecorder:
         """Return the recorder itself: a copied configuration still reports here."""
         return self
-
-    # What was recorded
-
-    @property
-    def runs(self) -> list[Run]:
-        """The runs that are kept, in the order in which they began; those that go on are shown as far as they came."""
-        with self._lock:
-            return [recording.run() for recording in self._runs.recordings]
-
-    @property
-    def run(self) -> Run:
-        """The newest run.
-
-        Raises:
-            NothingRecordedError: There is none.
-        """
-        with self._lock:
-            recordings = self._runs.recordings
-            if not recordings:
-                raise NothingRecordedError(
-                    "nothing was recorded: pass the recorder to the agent, config={'callbacks': [recorder]}, or run it "
-                    "inside `with record()`; runs handed to a sink are not kept here, and pop() takes them out"
-                )
-            return recordings[-1].run()
-
-    def test_case(
-        self,
-        expected_tools: list[ToolCall] | None = None,
-        *,
-        expected_output: str | None = None,
-        id: str | None = None,
-        name: str | None = None,
-        nested: bool = False,
-        handoffs: bool = False,
-        executed_only: bool = False,
-        code: bool = True,
-    ) -> LLMTestCase:
-        """Return the newest run as a case that can be scored; the arguments are those of `Run.to_test_case`."""
-        return self.run.to_test_case(
-            expected_tools=expected_tools,
-            expected_output=expected_output,
-            id=id,
-            name=name,
-            nested=nested,
-            handoffs=handoffs,
-            executed_only=executed_only,
-            code=code,
-        )
-
-    def conversations(self) -> list[ConversationalTestCase]:
-        """Return the conversations that the kept runs make up, by label, else by LangGraph's thread."""
-        return conversations(self.runs)
-
-    def pop(self) -> list[Run]:
-        """Return the runs that have ended and forget them; those that go on stay."""
-        with self._lock:
-            ended = [recording for recording in self._runs.recordings if not recording.builder.is_open]
-            runs = [recording.run() for recording in ended]
-            for recording in ended:
-                self._runs.drop(recording)
-            return runs
-
-    # Labels
-
-    @contextmanager
-    def conversation(self, label: str) -> Iterator[None]:
-        """Put the runs that begin inside into one conversation.
-
-        It is seen in this context only: also in tasks and batches started inside, not in threads that were not given
-        this context. There, name the conversation in the agent's `config={"metadata": {"conversation_id": ...}}`.
-        """
-        token = _labels.set({**_labels.get(), self: label})
-        try:
-            yield
-        finally:
-            _labels.reset(token)
 
     @contextmanager
     def single_run(self, input: str | None = None) -> Iterator[None]:
@@ -198,8 +99,18 @@ class ToolCallRecorder(BaseCallbackHandler):
             _groups.reset(token)
             self._close(recording, status, error)
 
-    def _label(self) -> str | None:
-        return _labels.get().get(self, self._conversation)
+    @contextmanager
+    def conversation(self, label: str) -> Iterator[None]:
+        """Put the runs that begin inside into one conversation.
+
+        It is seen in this context only: also in tasks and batches started inside, not in threads that were not given
+        this context. There, name the conversation in the agent's `config={"metadata": {"conversation_id": ...}}`.
+        """
+        with super().conversation(label):
+            yield
+
+    def _drop(self, recording: Recording) -> bool:
+        return self._runs.drop(recording)
 
     # Callbacks
 
@@ -377,31 +288,13 @@ class ToolCallRecorder(BaseCallbackHandler):
         except Exception as fault:  # noqa: BLE001 - as for every callback
             self._fault("single_run", fault, None, None)
 
-    def _deliver(self, finished: list[Recording]) -> None:
-        """Hand finished runs to the sink, outside the lock; without one, keep no more than the limit."""
-        for recording in finished if self._sink is not None else ():
-            with self._lock:
-                run = recording.run()
-            self._sink.write(run)  # type: ignore[union-attr]
-            if run.status is not RunStatus.INTERRUPTED:
-                with self._lock:
-                    self._runs.drop(recording)
-        with self._lock:
-            while len(self._runs) > self._limit and (oldest := self._runs.oldest_finished()) is not None:
-                self._runs.drop(oldest)
-                self._warn(f"more than {self._limit} runs were kept, so the oldest were dropped; use pop() or a sink")
-
-    def _warn(self, text: str) -> None:
-        if text not in self.warnings and len(self.warnings) < _WARNINGS:
-            self.warnings.append(text)
-
     def _fault(self, where: str, error: Exception, node: Node | None, run_id: UUID | None) -> None:
         """Say that the recorder failed, on the run concerned if it is known, and keep the tree of runs whole."""
         try:
             text = f"the recorder failed in {where}, so something may be missing: {error_text(error)}"
             with self._lock:
                 if node is None:
-                    self._warn(text)
+                    self._say(text)
                 else:
                     node.recording.builder.warn(text)
                     node.recording.built = None
@@ -411,7 +304,6 @@ class ToolCallRecorder(BaseCallbackHandler):
             pass
 
 
-_labels: ContextVar[Mapping[ToolCallRecorder, str]] = ContextVar("toolmark_langchain_labels", default={})  # noqa: B039 - never changed
 _groups: ContextVar[Mapping[ToolCallRecorder, Recording]] = ContextVar("toolmark_langchain_groups", default={})  # noqa: B039
 _active: ContextVar[ToolCallRecorder | None] = ContextVar("toolmark_langchain_active", default=None)
 

@@ -138,9 +138,13 @@ class Node:
 class Runs:
     """The callback runs that are open, and the recordings that are kept."""
 
-    def __init__(self) -> None:
-        """Begin with none."""
-        self._recordings: dict[int, Recording] = {}
+    def __init__(self, recordings: dict[int, Recording]) -> None:
+        """Begin with none.
+
+        Args:
+            recordings: The recordings that are kept; added to and taken from here.
+        """
+        self._recordings = recordings
         self._nodes: dict[UUID, Node] = {}
         self._threads: dict[str, Recording] = {}
         self._models: dict[str, Recording] = {}
@@ -177,14 +181,6 @@ class Runs:
 
     # Recordings
 
-    @property
-    def recordings(self) -> list[Recording]:
-        """All recordings that are kept, in the order in which they began."""
-        return list(self._recordings.values())
-
-    def __len__(self) -> int:
-        return len(self._recordings)
-
     def add(self, recording: Recording) -> None:
         """Keep a recording; it is now the newest of its thread."""
         self._recordings[id(recording)] = recording
@@ -207,14 +203,10 @@ class Runs:
             self.drop(found)
         return found
 
-    def oldest_finished(self) -> Recording | None:
-        """Return the recording that is the first to go."""
-        return next((kept for kept in self._recordings.values() if not kept.builder.is_open), None)
-
-    def drop(self, recording: Recording) -> None:
-        """Take out a recording; what still comes of it is not heard."""
+    def drop(self, recording: Recording) -> bool:
+        """Take out a recording, and return whether it was there; what still comes of it is not heard."""
         if self._recordings.pop(id(recording), None) is None:
-            return
+            return False
         if recording.message is not None and self._models.get(recording.message) is recording:
             del self._models[recording.message]
         for run_id in recording.open:
@@ -222,3 +214,4 @@ class Runs:
             self.forget(run_id)
         if recording.thread is not None and self._threads.get(recording.thread) is recording:
             del self._threads[recording.thread]
+        return True
