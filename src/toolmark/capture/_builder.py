@@ -21,106 +21,51 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from toolmark._json import to_json_value
 from toolmark.calls import CallOrigin, ToolCallType, ToolSpec, read_tool_spec
 from toolmark.capture._calls import State, finished_calls, in_order, is_waiting, seconds_between
+from toolmark.capture._facts import RunFacts, json_value
 from toolmark.capture._observed import Execution, Key, Observed, Outcome, Request, Shown
-from toolmark.capture._pairing import answered_call, requested_call
+from toolmark.capture._pairing import answered_call, newest_with_id, open_call, requested_call, within
 from toolmark.cases import Handoff, Run, RunStatus
 from toolmark.errors import InvalidDataError
 from toolmark.matching import ABSENT, json_equal
 
 
-class RunBuilder:
+class RunBuilder(RunFacts):
     """Collects what is seen of one run. Not thread-safe: a recorder that is called from several threads locks."""
 
     def __init__(self, *, run_id: str | None = None, conversation_id: str | None = None) -> None:
         """Begin with nothing observed."""
-        self.run_id = run_id
-        self.conversation_id = conversation_id
-        self.tags: list[str] = []
-        self.metadata: dict[str, Any] = {}
-        self.warnings: list[str] = []
+        super().__init__(run_id=run_id, conversation_id=conversation_id)
         self._root = Observed(name="run", order=(0, 0), scope=None, origin=CallOrigin.CODE)
         self._calls: list[Observed] = []
         self._by_key: dict[Key, tuple[Observed, Execution]] = {}
         self._pseudo_tools: set[str] = set()
         self._tools: dict[str, ToolSpec] = {}
         self._other_handoffs: list[str | None] = []
-        self._models: dict[str, None] = {}
-        self._usage: dict[str, int] = {}
         self._clock = 0
-        self._input: str | None = None
-        self._output: str | None = None
-        self._status = RunStatus.OK
-        self._error: str | None = None
-        self._started_at: datetime | None = None
-        self._ended_at: datetime | None = None
-        self._ended = False
-        self._may_wait = False
+        self._rounds = 0
+        self._round_is_over = False
 
     # The run
 
-    def labelled(self, *, tags: Iterable[str] = (), metadata: dict[str, Any] | None = None) -> None:
-        """The run carries these tags and this metadata; values that are no JSON values are kept as text."""
-        self.tags += [tag for tag in tags if tag not in self.tags]
-        self.metadata.update(self._object(metadata or {}, "metadata") or {})
-
-    def started(self, input: str | None = None, *, at: datetime | None = None) -> None:
-        """The run began, with this text of the user."""
-        self._input = self._input if input is None else input
-        self._started_at = self._started_at or at
-
-    def ended(
-        self,
-        output: str | None = None,
-        *,
-        status: RunStatus = RunStatus.OK,
-        error: str | None = None,
-        may_wait: bool = False,
-        at: datetime | None = None,
-    ) -> None:
-        """The run ended.
-
-        Args:
-            output: The final answer, if there is one.
-            status: How it ended.
-            error: `"TypeName: text"` of the exception, or the text that says what stopped it.
-            may_wait: The framework suspends runs by ending them, so calls that the last model message asked for and
-                that nobody answered are waiting, and the run is interrupted.
-            at: When.
-        """
-        self._ended = True
-        self._output, self._status, self._error, self._may_wait = output, status, error, may_wait
-        self._ended_at = at or self._ended_at
-
-    def resumed(self) -> None:
-        """The run goes on after an interruption; what is seen from here on belongs to it."""
-        self._ended = False
-        self._output, self._status, self._error, self._may_wait = None, RunStatus.OK, None, False
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the run has not ended, or was resumed."""
-        return not self._ended
+    def user_spoke(self) -> None:
+        """The user said something; a result read from here on is rather for what is asked from here on."""
+        self._round_is_over = True
 
     def waits_for(self, call_id: str | None) -> bool:
         """Return whether a call of this id has neither a result nor an execution that ended."""
         return any(call.id == call_id and self._unresolved(call) for call in self._calls)
 
-    def warn(self, text: str) -> None:
-        """Something could not be understood; every score of this run will say so. Repetitions are dropped."""
-        if text not in self.warnings:
-            self.warnings.append(text)
-
     # The model
 
-    def offered(self, tools: Iterable[object], *, scope: Key | None = None) -> None:
+    def offered(self, tools: Iterable[object], *, scope: Key | None = None, all_known: bool = True) -> None:
         """The model could choose from these tools, in any form that `ToolSpec` reads.
 
         Args:
             tools: The tools.
             scope: The execution inside which the model ran; its tools are not among those of the run.
+            all_known: There were no others, so that a call of another name is one of an unknown tool.
         """
         inside = self._inside(scope)
         for tool in tools:
@@ -129,16 +74,10 @@ class RunBuilder:
             except InvalidDataError as error:
                 self.warn(f"an offered tool was not understood: {error}")
                 continue
-            inside.offered.add(spec.name)
+            if all_known:
+                inside.offered.add(spec.name)
             if inside is self._root:
                 self._tools.setdefault(spec.name, spec)
-
-    def model_used(self, model: str | None = None, usage: dict[str, int] | None = None) -> None:
-        """A model answered; token counts are summed by name."""
-        if model:
-            self._models[model] = None
-        for name, amount in (usage or {}).items():
-            self._usage[name] = self._usage.get(name, 0) + amount
 
     def pseudo_tools(self, names: Iterable[str]) -> None:
         """Calls of these names carry structured output; they are no tool calls and appear nowhere."""
@@ -161,11 +100,18 @@ class RunBuilder:
             source: Where the message stands, for messages that were read rather than watched.
         """
         self._clock += 1
-        inside = self._inside(scope)
-        inside.last_message = self._clock
+        self._rounds += self._round_is_over
+        self._round_is_over = False
+        outer = self._inside(scope)
+        outer.last_message = self._clock
         for index, request in enumerate(requests):
+            inside = outer if request.caller is None else self._caller(outer, request)
+            inside.last_message = self._clock
+            if request.replaces:
+                self._withdraw(newest_with_id(within(outer), request.replaces))
             raw = request.arguments
-            requested = raw if isinstance(raw, str) else self._object(raw or {}, f"arguments of {request.name!r}")
+            invalid = raw is not None and not isinstance(raw, dict)
+            requested = self._plain_with({} if raw is None else raw, f"arguments of {request.name!r}")
             call = Observed(
                 name=self._named(request.name),
                 order=(self._clock, index),
@@ -176,16 +122,14 @@ class RunBuilder:
                 type=request.type,
                 server=request.server,
                 agent=agent,
-                invalid=isinstance(request.arguments, str),
+                invalid=invalid,
                 request_error=request.error,
-                source=None if source is None else f"{source}.tool_calls[{index}]",
+                caller=request.caller,
+                round=self._rounds,
+                source=request.source or (None if source is None else f"{source}.tool_calls[{index}]"),
             )
-            if request.result is not ABSENT or request.failure is not None:
-                execution = Execution(f"{self._clock}.{index}", None, None)
-                execution.outcome = Outcome.OK if request.failure is None else Outcome.ERROR
-                execution.output = self._plain(request.result, call, "output")
-                execution.error = request.failure
-                call.executions.append(execution)
+            if request.ran or request.result is not ABSENT or request.failure is not None:
+                self._ran_elsewhere(call, request.result, request.failure)
             if requested is None:
                 call.not_captured.append("input_parameters")
             self._add(call)
@@ -226,7 +170,7 @@ class RunBuilder:
         self._clock += 1
         handed = None if arguments is None else self._object(arguments, f"arguments of {name!r}")
         name, inside = self._named(name), self._inside(scope)
-        call = requested_call(inside.children, name, handed, call_id or None)
+        call = requested_call(within(inside), name, handed, call_id or None)
         if call is None:
             call = Observed(
                 name=name,
@@ -300,7 +244,7 @@ class RunBuilder:
             call: Observed | None = self._by_key[key][0]
         else:
             inside = self._inside(scope)
-            call = next((c for c in reversed(inside.children) if c.id == (call_id or None)), None)
+            call = next((c for c in reversed(within(inside)) if c.id == (call_id or None)), None)
         if call is None:
             self.warn(f"a hand-off to {to!r} belongs to no call that was seen")
             self._other_handoffs.append(to)
@@ -314,10 +258,12 @@ class RunBuilder:
         call_id: str | None = None,
         name: str | None = None,
         failed: bool = False,
+        error: str | None = None,
         unknown_tool: bool = False,
         artifact: object = None,
         scope: Key | None = None,
         reformatted: bool = False,
+        ran: bool = False,
     ) -> bool:
         """The model was shown a result.
 
@@ -329,24 +275,78 @@ class RunBuilder:
             content: What the model was shown.
             call_id: The id it answers.
             name: The tool it names.
-            failed: It says that the call failed.
+            failed: It says that the call failed; where the tool was not seen to run, that somebody refused it.
+            error: Its error, where that is not the content itself.
             unknown_tool: It says that there is no such tool.
             artifact: What the tool returned beside it.
             scope: Where it was shown.
             reformatted: The content is a copy whose form may differ; it counts only where nothing better is known.
+            ran: Whoever shows it ran the tool, as providers do.
 
         Returns:
             Whether there is a call that it can belong to; if not, nothing is kept, and the caller decides what to say.
         """
-        plain, doubts = _json_value(content)
-        call = answered_call(self._inside(scope).children, plain, call_id or None, name)
+        plain, doubts = json_value(content)
+        call = answered_call(within(self._inside(scope)), plain, call_id or None, name)
         if call is None:
             return False
         if reformatted and (call.shown is not None or call.executions):
             return True
         self._note(call, "model_output", plain, doubts)
         if call.shown is None or not json_equal(call.shown.content, plain):
-            call.shown = Shown(plain, failed, unknown_tool, self._kept(artifact, call))
+            call.shown = Shown(plain, failed, unknown_tool, self._kept(artifact, call), error)
+        if ran:
+            self._ran_elsewhere(call, plain, call.shown.text() if failed else None)
+        return True
+
+    def result_read(
+        self,
+        content: object,
+        source: str,
+        *,
+        call_id: str | None = None,
+        name: str | None = None,
+        failed: bool = False,
+        error: str | None = None,
+        rejected: bool = False,
+        ran: bool = False,
+    ) -> bool:
+        """A message was read that holds a result, where it was shown, once.
+
+        It belongs to a call before it that has no result: one of its id first; else one without an id, or any where
+        the result has none, but none of another name. Of several, those asked for since the last results or words of
+        the user are first, in their order. A result without a call is left out with a warning.
+
+        Args:
+            content: What the model was shown; `ABSENT` where that was not kept.
+            source: Where it stands; begins each warning.
+            call_id: The id it answers.
+            name: The tool it names.
+            failed: It says that the call failed.
+            error: Its error, where that is not the content itself.
+            rejected: It says that somebody refused the call.
+            ran: Whoever shows it ran the tool, as providers do.
+
+        Returns:
+            Whether there is a call that it belongs to.
+        """
+        self._round_is_over = True
+        plain, doubts = json_value(content)
+        call = open_call(within(self._root), call_id or None, name)
+        if call is None:
+            told = [f"{key} {value!r}" for key, value in (("id", call_id), ("name", name)) if value]
+            which = f" ({', '.join(told)})" if told else ""
+            self.warn(f"{source}: answers no open call before it{which}; it was left out")
+            return False
+        if name is not None and name != call.name:
+            self.warn(f"{source}: has the id of the call of {call.name!r} but the name {name!r}; the id won")
+        if plain is ABSENT and not doubts and not call.invalid and not failed and not rejected:
+            self.warn(f"{source}: the result has no content; the output of {call.name!r} was not captured")
+            call.not_captured.append("output")
+        self._note(call, "model_output", plain, doubts)
+        call.shown = Shown(plain, failed or rejected, error=error, rejected=rejected, read=True)
+        if ran:
+            self._ran_elsewhere(call, plain, call.shown.text() if failed else None)
         return True
 
     # The result
@@ -399,6 +399,27 @@ class RunBuilder:
             return self._root
         return self._by_key[scope][0]
 
+    def _caller(self, outer: Observed, request: Request) -> Observed:
+        """Return the call that a request was made in; where it was not seen, the place where it was asked for."""
+        found = newest_with_id(within(outer), request.caller)
+        if found is None:
+            self.warn(f"{request.name!r} was called inside {request.caller!r}, which was not seen; it is kept outside")
+        return found or outer
+
+    def _withdraw(self, call: Observed | None) -> None:
+        """Take out a request that another one carries out."""
+        if call is not None and call.scope is not None and not call.executions and not call.children:
+            self._calls.remove(call)
+            call.scope.children.remove(call)
+
+    def _ran_elsewhere(self, call: Observed, output: object, error: str | None) -> None:
+        """The provider ran the tool of a call; all that is seen of that is how it ended."""
+        execution = Execution(f"{call.order}", None, None, Outcome.OK if error is None else Outcome.ERROR)
+        execution.output, execution.error = self._plain(output, call, "output"), error
+        call.executions.append(execution)
+        if error is None and execution.output is ABSENT and "output" not in call.not_captured:
+            call.not_captured.append("output")
+
     def _add(self, call: Observed) -> None:
         self._calls.append(call)
         if call.scope is not None:
@@ -428,35 +449,3 @@ class RunBuilder:
             for call in self._calls
             if call.name not in self._pseudo_tools
         )
-
-    def _object(self, value: dict[str, Any], what: str = "arguments") -> dict[str, Any] | None:
-        plain, doubts = _json_value(value)
-        for doubt in doubts:
-            self.warn(f"{what}: {doubt}")
-        return plain if isinstance(plain, dict) else None
-
-    def _plain(self, value: object, call: Observed, field: str) -> Any:  # noqa: ANN401 - a JSON value
-        plain, doubts = _json_value(value)
-        self._note(call, field, plain, doubts)
-        return plain
-
-    def _kept(self, artifact: object, call: Observed) -> Any:  # noqa: ANN401 - a JSON value
-        plain = None if artifact is None else self._plain(artifact, call, "artifact")
-        return None if plain is ABSENT else plain
-
-    def _note(self, call: Observed, field: str, plain: object, doubts: list[str]) -> None:
-        for doubt in doubts:
-            self.warn(f"{field} of {call.name!r}: {doubt}")
-        if plain is ABSENT and doubts and field not in call.not_captured:
-            call.not_captured.append(field)
-
-
-def _json_value(value: object) -> tuple[Any, list[str]]:
-    """Return a value as a JSON value, and what is to be said about that; `ABSENT` if it cannot be kept."""
-    doubts: list[str] = []
-    if value is ABSENT:
-        return ABSENT, doubts
-    try:
-        return to_json_value(value, doubts), doubts
-    except InvalidDataError as error:
-        return ABSENT, [*doubts, f"it could not be kept: {error}"]

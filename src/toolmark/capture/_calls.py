@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from toolmark._json import json_text
-from toolmark.calls import CallOrigin, CallStatus, ToolCall
+from toolmark.calls import CallOrigin, CallStatus, ToolCall, ToolCallType
 from toolmark.calls import Execution as ExecutionRecord
 from toolmark.capture._observed import Observed, Outcome
 from toolmark.matching import ABSENT, outputs_equal
@@ -74,11 +73,8 @@ def _finished_call(call: Observed, state: State, step: int | None) -> ToolCall:
     execution = ExecutionRecord(
         status=status,
         executed=bool(call.executions),
-        attempts=max(len(call.executions), 1),
-        origin=call.origin,
-        children=list(finished_calls(call.children, state)),
-        not_captured=call.not_captured,
         **{name: value for name, value in given.items() if value is not None},
+        **_watched(call, state),
     )
     fields: dict[str, Any] = {"name": call.name, "input_parameters": arguments, "execution": execution}
     if output is not ABSENT:
@@ -88,6 +84,19 @@ def _finished_call(call: Observed, state: State, step: int | None) -> ToolCall:
     if call.type is not None:
         fields["type"] = call.type
     return ToolCall(**fields)
+
+
+def _watched(call: Observed, state: State) -> dict[str, Any]:
+    """Return what is known of every call that was watched; of one that was read, only what says something."""
+    known: dict[str, Any] = {
+        "attempts": max(len(call.executions), 1),
+        "origin": call.origin,
+        "children": list(finished_calls(call.children, state)),
+        "not_captured": call.not_captured,
+    }
+    if call.source is None:
+        return known
+    return {name: value for name, value in known.items() if value and value not in (1, CallOrigin.MODEL)}
 
 
 def is_waiting(call: Observed) -> bool:
@@ -123,11 +132,16 @@ def _status(call: Observed, state: State) -> CallStatus:
 
 def _status_without_execution(call: Observed, state: State) -> CallStatus:
     offered = call.scope.offered if call.scope is not None else ()
-    unknown = bool(offered) and call.name not in offered and not call.is_handoff
+    # Tools of the provider and of its servers are offered under other names, or none.
+    provided = call.type in (ToolCallType.HOSTED, ToolCallType.MCP)
+    unknown = bool(offered) and call.name not in offered and not call.is_handoff and not provided
     if call.shown is not None:
         if not call.shown.failed and not call.shown.unknown_tool:
             return CallStatus.OK
-        return CallStatus.UNKNOWN_TOOL if unknown or call.shown.unknown_tool else CallStatus.REJECTED
+        if unknown or call.shown.unknown_tool:
+            return CallStatus.UNKNOWN_TOOL
+        seen_by_nobody = call.shown.read or call.type is ToolCallType.HOSTED
+        return CallStatus.ERROR if seen_by_nobody and not call.shown.rejected else CallStatus.REJECTED
     if call.is_handoff:
         return CallStatus.OK
     if unknown:
@@ -168,10 +182,11 @@ def _error(call: Observed, status: CallStatus) -> str | None:
         return None
     if call.last is not None and call.last.error is not None:
         return call.last.error
-    if call.shown is not None and (call.shown.failed or call.shown.unknown_tool):
-        content = call.shown.content
-        if content is not ABSENT:
-            return content if isinstance(content, str) else json_text(content)
+    shown = call.shown
+    if shown is not None and (shown.failed or shown.unknown_tool):
+        if shown.content is not ABSENT or shown.error is not None:
+            return shown.text()
+        return call.request_error or ("failed" if shown.read else None)
     return call.request_error
 
 

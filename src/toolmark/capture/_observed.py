@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, TypeAlias
 
+from toolmark._json import json_text
 from toolmark.calls import CallOrigin, ToolCallType
 from toolmark.matching import ABSENT, json_equal, outputs_equal
 
@@ -31,23 +32,32 @@ class Request:
 
     Attributes:
         name: Name of the tool.
-        arguments: The argument object, or the raw text where it is no JSON object.
+        arguments: The argument object, or what stands in its place (raw text, as a rule) where it is no JSON object.
         id: The id the provider gave it; need not be unique; `None` or empty where there is none.
         type: Who runs it.
-        server: The MCP server.
+        server: The MCP server, or another group of tools that the tool belongs to.
         error: Why the arguments could not be read, where the framework says so.
         result: What a provider-run tool returned, in the message that asked for it; `ABSENT` if nothing.
         failure: Its error, where it failed there.
+        ran: A provider-run tool was run, also where neither result nor error is told.
+        replaces: The id of an earlier request that this one carries out, such as one for approval; the two are one
+            call, which stands where this one does.
+        caller: The id of the call inside which this one was made, such as a program that the model wrote.
+        source: Where it stands, for one that was read rather than watched.
     """
 
     name: str
-    arguments: dict[str, Any] | str | None = None
+    arguments: Any = None
     id: str | None = None
     type: ToolCallType | None = None
     server: str | None = None
     error: str | None = None
     result: Any = ABSENT
     failure: str | None = None
+    ran: bool = False
+    replaces: str | None = None
+    caller: str | None = None
+    source: str | None = None
 
 
 @dataclass(slots=True)
@@ -73,6 +83,18 @@ class Shown:
     failed: bool
     unknown_tool: bool = False
     artifact: Any = None
+    error: str | None = None
+    rejected: bool = False
+    read: bool = False
+    """It was read, so that nobody could have seen whether the tool ran."""
+
+    def text(self) -> str:
+        """Return what it says, as text; of a failure, the error."""
+        if self.error is not None:
+            return self.error
+        if self.content is ABSENT:
+            return "failed"
+        return self.content if isinstance(self.content, str) else json_text(self.content)
 
 
 @dataclass(slots=True, eq=False)
@@ -85,13 +107,15 @@ class Observed:
             not one execution of it, since a later attempt goes on with what an earlier one asked for.
         last_message: When a model message last arrived inside it.
         offered: Names of the tools offered inside it; empty if not known.
+        caller: The id of the call that the request names as the one it was made in, which is `scope`.
+        round: How often results or words of the user had come between the model's messages before.
     """
 
     name: str
     order: tuple[int, int]
     scope: Observed | None
     origin: CallOrigin
-    requested: dict[str, Any] | str | None = None
+    requested: Any = None
     id: str | None = None
     type: ToolCallType | None = None
     server: str | None = None
@@ -105,6 +129,8 @@ class Observed:
     children: list[Observed] = field(default_factory=list)
     not_captured: list[str] = field(default_factory=list)
     source: str | None = None
+    caller: str | None = None
+    round: int = 0
     last_message: int | None = None
     offered: set[str] = field(default_factory=set)
 

@@ -73,6 +73,41 @@ def answered_call(calls: Iterable[Observed], content: object, call_id: str | Non
     return unanswered[0] if unanswered else asked[-1]
 
 
+def open_call(calls: Iterable[Observed], call_id: str | None, name: str | None) -> Observed | None:
+    """Return the call that a result belongs to that was read in its place, or None if there is none.
+
+    Only calls without a result are open. One of the same id comes first; else one without an id, or any where the
+    result has none, but none of another name. Of several, the newest round counts, one of the same name in it first,
+    and within it the order.
+
+    Args:
+        calls: The calls of the same scope that stand before it.
+        call_id: The id it names.
+        name: The tool it names.
+    """
+    waiting = [call for call in calls if call.origin is CallOrigin.MODEL and call.shown is None and not call.executions]
+    found = [call for call in waiting if call_id and call.id == call_id]
+    if not found:
+        unnamed = [call for call in waiting if name in (None, call.name)]
+        found = [call for call in unnamed if not call.id] or ([] if call_id else unnamed)
+    newest = max((call.round for call in found), default=0)
+    found = [call for call in found if call.round == newest]
+    return next((call for call in found if call.name == name), found[0] if found else None)
+
+
+def newest_with_id(calls: Iterable[Observed], call_id: str | None) -> Observed | None:
+    """Return the newest call of this id, or None if there is none."""
+    return max((call for call in calls if call.id == call_id), key=lambda call: call.order, default=None)
+
+
+def within(scope: Observed) -> list[Observed]:
+    """Return the calls of a scope, with those made inside them by a program, which run and are answered beside them."""
+    found = list(scope.children)
+    for call in scope.children:
+        found += [inner for inner in within(call) if inner.caller is not None]
+    return found
+
+
 def _newest(calls: Iterable[Observed], name: str | None, fits: Callable[[Observed], bool]) -> list[Observed]:
     """Return the requests that fit, of the newest message that has one; those of this name, if any are."""
     asked = [call for call in calls if call.origin is CallOrigin.MODEL and fits(call)]

@@ -1,0 +1,204 @@
+"""What the capture kit decides of messages that were read rather than watched, and of calls that others carry out."""
+
+from typing import Any
+
+import pytest
+
+from observations import asked, call, calls, ran, slow, unrun
+from toolmark.calls import ToolCallType
+from toolmark.capture import Request, RunBuilder
+from toolmark.matching import ABSENT
+
+MCP = ToolCallType.MCP
+
+
+def read(*told: Request | tuple[object, str | None] | None) -> RunBuilder:
+    """A run of which these messages were read: a request each, results with their id, and `None` for the user."""
+    builder = RunBuilder()
+    for index, what in enumerate(told):
+        if isinstance(what, Request):
+            builder.model_asked([what], source=f"[{index}]")
+        elif what is None:
+            builder.user_spoke()
+        else:
+            builder.result_read(what[0], call_id=what[1], source=f"[{index}]")
+    builder.ended()
+    return builder
+
+
+def outputs(builder: RunBuilder) -> list[object]:
+    """The output of each call."""
+    return [made.output for made in builder.build().calls]
+
+
+# Results that were read
+
+
+def test_of_a_call_that_was_read_only_what_was_said_is_kept() -> None:
+    """Nobody saw it run, so nothing is said of attempts; where it stands is."""
+    builder = RunBuilder()
+    builder.model_asked([Request("add", {}, "c1"), Request("add", {}, "c2", source="$[0]")], source="messages[3]")
+
+    assert [made["execution"] for made in calls(builder)] == [
+        {"status": "pending", "executed": False, "step": 0, "source": "messages[3].tool_calls[0]"},
+        {"status": "pending", "executed": False, "step": 0, "source": "$[0]"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ([slow(1, "c"), slow(2, "c"), ("one", "c"), ("two", "c")], ["one", "two"]),
+        ([slow(1, "c"), ("one", "c"), slow(2, "c"), ("two", "c")], ["one", "two"]),
+        ([slow(1, "c"), None, slow(2, "c"), ("two", "c")], [None, "two"]),
+        ([slow(1, "c"), slow(9, "d"), ("nine", "d"), slow(2, "c"), ("two", "c")], [None, "nine", "two"]),
+        ([slow(1, "c"), None, slow(2, "c"), ("two", "c"), ("one", "c")], ["one", "two"]),
+        ([slow(1, None), slow(2, "c"), ("one", None), ("two", "c")], ["one", "two"]),
+        ([slow(1, None), slow(2, "c"), ("two", "c"), ("one", "x")], ["one", "two"]),
+        ([slow(1, "c"), ("one", None)], ["one"]),
+        ([slow(1, "c"), ("one", "x")], [None]),
+    ],
+)
+def test_a_result_that_was_read_belongs_to_an_open_call(told: list[Any], expected: list[object]) -> None:
+    """By id, in order; of those asked for since the last results or words of the user first; then without an id."""
+    assert outputs(read(*told)) == expected
+
+
+def test_a_result_that_was_read_is_never_shown_twice() -> None:
+    """One more than there are calls is left out with a warning that names its place, and changes nothing."""
+    builder = read(slow(1, "c1"), ("one", "c1"), ("two", "c1"))
+
+    assert outputs(builder) == ["one"]
+    assert builder.warnings == ["[2]: answers no open call before it (id 'c1'); it was left out"]
+
+
+def test_names_decide_where_ids_do_not() -> None:
+    """Without an id a result of another tool belongs to no call; with one the id wins, and the warning says so."""
+    builder = RunBuilder()
+    builder.model_asked([Request("add", {}), Request("sub", {}), Request("mul", {}, "c1")], source="[0]")
+    shown = [
+        builder.result_read("S", name="sub", source="[1]"),
+        builder.result_read("D", name="div", source="[2]"),
+        builder.result_read("M", call_id="c1", name="div", source="[3]"),
+    ]
+
+    assert shown == [True, False, True]
+    assert outputs(builder) == [None, "S", "M"]
+    assert builder.warnings == [
+        "[2]: answers no open call before it (name 'div'); it was left out",
+        "[3]: has the id of the call of 'mul' but the name 'div'; the id won",
+    ]
+
+
+def test_a_result_without_content_is_not_captured() -> None:
+    """The call was answered; with what is not known, which is not the value null."""
+    builder = read(slow(1, "c1"), (ABSENT, "c1"), slow(2, "c2"), (None, "c2"))
+    first, second = builder.build().calls
+
+    assert first.execution is not None
+    assert (first.execution.status.value, first.execution.not_captured) == ("ok", ["output"])
+    assert "output" not in first.model_fields_set
+    assert "output" in second.model_fields_set
+    assert builder.warnings == ["[1]: the result has no content; the output of 'slow' was not captured"]
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "error"),
+    [
+        ({"failed": True}, "error", "no"),
+        ({"failed": True, "error": "why"}, "error", "why"),
+        ({"rejected": True}, "rejected", "no"),
+        ({"failed": True, "ran": True}, "error", "no"),
+    ],
+)
+def test_a_read_failure_is_the_tools_unless_somebody_refused(how: dict[str, Any], status: str, error: str) -> None:
+    """Of a message nobody can see whether the tool ran, so that its failing says nothing about a refusal."""
+    builder = RunBuilder()
+    builder.model_asked([slow(1, "c1")], source="[0]")
+    builder.result_read("no", call_id="c1", source="[1]", **how)
+    (made,) = builder.build().calls
+
+    assert made.execution is not None
+    assert (made.execution.status.value, made.execution.error) == (status, error)
+    assert (made.output, made.execution.model_output) == (None, "no")
+
+
+# What providers run
+
+
+def test_a_provider_that_tells_no_result_ran_the_tool_all_the_same() -> None:
+    """The call is ok, and its output was not captured."""
+    builder = asked(Request("web_search", {}, "w1", ToolCallType.HOSTED, ran=True))
+
+    assert calls(builder) == [call("web_search", {}, "w1", not_captured=["output"]) | {"type": "hosted"}]
+
+
+def test_a_result_that_the_provider_shows_is_one_that_it_ran() -> None:
+    """Its call was executed; where it failed, by the provider's account."""
+    builder = asked(Request("fetch", {}, "w1"), Request("fetch", {}, "w2"))
+    builder.result_shown("page", call_id="w1", ran=True)
+    builder.result_shown("gone", call_id="w2", ran=True, failed=True)
+
+    assert calls(builder) == [
+        call("fetch", {}, "w1", output="page"),
+        call("fetch", {}, "w2", status="error", error="gone", model_output="gone"),
+    ]
+
+
+def test_a_list_of_tools_that_is_not_whole_makes_no_tool_unknown() -> None:
+    """Nor does any list make one unknown that the provider or its servers run."""
+    partly, wholly = asked(slow(1, "c1")), asked(slow(1, "c1"), Request("search", {}, "m1", MCP), offered=("add",))
+    partly.offered([{"name": "add"}], all_known=False)
+    partly.ended()
+    wholly.ended()
+
+    assert [made["execution"]["status"] for made in calls(partly) + calls(wholly)] == [
+        "not_executed",
+        "unknown_tool",
+        "not_executed",
+    ]
+    assert partly.build().available_tools == wholly.build().available_tools
+
+
+# Requests that others carry out
+
+
+def test_a_request_that_another_carries_out_is_no_call_of_its_own() -> None:
+    """One call remains, where it was carried out; the newest of its id where ids repeat; one never seen is none."""
+    builder = asked(Request("search", {"q": "x"}, "a1", MCP), Request("search", {"q": "y"}, "a2", MCP))
+    builder.result_shown("no", call_id="a2", failed=True)
+    builder.model_asked([Request("search", {"q": "x"}, "m1", MCP, result="RES", replaces="a1")])
+    builder.model_asked([Request("search", {"q": "z"}, "m2", MCP, result="Z", replaces="a9")])
+
+    assert calls(builder) == [
+        unrun("search", "rejected", {"q": "y"}, "a2", error="no", model_output="no") | {"type": "mcp"},
+        call("search", {"q": "x"}, "m1", output="RES", step=1) | {"type": "mcp"},
+        call("search", {"q": "z"}, "m2", output="Z", step=2) | {"type": "mcp"},
+    ]
+
+
+# Calls made inside a program that the model wrote
+
+
+def test_calls_of_a_program_are_its_children() -> None:
+    """They run and are answered beside it, and none of them counts at the top level."""
+    builder = asked(Request("program", {"code": "..."}, "p1"))
+    builder.model_asked([Request("add", {"a": 1}, "c1", caller="p1"), Request("add", {"a": 2}, "c2", caller="p1")])
+    ran(builder, "k1", "add", {"a": 1}, 3, call_id="c1")
+    builder.result_shown("4", call_id="c2")
+    builder.result_shown("done", call_id="p1")
+    builder.model_asked([slow(1, "c3")])
+
+    inner = [call("add", {"a": 1}, "c1", output=3), unrun("add", "ok", {"a": 2}, "c2", output="4")]
+    assert calls(builder) == [
+        unrun("program", "ok", {"code": "..."}, "p1", output="done", children=inner),
+        unrun("slow", "pending", {"x": 1}, "c3", step=1),
+    ]
+
+
+def test_a_call_of_a_program_that_was_not_seen_is_kept_outside() -> None:
+    """Nothing is lost: the call counts at the top level, with a warning."""
+    builder = asked(Request("add", {}, "c1", caller="p1"))
+
+    assert calls(builder) == [unrun("add", "pending")]
+    assert builder.warnings == ["'add' was called inside 'p1', which was not seen; it is kept outside"]
