@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
+from dataclasses import fields as fields_of
+from typing import Any
+
+from pydantic import BaseModel
 
 from toolmark._json import JsonObject, parse_json, to_json_value
 from toolmark.errors import InvalidDataError, Problem
@@ -62,9 +66,18 @@ def shown(value: object) -> str:
 
 
 def as_object(value: object) -> Mapping[str, object] | None:
-    """Return a mapping as it is, the fields of an SDK object (one with `model_dump`), and `None` for anything else."""
+    """Return a mapping as it is, the fields of an SDK object, and `None` for anything else.
+
+    An SDK object is one with `model_dump`, or a dataclass; fields that are `None` were not given, and are left out.
+    """
     if isinstance(value, Mapping):
         return value
+    if isinstance(value, BaseModel):
+        # Clients build their objects unchecked, so that a field may hold what its type rules out.
+        return value.model_dump(exclude_none=True, warnings=False)
+    if is_dataclass(value) and not isinstance(value, type):
+        given = {field.name: getattr(value, field.name) for field in fields_of(value)}
+        return {name: item for name, item in given.items() if item is not None}
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
         fields = dump()
@@ -134,6 +147,27 @@ def read_text(content: object) -> tuple[str | None, list[str]]:
         elif kind not in _UNSPOKEN_PARTS:
             left_out.append(kind or type(part).__name__)
     return ("".join(texts) if texts else None), left_out
+
+
+def read_output(content: object) -> Any:  # noqa: ANN401 - a JSON value
+    """Return what a tool answered: parts that are all text as one text, a list with other parts with its texts plain.
+
+    Anything else stays as it is.
+    """
+    if not isinstance(content, (list, tuple)) or not content:
+        return content
+    texts = [part_text(part) for part in content]
+    if None not in texts:
+        return "".join(text for text in texts if text is not None)
+    return [plain(part) if text is None else text for part, text in zip(content, texts, strict=True)]
+
+
+def plain(value: object) -> Any:  # noqa: ANN401 - a JSON value
+    """Return SDK objects inside lists, and one itself, as plain objects; anything else as it is."""
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    fields = None if isinstance(value, Mapping) else as_object(value)
+    return value if fields is None else dict(fields)
 
 
 def part_text(part: object) -> str | None:
