@@ -1,4 +1,4 @@
-"""For tests of agents without a model, and of adapters: scripted models, tools of known behaviour, finished runs.
+"""For tests of agents without a model, and of adapters: scripted models and endpoints, known tools, finished runs.
 
 ```python
 from toolmark.testing import ADD, AdapterContract, AskFor, Recorded, Scene, ScriptedModel, sample_runs
@@ -19,6 +19,9 @@ from toolmark.testing._hooks import AdapterHooks, Fault, NotSupportedError, Plan
 from toolmark.testing._samples import sample_runs
 from toolmark.testing._scene import AgentTool, Scene
 from toolmark.testing._script import AskFor, HandOff, ScriptedModel, ScriptEndedError, Step, StepLike
+from toolmark.testing._server import FakeOpenAI
+from toolmark.testing._server_http import ReceivedRequest
+from toolmark.testing._server_replies import HttpFault, Reply, ReplyLike
 from toolmark.testing._tools import ADD, BOOM, FILL, SLOW, HangingTool, ToolDouble, flaky_tool
 
 __all__ = [
@@ -30,12 +33,17 @@ __all__ = [
     "AdapterHooks",
     "AgentTool",
     "AskFor",
+    "FakeOpenAI",
     "Fault",
     "HandOff",
     "HangingTool",
+    "HttpFault",
     "NotSupportedError",
     "PlantedFaultError",
+    "ReceivedRequest",
     "Recorded",
+    "Reply",
+    "ReplyLike",
     "Scene",
     "ScriptEndedError",
     "ScriptedModel",

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from toolmark._json import json_text
 from toolmark.errors import ToolmarkError
 
+StepT = TypeVar("StepT")
+
 
 class ScriptEndedError(ToolmarkError):
     """A scripted model was asked more often than its script has steps."""
+
+
+def in_pieces(text: str, size: int = 4) -> list[str]:
+    """Return a text in pieces of at most `size` characters, as a model that streams would give it; none of no text."""
+    return [text[start : start + size] for start in range(0, len(text), size)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +84,44 @@ class Step:
 
     def chunks(self, size: int = 4) -> list[str]:
         """Return the text in pieces of at most `size` characters, for a model that streams; none without text."""
-        text = self.text or ""
-        return [text[start : start + size] for start in range(0, len(text), size)]
+        return in_pieces(self.text or "", size)
 
 
 StepLike: TypeAlias = "Step | str | Exception | Sequence[AskFor | HandOff]"
 """A step, or its short form: text, a list of calls, or what the model raises."""
 
 
-class ScriptedModel:
+class Script(Generic[StepT]):
+    """Gives out steps one after the other, each once, also to several threads."""
+
+    def __init__(self, steps: Iterable[StepT]) -> None:
+        """Keep the steps."""
+        self.steps: tuple[StepT, ...] = tuple(steps)
+        self._taken = 0
+        self._lock = threading.Lock()
+
+    @property
+    def taken(self) -> int:
+        """How many steps were given out."""
+        return self._taken
+
+    def take(self) -> StepT:
+        """Return the next step.
+
+        Raises:
+            ScriptEndedError: There is no further step.
+        """
+        with self._lock:
+            if self._taken >= len(self.steps):
+                raise ScriptEndedError(
+                    f"the model was asked {self._taken + 1} times, but its script has {len(self.steps)} steps; "
+                    "add what it should say next"
+                )
+            self._taken += 1
+            return self.steps[self._taken - 1]
+
+
+class ScriptedModel(Script[Step]):
     """Gives the steps of a script one after the other, whatever it is asked.
 
     To be wrapped in a framework's own model class. One is for one run; runs at the same time need one each. Its steps
@@ -99,14 +135,7 @@ class ScriptedModel:
             steps: Text is an answer, a list of `AskFor` and `HandOff` is a message that asks for them, and an
                 exception is raised.
         """
-        self.steps: tuple[Step, ...] = tuple(Step.of(step) for step in steps)
-        self._taken = 0
-        self._lock = threading.Lock()
-
-    @property
-    def taken(self) -> int:
-        """How many steps were given out."""
-        return self._taken
+        super().__init__(Step.of(step) for step in steps)
 
     def next_step(self) -> Step:
         """Return the next step, or raise what it says should be raised; its `delay` is the caller's to wait.
@@ -114,14 +143,7 @@ class ScriptedModel:
         Raises:
             ScriptEndedError: There is no further step.
         """
-        with self._lock:
-            if self._taken >= len(self.steps):
-                raise ScriptEndedError(
-                    f"the model was asked {self._taken + 1} times, but its script has {len(self.steps)} steps; "
-                    "add what it should say next"
-                )
-            step = self.steps[self._taken]
-            self._taken += 1
+        step = self.take()
         if step.error is not None:
             raise step.error
         return step
