@@ -197,11 +197,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def _received(self) -> ReceivedRequest | str:
         """Return the request, or what is wrong with it."""
-        length = self.headers.get("content-length", "0")
-        if not length.isdecimal() or "transfer-encoding" in self.headers:
-            self.close_connection = True  # where the body ends is not known
-            return "the request has no valid Content-Length"
-        content = self.rfile.read(int(length))
+        try:
+            content = self._content()
+        except ValueError:
+            self.close_connection = True  # where the next request begins is not known
+            return "the length of the body cannot be read"
         try:
             body = parse_json(content, allow_nan=True) if content else {}
         except InvalidDataError as error:
@@ -211,6 +211,25 @@ class Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         text = content.decode("utf-8", "replace")
         return ReceivedRequest(self.command, self.path, headers, text, cast("JsonObject", body))
+
+    def _content(self) -> bytes:
+        """Return the body of a request, which says its length or comes in chunks.
+
+        Raises:
+            ValueError: A length is no number.
+        """
+        if self.headers.get("transfer-encoding", "").lower() != "chunked":
+            length = self.headers.get("content-length", "0")
+            if not length.isdecimal():  # `int` would take "-1", and the connection would be read to its end
+                raise ValueError(length)
+            return self.rfile.read(int(length))
+        content = b""
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            content += self.rfile.read(size)
+            self.rfile.readline()  # the end of the chunk
+        while self.rfile.readline().strip():  # what may follow the last one
+            pass
+        return content
 
     def _send(self, transmission: Transmission) -> None:
         closing = self._listener.closing
@@ -230,6 +249,8 @@ class Handler(BaseHTTPRequestHandler):
         else:
             promised = transmission.pieces if transmission.ending == "cut" else pieces
             self.send_header("Content-Length", str(sum(map(len, promised))))
+        if self.close_connection:
+            self.send_header("Connection", "close")
         self.end_headers()
         for piece in self._paced(pieces, transmission.pause):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece) if transmission.chunked else piece)

@@ -1,0 +1,198 @@
+"""What goes wrong between a client and the fake endpoint, as a client without a library sees it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+
+import pytest
+
+from toolmark.testing import AskFor, FakeOpenAI, HttpFault, Reply, Step
+from wire import CHAT, QUESTIONS, RESPONSES, Answer, ask, chat_message, connected, over
+
+BOTH = pytest.mark.parametrize("path", [CHAT, RESPONSES])
+STREAMED = pytest.mark.parametrize("stream", [False, True])
+LONG = "one two three four five six seven eight nine ten"
+
+
+def begun(server: FakeOpenAI, path: str, *, stream: bool) -> Answer:
+    """As much of an answer as there is; its status is that of the headers, and 0 with the error without any."""
+    with connected(server) as connection:
+        connection.request("POST", path, json.dumps({**QUESTIONS[path], "stream": stream}))
+        try:
+            response = connection.getresponse()
+        except ConnectionError as error:
+            return Answer(0, {}, type(error).__name__)
+        try:
+            text = response.read().decode()
+        except http.client.IncompleteRead as error:
+            return Answer(response.status, {"incomplete": "yes"}, error.partial.decode())
+        return Answer(response.status, {}, text)
+
+
+@BOTH
+@STREAMED
+@pytest.mark.parametrize(
+    ("fault", "kind", "code"),
+    [
+        (HttpFault.status(400), "invalid_request_error", None),
+        (HttpFault.status(401, error_code="invalid_api_key"), "invalid_request_error", "invalid_api_key"),
+        (HttpFault.status(429), "requests", "rate_limit_exceeded"),
+        (
+            HttpFault.status(429, kind="insufficient_quota", error_code="insufficient_quota"),
+            *["insufficient_quota"] * 2,
+        ),
+        (HttpFault.status(500), "server_error", None),
+        (HttpFault.status(503), "server_error", None),
+    ],
+)
+def test_a_status_is_reported_as_openai_does(
+    path: str, fault: HttpFault, kind: str, code: str | None, *, stream: bool
+) -> None:
+    """An error has its status and a JSON body with message, type and code, also where a stream was asked for."""
+    with FakeOpenAI(fault, "and on") as server, connected(server) as connection:
+        answer = over(connection, path, {**QUESTIONS[path], "stream": stream})
+        after = over(connection, path, QUESTIONS[path])
+
+    error = answer.json["error"]
+    assert (answer.status, error["type"], error["code"]) == (fault.code, kind, code)
+    assert error["message"] == f"scripted status {fault.code}"
+    assert "and on" in after.text
+    assert server.errors == ()
+
+
+def test_an_answer_may_say_when_to_try_again() -> None:
+    """`Retry-After` is there where the script gives it, in seconds or as a date, and further headers too."""
+    date = "Sat, 21 Nov 2026 12:00:00 GMT"
+    with FakeOpenAI(
+        HttpFault.status(429),
+        HttpFault.status(429, retry_after=1.5),
+        HttpFault.status(503, retry_after=date, headers={"retry-after-ms": "5"}),
+    ) as server:
+        none, seconds, dated = [ask(server).headers for _ in range(3)]
+
+    assert "retry-after" not in none
+    assert seconds["retry-after"] == "1.5"
+    assert (dated["retry-after"], dated["retry-after-ms"]) == (date, "5")
+
+
+def test_what_a_step_raises_is_a_status() -> None:
+    """An exception of a script is a 500 with its text, which clients do not try again, and no error of the endpoint."""
+    with FakeOpenAI(ValueError("too hot"), Step(error=KeyError("k"))) as server:
+        short, long = ask(server), ask(server)
+
+    assert (short.status, short.headers["x-should-retry"]) == (500, "false")
+    assert short.json["error"]["message"] == "ValueError: too hot"
+    assert long.json["error"]["message"] == "KeyError: 'k'"
+    assert server.errors == ()
+
+
+@BOTH
+@STREAMED
+def test_a_connection_may_be_cut_before_the_first_byte(path: str, *, stream: bool) -> None:
+    """There are no headers, only an end."""
+    with FakeOpenAI(HttpFault.cut()) as server:
+        assert begun(server, path, stream=stream) == Answer(0, {}, "RemoteDisconnected")
+
+
+@BOTH
+@STREAMED
+@pytest.mark.parametrize("share", [0, 0.3, 0.9])
+def test_a_connection_may_be_cut_within_the_body(path: str, share: float, *, stream: bool) -> None:
+    """The headers come, so much of the body as the script says, and an end that a client can tell from a proper one."""
+    with FakeOpenAI(Reply(LONG), HttpFault.cut(LONG, share=share)) as server:
+        whole = begun(server, path, stream=stream)
+        cut = begun(server, path, stream=stream)
+
+    assert cut.status == 200
+    assert "incomplete" in cut.headers
+    # The length may differ by the digits of an id.
+    assert len(cut.text) == pytest.approx(len(whole.text) * share, abs=20)
+
+
+@STREAMED
+def test_a_body_may_end_early_as_if_it_were_all(*, stream: bool) -> None:
+    """Cut cleanly, a stream lacks its end and JSON text does not parse, and HTTP has nothing to complain of."""
+    with FakeOpenAI(HttpFault.cut(LONG, share=0.6, clean=True), "next") as server, connected(server) as connection:
+        answer = over(connection, CHAT, {**QUESTIONS[CHAT], "stream": stream})
+        after = over(connection, CHAT, QUESTIONS[CHAT])
+
+    assert answer.status == 200
+    assert "[DONE]" not in answer.text
+    assert ("one" in answer.text) is stream or not stream
+    if not stream:
+        with pytest.raises(json.JSONDecodeError):
+            _ = answer.json
+    assert chat_message(after)["content"] == "next"
+
+
+@BOTH
+@STREAMED
+def test_an_answer_may_never_come(path: str, *, stream: bool) -> None:
+    """A request is taken, and nothing happens until the client gives up."""
+    with FakeOpenAI(HttpFault.silence()) as server:
+        with pytest.raises(TimeoutError):
+            ask(server, path, seconds=0.1, stream=stream)
+
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "step", [Step("late", delay=0.1), Reply("late", delay=0.1), HttpFault.status(503, "late", delay=0.1)]
+)
+def test_an_answer_may_come_late(step: Step | Reply | HttpFault) -> None:
+    """A delay goes before the first byte, so a client that waits long enough gets the answer, and another does not."""
+    with FakeOpenAI(step, step) as server:
+        with pytest.raises(TimeoutError):
+            ask(server, seconds=0.05)
+        start = time.monotonic()
+        answer = ask(server)
+        seconds = time.monotonic() - start
+
+    assert "late" in answer.text
+    assert seconds >= 0.1
+
+
+@STREAMED
+def test_an_answer_may_trickle(*, stream: bool) -> None:
+    """No piece comes late enough for a time limit on reading, and the whole takes as long as all pauses together."""
+    with FakeOpenAI(HttpFault.trickle("12345678", pause=0.02)) as server:
+        start = time.monotonic()
+        answer = ask(server, stream=stream, seconds=0.1)
+        seconds = time.monotonic() - start
+
+    assert chat_message(answer)["content"] == "12345678"
+    assert seconds >= 0.02 * (4 if stream else 9)
+
+
+def test_a_page_for_people_may_come() -> None:
+    """HTML with status 200, as a proxy sends it, and with another status if the script says so."""
+    with FakeOpenAI(HttpFault.html(), HttpFault.html("<h1>502</h1>", code=502)) as server:
+        page, error = ask(server), ask(server)
+
+    assert (page.status, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert page.text.startswith("<!DOCTYPE html>")
+    assert (error.status, error.text) == (502, "<h1>502</h1>")
+
+
+def test_a_body_may_be_no_json() -> None:
+    """A body that says it is JSON may be any text."""
+    with FakeOpenAI(HttpFault.invalid_json(), HttpFault.invalid_json("NaN,")) as server:
+        usual, own = ask(server), ask(server)
+
+    with pytest.raises(json.JSONDecodeError):
+        _ = usual.json
+    assert (usual.status, usual.headers["content-type"]) == (200, "application/json")
+    assert own.text == "NaN,"
+
+
+@pytest.mark.parametrize("fault", [HttpFault.cut, lambda step: HttpFault.trickle(step, 0.0)])
+def test_whatever_can_be_answered_can_go_wrong(fault: type[HttpFault]) -> None:
+    """Calls and replies in a raw shape are cut and slowed down like text."""
+    steps = [[AskFor("add")], Step("x"), Reply(message={"role": "assistant", "content": "x"})]
+    with FakeOpenAI(*[fault(step) for step in steps]) as server:
+        statuses = [begun(server, CHAT, stream=True).status for _ in steps]
+
+    assert statuses == [200, 200, 200]
+    assert server.errors == ()
