@@ -75,8 +75,8 @@ class RunRecorder(Generic[R]):
             return [recording.run() for recording in self._recordings.values()]
 
     @property
-    def run(self) -> Run:
-        """The newest run.
+    def last_run(self) -> Run:
+        """The newest run: the one that began last.
 
         Raises:
             NothingRecordedError: There is none.
@@ -103,7 +103,7 @@ class RunRecorder(Generic[R]):
         code: bool = True,
     ) -> LLMTestCase:
         """Return the newest run as a case that can be scored; the arguments are those of `Run.to_test_case`."""
-        return self.run.to_test_case(
+        return self.last_run.to_test_case(
             expected_tools=expected_tools,
             expected_output=expected_output,
             id=id,

@@ -15,7 +15,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
 
-from toolmark.capture import RunBuilder, RunRecorder, RunStatus, Sink
+from toolmark.capture import Run, RunBuilder, RunRecorder, RunStatus, Sink
 from toolmark_langchain._messages import error_text, object_in, status_of
 from toolmark_langchain._runs import Node, Recording, Runs
 from toolmark_langchain._watcher import Watcher
@@ -98,6 +98,11 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
         finally:
             _groups.reset(token)
             self._close(recording, status, error)
+
+    @property
+    def run(self) -> Run:
+        """The newest run, as `last_run`."""
+        return self.last_run
 
     @contextmanager
     def conversation(self, label: str) -> Iterator[None]:
