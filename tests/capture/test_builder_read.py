@@ -82,7 +82,7 @@ def test_names_decide_where_ids_do_not() -> None:
         builder.result_read("M", call_id="c1", name="div", source="[3]"),
     ]
 
-    assert shown == [True, False, True]
+    assert shown == ["[0].tool_calls[1]", None, "[0].tool_calls[2]"]
     assert outputs(builder) == [None, "S", "M"]
     assert builder.warnings == [
         "[2]: answers no open call before it (name 'div'); it was left out",
@@ -99,7 +99,7 @@ def test_a_result_without_content_is_not_captured() -> None:
     assert (first.execution.status.value, first.execution.not_captured) == ("ok", ["output"])
     assert "output" not in first.model_fields_set
     assert "output" in second.model_fields_set
-    assert builder.warnings == ["[1]: the result has no content; the output of 'slow' was not captured"]
+    assert builder.warnings == ["[1]: the tool message has no content; the output of 'slow' was not captured"]
 
 
 @pytest.mark.parametrize(

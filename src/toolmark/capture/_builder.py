@@ -124,6 +124,7 @@ class RunBuilder(RunFacts):
                 agent=agent,
                 invalid=invalid,
                 request_error=request.error,
+                is_handoff=request.handoff,
                 caller=request.caller,
                 round=self._rounds,
                 source=request.source or (None if source is None else f"{source}.tool_calls[{index}]"),
@@ -310,7 +311,7 @@ class RunBuilder(RunFacts):
         error: str | None = None,
         rejected: bool = False,
         ran: bool = False,
-    ) -> bool:
+    ) -> str | None:
         """A message was read that holds a result, where it was shown, once.
 
         It belongs to a call before it that has no result: one of its id first; else one without an id, or any where
@@ -328,7 +329,7 @@ class RunBuilder(RunFacts):
             ran: Whoever shows it ran the tool, as providers do.
 
         Returns:
-            Whether there is a call that it belongs to.
+            The `source` of the call that it belongs to, empty where that has none; `None` if there is no call.
         """
         self._round_is_over = True
         plain, doubts = json_value(content)
@@ -337,17 +338,17 @@ class RunBuilder(RunFacts):
             told = [f"{key} {value!r}" for key, value in (("id", call_id), ("name", name)) if value]
             which = f" ({', '.join(told)})" if told else ""
             self.warn(f"{source}: answers no open call before it{which}; it was left out")
-            return False
+            return None
         if name is not None and name != call.name:
             self.warn(f"{source}: has the id of the call of {call.name!r} but the name {name!r}; the id won")
         if plain is ABSENT and not doubts and not call.invalid and not failed and not rejected:
-            self.warn(f"{source}: the result has no content; the output of {call.name!r} was not captured")
+            self.warn(f"{source}: the tool message has no content; the output of {call.name!r} was not captured")
             call.not_captured.append("output")
         self._note(call, "model_output", plain, doubts)
         call.shown = Shown(plain, failed or rejected, error=error, rejected=rejected, read=True)
         if ran:
             self._ran_elsewhere(call, plain, call.shown.text() if failed else None)
-        return True
+        return call.source or ""
 
     # The result
 

@@ -44,6 +44,7 @@ class Request:
             call, which stands where this one does.
         caller: The id of the call inside which this one was made, such as a program that the model wrote.
         source: Where it stands, for one that was read rather than watched.
+        handoff: It passes control to another agent, as is known by its name.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Request:
     replaces: str | None = None
     caller: str | None = None
     source: str | None = None
+    handoff: bool = False
 
 
 @dataclass(slots=True)

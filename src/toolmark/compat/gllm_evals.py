@@ -19,7 +19,7 @@ from toolmark.formats._reading import Notes
 from toolmark.formats._tools import read_tools
 from toolmark.formats.names import describe_rewrites, strip_suffix, strip_suffixes
 from toolmark.formats.records import case_from_record
-from toolmark.formats.trajectory import read_trajectory, tool_calls
+from toolmark.formats.trajectory import read_run_and_answers
 from toolmark.metrics.tool_correctness import ToolCorrectnessMetric
 from toolmark.result import MetricResult
 
@@ -45,22 +45,27 @@ class TrajectoryParser:
             InvalidDataError: The trajectory is no list of OpenAI chat messages; `problems` has every place.
         """
         notes = Notes()
-        read = read_trajectory(trajectory, "$.trajectory", notes)
-        calls = tool_calls(read, notes)
+        run, answers = read_run_and_answers(trajectory, "$.trajectory", notes)
         notes.raise_problems()
         _warn(notes.warnings)
         placed: list[tuple[int, int, JsonObject]] = []
-        for position, (asked, call) in enumerate(zip(read.calls, calls, strict=True)):
-            step = _step(call, asked.id or asked.path.removeprefix("$."))
+        for position, call in enumerate(run.calls):
+            source = (call.execution and call.execution.source) or ""
+            step = _step(call, call.id or source)
             output = step.pop("output", None)
-            placed.append((asked.message, position, step))
-            if asked.answer is not None and output is not None:
-                placed.append((asked.answer.message, position, {**step, "output": output}))
+            placed.append((_message(source), position, step))
+            if source in answers and output is not None:
+                placed.append((_message(answers[source]), position, {**step, "output": output}))
         return [step for _, _, step in sorted(placed, key=lambda item: item[:2])]
 
     def parse(self, trajectory: Sequence[object]) -> list[JsonObject]:
         """Return what `convert_trajectory_to_steps` returns."""
         return self.convert_trajectory_to_steps(trajectory)
+
+
+def _message(place: str) -> int:
+    """Return which message of the trajectory a path leads to."""
+    return int(place.partition("[")[2].partition("]")[0])
 
 
 class ToolCallParser:

@@ -149,6 +149,16 @@ def read_text(content: object) -> tuple[str | None, list[str]]:
     return ("".join(texts) if texts else None), left_out
 
 
+def said_in(content: object, path: str, notes: Notes) -> str | None:
+    """Return what a message says, `None` if nothing; what is no text is left out with a warning, and leaves `""`."""
+    text, left_out = read_text(content)
+    if left_out:
+        kinds = ", ".join(dict.fromkeys(map(repr, left_out)))
+        notes.warn(path, f"holds more than text ({kinds}); only the text was kept")
+        return text or ""
+    return text or None
+
+
 def read_output(content: object) -> Any:  # noqa: ANN401 - a JSON value
     """Return what a tool answered: parts that are all text as one text, a list with other parts with its texts plain.
 

@@ -8,7 +8,7 @@ from toolmark._json import to_json_value
 from toolmark.calls import CallStatus, ToolCall, ToolCallType
 from toolmark.errors import InvalidDataError
 from toolmark.formats._reading import Notes, as_object, identifier, read_arguments, shown
-from toolmark.formats.trajectory import call_body
+from toolmark.formats.openai_chat import call_body
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -7,14 +7,17 @@ read one of them; both take a plain object or the SDK's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from toolmark._json import json_text
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request
 from toolmark.formats._reading import as_object, plain, read_arguments, read_output
+from toolmark.formats._transcript import Answer
 from toolmark.matching import ABSENT
+
+__all__ = ["Answer", "is_known_call", "item_answer", "item_call"]
 
 _Fields: TypeAlias = Mapping[str, object]
 
@@ -23,29 +26,6 @@ _FAILED = frozenset({"failed", "incomplete", "cancelled"})
 
 _NO_CALLS = frozenset({"tool_search_call"})
 """Types that end like a call's: the model looked for tools, and used none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What one item says about a call that another item asked for.
-
-    Attributes:
-        call_id: The id of that call (of an approval, the id of the request); `None` where the item names none.
-        name: The tool it names, if it names one.
-        content: What the model is shown: text, also where it came as a list of texts; else a list of the texts and
-            parts; `ABSENT` where there is nothing.
-        failed: It says that the call failed, or was refused.
-        error: The error, where it failed and the content is not just that.
-        approved: Of an answer to a request for approval, the decision; `None` for any other. Yes is no result: that
-            comes later, in an item of its own.
-    """
-
-    call_id: str | None
-    name: str | None = None
-    content: Any = ABSENT
-    failed: bool = False
-    error: str | None = None
-    approved: bool | None = None
 
 
 def item_call(item: object) -> Request | None:
