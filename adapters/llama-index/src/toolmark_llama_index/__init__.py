@@ -1,5 +1,29 @@
-"""The LlamaIndex adapter of toolmark.
+"""Records what LlamaIndex agents and workflows do with their tools, as runs that `toolmark` scores.
 
-This version holds no recorder yet: the package installs and imports, and offers nothing else. The recorder comes in a
-later version; until then, build the test cases yourself with `toolmark`, which needs no framework.
+```python
+from toolmark_llama_index import record
+
+with record() as rec:
+    await agent.run(user_msg="What is the weather in Paris?")
+case = rec.test_case(expected_tools=[ToolCall(name="weather", input_parameters={"city": "Paris"})])
+```
 """
+
+from toolmark import NothingRecordedError
+from toolmark.capture import Sink
+from toolmark_llama_index._from_events import runs_from_events
+from toolmark_llama_index._recorder import ToolCallRecorder, record
+from toolmark_llama_index._run_case import run_case
+from toolmark_llama_index._tools import available_tools
+from toolmark_llama_index._track import track
+
+__all__ = [
+    "NothingRecordedError",
+    "Sink",
+    "ToolCallRecorder",
+    "available_tools",
+    "record",
+    "run_case",
+    "runs_from_events",
+    "track",
+]

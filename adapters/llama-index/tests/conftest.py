@@ -1,0 +1,26 @@
+"""Lets the tests import their helpers, and says which warnings of the framework are not ours to fix."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+FRAMEWORK_WARNINGS = [
+    # Its own fields, on newer releases of pydantic than it was made for.
+    "ignore:The 'validate_default' attribute",
+    "ignore::pydantic.warnings.PydanticDeprecatedSince20",
+    "ignore::pydantic.warnings.PydanticDeprecatedSince211",
+    # What a context cannot serialise, and says on every run that goes on with it.
+    "ignore:Skipping (de)?serialization of known unserializable key",
+    # Old workflows leave futures and streams behind when a run is cancelled.
+    "ignore::pytest.PytestUnraisableExceptionWarning",
+    "ignore:coroutine .* was never awaited:RuntimeWarning",
+]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Adds the exceptions to the rule that every warning is an error."""
+    for line in FRAMEWORK_WARNINGS:
+        config.addinivalue_line("filterwarnings", line)
