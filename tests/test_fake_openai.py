@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import itertools
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable
@@ -564,19 +565,22 @@ def threads() -> set[str]:
 
 def test_closing_ends_what_waits(capfd: pytest.CaptureFixture[str]) -> None:
     """Requests that are never answered, slow or half answered, and idle connections, end with the server, at once."""
-    waiting = [HttpFault.silence(), Step("late", delay=60), HttpFault.trickle("slowly " * 20, pause=60)]
+    slowly = HttpFault.trickle("slowly " * 20, pause=60)
+    waiting = [HttpFault.silence(), Step("late", delay=60), slowly, slowly]
     server = FakeOpenAI(*waiting, "quick").start()
     idle = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
 
-    def outcome(_: int) -> str:
+    def outcome(number: int) -> str:
         try:
-            return ask(server).text
+            return ask(server, stream=number % 2 == 0).text
         except (http.client.HTTPException, ConnectionError) as error:
             return type(error).__name__
 
-    with ThreadPoolExecutor(3) as pool:
-        outcomes = [pool.submit(outcome, n) for n in range(3)]
-        until_asked(server, 3)
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = []
+        for number in range(4):
+            outcomes.append(pool.submit(outcome, number))
+            until_asked(server, number + 1)
         over(idle, CHAT, QUESTIONS[CHAT])
         assert threads()
         start = time.monotonic()
@@ -585,7 +589,7 @@ def test_closing_ends_what_waits(capfd: pytest.CaptureFixture[str]) -> None:
         found = sorted(future.result() for future in outcomes)
 
     idle.close()
-    assert found == ["IncompleteRead", "RemoteDisconnected", "RemoteDisconnected"]
+    assert found == ["IncompleteRead", "IncompleteRead", "RemoteDisconnected", "RemoteDisconnected"]
     assert seconds < 1
     assert threads() == set()
     assert server.errors == ()
@@ -654,6 +658,19 @@ def test_a_client_may_go_away(capfd: pytest.CaptureFixture[str]) -> None:
             connection.request("POST", CHAT, b'{"model": "m", "messages": [], "stream": true}')
             connection.getresponse().read(10)
         time.sleep(0.05)
+        answer = ask(server)
+
+    assert chat_message(answer)["content"] == "next"
+    assert server.errors == ()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_client_may_break_off_its_request(capfd: pytest.CaptureFixture[str]) -> None:
+    """A connection that is reset within a request is no error of the endpoint either."""
+    with FakeOpenAI("next") as server:
+        with socket.create_connection(("127.0.0.1", server.port)) as sock:
+            sock.sendall(b"POST /v1/responses HTTP/1.1\r\nContent-Length: 99\r\n\r\n{")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         answer = ask(server)
 
     assert chat_message(answer)["content"] == "next"

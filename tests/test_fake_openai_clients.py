@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from toolmark.testing import AskFor, FakeOpenAI, HttpFault, Reply, Step
 openai = pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 pydantic = pytest.importorskip("pydantic")
 
+PAGE = Path(__file__).parents[1] / "docs" / "testing.md"
 MESSAGES: Any = [{"role": "user", "content": "1 + 2?"}]
 CALLS = (AskFor("add", {"a": 1, "b": 2}, "c1"), AskFor("slow", {"x": 1}, "c2"))
 REPLIES: list[Step | Reply] = [
@@ -204,3 +207,12 @@ def test_the_client_does_not_try_again_what_the_script_ends_or_raises(steps: tup
         ours.responses.create(model="m", input="1 + 2?")
 
     assert len(server.requests) == 1
+
+
+def test_the_page_about_it_tells_the_truth() -> None:
+    """The programs of the page run."""
+    programs = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+    assert len(programs) == 2
+    for program in programs:
+        exec(program, {})  # noqa: S102 - our own page
