@@ -107,7 +107,7 @@ class AdapterContract(AdapterHooks):
         """A tool's exception that nobody handles ends the run; the record keeps it, and every call up to it."""
         steps: list[StepLike] = [[AskFor("add", {"a": 1}, "c1")], [AskFor("boom", {"x": 1}, "c2")], "never said"]
         for way, recorded in self._played(lambda: Scene(steps, [ADD, BOOM], tool_errors="raised")):
-            expected = [_added("c1"), self._failed("boom", ValueError("boom 1"), call_id="c2", step=1)]
+            expected = [_added("c1"), self._failed("boom", ValueError("boom 1"), call_id="c2", step=1, handled=False)]
             self._check_ended(way, recorded, expected, RunStatus.ERROR)
 
     @_rule
@@ -315,8 +315,10 @@ class AdapterContract(AdapterHooks):
 
     # Checking
 
-    def _failed(self, name: str, error: Exception, *, call_id: str = "c1", step: int = 0) -> ExpectedCall:
-        text = self.error_text(error)
+    def _failed(
+        self, name: str, error: Exception, *, call_id: str = "c1", step: int = 0, handled: bool = True
+    ) -> ExpectedCall:
+        text = self.error_text(error, handled=handled)
         return ExpectedCall(name, {"x": 1}, call_id, status=CallStatus.ERROR, step=step, error=text)
 
     def _check(self, way: str, recorded: Recorded, calls: Sequence[ExpectedCall], *, answer: str = "final") -> None:

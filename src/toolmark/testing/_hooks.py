@@ -77,8 +77,13 @@ class AdapterHooks:
         """Play the scenes one after the other as one conversation, in which the agent remembers what was said."""
         raise NotSupportedError("this adapter does not say how to converse: override `converse`")
 
-    def error_text(self, error: Exception) -> str:
-        """How a tool's exception reads in `execution.error`; the text alone where a framework hides the exception."""
+    def error_text(self, error: Exception, *, handled: bool) -> str:  # noqa: ARG002 - for those who override it
+        """How a tool's exception reads in `execution.error`; the text alone where a framework hides the exception.
+
+        Args:
+            error: The exception.
+            handled: The model was shown it, and the run went on; otherwise it ended the run.
+        """
         return f"{type(error).__name__}: {error}"
 
     @contextmanager

@@ -1,5 +1,18 @@
-"""The OpenAI Agents adapter of toolmark.
+"""Records what OpenAI Agents do with their tools, as runs that `toolmark` scores.
 
-This version holds no recorder yet: the package installs and imports, and offers nothing else. The recorder comes in a
-later version; until then, build the test cases yourself with `toolmark`, which needs no framework.
+```python
+from toolmark_openai_agents import record
+
+with record() as recorder:
+    result = await Runner.run(agent, "What is the weather in Paris?")
+case = recorder.test_case(expected_tools=[ToolCall(name="weather", input_parameters={"city": "Paris"})])
+```
 """
+
+from toolmark import NothingRecordedError
+from toolmark.capture import Sink
+from toolmark_openai_agents._from_result import run_from_result
+from toolmark_openai_agents._recorder import Recorder, record
+from toolmark_openai_agents._tools import available_tools
+
+__all__ = ["NothingRecordedError", "Recorder", "Sink", "available_tools", "record", "run_from_result"]

@@ -1,0 +1,130 @@
+"""A model of the SDK that answers by a script, with the items that a provider would send."""
+
+# ruff: noqa: ARG002 - the model need not use all that it is given
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from agents import ModelResponse, Usage
+from agents.models.interface import Model
+from openai.types.responses import (
+    Response,
+    ResponseCompletedEvent,
+    ResponseFunctionToolCall,
+    ResponseOutputMessage,
+    ResponseOutputText,
+    ResponseUsage,
+)
+from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
+
+from toolmark.testing import AskFor, HandOff, ScriptedModel, Step
+
+_numbers = itertools.count()
+
+
+@contextmanager
+def own_loop() -> Iterator[None]:
+    """An event loop for `Runner.run_sync`, which leaves the one it finds, or makes, open."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        yield
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+def says(text: str) -> ResponseOutputMessage:
+    """An item in which the model says something."""
+    part = ResponseOutputText(text=text, type="output_text", annotations=[], logprobs=[])
+    number = next(_numbers)
+    return ResponseOutputMessage(
+        id=f"msg_{number}", content=[part], role="assistant", type="message", status="completed"
+    )
+
+
+def asks(ask: AskFor | HandOff) -> ResponseFunctionToolCall:
+    """An item in which the model asks for a call of a function."""
+    if isinstance(ask, HandOff):
+        ask = AskFor(f"transfer_to_{ask.to}", {}, ask.id)
+    return ResponseFunctionToolCall(
+        id=f"fc_{next(_numbers)}",
+        call_id=ask.id or "",
+        name=ask.name,
+        arguments=ask.arguments_text,
+        type="function_call",
+        status="completed",
+    )
+
+
+def items_of(step: Any) -> list[Any]:
+    """The items of one step: of a script, or a list that holds items, calls and texts."""
+    if isinstance(step, Step):
+        said = [says(step.text)] if step.text is not None else []
+        return [*said, *(asks(call) for call in step.calls)]
+    given = [step] if isinstance(step, str) else step
+    return [
+        says(item) if isinstance(item, str) else asks(item) if isinstance(item, AskFor | HandOff) else item
+        for item in given
+    ]
+
+
+class Scripted(Model):
+    """Says what a script says: that of `toolmark.testing`, or steps of items of the provider."""
+
+    model = "scripted-1"
+
+    def __init__(self, *steps: Any) -> None:
+        """Keep the script."""
+        self.script = steps[0] if len(steps) == 1 and isinstance(steps[0], ScriptedModel) else None
+        self.steps = list(steps)
+        self.seen: list[Any] = []
+
+    async def _output(self, given: Any) -> list[Any]:
+        self.seen.append(given)
+        if self.script is not None:
+            step = self.script.next_step()
+            await asyncio.sleep(step.delay)
+            return items_of(step)
+        step = self.steps.pop(0)
+        if isinstance(step, Exception):
+            raise step
+        return items_of(step)
+
+    async def get_response(self, system_instructions: Any, input: Any, *args: Any, **kwargs: Any) -> ModelResponse:
+        """Return the next answer."""
+        usage = Usage(requests=1, input_tokens=10, output_tokens=5, total_tokens=15)
+        return ModelResponse(output=await self._output(input), usage=usage, response_id=None)
+
+    async def stream_response(
+        self, system_instructions: Any, input: Any, *args: Any, **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        """Stream the next answer, as the one event that the SDK needs."""
+        response = Response(
+            id="resp_1",
+            created_at=0,
+            model=self.model,
+            object="response",
+            output=await self._output(input),
+            tool_choice="none",
+            tools=[],
+            parallel_tool_calls=False,
+            usage=_usage(),
+        )
+        yield ResponseCompletedEvent(type="response.completed", response=response, sequence_number=0)
+
+
+def _usage() -> ResponseUsage:
+    counted = [name for name in ("cached_tokens", "cache_write_tokens") if name in InputTokensDetails.model_fields]
+    return ResponseUsage(
+        input_tokens=10,
+        output_tokens=5,
+        total_tokens=15,
+        input_tokens_details=InputTokensDetails(**dict.fromkeys(counted, 0)),
+        output_tokens_details=OutputTokensDetails(reasoning_tokens=0),
+    )

@@ -1,0 +1,218 @@
+"""Runs over HTTP: the SDK's own models, OpenAI's client, and what they make of an endpoint's answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from agents import Agent, ModelSettings, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool
+from openai import AsyncOpenAI, InternalServerError
+
+from toolmark import CallStatus, Run, RunStatus, ToolCall, ToolCallType
+from toolmark.testing import ADD, BOOM, AskFor, FakeOpenAI, HttpFault, ReceivedRequest, Reply, ReplyLike, Step
+from toolmark_openai_agents import record
+
+BOTH = pytest.mark.parametrize("api", [OpenAIResponsesModel, OpenAIChatCompletionsModel], ids=["responses", "chat"])
+STREAMED = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+
+WEB_SEARCH = {
+    "type": "web_search_call",
+    "id": "ws_1",
+    "status": "completed",
+    "action": {"type": "search", "query": "weather", "sources": [{"type": "url", "url": "https://a"}]},
+}
+
+
+@dataclass(frozen=True)
+class Played:
+    """What came of a script.
+
+    Attributes:
+        run: What was recorded.
+        answer: What the caller got.
+        error: What it had to catch instead.
+        requests: What the endpoint was asked.
+    """
+
+    run: Run
+    answer: Any
+    error: Exception | None
+    requests: Sequence[ReceivedRequest]
+
+
+def play(api: Any, *steps: ReplyLike, streamed: bool = False) -> Played:
+    """Run an agent that has two tools on a model of the SDK, against an endpoint that plays a script."""
+
+    async def main() -> Played:
+        async with (
+            FakeOpenAI(*steps) as server,
+            AsyncOpenAI(base_url=server.base_url, api_key="sk-made-up", max_retries=0) as client,
+        ):
+            tools: list[Any] = [
+                function_tool(name_override=double.name, strict_mode=False)(double.coroutine) for double in (ADD, BOOM)
+            ]
+            settings = ModelSettings(include_usage=True)
+            agent = Agent(name="A", model=api("m", client), tools=tools, model_settings=settings)
+            answer, error = None, None
+            with record() as recorder:
+                try:
+                    if streamed:
+                        result: Any = Runner.run_streamed(agent, "hi")
+                        async for _ in result.stream_events():
+                            pass
+                    else:
+                        result = await Runner.run(agent, "hi")
+                    answer = result.final_output
+                except Exception as caught:  # noqa: BLE001 - whatever ends the run is looked at
+                    error = caught
+        assert server.errors == ()
+        return Played(recorder.last_run, answer, error, server.requests)
+
+    return asyncio.run(main())
+
+
+def seen(calls: Sequence[ToolCall]) -> list[tuple[Any, ...]]:
+    """Of each call its name, id, arguments, output, and what became of it."""
+    return [
+        (call.name, call.id, call.input_parameters, call.output, call.execution and call.execution.status)
+        for call in calls
+    ]
+
+
+@BOTH
+@STREAMED
+def test_parallel_calls_and_a_later_one(api: Any, *, streamed: bool) -> None:
+    """Calls keep the model's order, their ids and their steps; a call that fails is one of them."""
+    asked = (AskFor("add", {"a": 1, "b": 2}, "c1"), AskFor("boom", {"x": 7}, "c2"), AskFor("add", {"a": 5}, "c3"))
+    script = [Step("Let me see.", asked), [AskFor("add", {"a": 9}, "c4")], Reply("It is 3.", usage=(10, 5))]
+    played = play(api, *script, streamed=streamed)
+
+    assert seen(played.run.tools_called) == [
+        ("add", "c1", {"a": 1, "b": 2}, 3, CallStatus.OK),
+        ("boom", "c2", {"x": 7}, None, CallStatus.ERROR),
+        ("add", "c3", {"a": 5}, 7, CallStatus.OK),
+        ("add", "c4", {"a": 9}, 11, CallStatus.OK),
+    ]
+    assert [call.execution.step for call in played.run.tools_called if call.execution] == [0, 0, 0, 1]
+    assert (played.run.input, played.run.actual_output, played.run.status) == ("hi", "It is 3.", RunStatus.OK)
+    assert played.answer == "It is 3."
+    assert [tool.name for tool in played.run.available_tools or ()] == ["add", "boom"]
+    assert played.run.warnings == ()
+
+
+@BOTH
+@STREAMED
+def test_the_endpoint_was_told_what_the_run_says(api: Any, *, streamed: bool) -> None:
+    """What is recorded is what went over the wire: the tools that were offered, and the results that the model saw."""
+    played = play(api, [AskFor("add", {"a": 1}, "c1")], "It is 3.", streamed=streamed)
+
+    first, second = [request.body for request in played.requests]
+    offered = [tool.get("function", tool) for tool in first["tools"]]
+    assert [tool["name"] for tool in offered] == [tool.name for tool in played.run.available_tools or ()]
+    [told] = [
+        item for item in second.get("input", second.get("messages")) if "3" in (item.get("output"), item.get("content"))
+    ]
+    assert told.get("call_id", told.get("tool_call_id")) == played.run.tools_called[0].id
+
+
+@STREAMED
+def test_a_search_of_the_provider(*, streamed: bool) -> None:
+    """A hosted search stands among the calls where the model put it, with its query, and as run by the provider."""
+    called = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "add", "arguments": '{"a": 1}'}
+    said = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed"}
+    said["content"] = [{"type": "output_text", "text": "Sunny.", "annotations": []}]
+    script = [Reply(output=[WEB_SEARCH, called]), Reply(output=[said])]
+    played = play(OpenAIResponsesModel, *script, streamed=streamed)
+
+    search, add = played.run.tools_called
+    assert (search.name, search.id, search.type) == ("web_search", "ws_1", ToolCallType.HOSTED)
+    assert search.input_parameters is not None
+    assert search.input_parameters["query"] == "weather"
+    assert (add.name, add.output) == ("add", 3)
+    assert played.run.actual_output == "Sunny."
+
+
+@BOTH
+@STREAMED
+def test_a_refusal(api: Any, *, streamed: bool) -> None:
+    """A model that refuses ends the run, or answers with nothing; the calls before it are kept."""
+    played = play(api, [AskFor("add", {"a": 1}, "c1")], Reply(refusal="I cannot."), streamed=streamed)
+
+    assert seen(played.run.tools_called) == [("add", "c1", {"a": 1}, 3, CallStatus.OK)]
+    assert played.run.actual_output in {None, "", "I cannot."}
+    assert (played.run.status is RunStatus.OK) is (played.error is None)
+
+
+@BOTH
+@STREAMED
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (HttpFault.status(500, "kaboom"), InternalServerError),
+        (HttpFault.cut(), Exception),
+        (HttpFault.cut("It is 3, it is 3, it is 3.", share=0.5), Exception),
+    ],
+    ids=["500", "no answer", "half an answer"],
+)
+def test_an_endpoint_that_fails_in_the_second_turn(
+    api: Any, fault: HttpFault, kind: type[Exception], *, streamed: bool
+) -> None:
+    """The error ends the run and is on it; the calls of the first turn are kept, with what they returned."""
+    played = play(api, [AskFor("add", {"a": 1, "b": 2}, "c1"), AskFor("add", {"a": 5}, "c2")], fault, streamed=streamed)
+
+    assert isinstance(played.error, kind)
+    assert seen(played.run.tools_called) == [
+        ("add", "c1", {"a": 1, "b": 2}, 3, CallStatus.OK),
+        ("add", "c2", {"a": 5}, 7, CallStatus.OK),
+    ]
+    assert (played.run.status, played.run.actual_output) == (RunStatus.ERROR, None)
+    assert played.run.error is not None
+    assert played.run.error.startswith(type(played.error).__name__)
+    assert str(played.error)[:40] in played.run.error
+
+
+@BOTH
+@STREAMED
+def test_arguments_that_are_no_json(api: Any, *, streamed: bool) -> None:
+    """What the model wrote is kept as it stands, whatever the SDK made of it."""
+    played = play(api, [AskFor("add", '{"a": 1', "c1")], "Sorry.", streamed=streamed)
+
+    [call] = played.run.tools_called
+    assert call.execution is not None
+    assert call.execution.status is CallStatus.INVALID_ARGUMENTS
+    assert call.execution.requested_parameters == '{"a": 1'
+
+
+@BOTH
+def test_runs_at_the_same_time(api: Any) -> None:
+    """Runs that share an endpoint, a client and a recorder keep their own calls, told apart by their model's name."""
+
+    async def main() -> dict[str, list[Any]]:
+        scripts = {f"m{n}": [[AskFor("add", {"a": n, "b": 0}, "c1")], f"said {n}"] for n in range(5)}
+        async with (
+            FakeOpenAI(models=scripts) as server,
+            AsyncOpenAI(base_url=server.base_url, api_key="sk-made-up", max_retries=0) as client,
+        ):
+            add = function_tool(name_override="add", strict_mode=False)(ADD.coroutine)
+            agents = [Agent(name=name, model=api(name, client), tools=[add]) for name in scripts]
+            with record() as recorder:
+                await asyncio.gather(*[Runner.run(agent, agent.name) for agent in agents])
+        return {
+            str(run.input): [run.actual_output, *[call.output for call in run.tools_called]] for run in recorder.runs
+        }
+
+    assert asyncio.run(main()) == {f"m{n}": [f"said {n}", n] for n in range(5)}
+
+
+def test_items_are_recorded_as_the_provider_sent_them() -> None:
+    """Arguments with letters of any script, and many of them, arrive whole through a stream."""
+    words = {"a": 1, "note": "Grüße, 世界, 👋 " * 20}
+    played = play(OpenAIChatCompletionsModel, [AskFor("nope", words, "c1")], "x", streamed=True)
+
+    [call] = played.run.tools_called
+    assert call.input_parameters == words
+    assert json.dumps(words)
