@@ -404,7 +404,10 @@ class RunBuilder(RunFacts):
         """Return the call that a request was made in; where it was not seen, the place where it was asked for."""
         found = newest_with_id(within(outer), request.caller)
         if found is None:
-            self.warn(f"{request.name!r} was called inside {request.caller!r}, which was not seen; it is kept outside")
+            where = f"{request.source}: " if request.source else ""
+            self.warn(
+                f"{where}{request.name!r} was called inside {request.caller!r}, which was not seen; it is kept outside"
+            )
         return found or outer
 
     def _withdraw(self, call: Observed | None) -> None:

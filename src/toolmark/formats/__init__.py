@@ -1,9 +1,24 @@
-"""Outside shapes of recorded runs, read into toolmark's own: one file per shape."""
+"""Outside shapes of recorded runs, read into toolmark's own: one file per shape.
+
+`read` takes what OpenAI's Chat Completions and Responses APIs and Anthropic's Messages API send and receive, and finds
+out which it is. `case_from_record` takes flat records, `run_from_messages` the trajectories in them.
+"""
 
 from __future__ import annotations
 
+from toolmark.formats._read import FORMATS, read
+from toolmark.formats._transcript import FormatName, Transcript
 from toolmark.formats.names import strip_suffix
 from toolmark.formats.records import case_from_record, looks_like_record
 from toolmark.formats.trajectory import run_from_messages
 
-__all__ = ["case_from_record", "looks_like_record", "run_from_messages", "strip_suffix"]
+__all__ = [
+    "FORMATS",
+    "FormatName",
+    "Transcript",
+    "case_from_record",
+    "looks_like_record",
+    "read",
+    "run_from_messages",
+    "strip_suffix",
+]

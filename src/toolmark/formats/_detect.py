@@ -80,6 +80,8 @@ def _by_type(message: Mapping[str, object]) -> Sign | None:
         return Sign(None, "Pydantic AI messages")
     if "choices" in message:
         return Sign(None, "a whole response of OpenAI's Chat Completions API; give its choices[0].message")
+    if message.get("object") == "response":
+        return Sign(None, "a whole response of OpenAI's Responses API; give its 'output'")
     if "messages" in message:
         return Sign(None, "an object that holds the messages; give its 'messages'")
     return None
@@ -87,8 +89,8 @@ def _by_type(message: Mapping[str, object]) -> Sign | None:
 
 def _by_parts(message: Mapping[str, object]) -> Sign | None:
     content = message.get("content")
-    if not isinstance(content, (list, tuple)):
-        return None
+    if not isinstance(content, (list, tuple)) or message.get("role") in ("system", "developer"):
+        return None  # instructions may add and remove tools, and hold no calls
     signs = [sign for sign in (_call_part(part, message.get("role")) for part in content) if sign is not None]
     calls = message.get("tool_calls")
     if not signs or (isinstance(calls, (list, tuple)) and len(calls) >= len(signs)):

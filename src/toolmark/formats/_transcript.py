@@ -20,6 +20,9 @@ from toolmark.matching import ABSENT
 FormatName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic"]
 """The formats that are read: Chat Completions, Responses, and Anthropic's Messages."""
 
+Entry: TypeAlias = tuple[str, object]
+"""One message or item, with its path in what it was read from."""
+
 _PROVIDED = (ToolCallType.HOSTED, ToolCallType.MCP)
 
 _BY_ORDER = "answers were paired with calls by name, where given, and order"
@@ -120,7 +123,7 @@ class Telling:
         self._builder.offered(tools, all_known=all_known)
 
     def model_used(self, model: str | None, usage: Mapping[str, int]) -> None:
-        """A model answered, at this cost."""
+        """A model answered, with these counts of tokens."""
         self._builder.model_used(model, dict(usage))
 
     def ended(self, status: RunStatus, error: str | None) -> None:
@@ -281,6 +284,9 @@ def _said(run: Run, *, warnings: list[str]) -> Run:
     return Run(**{name: value for name, value in kept.items() if value not in ([], {}, RunStatus.OK)})
 
 
-def not_a_list(value: object, what: str) -> str:
-    """Return the problem of what should be a list of messages or items and is none."""
-    return f"expected a list of {what}, got {shown(value)}"
+def entries(value: object, path: str, notes: Notes) -> list[Entry]:
+    """Return the messages or items of a list with their paths; what is no list is a problem."""
+    if isinstance(value, (list, tuple)):
+        return [(f"{path}[{index}]", entry) for index, entry in enumerate(value)]
+    notes.problem(path, f"expected a list of messages, got {shown(value)}")
+    return []

@@ -8,7 +8,7 @@ call is ever left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request
@@ -23,7 +23,7 @@ from toolmark.formats._reading import (
     said_in,
     shown,
 )
-from toolmark.formats._transcript import Answer, Telling, not_a_list
+from toolmark.formats._transcript import Answer, Entry, Telling
 from toolmark.matching import ABSENT
 
 _SILENT_ROLES = ("system", "developer")
@@ -33,13 +33,10 @@ _CALL_IN_TEXT = "<tool_call>"
 """How several open models write a call when the server that runs them was not told to parse it."""
 
 
-def tell_messages(messages: object, path: str, telling: Telling) -> None:
-    """Tell what the messages of a list say; what is wrong goes into the notes, with its path."""
-    if not isinstance(messages, (list, tuple)):
-        telling.notes.problem(path, not_a_list(messages, "chat messages"))
-        return
-    for index, message in enumerate(messages):
-        _tell_message(message, f"{path}[{index}]", telling)
+def tell_messages(messages: Iterable[Entry], telling: Telling) -> None:
+    """Tell what messages say; what is wrong goes into the notes, with its path."""
+    for path, message in messages:
+        _tell_message(message, path, telling)
 
 
 def _tell_message(message: object, path: str, telling: Telling) -> None:
@@ -84,7 +81,8 @@ def _tell_assistant(fields: Mapping[str, object], path: str, telling: Telling) -
 
 
 def _legacy_request(value: object, path: str, others: list[Request], notes: Notes) -> Request | None:
-    if value is None:
+    body = as_object(value)
+    if value is None or (body is not None and not any(body.values())):  # some servers fill in what was not said
         return None
     request = _request({"type": "function", "function": value}, path, notes, legacy=True)
     for other in others:

@@ -6,23 +6,31 @@ read one of them; both take a plain object or the SDK's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from toolmark._json import json_text
-from toolmark.calls import ToolCallType
+from toolmark.calls import ToolCallType, ToolSpec
 from toolmark.capture import Request
-from toolmark.formats._reading import as_object, plain, read_arguments, read_output
-from toolmark.formats._transcript import Answer
+from toolmark.errors import InvalidDataError
+from toolmark.formats._detect import sign_of
+from toolmark.formats._offered import offered_tools
+from toolmark.formats._reading import as_object, plain, read_arguments, read_output, said_in, shown
+from toolmark.formats._transcript import Answer, Entry, Telling
 from toolmark.matching import ABSENT
 
-__all__ = ["Answer", "is_known_call", "item_answer", "item_call"]
+__all__ = ["Answer", "item_answer", "item_call"]
 
 _Fields: TypeAlias = Mapping[str, object]
 
 _UNFINISHED = frozenset({"queued", "in_progress", "searching", "interpreting", "generating", "calling"})
 _FAILED = frozenset({"failed", "incomplete", "cancelled"})
+
+_SILENT = frozenset({"reasoning", "tool_search_call", "tool_search_output", "configuration_update"})
+_ELSEWHERE = frozenset({"item_reference", "compaction", "compaction_trigger"})
+_TOOL_LISTS = frozenset({"mcp_list_tools", "additional_tools"})
 
 _NO_CALLS = frozenset({"tool_search_call"})
 """Types that end like a call's: the model looked for tools, and used none."""
@@ -85,9 +93,94 @@ def item_answer(item: object) -> Answer | None:
     )
 
 
-def is_known_call(kind: str) -> bool:
-    """Return whether a type of items is one of those calls whose fields are known."""
-    return kind in _CALLS
+def tell_items(items: Iterable[Entry], telling: Telling) -> None:
+    """Tell what items say; what is wrong goes into the notes, with its path.
+
+    Items of the model that stand together are one message: a list does not show where a response ends.
+    """
+    message = _Message(telling)
+    for path, item in items:
+        fields = as_object(item)
+        if fields is None:
+            telling.notes.problem(path, f"expected an item (an object with a role or a type), got {shown(item)}")
+        else:
+            _tell_item(fields, path, message)
+    message.end()
+
+
+class _Message:
+    """The items of the model that stand together."""
+
+    def __init__(self, telling: Telling) -> None:
+        self.telling = telling
+        self.hosted: set[str | None] = set()
+        """Ids of the calls whose tools the provider runs."""
+        self._parts: list[str | Request] = []
+        self._approvals: list[str] = []
+
+    def add(self, part: str | Request, *, for_approval: bool = False) -> None:
+        """One more item of the message."""
+        self._parts.append(part)
+        if isinstance(part, Request) and part.type is ToolCallType.HOSTED:
+            self.hosted.add(part.id)
+        if isinstance(part, Request) and part.id and for_approval:
+            self._approvals.append(part.id)
+
+    def end(self) -> None:
+        """Something else comes next."""
+        if self._parts:
+            self.telling.model(self._parts, approvals=self._approvals)
+        self._parts, self._approvals = [], []
+
+
+def _tell_item(fields: _Fields, path: str, message: _Message) -> None:
+    notes, kind, role = message.telling.notes, fields.get("type"), fields.get("role")
+    sign, request, answer = sign_of(fields), item_call(fields), item_answer(fields)
+    if sign is not None and sign.sure and sign.format != "openai-responses":
+        notes.problem(path, f"expected an item of OpenAI's Responses API; this looks like {sign.phrase}")
+    elif request is not None:
+        if not request.name:
+            notes.problem(f"{path}.name", f"a call needs the name of its tool, got {shown(fields.get('name'))}")
+            return
+        if kind not in _CALLS:
+            notes.warn(path, f"the type {kind!r} is not known; it was read as a call of {request.name!r}")
+        message.add(replace(request, source=path), for_approval=kind == "mcp_approval_request")
+    elif answer is not None:
+        message.end()
+        message.telling.answer(replace(answer, ran=answer.call_id in message.hosted), path)
+    elif role is not None and kind in (None, "message"):
+        _tell_message(fields, path, message)
+    elif kind in _TOOL_LISTS:
+        server = _text(fields.get("server_label"))
+        message.telling.offered(_listed(fields.get("tools"), server, path, message), all_known=False)
+    elif kind in _ELSEWHERE:
+        notes.warn(path, f"{kind!r} stands for items that are not here; calls among them are not in the record")
+    elif kind not in _SILENT:
+        told = f"the type {shown(kind)} is not known" if kind is not None else "it has neither a role nor a type"
+        notes.warn(path, f"{told}; the item was left out")
+
+
+def _tell_message(fields: _Fields, path: str, message: _Message) -> None:
+    role, notes = fields.get("role"), message.telling.notes
+    if role in ("system", "developer"):
+        return
+    if role not in ("user", "assistant"):
+        notes.problem(f"{path}.role", f"expected one of user, assistant, system, developer, got {shown(role)}")
+        return
+    text = said_in(fields.get("content"), f"{path}.content", notes)
+    if role == "assistant":
+        message.add(text or "")
+    elif text is not None:
+        message.end()
+        message.telling.user(text)
+
+
+def _listed(tools: object, server: str | None, path: str, message: _Message) -> list[ToolSpec]:
+    if not isinstance(tools, (list, tuple)):
+        message.telling.notes.problem(f"{path}.tools", f"expected a list of tools, got {shown(tools)}")
+        return []
+    specs, _ = offered_tools("openai-responses", tools)
+    return specs if server is None else [spec.model_copy(update={"type": ToolCallType.MCP}) for spec in specs]
 
 
 def _function_call(fields: _Fields) -> Request:
@@ -99,7 +192,10 @@ def _asked(
 ) -> Request:
     """Return a request by name, whose arguments are an object or the text of one."""
     name, group = _text(fields.get("name")) or "", _text(server or fields.get("namespace"))
-    read, reason = read_arguments(arguments)
+    read: object = arguments
+    reason = None
+    with suppress(InvalidDataError):  # too deep to be kept: the builder says so, and keeps the call
+        read, reason = read_arguments(arguments)
     return Request(
         name,
         read if reason is None else arguments,

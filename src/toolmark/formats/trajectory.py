@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolmark.cases import Run
 from toolmark.formats._reading import Notes
-from toolmark.formats._transcript import Telling
+from toolmark.formats._transcript import Telling, entries
 from toolmark.formats.openai_chat import tell_messages
 
 
@@ -46,7 +46,7 @@ def read_run(messages: object, path: str, notes: Notes) -> Run:
 def read_run_and_answers(messages: object, path: str, notes: Notes) -> tuple[Run, dict[str, str]]:
     """Return the run, and the path of the answer to each call that got one, by the call's `execution.source`."""
     telling = Telling(notes)
-    tell_messages(messages, path, telling)
+    tell_messages(entries(messages, path, notes), telling)
     if not telling.spoken and not notes.problems:
         notes.warn(path, "holds no message of the assistant, so that no call was made is all it can say")
     return telling.finish("openai-chat").run, telling.answered
