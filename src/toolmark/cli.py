@@ -10,15 +10,17 @@ import json
 import sys
 import warnings
 from pathlib import Path
-from typing import NoReturn, get_args
+from typing import Literal, NoReturn, get_args
 
 import click
 
 from toolmark._text import count, visible
 from toolmark.calls import ToolCallParams
-from toolmark.dataset import read_cases
+from toolmark.convert import Unit, calls_in, describe, read_transcripts
+from toolmark.dataset import read_cases, write_cases
 from toolmark.errors import DataFileError, ToolmarkError, TornLineWarning
 from toolmark.evaluation import evaluate
+from toolmark.formats import FORMATS, FormatName
 from toolmark.matching import Denominator
 from toolmark.metrics import MetricLike, MultimodalToolCorrectnessMetric, ToolCorrectnessMetric
 from toolmark.report import Report
@@ -144,6 +146,70 @@ def score(
     _show(report, "standard input" if file == "-" else file, json_path, limit=limit, details=details)
     torn = any(issubclass(warning.category, TornLineWarning) for warning in caught)
     sys.exit(_exit_code(report, fail_under, torn=torn))
+
+
+@main.command()
+@click.argument("file", type=click.Path(allow_dash=True))
+@click.option("--to", "target", required=True, type=click.Path(allow_dash=True), help="Write the cases there.")
+@click.option(
+    "--from",
+    "format",
+    type=click.Choice(["auto", *FORMATS]),
+    default="auto",
+    show_default=True,
+    help="What the messages are.",
+)
+@click.option(
+    "--as",
+    "unit",
+    type=click.Choice(get_args(Unit)),
+    default="cases",
+    show_default=True,
+    help="One case for each conversation, one for each turn of the user, or conversations.",
+)
+@click.option("--handoff", "handoffs", multiple=True, metavar="NAME", help="A tool that hands over to another agent.")
+@click.option("--allow-nan", is_flag=True, help="Accept bare NaN and Infinity in the file.")
+def convert(
+    *,
+    file: str,
+    target: str,
+    format: FormatName | Literal["auto"],
+    unit: Unit,
+    handoffs: tuple[str, ...],
+    allow_nan: bool,
+) -> None:
+    """Make cases of the recorded messages in FILE (JSON or JSON Lines, "-" for standard input, gzip is fine).
+
+    A conversation is a list of messages or items, a request, a response, or both, of OpenAI's Chat Completions or
+    Responses API or of Anthropic's Messages API. `toolmark score` reads what is written, once calls are expected.
+
+    Exit code 2 if the command line or FILE is wrong; nothing is written then.
+    """
+    try:
+        found = read_transcripts(file, format=format, handoff_names=handoffs, allow_nan=allow_nan)
+        cases = [case for recorded in found for case in recorded.cases(unit)]
+    except DataFileError as error:
+        _stop(f"{_visible_lines(str(error))}\n{count(len(error.problems), 'problem')}; nothing was written")
+    except OSError as error:
+        _stop(f"cannot read {visible(file)}: {error.strerror or error}")
+    for recorded in found:
+        place = f"{recorded.place}: " if recorded.place else ""
+        for text in recorded.transcript.run.warnings:
+            click.echo(f"warning: {visible(place + text)}", err=True)
+        if unit != "cases" and recorded.has_expectations:
+            click.echo(f"warning: {place}what was expected of the conversation was left out; use --as cases", err=True)
+    try:
+        if target == "-":
+            for case in cases:
+                click.echo(case.to_json())
+        else:
+            write_cases(target, cases)
+    except OSError as error:
+        _stop(f"cannot write {visible(target)}: {error.strerror or error}")
+    written = count(len(cases), unit.removesuffix("s"))
+    made = count(sum(map(calls_in, cases)), "call")
+    where = "standard output" if target == "-" else visible(target)
+    click.echo(f"read {describe(found)}; wrote {written} with {made} to {where}", err=True)
 
 
 def _show(report: Report, title: str, json_path: str | None, *, limit: int, details: int) -> None:

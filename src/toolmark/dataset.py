@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeAlias, cast
 from toolmark._json import parse_json
 from toolmark._marker import CANCELLED
 from toolmark._text import visible
-from toolmark.cases import LLMTestCase, MLLMTestCase, TestCase
+from toolmark.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, TestCase
 from toolmark.errors import DataFileError, InvalidDataError, Problem, TornLineWarning
 from toolmark.formats.records import case_from_record, looks_like_record
 
@@ -65,7 +65,7 @@ def read_cases(source: Source, *, allow_nan: bool = False) -> list[TestCase]:
         except InvalidDataError as error:
             found = error.problems or (Problem("$", str(error)),)
             problems.extend(_placed(problem, document) for problem in found)
-    name = visible(_name(source))
+    name = source_name(source)
     if problems or (torn and not cases):
         problems = sorted([*problems, *torn], key=lambda problem: problem.line or 0)
         lines = (f"{name}:{problem.line}: {problem}" if problem.line else f"{name}: {problem}" for problem in problems)
@@ -75,8 +75,23 @@ def read_cases(source: Source, *, allow_nan: bool = False) -> list[TestCase]:
     return cases
 
 
-def write_cases(path: str | os.PathLike[str], cases: Iterable[TestCase]) -> None:
-    """Write cases as JSON Lines, gzipped if the name ends in `.gz`; only what was set is written.
+def read_bytes(source: Source) -> bytes:
+    """Return all of a file, unpacked, without the mark that some editors put at the beginning.
+
+    Raises:
+        DataFileError: It is broken gzip data.
+        OSError: It cannot be opened or read.
+    """
+    try:
+        with _opened(source) as file:
+            return file.read().removeprefix(_BOM)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        problem = Problem("$", f"broken gzip data: {error}")
+        raise DataFileError(f"{source_name(source)}: {problem}", [problem]) from None
+
+
+def write_cases(path: str | os.PathLike[str], cases: Iterable[TestCase | ConversationalTestCase]) -> None:
+    """Write cases or conversations as JSON Lines, gzipped if the name ends in `.gz`; only what was set is written.
 
     The file appears whole or not at all: it is written beside its place and then moved there.
     """
@@ -210,6 +225,11 @@ class _Raw(io.RawIOBase):
         data = self._file.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
+
+
+def source_name(source: Source) -> str:
+    """Return the name of a file for messages, with nothing in it that a terminal would obey."""
+    return visible(_name(source))
 
 
 def _name(source: Source) -> str:
