@@ -158,9 +158,10 @@ def test_models_are_read() -> None:
 )
 def test_a_fault_is_the_clients_own_error(fault: HttpFault | Step | Exception, error: str, told: str) -> None:
     """A fault is raised by the client as the error that the same fault of the real endpoint is raised as."""
+    seconds = 0.1 if error == "APITimeoutError" else 5
     with (
         FakeOpenAI(fault) as server,
-        client(server, timeout=0.1) as ours,
+        client(server, timeout=seconds) as ours,
         pytest.raises(getattr(openai, error), match=told) as caught,
     ):
         ours.responses.create(model="m", input="1 + 2?")

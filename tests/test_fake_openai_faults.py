@@ -157,13 +157,13 @@ def test_an_answer_may_come_late(step: Step | Reply | HttpFault) -> None:
 @STREAMED
 def test_an_answer_may_trickle(*, stream: bool) -> None:
     """No piece comes late enough for a time limit on reading, and the whole takes as long as all pauses together."""
-    with FakeOpenAI(HttpFault.trickle("12345678", pause=0.02)) as server:
+    with FakeOpenAI(HttpFault.trickle("12345678", pause=0.03)) as server:
         start = time.monotonic()
-        answer = ask(server, stream=stream, seconds=0.1)
+        answer = ask(server, stream=stream, seconds=0.25)
         seconds = time.monotonic() - start
 
     assert chat_message(answer)["content"] == "12345678"
-    assert seconds >= 0.02 * (4 if stream else 9)
+    assert seconds >= 0.03 * (4 if stream else 9)
 
 
 def test_a_page_for_people_may_come() -> None:
