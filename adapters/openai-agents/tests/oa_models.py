@@ -16,6 +16,7 @@ from openai.types.responses import (
     Response,
     ResponseCompletedEvent,
     ResponseFunctionToolCall,
+    ResponseOutputItemDoneEvent,
     ResponseOutputMessage,
     ResponseOutputText,
     ResponseUsage,
@@ -104,19 +105,24 @@ class Scripted(Model):
     async def stream_response(
         self, system_instructions: Any, input: Any, *args: Any, **kwargs: Any
     ) -> AsyncIterator[Any]:
-        """Stream the next answer, as the one event that the SDK needs."""
+        """Stream the next answer: its items as they are done, and the whole."""
+        output = await self._output(input)
+        for index, item in enumerate(output):
+            yield ResponseOutputItemDoneEvent(
+                type="response.output_item.done", item=item, output_index=index, sequence_number=index
+            )
         response = Response(
             id="resp_1",
             created_at=0,
             model=self.model,
             object="response",
-            output=await self._output(input),
+            output=output,
             tool_choice="none",
             tools=[],
             parallel_tool_calls=False,
             usage=_usage(),
         )
-        yield ResponseCompletedEvent(type="response.completed", response=response, sequence_number=0)
+        yield ResponseCompletedEvent(type="response.completed", response=response, sequence_number=len(output))
 
 
 def _usage() -> ResponseUsage:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import metadata
+from typing import Any
 
 VERSION = tuple(int(part) for part in metadata.version("openai-agents").split(".")[:3])
 
@@ -11,3 +16,64 @@ ENFORCES_IDS = VERSION >= (0, 22)
 
 TELLS_EXCEPTIONS = VERSION >= (0, 24)
 """The exception of a tool that was handled can be seen; before, only its text can."""
+
+TELLS_TEXTS = VERSION < (0, 23)
+"""The text of a handled exception stands in the span of the tool."""
+
+
+@dataclass(frozen=True)
+class Feature:
+    """Something that not every supported release has.
+
+    Attributes:
+        why: Why an older release cannot run the scenario.
+        since: The first matrix version that has it.
+        probe: Raises where it is absent.
+    """
+
+    why: str
+    since: tuple[int, ...]
+    probe: Callable[[], object]
+
+    def is_due(self) -> bool:
+        """Whether the installed release is said to have it."""
+        return VERSION >= self.since
+
+
+def _attribute(module: str, name: str) -> Callable[[], object]:
+    return lambda: getattr(importlib.import_module(module), name)
+
+
+def _field(module: str, name: str, field: str) -> Callable[[], object]:
+    return lambda: getattr(importlib.import_module(module), name).__dataclass_fields__[field]
+
+
+def _parameter(module: str, path: str, name: str) -> Callable[[], object]:
+    def probe() -> object:
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+        return inspect.signature(found).parameters[name]
+
+    return probe
+
+
+FEATURES = {
+    "approvals": Feature("runs that wait for a person came later", (0, 8), _attribute("agents", "RunState")),
+    "not_found": Feature(
+        "a call of an unknown tool always ends the run",
+        (0, 18),
+        _parameter("agents", "RunConfig", "tool_not_found_behavior"),
+    ),
+    "custom": Feature("custom tools came later", (0, 18), _attribute("agents", "CustomTool")),
+    "shell": Feature("the shell tool came later", (0, 8), _attribute("agents", "ShellTool")),
+    "timeout": Feature("tools with a timeout came later", (0, 8), _parameter("agents", "function_tool", "timeout")),
+    "formatter": Feature(
+        "a formatter is not asked for failures of tools",
+        (0, 24),
+        _field("agents.run_config", "ToolErrorFormatterArgs", "error"),
+    ),
+    "error_handlers": Feature(
+        "handlers for runs out of turns came later", (0, 8), _parameter("agents", "Runner.run", "error_handlers")
+    ),
+}

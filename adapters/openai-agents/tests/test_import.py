@@ -1,17 +1,25 @@
-"""The package imports on its own, and brings no framework with it."""
+"""The package imports on its own, says what it offers, and changes nothing of the SDK by that."""
 
 import subprocess
 import sys
 
-FRAMEWORK = {"agents", "openai"}
+import toolmark_openai_agents
 
 
-def test_imports_without_its_framework() -> None:
-    """Importing the adapter loads no module of OpenAI Agents."""
-    code = "import sys, toolmark_openai_agents; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+def test_importing_changes_nothing() -> None:
+    """After the import, the SDK's runner and its agents are as before."""
+    code = (
+        "from agents.run import get_default_agent_runner as runner; from agents.agent import AgentBase;"
+        "before = runner(), AgentBase.get_all_tools; import toolmark_openai_agents;"
+        "print(before == (runner(), AgentBase.get_all_tools))"
+    )
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
 
-    loaded = set(done.stdout.split())
-    assert "toolmark_openai_agents" in loaded
-    assert not loaded & FRAMEWORK
+    assert done.stdout.split() == ["True"]
+
+
+def test_public_names_are_sorted_and_there() -> None:
+    """Every public name exists, and the list is in order."""
+    assert toolmark_openai_agents.__all__ == sorted(toolmark_openai_agents.__all__)
+    assert all(hasattr(toolmark_openai_agents, name) for name in toolmark_openai_agents.__all__)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from toolmark import ToolCallType, ToolSpec
@@ -53,11 +53,13 @@ class Kept:
         calls: The calls, in their order; each entry is one message.
         results: The results, by the id of their call, in their order.
         listed: Tools that hosted MCP servers listed.
+        targets: The agents that can be handed over to, by the names of the tools that do it.
     """
 
     calls: list[list[Call]] = field(default_factory=list)
     results: dict[str | None, deque[Result]] = field(default_factory=lambda: defaultdict(deque))
     listed: list[ToolSpec] = field(default_factory=list)
+    targets: dict[str, str] = field(default_factory=dict)
 
 
 def tell(
@@ -201,10 +203,12 @@ def _read(items: Sequence[Any], responses: Sequence[Any]) -> Kept:
     for item in items:
         given = _sdk.raw(item)
         kept.listed += listed_tools(given)
+        kept.targets.update(_sdk.ways_to(getattr(item, "agent", None)))
         kind = getattr(item, "type", None)
         answer = openai_responses.item_answer(given)
         if answer is not None:
-            output = getattr(item, "output", ABSENT) if kind == "tool_call_output_item" else ABSENT
+            of_function = _sdk.field(given, "type") == "function_call_output" and kind == "tool_call_output_item"
+            output = getattr(item, "output", ABSENT) if of_function else ABSENT
             kept.results[answer.call_id].append(Result(answer, output))
             told.append([])
             _note_target(told, item, answer.call_id)
@@ -212,7 +216,7 @@ def _read(items: Sequence[Any], responses: Sequence[Any]) -> Kept:
         request = None if kind in _COPIES else openai_responses.item_call(given)
         if request is not None:
             told[-1].append(Call(_typed(request, item), _agent_of(item), kind == "handoff_call_item"))
-    kept.calls = [message for message in _by_response(told, responses) if message]
+    kept.calls = [message for message in _by_response(told, responses, kept.targets) if message]
     return kept
 
 
@@ -221,9 +225,7 @@ def _typed(request: Request, item: Any) -> Request:  # noqa: ANN401 - an item of
     server = getattr(getattr(item, "tool_origin", None), "mcp_server_name", None)
     if not isinstance(server, str):
         return request
-    return Request(
-        request.name, request.arguments, request.id, ToolCallType.MCP, server, request.error, caller=request.caller
-    )
+    return replace(request, type=ToolCallType.MCP, server=server)
 
 
 def _agent_of(item: Any) -> str | None:  # noqa: ANN401 - an item of the SDK
@@ -238,7 +240,9 @@ def _note_target(told: list[list[Call]], item: Any, call_id: str | None) -> None
             call.handoff, call.to = True, target
 
 
-def _by_response(told: list[list[Call]], responses: Sequence[Any]) -> Iterator[list[Call]]:
+def _by_response(
+    told: list[list[Call]], responses: Sequence[Any], targets: Mapping[str, str]
+) -> Iterator[list[Call]]:
     """Yield the calls of each message: those of each response, and what none of them has."""
     waiting = [call for message in told for call in message]
     seen: list[Request] = []
@@ -253,7 +257,8 @@ def _by_response(told: list[list[Call]], responses: Sequence[Any]) -> Iterator[l
                 waiting.remove(call)
             elif any(_same(request, known) and request.arguments == known.arguments for known in seen):
                 continue  # the provider repeated itself, and the SDK ran it once
-            message.append(call or Call(request, _shared_agent(message)))
+            to = targets.get(request.name)
+            message.append(call or Call(request, _shared_agent(message), handoff=to is not None, to=to))
             seen.append(request)
         yield message
     for message in told:

@@ -70,6 +70,11 @@ def has_object_arguments(tool: Any) -> bool:  # noqa: ANN401 - a tool of any cla
     return type(tool).__name__ not in _LOCAL_TOOLS
 
 
+def is_told_by_item(tool: Any) -> bool:  # noqa: ANN401 - a tool of any class
+    """Return whether the item of a tool's result says more than the hook does, which gets a text made of it."""
+    return type(tool).__name__ in ("ShellTool", "ComputerTool")
+
+
 def mcp_server(agent: Any, tool: Any) -> str | None:  # noqa: ANN401 - objects of the SDK
     """Return the name of the MCP server that a tool of an agent comes from; `None` if it does not come from one."""
     origin = getattr(tool, "_tool_origin", None)
@@ -116,6 +121,11 @@ def handoff_names(agent: Any) -> dict[str, str]:  # noqa: ANN401 - an agent of t
         else:
             names[str(handoff.tool_name)] = str(handoff.agent_name)
     return names
+
+
+def ways_to(agent: Any) -> dict[str, str]:  # noqa: ANN401 - an agent of the SDK
+    """Return the tools that hand over from an agent, and to it under its usual name, with the agents they lead to."""
+    return {**handoff_names(agent), _default_name(agent): agent.name} if isinstance(agent, Agent) else {}
 
 
 def _default_name(agent: Any) -> str:  # noqa: ANN401 - an agent of the SDK

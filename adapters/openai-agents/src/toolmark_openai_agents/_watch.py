@@ -107,6 +107,7 @@ class Watch:
         self._items: list[Any] = []
         self._open: list[Execution] = []
         self._ran: dict[str, Execution] = {}
+        self._keys: dict[int, str | None] = {}
         self._asked: list[Asked] = []
         self._last: list[Asked] = []
         self._failures: dict[int, BaseException] = {}
@@ -141,7 +142,8 @@ class Watch:
 
     def resumed(self) -> None:
         """The run goes on after an interruption."""
-        self.paused = False
+        self.paused = self.told = False
+        self.answer = None
         if self.scope is None:
             self.builder.resumed()
 
@@ -152,7 +154,9 @@ class Watch:
 
     def watch_inside(self, key: int) -> Watch:
         """Return a watch over a run that a tool started; the one over the run that waits there, if there is one."""
-        waiting = [inner for inner in self._inside if inner.scope == key and inner.paused]
+        # Some releases start the tool again when the run goes on: another execution, of the same call.
+        same = {key, *(known for known, call_id in self._keys.items() if call_id and call_id == self._keys.get(key))}
+        waiting = [inner for inner in self._inside if inner.scope in same and inner.paused]
         if waiting:
             return waiting[0]
         inner = Watch(self.recording, key)
@@ -222,8 +226,8 @@ class Watch:
         if error is not None:
             self.builder.tool_failed(run.key, error, at=now())
         else:
-            output = _sdk.plain_output(result, ABSENT)
-            self.builder.tool_ended(run.key, output, at=now())
+            told = not _sdk.is_told_by_item(tool)
+            self.builder.tool_ended(run.key, _sdk.plain_output(result, ABSENT) if told else ABSENT, at=now())
         self._close(run)
 
     def on_agent_end(self, context: Any, agent: Any, output: Any, **_more: Any) -> None:  # noqa: ANN401, ARG002
@@ -370,6 +374,7 @@ class Watch:
             at=now(),
         )
         self._open.append(run)
+        self._keys[run.key] = call_id
         if call_id is not None:
             self._ran[call_id] = run
         return run
@@ -419,7 +424,8 @@ class Watch:
             self._listed(given)
             answer = openai_responses.item_answer(given)
             if answer is not None and ids.count(answer.call_id) == 1:
-                self._shown(given, reformatted=True)
+                ran = self._ran.get(answer.call_id or "")
+                self._shown(given, reformatted=ran is None or not _sdk.is_told_by_item(ran.tool))
 
     def _wait(self, items: Sequence[Any]) -> bool:
         """Suspend what ran and has no result, where the run was interrupted."""

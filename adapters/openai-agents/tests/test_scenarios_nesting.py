@@ -1,0 +1,376 @@
+"""Scenarios 10-17, 27-29: agents as tools, runs inside tools, hand-overs, people who approve, runs at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from agents import Agent, Runner, function_tool, handoff
+from agents.extensions.handoff_filters import remove_all_tools
+from oa_agents import LIVE, add, all_seen, boom, called, handled, make_agent, play, scenario, seen, slow
+from oa_versions import ENFORCES_IDS, VERSION
+
+from toolmark import Run
+from toolmark.testing import AskFor
+from toolmark_openai_agents import record, run_from_result
+
+
+def _sub(call_id: str = "in1") -> Agent[Any]:
+    asked = [AskFor("add", {"a": 5, "b": 5}, call_id)]
+    return make_agent(asked, "sub done", tools=[add, boom], name="Sub")
+
+
+@scenario("10")
+def test_agent_as_tool(mode: str) -> None:
+    """What an agent inside a tool calls stands under that tool's call, with its own agent."""
+    inner = [AskFor("add", {"a": 5, "b": 5}, "in1"), AskFor("boom", {"x": 3}, "in2")]
+    sub = make_agent(inner, "sub done", tools=[add, boom], name="Sub").as_tool("ask", "Ask.")
+    asked = [AskFor("ask", {"input": "q"}, "o1"), AskFor("add", {"a": 1, "b": 1}, "o2")]
+
+    run = play(mode, make_agent(asked, "done", tools=[sub, add])).run
+
+    assert all_seen(run.tools_called) == [
+        called("ask", {"input": "q"}, "o1", "sub done"),
+        called("add", {"a": 1, "b": 1}, "o2", {"sum": 2}),
+    ]
+    if mode == "result":
+        assert "calls made inside tools" in run.warnings[0]
+        return
+    assert all_seen(run.select_calls(nested=True))[1:3] == [
+        called("add", {"a": 5, "b": 5}, "in1", {"sum": 10}, agent="Sub"),
+        called("boom", {"x": 3}, "in2", status="error", error=handled("bad 3"), agent="Sub"),
+    ]
+
+
+@scenario("11", LIVE)
+def test_two_agents_as_tools_at_once(mode: str) -> None:
+    """Each call inside stands under the call of the tool that it was made in."""
+
+    sub = Agent(name="Sub", model=_ByQuestion(), tools=[add]).as_tool("ask", "Ask.")
+    asked = [AskFor("ask", {"input": "1"}, "o1"), AskFor("ask", {"input": "2"}, "o2")]
+
+    run = play(mode, make_agent(asked, "done", tools=[sub])).run
+
+    inside = [[seen(child) for child in call.execution.children] for call in run.tools_called if call.execution]
+    assert inside == [
+        [called("add", {"a": 1, "b": 0}, "in1", {"sum": 1}, agent="Sub")],
+        [called("add", {"a": 2, "b": 0}, "in2", {"sum": 2}, agent="Sub")],
+    ]
+
+
+def _ByQuestion() -> Any:  # noqa: N802 - makes a model
+    from oa_models import Scripted, items_of
+
+    class ByQuestion(Scripted):
+        """Asks by what it is asked, and answers after that."""
+
+        async def _output(self, given: Any) -> list[Any]:
+            await asyncio.sleep(0.01)
+            items = given if isinstance(given, list) else [{"content": given, "role": "user"}]
+            question = next(item["content"] for item in items if item.get("role") == "user")
+            if len(items) > 1:
+                return items_of("sub done")
+            return items_of([AskFor("add", {"a": int(question), "b": 0}, f"in{question}")])
+
+    return ByQuestion()
+
+
+@scenario("12", LIVE)
+def test_run_inside_a_tool(mode: str) -> None:
+    """A tool that runs an agent itself: what that calls stands under the tool's call."""
+
+    @function_tool
+    async def delegate() -> str:
+        """Ask another agent."""
+        return str((await Runner.run(_sub(), "q")).final_output)
+
+    run = play(mode, make_agent([AskFor("delegate", {}, "o1")], "done", tools=[delegate])).run
+
+    (call,) = run.tools_called
+    assert call.execution is not None
+    assert all_seen(call.execution.children) == [
+        called("add", {"a": 5, "b": 5}, "in1", {"sum": 10}, agent="Sub"),
+    ]
+
+
+@scenario("12b", LIVE)
+def test_run_inside_a_guardrail(mode: str) -> None:
+    """A run that a guardrail begins is neither a call of the run nor its newest run."""
+    from agents import GuardrailFunctionOutput, input_guardrail
+
+    @input_guardrail
+    async def check(_context: Any, _agent: Any, _given: Any) -> GuardrailFunctionOutput:
+        await Runner.run(_sub(), "is this fine?")
+        return GuardrailFunctionOutput(output_info=None, tripwire_triggered=False)
+
+    agent = make_agent([AskFor("add", {"a": 1, "b": 1}, "c1")], "done", tools=[add], input_guardrails=[check])
+
+    async def go() -> tuple[list[Run], list[Run]]:
+        with record() as recorder:
+            if mode == "streamed":
+                async for _ in Runner.run_streamed(agent, "hi").stream_events():
+                    pass
+            else:
+                await Runner.run(agent, "hi")
+        return recorder.runs, recorder.inner_runs
+
+    runs, inner = asyncio.run(go())
+
+    assert [all_seen(run.calls) for run in runs] == [[called("add", {"a": 1, "b": 1}, "c1", {"sum": 2})]]
+    assert [run.input for run in inner] == ["is this fine?"]
+
+
+def _handing_over(**options: Any) -> Agent[Any]:
+    other = make_agent([AskFor("add", {"a": 9, "b": 9}, "b1")], "bye", tools=[add], name="B")
+    first = [AskFor("add", {"a": 1, "b": 1}, "a1")]
+    return make_agent(first, [AskFor("transfer_to_b", {}, "h1")], tools=[add], handoffs=[handoff(other, **options)])
+
+
+HANDED_OVER = [
+    called("add", {"a": 1, "b": 1}, "a1", {"sum": 2}),
+    called("add", {"a": 9, "b": 9}, "b1", {"sum": 18}, agent="B"),
+]
+
+
+@scenario("13")
+def test_handing_over(mode: str) -> None:
+    """Calls of both agents are in the run; the one that hands over is none of them, but kept."""
+    run = play(mode, _handing_over()).run
+
+    assert all_seen(run.tools_called) == HANDED_OVER
+    assert all_seen(run.select_calls(handoffs=True))[1] == called("transfer_to_b", {}, "h1", '{"assistant": "B"}')
+    assert [(made.call, made.from_agent, made.to_agent) for made in run.handoffs] == [(1, "A", "B")]
+
+
+@scenario("14")
+def test_handing_over_without_the_tools(mode: str) -> None:
+    """A filter that takes the calls out of the history does not take them out of the run."""
+    calls = play(mode, _handing_over(input_filter=remove_all_tools)).calls
+
+    if mode == "result" and VERSION < (0, 8):  # what the first call returned is gone from the result
+        assert [(call.name, call.id) for call in calls] == [("add", "a1"), ("add", "b1")]
+        return
+    assert [fields | {"agent": "A"} | one for fields, one in zip(all_seen(calls), HANDED_OVER, strict=True)] == [
+        {"agent": "A"} | one for one in HANDED_OVER
+    ]
+
+
+@scenario("15")
+def test_two_hand_overs_at_once(mode: str) -> None:
+    """Of two hand-overs in one message the second is refused; neither is a called tool."""
+    other, third = make_agent("bye", name="B"), make_agent("bye", name="C")
+    asked = [
+        AskFor("transfer_to_b", {}, "h1"),
+        AskFor("transfer_to_c", {}, "h2"),
+        AskFor("add", {"a": 1, "b": 1}, "a1"),
+    ]
+
+    run = play(mode, make_agent(asked, tools=[add], handoffs=[other, third])).run
+
+    assert all_seen(run.tools_called) == [called("add", {"a": 1, "b": 1}, "a1", {"sum": 2})]
+    first, second, _ = run.select_calls(handoffs=True)
+    assert (first.execution and first.execution.status.value) == "ok"
+    assert (second.execution and second.execution.status.value) == "rejected"
+    assert (second.execution and second.execution.error) == "Multiple handoffs detected, ignoring this one."
+
+
+def _danger() -> Any:
+    @function_tool(needs_approval=True)
+    async def danger(n: int) -> str:
+        """Need somebody's leave."""
+        return f"danger{n}"
+
+    return danger
+
+
+def _careful(tools: list[Any]) -> Agent[Any]:
+    asked = [
+        AskFor("danger", {"n": 1}, "c1"),
+        AskFor("danger", {"n": 2}, "c2"),
+        AskFor("add", {"a": 1, "b": 1}, "c3"),
+    ]
+    return make_agent(asked, "done", tools=tools)
+
+
+PAUSED = [
+    called("danger", {"n": 1}, "c1", status="pending"),
+    called("danger", {"n": 2}, "c2", status="pending"),
+    called("add", {"a": 1, "b": 1}, "c3", {"sum": 2}),
+]
+DECIDED = [
+    called("danger", {"n": 1}, "c1", "danger1"),
+    called("danger", {"n": 2}, "c2", status="rejected", error="Tool execution was not approved."),
+    called("add", {"a": 1, "b": 1}, "c3", {"sum": 2}),
+]
+
+
+async def _decide(result: Any, agent: Agent[Any], *, stored: bool) -> Any:
+    from agents import RunState
+
+    state = result.to_state()
+    if stored:
+        state = await RunState.from_json(agent, json.loads(json.dumps(state.to_json())))
+    for item in state.get_interruptions():
+        if item.raw_item.call_id == "c2":
+            state.reject(item)
+        else:
+            state.approve(item)
+    return state
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["kept", "stored"])
+@scenario("16", needs="approvals")
+def test_approvals(mode: str, stored: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    """A run that waits for a person is one run when it goes on: each call once, with what became of it."""
+    agent = _careful([_danger(), add])
+
+    async def go() -> tuple[Run, Run, int]:
+        with record() as recorder:
+            result: Any = await _run(mode, agent, "hi")
+            before = run_from_result(result) if mode == "result" else recorder.last_run
+            result = await _run(mode, agent, await _decide(result, agent, stored=stored))
+        after = run_from_result(result) if mode == "result" else recorder.last_run
+        return before, after, len(recorder.runs)
+
+    before, after, runs = asyncio.run(go())
+
+    assert all_seen(before.tools_called) == PAUSED
+    assert (before.status.value, before.actual_output) == ("interrupted", None)
+    assert all_seen(after.tools_called) == DECIDED
+    assert (after.status.value, after.actual_output, after.input) == ("ok", "done", "hi")
+    assert runs == 1
+
+
+async def _run(mode: str, agent: Agent[Any], given: Any, **options: Any) -> Any:
+    if mode != "streamed":
+        return await Runner.run(agent, given, **options)
+    result = Runner.run_streamed(agent, given, **options)
+    async for _ in result.stream_events():
+        pass
+    return result
+
+
+@scenario("16b", LIVE, needs="approvals")
+def test_approvals_of_a_run_that_was_not_recorded(mode: str) -> None:
+    """A run that goes on with one of another process holds the calls of both."""
+    agent = _careful([_danger(), add])
+
+    async def go() -> Run:
+        state = await _decide(await Runner.run(agent, "hi"), agent, stored=True)
+        with record() as recorder:
+            await _run(mode, agent, state)
+        return recorder.last_run
+
+    run = asyncio.run(go())
+
+    assert all_seen(run.tools_called) == DECIDED
+    assert (run.status.value, run.input) == ("ok", "hi")
+
+
+@scenario("16c", LIVE, needs="approvals")
+def test_approvals_of_runs_that_look_alike(mode: str) -> None:
+    """Runs with the same question and the same ids that wait at the same time go on as themselves."""
+
+    async def go() -> list[Run]:
+        agents = [make_agent([AskFor("danger", {"n": n}, "c1")], f"done {n}", tools=[_danger()]) for n in range(3)]
+        with record() as recorder:
+            results = [await _run(mode, agent, "hi") for agent in agents]
+            for n in (1, 0, 2):
+                await _run(mode, agents[n], await _decide(results[n], agents[n], stored=False))
+        return recorder.runs
+
+    runs = asyncio.run(go())
+
+    assert [run.actual_output for run in runs] == ["done 0", "done 1", "done 2"]
+    assert [all_seen(run.calls) for run in runs] == [[called("danger", {"n": n}, "c1", f"danger{n}")] for n in range(3)]
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["kept", "stored"])
+@scenario("17", LIVE, needs="approvals")
+def test_approvals_inside_a_tool(mode: str, stored: bool) -> None:  # noqa: FBT001
+    """A call that waits inside an agent that is a tool lets the tool's call wait, too."""
+    sub = make_agent([AskFor("danger", {"n": 1}, "in1")], "sub done", tools=[_danger()], name="Sub")
+    agent = make_agent([AskFor("ask", {"input": "q"}, "o1")], "done", tools=[sub.as_tool("ask", "Ask.")])
+
+    async def go() -> tuple[Run, Run, int]:
+        with record() as recorder:
+            result = await _run(mode, agent, "hi")
+            before = recorder.last_run
+            await _run(mode, agent, await _decide(result, agent, stored=stored))
+        return before, recorder.last_run, len(recorder.runs)
+
+    before, after, runs = asyncio.run(go())
+
+    waiting = called("danger", {"n": 1}, "in1", status="pending", agent="Sub")
+    assert all_seen(before.select_calls(nested=True)) == [
+        called("ask", {"input": "q"}, "o1", status="pending"),
+        waiting,
+    ]
+    assert before.status.value == "interrupted"
+    assert all_seen(after.select_calls(nested=True)) == [
+        called("ask", {"input": "q"}, "o1", "sub done"),
+        called("danger", {"n": 1}, "in1", "danger1", agent="Sub"),
+    ]
+    assert runs == 1
+
+
+@scenario("27")
+def test_ids_that_come_again(mode: str) -> None:
+    """An id that comes again in a later message names another call."""
+    steps = [[AskFor("add", {"a": n, "b": n}, "c1")] for n in (1, 2)]
+
+    one = play(mode, make_agent(*steps, "done", tools=[add]))
+
+    if ENFORCES_IDS:  # such a run ends at once, and its second message reaches no hook
+        assert type(one.error).__name__ == "ModelBehaviorError"
+        steps.pop()
+    assert all_seen(one.calls) == [
+        called("add", {"a": n, "b": n}, "c1", {"sum": 2 * n}) for n in range(1, len(steps) + 1)
+    ]
+
+
+@scenario("28", ())
+def test_stream_that_is_cancelled(mode: str) -> None:  # noqa: ARG001
+    """A stream that is cancelled while a tool runs was stopped; the call was given up."""
+    agent = make_agent([AskFor("slow", {"d": 1.0}, "c1")], "never", tools=[slow])
+
+    async def go() -> Run:
+        with record() as recorder:
+            result = Runner.run_streamed(agent, "hi")
+            async for event in result.stream_events():
+                if getattr(event, "name", None) == "tool_called":
+                    await asyncio.sleep(0.05)
+                    result.cancel()
+        await asyncio.sleep(0.01)
+        return recorder.last_run
+
+    run = asyncio.run(go())
+
+    assert all_seen(run.calls) == [called("slow", {"d": 1.0}, "c1", status="cancelled")]
+    assert run.status.value == "stopped"
+
+
+@scenario("29", ())
+def test_recordings_at_once(mode: str) -> None:  # noqa: ARG001
+    """Recordings at the same time hold their own runs; one recording of runs at the same time holds all."""
+
+    async def one(n: int) -> Run:
+        with record() as recorder:
+            await Runner.run(make_agent([AskFor("add", {"a": n, "b": 0}, "c1")], "done", tools=[add]), f"{n}")
+        (run,) = recorder.runs
+        return run
+
+    async def go() -> tuple[list[Run], list[Run]]:
+        own = await asyncio.gather(*(one(n) for n in range(3)))
+        agents = [make_agent([AskFor("add", {"a": n, "b": 0}, "c1")], "done", tools=[add]) for n in range(3)]
+        with record() as recorder:
+            await asyncio.gather(*(Runner.run(agent, "hi") for agent in agents))
+        return own, recorder.runs
+
+    own, together = asyncio.run(go())
+
+    expected = [[called("add", {"a": n, "b": 0}, "c1", {"sum": n})] for n in range(3)]
+    assert [all_seen(run.calls) for run in own] == expected
+    assert [all_seen(run.calls) for run in together] == expected

@@ -1,0 +1,136 @@
+"""Scenarios 18-20: tools that the provider runs, and MCP servers that it calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from agents import HostedMCPTool
+from oa_agents import Played, all_seen, called, make_agent, play, scenario
+from openai.types.responses import (
+    ResponseCodeInterpreterToolCall,
+    ResponseFileSearchToolCall,
+    ResponseFunctionWebSearch,
+)
+from openai.types.responses.response_output_item import ImageGenerationCall, McpApprovalRequest, McpCall, McpListTools
+
+from toolmark import Run
+
+WEB = {"type": "search", "query": "weather", "queries": ["weather"], "sources": [{"type": "url", "url": "https://a"}]}
+
+
+def _hosted_items() -> list[Any]:
+    code = {"container_id": "k", "type": "code_interpreter_call"}
+    return [
+        ResponseFunctionWebSearch(id="ws_1", status="completed", type="web_search_call", action=WEB),
+        ResponseFileSearchToolCall(
+            id="fs_1",
+            status="completed",
+            type="file_search_call",
+            queries=["q"],
+            results=[{"file_id": "f", "text": "t"}],
+        ),
+        ResponseCodeInterpreterToolCall(
+            id="ci_1", status="completed", code="1+1", outputs=[{"type": "logs", "logs": "2"}], **code
+        ),
+        ResponseCodeInterpreterToolCall(id="ci_2", status="failed", code="1/0", outputs=None, **code),
+        ImageGenerationCall(id="ig_1", status="completed", type="image_generation_call", result="AA=="),
+        "done",
+    ]
+
+
+@scenario("18")
+def test_tools_of_the_provider(mode: str) -> None:
+    """Each is a call with a name, arguments and what it returned; one that failed is no success."""
+    run = play(mode, make_agent(_hosted_items())).run
+
+    hosted = {"type": "hosted"}
+    assert all_seen(run.tools_called) == [
+        called(
+            "web_search",
+            {"type": "search", "query": "weather", "queries": ["weather"]},
+            "ws_1",
+            [{"type": "url", "url": "https://a"}],
+            **hosted,
+        ),
+        called("file_search", {"queries": ["q"]}, "fs_1", [{"file_id": "f", "text": "t"}], **hosted),
+        called("code_interpreter", {"code": "1+1"}, "ci_1", [{"type": "logs", "logs": "2"}], **hosted),
+        called("code_interpreter", {"code": "1/0"}, "ci_2", status="error", error="status: failed", **hosted),
+        called("image_generation", {}, "ig_1", "AA==", **hosted),
+    ]
+    assert run.actual_output == "done"
+
+
+def _mcp_call(number: int, arguments: str, **more: Any) -> McpCall:
+    fields = {"id": f"mc_{number}", "name": "search", "server_label": "git", "type": "mcp_call", "arguments": arguments}
+    return McpCall.model_construct(**fields, **more)
+
+
+@pytest.mark.parametrize(
+    "error",
+    ["boom", {"type": "http_error", "code": 500, "message": "boom"}],
+    ids=["text", "object"],
+)
+@scenario("19")
+def test_mcp_servers_of_the_provider(mode: str, error: Any) -> None:
+    """A call has its server; its error counts in the shape of each release of the provider's client."""
+    listed = McpListTools.model_construct(
+        id="l1",
+        server_label="git",
+        type="mcp_list_tools",
+        tools=[{"name": "search", "description": "Search.", "input_schema": {"type": "object"}}],
+    )
+    items = [listed, _mcp_call(1, '{"q": "x"}', output="RES"), _mcp_call(2, '{"q": "y"}', error=error), "done"]
+
+    run = play(mode, make_agent(items)).run
+
+    about = {"type": "mcp", "server": "git"}
+    assert all_seen(run.tools_called) == [
+        called("search", {"q": "x"}, "mc_1", "RES", **about),
+        called("search", {"q": "y"}, "mc_2", status="error", error="boom", **about),
+    ]
+    assert [(tool.name, tool.description) for tool in run.available_tools or ()] == [("search", "Search.")]
+
+
+def _approval(number: int, query: str) -> McpApprovalRequest:
+    return McpApprovalRequest(
+        id=f"mar_{number}",
+        name="search",
+        server_label="git",
+        type="mcp_approval_request",
+        arguments=f'{{"q": "{query}"}}',
+    )
+
+
+def _asking(mode: str, callback: Any, *requests: Any) -> Played:
+    config = {"type": "mcp", "server_label": "git", "server_url": "http://localhost:1", "require_approval": "always"}
+    tool = HostedMCPTool(tool_config=config, on_approval_request=callback)  # type: ignore[arg-type]
+    carried_out = _mcp_call(1, '{"q": "x"}', output="RES", approval_request_id="mar_1")
+    return play(mode, make_agent(list(requests), [carried_out, "done"], tools=[tool]))
+
+
+ABOUT = {"type": "mcp", "server": "git"}
+
+
+@scenario("20")
+def test_approval_of_calls_of_mcp_servers(mode: str) -> None:
+    """One that is approved and carried out is one call, one that is denied is rejected."""
+
+    def decide(request: Any) -> Any:
+        return {"approve": request.data.id == "mar_1"}
+
+    run = _asking(mode, decide, _approval(1, "x"), _approval(2, "zz")).run
+
+    assert all_seen(run.tools_called) == [
+        called("search", {"q": "zz"}, "mar_2", status="rejected", **ABOUT),
+        called("search", {"q": "x"}, "mc_1", "RES", **ABOUT),
+    ]
+
+
+@scenario("20b")
+def test_approval_that_nobody_gave(mode: str) -> None:
+    """Without anybody to ask, the call waits."""
+    run: Run = _asking(mode, None, _approval(1, "x")).run
+
+    assert all_seen(run.tools_called) == [called("search", {"q": "x"}, "mar_1", status="pending", **ABOUT)]
+    assert run.status.value == "interrupted"
