@@ -1,0 +1,733 @@
+"""The reader of all formats: what each edge of a format becomes, what is found out, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from toolmark.calls import ToolCall
+from toolmark.cases import Run, RunStatus
+from toolmark.errors import ConfigurationError, InvalidDataError
+from toolmark.formats import Transcript, read
+
+Plain = dict[str, Any]
+
+
+def user(content: Any = "Go.") -> Plain:
+    """The user's words."""
+    return {"role": "user", "content": content}
+
+
+def agent(content: Any, **more: Any) -> Plain:
+    """A message of the agent."""
+    return {"role": "assistant", "content": content, **more}
+
+
+def text(words: str) -> Plain:
+    """A part or block of text."""
+    return {"type": "text", "text": words}
+
+
+def brief(call: ToolCall) -> tuple[Any, ...]:
+    """Name, arguments, status, and output or error."""
+    how = call.execution
+    assert how is not None
+    return call.name, call.arguments, how.status.value, how.error if how.error is not None else call.output
+
+
+def briefs(run: Run) -> list[tuple[Any, ...]]:
+    """What scenarios say of the calls at the top level."""
+    return [brief(call) for call in run.calls]
+
+
+def problems(value: object, **options: Any) -> list[str]:
+    """The problems that keep a value from being read."""
+    with pytest.raises(InvalidDataError) as raised:
+        read(value, **options)
+    return [str(problem) for problem in raised.value.problems]
+
+
+# Chat Completions
+
+
+def asks(*calls: tuple[str, Any, str | None], **more: Any) -> Plain:
+    """A chat message that asks for calls: name, arguments, id."""
+    entries = [{"id": i, "type": "function", "function": {"name": n, "arguments": a}} for n, a, i in calls]
+    return agent(None, tool_calls=entries, **more)
+
+
+def tool(content: Any, call_id: str | None = "c1", **more: Any) -> Plain:
+    """A chat message that answers a call."""
+    return {"role": "tool", "tool_call_id": call_id, "content": content, **more}
+
+
+CHAT: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
+    "answered": ([asks(("add", "{}", "c1")), tool("3")], [("add", {}, "ok", "3")], []),
+    "not answered": ([asks(("add", "{}", "c1"))], [("add", {}, "not_executed", None)], []),
+    "answered in another order": (
+        [asks(("add", '{"n": 1}', "a"), ("add", '{"n": 2}', "b")), tool("2", "b"), tool("1", "a")],
+        [("add", {"n": 1}, "ok", "1"), ("add", {"n": 2}, "ok", "2")],
+        [],
+    ),
+    "one id for all": (
+        [asks(("add", '{"n": 1}', "c1"), ("add", '{"n": 2}', "c1")), tool("1"), tool("2")],
+        [("add", {"n": 1}, "ok", "1"), ("add", {"n": 2}, "ok", "2")],
+        ["id 'c1' was given to 2 calls"],
+    ),
+    "an id begun anew after a call was given up": (
+        [asks(("add", '{"n": 1}', "c1")), user("Again."), asks(("add", '{"n": 2}', "c1")), tool("2")],
+        [("add", {"n": 1}, "not_executed", None), ("add", {"n": 2}, "ok", "2")],
+        ["id 'c1' was given to 2 calls"],
+    ),
+    "no ids": (
+        [asks(("add", {}, None), ("sub", {}, "")), tool("S", None, name="sub"), tool("A", "")],
+        [("add", {}, "ok", "A"), ("sub", {}, "ok", "S")],
+        ["the call has no id"],
+    ),
+    "arguments broken off": (
+        [asks(("add", '{"a": 1', "c1")), tool("bad")],
+        [("add", {}, "invalid_arguments", "not JSON")],
+        ["the arguments of 'add' are no JSON object"],
+    ),
+    "null arguments": ([asks(("add", None, "c1")), tool("3")], [("add", {}, "ok", "3")], []),
+    "custom": (
+        [agent(None, tool_calls=[{"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "x"}}]), tool("y")],
+        [("sql", {"input": "x"}, "ok", "y")],
+        [],
+    ),
+    "legacy": (
+        [
+            agent(None, function_call={"name": "add", "arguments": "{}"}),
+            {"role": "function", "name": "add", "content": "3"},
+        ],
+        [("add", {}, "ok", "3")],
+        ["'function_call' is the form from before ids"],
+    ),
+    "legacy that a server filled in": ([agent("Hi", function_call={"name": "", "arguments": ""})], [], []),
+    "parts with an image": (
+        [asks(("look", "{}", "c1")), tool([text("t"), {"type": "image_url", "image_url": {"url": "u"}}])],
+        [("look", {}, "ok", ["t", {"type": "image_url", "image_url": {"url": "u"}}])],
+        [],
+    ),
+    "an answer to nobody": ([agent("Hi"), tool("3", "c9")], [], ["answers no open call before it (id 'c9')"]),
+}
+
+
+@pytest.mark.parametrize(("messages", "calls", "warnings"), CHAT.values(), ids=CHAT)
+def test_chat_completions(messages: list[Plain], calls: list[tuple[Any, ...]], warnings: list[str]) -> None:
+    """Every call is there once, with what became of it; what had to be guessed is told."""
+    check(read([user(), *messages], format="openai-chat"), calls, warnings)
+
+
+def check(transcript: Transcript, calls: list[tuple[Any, ...]], warnings: list[str]) -> None:
+    """Compare a transcript; an error is told by its beginning."""
+    found = briefs(transcript.run)
+    wanted = [
+        (*call[:3], got[3]) if call[2] == "invalid_arguments" and str(got[3]).startswith(call[3]) else call
+        for call, got in zip(calls, found, strict=False)
+    ]
+    assert found == wanted
+    assert len(found) == len(calls)
+    assert len(transcript.run.warnings) == len(warnings)
+    assert all(part in said for part, said in zip(warnings, transcript.run.warnings, strict=True))
+
+
+# Responses
+
+
+def asked(name: str, call_id: str | None = "c1", arguments: str = "{}", **more: Any) -> Plain:
+    """A function call as an item."""
+    return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments, **more}
+
+
+def output(content: Any, call_id: str | None = "c1", **more: Any) -> Plain:
+    """The output of a function as an item."""
+    return {"type": "function_call_output", "call_id": call_id, "output": content, **more}
+
+
+def approval(name: str, query: str) -> Plain:
+    """A request for approval."""
+    return {
+        "type": "mcp_approval_request",
+        "id": name,
+        "name": "search",
+        "server_label": "git",
+        "arguments": json.dumps({"q": query}),
+    }
+
+
+def decided(name: str, *, approve: bool) -> Plain:
+    """The answer to one."""
+    return {"type": "mcp_approval_response", "approval_request_id": name, "approve": approve}
+
+
+WEB = {"type": "search", "query": "weather"}
+CARRIED_OUT = {
+    "type": "mcp_call",
+    "id": "mc_1",
+    "approval_request_id": "mar_1",
+    "name": "search",
+    "server_label": "git",
+    "arguments": '{"q": "x"}',
+    "output": "RES",
+}
+
+RESPONSES: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
+    "answered": ([asked("add"), output("3")], [("add", {}, "ok", "3")], []),
+    "not answered": ([asked("add")], [("add", {}, "not_executed", None)], []),
+    "the id of the item says nothing": (
+        [asked("add", "a", id="__fake_id__"), asked("sub", "b", id="__fake_id__"), output("S", "b"), output("A", "a")],
+        [("add", {}, "ok", "A"), ("sub", {}, "ok", "S")],
+        [],
+    ),
+    "outputs by name": (
+        [asked("add", None), asked("sub", None), output("S", None, name="sub"), output("A", None, name="add")],
+        [("add", {}, "ok", "A"), ("sub", {}, "ok", "S")],
+        ["the call has no id"],
+    ),
+    "an output that says it failed": (
+        [asked("add"), output("x", status="incomplete")],
+        [("add", {}, "error", "x")],
+        [],
+    ),
+    "an output before its call": (
+        [output("3"), asked("add")],
+        [("add", {}, "not_executed", None)],
+        ["answers no open call before it (id 'c1')"],
+    ),
+    "arguments broken off": (
+        [asked("add", arguments='{"a": 1'), output("bad")],
+        [("add", {}, "invalid_arguments", "not JSON")],
+        ["the arguments of 'add' are no JSON object"],
+    ),
+    "hosted, failed": (
+        [{"type": "web_search_call", "id": "ws_1", "status": "failed", "action": WEB}],
+        [("web_search", WEB, "error", "status: failed")],
+        [],
+    ),
+    "hosted, under way": (
+        [{"type": "web_search_call", "id": "ws_1", "status": "in_progress", "action": WEB}],
+        [("web_search", WEB, "not_executed", None)],
+        [],
+    ),
+    "hosted shell, whose output is an item": (
+        [
+            {
+                "type": "shell_call",
+                "call_id": "c1",
+                "action": {"commands": ["ls"]},
+                "environment": {"type": "container_reference"},
+            },
+            {"type": "shell_call_output", "call_id": "c1", "output": [{"stdout": "a"}], "status": "completed"},
+        ],
+        [("shell", {"commands": ["ls"]}, "ok", [{"stdout": "a"}])],
+        [],
+    ),
+    "approved and refused": (
+        [
+            approval("mar_1", "x"),
+            approval("mar_2", "zz"),
+            decided("mar_1", approve=True),
+            decided("mar_2", approve=False),
+            CARRIED_OUT,
+        ],
+        [("search", {"q": "zz"}, "rejected", "failed"), ("search", {"q": "x"}, "ok", "RES")],
+        [],
+    ),
+    "not decided": ([approval("mar_1", "x")], [("search", {"q": "x"}, "pending", None)], []),
+    "decided, and not carried out": (
+        [approval("mar_1", "x"), decided("mar_1", approve=True)],
+        [("search", {"q": "x"}, "not_executed", None)],
+        [],
+    ),
+    "no calls": (
+        [{"type": "reasoning", "summary": []}, {"type": "tool_search_call", "arguments": {}}, agent("Hi")],
+        [],
+        [],
+    ),
+    "a later type of call": (
+        [{"type": "teleport_call", "id": "t", "status": "completed", "to": "Rome"}],
+        [("teleport", {"to": "Rome"}, "ok", None)],
+        ["the type 'teleport_call' is not known; it was read as a call of 'teleport'"],
+    ),
+    "a later type of item": ([agent("Hi"), {"type": "hologram"}], [], ["the type 'hologram' is not known"]),
+    "what stands elsewhere": (
+        [agent("Hi"), {"type": "item_reference", "id": "x"}],
+        [],
+        ["stands for items that are not"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("items", "calls", "warnings"), RESPONSES.values(), ids=RESPONSES)
+def test_responses(items: list[Plain], calls: list[tuple[Any, ...]], warnings: list[str]) -> None:
+    """Every item that is a call is one, once, with what became of it."""
+    check(read([user(), *items], format="openai-responses"), calls, warnings)
+
+
+def test_calls_of_a_program_are_nested() -> None:
+    """They are the program's children, whichever way they ended; the program alone counts by default."""
+    caller = {"type": "program", "caller_id": "p1"}
+    run = read(
+        [
+            {"type": "program", "call_id": "p1", "code": "add()", "id": "x", "fingerprint": "f"},
+            asked("add", "c1", caller=caller),
+            output("3", "c1"),
+            asked("sub", "c2", caller=caller),
+            {"type": "program_output", "call_id": "p1", "result": "done", "status": "completed"},
+        ]
+    ).run
+
+    assert briefs(run) == [("program", {"code": "add()"}, "ok", "done")]
+    assert [brief(call) for call in run.select_calls(nested=True)[1:]] == [
+        ("add", {}, "ok", "3"),
+        ("sub", {}, "not_executed", None),
+    ]
+
+
+def test_a_pending_approval_interrupts_the_run() -> None:
+    """The run waits for a person, and so does its last turn."""
+    transcript = read([user(), approval("mar_1", "x")])
+
+    assert [run.status for run in (transcript.run, *transcript.turns)] == [RunStatus.INTERRUPTED] * 2
+    assert read([user(), approval("mar_1", "x"), user("Well?")]).run.status is RunStatus.INTERRUPTED
+    assert read([user(), approval("mar_1", "x"), user("Well?"), agent("No.")]).run.status is RunStatus.OK
+
+
+def test_items_that_stand_together_are_one_step() -> None:
+    """What the model asked for until something else came was asked in parallel."""
+    run = read([user(), asked("a", "1"), asked("b", "2"), output("x", "1"), output("y", "2"), asked("c", "3")]).run
+
+    assert [call.execution and call.execution.step for call in run.calls] == [0, 0, 1]
+    assert run.calls[2].execution is not None
+    assert run.calls[2].execution.source == "$[5]"
+
+
+# Anthropic
+
+
+def use(name: str = "add", call_id: str = "t1", kind: str = "tool_use", **more: Any) -> Plain:
+    """A block that is a call."""
+    return {"type": kind, "id": call_id, "name": name, "input": {}, **more}
+
+
+def result(content: Any = ..., call_id: str = "t1", kind: str = "tool_result", **more: Any) -> Plain:
+    """A block that answers one."""
+    given = {} if content is ... else {"content": content}
+    return {"type": kind, "tool_use_id": call_id, **given, **more}
+
+
+SEARCHED = [{"type": "web_search_result", "url": "https://a", "title": "A"}]
+FAILED = {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}
+RAN = {"type": "code_execution_result", "stdout": "3", "stderr": "", "return_code": 0, "content": []}
+
+ANTHROPIC: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
+    "answered": ([agent([use()]), user([result("3")])], [("add", {}, "ok", "3")], []),
+    "not answered": ([agent([text("Well."), use()])], [("add", {}, "not_executed", None)], []),
+    "answered with blocks": (
+        [agent([use()]), user([result([text("a"), text("b")])])],
+        [("add", {}, "ok", "ab")],
+        [],
+    ),
+    "answered with nothing": ([agent([use()]), user([result()])], [("add", {}, "ok", "")], []),
+    "failed": ([agent([use()]), user([result("no", is_error=True)])], [("add", {}, "error", "no")], []),
+    "failed without a word": ([agent([use()]), user([result(is_error=True)])], [("add", {}, "error", "failed")], []),
+    "input as JSON text": ([agent([use(input='{"a": 1}')])], [("add", {"a": 1}, "not_executed", None)], []),
+    "no input": ([agent([use(input=None)])], [("add", {}, "not_executed", None)], []),
+    "input broken off": (
+        [agent([use(input='{"a": ')])],
+        [("add", {}, "invalid_arguments", "not JSON")],
+        ["the arguments of 'add' are no JSON object"],
+    ),
+    "server tool": (
+        [
+            agent(
+                [
+                    use("web_search", "s1", "server_tool_use"),
+                    result(SEARCHED, "s1", "web_search_tool_result"),
+                    text("A."),
+                ]
+            )
+        ],
+        [("web_search", {}, "ok", SEARCHED)],
+        [],
+    ),
+    "server tool, failed": (
+        [agent([use("web_search", "s1", "server_tool_use"), result(FAILED, "s1", "web_search_tool_result")])],
+        [("web_search", {}, "error", "max_uses_exceeded")],
+        [],
+    ),
+    "code that ran": (
+        [agent([use("code_execution", "s1", "server_tool_use"), result(RAN, "s1", "code_execution_tool_result")])],
+        [("code_execution", {}, "ok", RAN)],
+        [],
+    ),
+    "paused": (
+        [
+            agent([use("web_search", "s1", "server_tool_use")]),
+            agent([result(SEARCHED, "s1", "web_search_tool_result"), text("A.")]),
+        ],
+        [("web_search", {}, "ok", SEARCHED)],
+        [],
+    ),
+    "mcp": (
+        [
+            agent([use("find", "m1", "mcp_tool_use", server_name="git"), result([text("R")], "m1", "mcp_tool_result")]),
+            agent([use("find", "m2", "mcp_tool_use"), result([text("no")], "m2", "mcp_tool_result", is_error=True)]),
+        ],
+        [("find", {}, "ok", "R"), ("find", {}, "error", "no")],
+        [],
+    ),
+    "a later type of call": (
+        [agent([use("beam", "x1", "teleport_tool_use"), result("there", "x1", "teleport_tool_result")])],
+        [("beam", {}, "ok", "there")],
+        ["the type 'teleport_tool_use' is not known"],
+    ),
+    "an answer to nobody": ([agent("Hi"), user([result("3", "t9")])], [], ["answers no open call before it (id 't9')"]),
+    "thoughts": ([agent([{"type": "thinking", "thinking": "Hm"}, text("Hi")])], [], []),
+}
+
+
+@pytest.mark.parametrize(("messages", "calls", "warnings"), ANTHROPIC.values(), ids=ANTHROPIC)
+def test_anthropic(messages: list[Plain], calls: list[tuple[Any, ...]], warnings: list[str]) -> None:
+    """Every block that is a call is one, once, with what became of it."""
+    check(read([user(), *messages], format="anthropic"), calls, warnings)
+
+
+def test_types_and_servers_are_kept() -> None:
+    """Who runs a tool is told alike in all formats; what the provider ran was seen to run."""
+    hosted = agent([use("web_search", "s1", "server_tool_use"), result(SEARCHED, "s1", "web_search_tool_result")])
+    served = agent([use("find", "m1", "mcp_tool_use", server_name="git"), result("R", "m1", "mcp_tool_result")])
+    runs = [
+        read([hosted, served, agent([use()])]).run,
+        read([{"type": "web_search_call", "id": "w", "action": WEB}, CARRIED_OUT, asked("add")]).run,
+    ]
+
+    for run in runs:
+        told = [(call.type, how.server, how.executed) for call in run.calls if (how := call.execution) is not None]
+        assert told == [("hosted", None, True), ("mcp", "git", True), ("function", None, False)]
+
+
+def test_calls_that_code_made_are_nested() -> None:
+    """A call whose caller is an execution of code is that call's child; its result comes later, and is its own."""
+    caller = {"type": "code_execution_20250825", "tool_id": "s1"}
+    run = read(
+        [
+            user(),
+            agent([use("code_execution", "s1", "server_tool_use"), use("add", "t1", caller=caller)]),
+            user([result("3")]),
+            agent([result(RAN, "s1", "code_execution_tool_result"), text("3")]),
+        ]
+    ).run
+
+    assert briefs(run) == [("code_execution", {}, "ok", RAN)]
+    assert [brief(call) for call in run.select_calls(nested=True)[1:]] == [("add", {}, "ok", "3")]
+    assert (run.actual_output, run.status) == ("3", RunStatus.OK)
+
+
+def test_the_answer_stands_after_what_the_provider_ran() -> None:
+    """Text before a call is no answer, text after what the provider ran is; blocks that follow each other are one."""
+    blocks = [
+        text("Let me."),
+        use("web_search", "s1", "server_tool_use"),
+        result(SEARCHED, "s1", "web_search_tool_result"),
+    ]
+
+    assert read([user(), agent([*blocks, text("It "), text("rains.")])]).run.actual_output == "It rains."
+    assert read([user(), agent(blocks)]).run.actual_output is None
+    assert read([user(), agent([*blocks, text("So."), use()])]).run.actual_output is None
+
+
+# Turns
+
+
+def test_results_alone_are_no_turn_and_results_with_words_are_results_first() -> None:
+    """The results belong to the calls before; the words begin the next turn."""
+    transcript = read(
+        [
+            user("1"),
+            agent([use()]),
+            user([result("3")]),
+            agent([use("sub", "t2")]),
+            user([result("4", "t2"), text("2")]),
+            agent("Bye"),
+        ]
+    )
+
+    assert [(run.input, briefs(run), run.actual_output) for run in transcript.turns] == [
+        ("1", [("add", {}, "ok", "3"), ("sub", {}, "ok", "4")], None),
+        ("2", [], "Bye"),
+    ]
+    assert [(turn.role, turn.content) for turn in transcript.conversation.turns] == [
+        ("user", "1"),
+        ("assistant", ""),
+        ("user", "2"),
+        ("assistant", "Bye"),
+    ]
+
+
+def test_words_without_an_answer_and_the_next_ones_are_one_turn() -> None:
+    """Adjacent words of the user are joined; instructions between them change nothing; empty ones are no words."""
+    transcript = read(
+        [
+            {"role": "system", "content": "Be brief."},
+            agent("Hello."),
+            user("a"),
+            {"role": "developer", "content": "x"},
+            user("b"),
+            user(""),
+            agent("One."),
+            asks(("add", "{}", "c1")),
+            tool("3"),
+            agent(""),
+            user("c"),
+        ]
+    )
+
+    assert [(run.input, len(run.calls), run.status.value) for run in transcript.turns] == [
+        (None, 0, "ok"),
+        ("a\nb", 1, "stopped"),
+        ("c", 0, "stopped"),
+    ]
+    assert [(turn.role, turn.content) for turn in transcript.conversation.turns] == [
+        ("assistant", "Hello."),
+        ("user", "a\nb"),
+        ("assistant", "One."),
+        ("user", "c"),
+    ]
+
+
+def test_an_image_alone_is_a_turn() -> None:
+    """The user showed something; that it was left out is told."""
+    transcript = read([user([{"type": "image_url", "image_url": {"url": "u"}}]), agent("A cat.")])
+
+    assert [turn.content for turn in transcript.conversation.turns] == ["", "A cat."]
+    assert transcript.run.input is None
+    assert "('image_url')" in transcript.run.warnings[0]
+
+
+def test_a_late_answer_goes_to_the_turn_of_its_call() -> None:
+    """Where a program answers after the user spoke again, the call stays where it was asked for."""
+    transcript = read([user("1"), asked("add"), user("2"), output("3"), agent("Done.")])
+
+    assert [briefs(run) for run in transcript.turns] == [[("add", {}, "ok", "3")], []]
+    assert transcript.turns[1].actual_output == "Done."
+
+
+@pytest.mark.parametrize(
+    "messages", [[user(), asks(("to_b", "{}", "h1")), tool("B", "h1")], [user(), asked("to_b", "h1")]]
+)
+def test_hand_offs_are_told_by_their_names(messages: list[Plain]) -> None:
+    """A message does not show it, so that such a call counts unless its name is given."""
+    transcript = read(messages, handoff_names=["to_b"])
+
+    assert transcript.run.tools_called == transcript.turns[0].tools_called == []
+    assert [handoff.call for handoff in (*transcript.run.handoffs, *transcript.turns[0].handoffs)] == [0, 0]
+    assert [call.name for call in read(messages).run.tools_called] == ["to_b"]
+
+
+# What holds the messages
+
+ANSWER = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "c1", "function": {"name": "add", "arguments": "{}"}}],
+}
+COMPLETION = {
+    "object": "chat.completion",
+    "model": "m",
+    "choices": [{"index": 0, "finish_reason": "tool_calls", "message": ANSWER}],
+    "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
+}
+RESPONSE = {
+    "object": "response",
+    "model": "m",
+    "status": "completed",
+    "output": [asked("add")],
+    "usage": {"input_tokens": 3},
+}
+MESSAGE = {
+    "type": "message",
+    "role": "assistant",
+    "model": "m",
+    "stop_reason": "tool_use",
+    "content": [use()],
+    "usage": {"input_tokens": 3},
+}
+SPEC = {"name": "add", "description": "Adds."}
+
+HOLDERS: dict[str, tuple[object, str, str | None]] = {
+    "chat response": (COMPLETION, "openai-chat", None),
+    "chat request": ({"model": "m", "messages": [user(), ANSWER]}, "openai-chat", "Go."),
+    "chat, both in one": ({"messages": [user()], "response": COMPLETION}, "openai-chat", "Go."),
+    "chat, merged": ({"messages": [user()], **COMPLETION}, "openai-chat", "Go."),
+    "chat, under request and response": (
+        {
+            "id": 7,
+            "request": {"messages": [user()], "tools": [{"type": "function", "function": SPEC}]},
+            "response": COMPLETION,
+        },
+        "openai-chat",
+        "Go.",
+    ),
+    "chat, a line of a batch": (
+        {"custom_id": "x", "response": {"status_code": 200, "body": COMPLETION}},
+        "openai-chat",
+        None,
+    ),
+    "input and output": ({"input": [user()], "output": ANSWER}, "openai-chat", "Go."),
+    "responses response": (RESPONSE, "openai-responses", None),
+    "responses, both": ({"input": "Go.", **RESPONSE}, "openai-responses", "Go."),
+    "responses, items": ({"input": [user()], "output": [asked("add")]}, "openai-responses", "Go."),
+    "responses, one item": (asked("add"), "openai-responses", None),
+    "anthropic response": (MESSAGE, "anthropic", None),
+    "anthropic request": ({"system": "x", "max_tokens": 9, "messages": [user(), MESSAGE]}, "anthropic", "Go."),
+    "anthropic, both": ({"messages": [user()], "tools": [SPEC], "response": MESSAGE}, "anthropic", "Go."),
+}
+
+
+@pytest.mark.parametrize(("value", "name", "said"), HOLDERS.values(), ids=HOLDERS)
+def test_what_holds_messages_is_opened(value: object, name: str, said: str | None) -> None:
+    """Requests, responses, and both, in the forms in which people keep them; the format is named."""
+    transcript = read(value)
+
+    assert transcript.format == name
+    assert [call.name for call in transcript.run.calls] == ["add"]
+    assert transcript.run.input == said
+
+
+def test_what_a_response_says_of_itself_is_kept() -> None:
+    """Model, tokens under one name in all formats, the tools offered, and an end before the end."""
+    run = read({"messages": [user()], "tools": [{"type": "function", "function": SPEC}], "response": COMPLETION}).run
+    cut = read({**COMPLETION, "choices": [{"message": agent("Once upon"), "finish_reason": "length"}]}).run
+    failed = read({**RESPONSE, "status": "failed", "error": {"code": "x", "message": "no"}}).run
+    short = read({**RESPONSE, "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}).run
+
+    assert (run.models, run.usage) == (["m"], {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5})
+    assert [tool.name for tool in run.available_tools or ()] == ["add"]
+    assert (cut.status.value, cut.error, cut.actual_output) == ("stopped", "length", "Once upon")
+    assert (failed.status.value, failed.error) == ("error", "no")
+    assert (short.status.value, short.error) == ("stopped", "max_output_tokens")
+
+
+@pytest.mark.parametrize(
+    ("tools", "value", "status"),
+    [
+        ([{"type": "function", "function": SPEC}], ANSWER, "not_executed"),
+        ([{"type": "function", "function": {"name": "sub"}}], ANSWER, "unknown_tool"),
+        ([{"type": "function", "function": {"name": "sub"}}, {"type": "web_search"}], ANSWER, "not_executed"),
+        ([{"type": "custom", "custom": {"name": "add"}}], ANSWER, "not_executed"),
+        ([{"type": "function", "name": "sub"}], asked("add"), "unknown_tool"),
+        (
+            [{"type": "namespace", "name": "n", "tools": [{"type": "function", "name": "add"}]}],
+            asked("add"),
+            "not_executed",
+        ),
+        ([{"type": "mcp", "server_label": "git"}], asked("add"), "not_executed"),
+        ([{"type": "computer"}], {"type": "computer_call", "call_id": "c", "action": {}}, "not_executed"),
+        ([{"name": "sub", "input_schema": {}}], agent([use()]), "unknown_tool"),
+        ([{"name": "sub", "type": "custom"}, {"type": "mcp_toolset"}], agent([use()]), "not_executed"),
+    ],
+)
+def test_a_tool_is_unknown_only_where_all_are_known(tools: list[Plain], value: Plain, status: str) -> None:
+    """A server, a search or a set may bring tools that the list does not name."""
+    run = read({"messages": [value], "tools": tools}).run
+
+    assert [call.execution and call.execution.status.value for call in run.calls] == [status]
+
+
+def test_offered_tools_have_the_names_of_their_calls() -> None:
+    """The dates and previews in the types of providers' tools are no part of the name."""
+    openai = [
+        {"type": kind} for kind in ("web_search_preview_2025_03_11", "computer_use_preview", "file_search", "shell")
+    ]
+    claude = [{"type": "web_search_20250305", "name": "web_search"}, {"type": "bash_20250124", "name": "bash"}]
+
+    specs = [read({"messages": [agent("Hi")], "tools": openai}).run.available_tools or []]
+    specs.append(read({"messages": [agent("Hi")], "tools": claude}, format="anthropic").run.available_tools or [])
+    assert [[(spec.name, spec.type) for spec in found] for found in specs] == [
+        [
+            ("web_search", "hosted"),
+            ("computer_use_preview", "function"),
+            ("file_search", "hosted"),
+            ("shell", "function"),
+        ],
+        [("web_search", "hosted"), ("bash", "function")],
+    ]
+
+
+# Refusals
+
+REFUSED: dict[str, tuple[object, str]] = {
+    "nothing": ([], "$: holds no message"),
+    "no object": (3, "$: expected a list of messages, or an object that holds one, got 3"),
+    "an object that holds none": ({"a": 1}, "$: expected a list of messages or items, a request"),
+    "an error": ({"error": {"message": "no"}}, "$: is an error, not a response"),
+    "several choices": (
+        {"choices": [{"message": agent("a")}, {"message": agent("b")}]},
+        "$.choices: expected one choice",
+    ),
+    "no choice": ({"choices": []}, "$.choices: expected one choice, got 0 choices"),
+    "two lists": ({"messages": [user()], "input": [user()]}, "$: has 'messages' and 'input'"),
+    "two formats": ([asks(("add", "{}", "c1")), user([result("3")])], "$[1]: looks like Anthropic messages"),
+    "two others": ([asked("add"), tool("3")], "$[1]: looks like OpenAI chat messages (role 'tool')"),
+    "calls of the user": ([user([use()])], "$[0].content[0]: a call stands in a message of role 'user'"),
+    "a call without a name": ([asked("")], "$[0].name: a call needs the name of its tool, got ''"),
+    "another without one": ([agent([use("")])], "$[0].content[0].name: a call needs the name of its tool"),
+    "LangChain": ([{"type": "ai", "content": "", "tool_calls": []}], "$[0]: expected messages of OpenAI or Anthropic"),
+    "responses in a list": (
+        [RESPONSE],
+        "$[0]: expected messages of OpenAI or Anthropic; this looks like a whole response",
+    ),
+    "an unknown role": ([{"role": "oracle", "content": "x"}], "$[0].role: expected one of user"),
+    "an unknown role among items": (
+        [asked("add"), {"role": "oracle", "content": "x"}],
+        "$[1].role: expected one of user",
+    ),
+    "entries that are no objects": (["hello"], "$[0]: expected a message (an object with a role), got 'hello'"),
+}
+
+
+@pytest.mark.parametrize(("value", "problem"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_read_is_refused_with_the_reason(value: object, problem: str) -> None:
+    """Nothing is silently an empty list of calls."""
+    assert problems(value)[0].startswith(problem)
+
+
+@pytest.mark.parametrize("name", ["openai-chat", "openai-responses", "anthropic"])
+def test_a_format_that_was_asked_for_is_held_to(name: Any) -> None:
+    """What is of another format is a problem of its own message, not read as if nothing were called."""
+    values = {"openai-chat": [ANSWER], "openai-responses": [asked("add")], "anthropic": [agent([use()])]}
+
+    assert [call.name for call in read(values.pop(name), format=name).run.calls] == ["add"]
+    for other in values.values():
+        assert "this looks like" in problems(other, format=name)[0]
+
+
+def test_a_format_has_a_name() -> None:
+    """Any other is a mistake of the program."""
+    with pytest.raises(ConfigurationError, match="'openai-chat'"):
+        read([user()], format="gemini")  # type: ignore[arg-type]
+
+
+def test_paths_begin_where_the_caller_says() -> None:
+    """Problems and warnings name places in what the value was read from."""
+    assert problems([{"role": "x"}], path="$.log[3]")[0].startswith("$.log[3][0].role")
+    assert read([tool("3"), agent("Hi")], path="$.log").run.warnings[0].startswith("$.log[0]: ")
+
+
+def test_messages_without_the_agent_say_so() -> None:
+    """That nothing was called is all they can say."""
+    assert "no message of the assistant" in read([user()]).run.warnings[0]
+
+
+def test_a_transcript_makes_a_case() -> None:
+    """The run becomes a case, with expectations, as any run does."""
+    case = read([user(), asks(("add", '{"a": 1}', "c1")), tool("3"), agent("3")]).run.to_test_case(
+        expected_tools=[ToolCall(name="add")]
+    )
+
+    assert (case.input, case.actual_output) == ("Go.", "3")
+    assert [call.name for call in case.tools_called or ()] == ["add"]

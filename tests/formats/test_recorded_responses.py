@@ -1,0 +1,229 @@
+"""Responses that the providers really sent: each is read, and no call of any is lost.
+
+Calls are counted a second time by a walk over the plain JSON that shares nothing with the readers. The recordings stand
+beside the repository (`TOOLMARK_SHARED` says where else); without them these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from processes import ROOT
+from toolmark.cases import Run
+from toolmark.errors import InvalidDataError
+from toolmark.formats import read
+
+yaml = pytest.importorskip("yaml")
+
+FOLDER = Path(os.environ.get("TOOLMARK_SHARED") or ROOT.parent / "shared") / "data" / "recorded"
+
+pytestmark = pytest.mark.skipif(
+    not FOLDER.is_dir(), reason="the recorded responses are not here; set TOOLMARK_SHARED to the folder of shared data"
+)
+
+ENDS = {"/chat/completions": "openai-chat", "/responses": "openai-responses", "/v1/messages": "anthropic"}
+
+
+class Exchange(NamedTuple):
+    """A request and its response, as JSON; a streamed response is the list of its events."""
+
+    where: str
+    format: str
+    request: Any
+    response: Any
+    streamed: bool
+
+
+def plain(message: Any) -> tuple[Any, bool]:
+    """The JSON of a recorded request or response, and whether it was streamed."""
+    if "parsed_body" in message:
+        return message["parsed_body"], False
+    body = message.get("body")
+    body = body.get("string") if isinstance(body, dict) else body
+    if isinstance(body, bytes):
+        body = (gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body).decode("utf-8", "replace")
+    if not body:
+        return None, False
+    if not body.lstrip().startswith(("data:", "event:")):
+        try:
+            return json.loads(body), False
+        except ValueError:  # compressed in a way that needs more than the standard library
+            return None, False
+    data = (line[5:].strip() for line in body.splitlines() if line.startswith("data:"))
+    return [json.loads(text) for text in data if text and text != "[DONE]"], True
+
+
+@pytest.fixture(scope="module")
+def exchanges() -> list[Exchange]:
+    """Every recorded exchange of the three APIs."""
+    found: list[Exchange] = []
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    for path in sorted(FOLDER.rglob("*.yaml")):
+        for number, entry in enumerate(yaml.load(path.read_bytes(), Loader=loader)["interactions"]):
+            place = entry["request"]["uri"].partition("?")[0].partition("#")[0]
+            name = next((name for end, name in ENDS.items() if place.endswith(end)), None)
+            if name is not None:
+                response, streamed = plain(entry["response"])
+                where = f"{path.relative_to(FOLDER)}:{number}"
+                found.append(Exchange(where, name, plain(entry["request"])[0], response, streamed))
+    for path in sorted(FOLDER.rglob("*.json")):
+        body = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(body, dict) and "choices" in body and "finish_reason" in body["choices"][0]:
+            found.append(Exchange(str(path), "openai-chat", None, body, streamed=False))
+        elif isinstance(body, dict) and body.get("object") == "response":
+            found.append(Exchange(str(path), "openai-responses", None, body, streamed=False))
+        elif isinstance(body, dict) and "stop_reason" in body:
+            found.append(Exchange(str(path), "anthropic", None, body, streamed=False))
+    return found
+
+
+def walk(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object inside a value, itself among them."""
+    if isinstance(value, dict):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from walk(inner)
+
+
+def counted(name: str, body: Any) -> Counter[str]:
+    """The names of the calls in a request or response, counted without the readers."""
+    names: Counter[str] = Counter()
+    if not isinstance(body, dict):
+        return names
+    for entry in walk({key: body.get(key) for key in ("messages", "input", "choices", "output", "content")}):
+        kind = entry.get("type")
+        if name == "openai-chat" and entry.get("role") == "assistant":
+            names.update(call["function"]["name"] for call in entry.get("tool_calls") or ())
+            names.update([legacy["name"]] if (legacy := entry.get("function_call")) and legacy["name"] else [])
+        elif name == "anthropic" and isinstance(kind, str) and kind.endswith("tool_use"):
+            names[entry["name"]] += 1
+        elif (
+            name == "openai-responses"
+            and isinstance(kind, str)
+            and kind.endswith("_call")
+            and "tool_search" not in kind
+        ):
+            names[entry.get("name") or kind[:-5]] += 1
+        elif kind == "program" and "code" in entry:
+            names["program"] += 1
+    return names
+
+
+def counted_stream(name: str, events: list[Any]) -> Counter[str]:
+    """The names of the calls that a stream begins."""
+    names: Counter[str] = Counter()
+    for event in events:
+        if name == "openai-chat":
+            for entry in walk(event.get("choices") or []):
+                called = entry.get("function") or entry.get("function_call")
+                names.update([called["name"]] if isinstance(called, dict) and called.get("name") else [])
+        elif name == "anthropic":
+            block = event.get("content_block") or {}
+            names.update([block["name"]] if str(block.get("type")).endswith("tool_use") else [])
+        elif event.get("type") == "response.output_item.done":
+            names += counted(name, {"output": [event["item"]]})
+    return names
+
+
+def called(run: Run) -> Counter[str]:
+    """The names of all calls of a run, at every depth."""
+    return Counter(call.name for call in run.select_calls(nested=True, handoffs=True))
+
+
+def test_every_response_is_read_without_loss(exchanges: list[Exchange]) -> None:
+    """As many calls of each name as the JSON holds, streamed or not; the format is the one of the API that answered."""
+    seen: Counter[tuple[str, bool]] = Counter()
+    calls: Counter[str] = Counter()
+    for entry in exchanges:
+        if not entry.response or (
+            isinstance(entry.response, dict) and set(entry.response) <= {"error", "type", "status_code"}
+        ):
+            continue
+        transcript = read(entry.response)
+        count = counted_stream if entry.streamed else counted
+        expected = count(entry.format, entry.response)
+        assert called(transcript.run) == expected, entry.where
+        assert transcript.format == entry.format, entry.where
+        seen[entry.format, entry.streamed] += 1
+        calls[entry.format] += sum(expected.values())
+
+    assert all(seen[name, streamed] for name in ENDS.values() for streamed in (False, True))
+    assert all(calls[name] > 40 for name in ENDS.values())
+
+
+def test_every_exchange_is_read_without_loss(exchanges: list[Exchange]) -> None:
+    """Request and response together hold the calls of both, and each result that a request holds reached its call."""
+    for entry in exchanges:
+        if (
+            entry.request is None
+            or not entry.response
+            or (
+                isinstance(entry.response, dict)
+                and "error" in set(entry.response) - {"output"}
+                and entry.response["error"]
+            )
+        ):
+            continue
+        count = counted_stream if entry.streamed else counted
+        run = read({"request": entry.request, "response": entry.response}).run
+        assert called(run) == counted(entry.format, entry.request) + count(entry.format, entry.response), entry.where
+        orphans = [text for text in run.warnings if "answers no open call" in text]
+        assert not orphans or entry.request.get("previous_response_id"), entry.where
+
+
+def test_an_error_of_the_provider_is_no_response(exchanges: list[Exchange]) -> None:
+    """It is refused with what it says."""
+    errors = [
+        e.response
+        for e in exchanges
+        if isinstance(e.response, dict) and set(e.response) <= {"error", "type", "status_code"}
+    ]
+
+    assert errors
+    for body in errors:
+        with pytest.raises(InvalidDataError, match="is an error, not a response"):
+            read(body)
+
+
+def test_the_providers_own_objects_read_as_their_json_does(exchanges: list[Exchange]) -> None:
+    """What the clients of the newest versions make of a response gives the same calls and warnings."""
+    anthropic, openai_types = pytest.importorskip("anthropic.types.beta"), pytest.importorskip("openai.types")
+    from openai.types.responses import Response
+
+    models = {
+        "openai-chat": openai_types.chat.ChatCompletion,
+        "openai-responses": Response,
+        "anthropic": anthropic.BetaMessage,
+    }
+    compared = 0
+    for entry in exchanges:
+        if (
+            entry.streamed
+            or not isinstance(entry.response, dict)
+            or not {"choices", "output", "content"} & set(entry.response)
+        ):
+            continue
+        built = models[entry.format].construct(**entry.response)
+        from_object, from_json = read(built).run, read(entry.response).run
+        assert briefs(from_object) == briefs(from_json), entry.where
+        assert from_object.warnings == from_json.warnings, entry.where
+        compared += len(from_json.calls)
+
+    assert compared > 100
+
+
+def briefs(run: Run) -> list[tuple[Any, ...]]:
+    """What a call is and what became of it."""
+    return [
+        (call.name, call.arguments, call.id, call.type, how.status, how.error, how.server, how.executed)
+        for call in run.select_calls(nested=True)
+        if (how := call.execution) is not None
+    ]

@@ -1,0 +1,163 @@
+"""The events of a stream read as the response that they add up to."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolmark.errors import InvalidDataError
+from toolmark.formats import read
+
+Plain = dict[str, Any]
+
+
+def chunk(delta: Plain, reason: str | None = None, index: int = 0) -> Plain:
+    """A chunk of Chat Completions."""
+    choice = {"index": index, "delta": delta, "finish_reason": reason}
+    return {"object": "chat.completion.chunk", "model": "m", "choices": [choice]}
+
+
+def piece(arguments: str, **more: Any) -> Plain:
+    """A piece of a call in such a chunk; its name comes with `name`."""
+    name = {"name": more.pop("name")} if "name" in more else {}
+    return {"tool_calls": [{**more, "function": {**name, "arguments": arguments}}]}
+
+
+def found(events: list[Plain]) -> list[tuple[Any, ...]]:
+    """Name, arguments and id of each call."""
+    return [(call.name, call.arguments, call.id) for call in read(events).run.calls]
+
+
+texts = st.text('ab"\\{}é', min_size=1, max_size=6)
+given_arguments = st.dictionaries(texts, texts, max_size=3)
+
+
+def cut(data: st.DataObject, text: str) -> list[str]:
+    """The text in pieces."""
+    places = sorted(data.draw(st.sets(st.integers(1, max(len(text) - 1, 1)), max_size=4)))
+    return [text[start:end] for start, end in zip([0, *places], [*places, len(text)], strict=True)]
+
+
+@given(asked=st.lists(given_arguments, min_size=1, max_size=3), data=st.data())
+def test_chunks_add_up_wherever_they_were_cut(asked: list[Plain], data: st.DataObject) -> None:
+    """Calls that come in pieces, their indexes telling them apart, are whole again."""
+    events = [chunk({"role": "assistant", "content": ""})]
+    for index, arguments in enumerate(asked):
+        first, *rest = cut(data, json.dumps(arguments))
+        events.append(chunk(piece(first, index=index, id=f"c{index}", type="function", name="add")))
+        events += [chunk(piece(part, index=index)) for part in rest]
+    events.append(chunk({}, "tool_calls"))
+
+    assert found(events) == [("add", arguments, f"c{index}") for index, arguments in enumerate(asked)]
+    assert read(events).run.warnings == []
+
+
+def test_servers_that_count_badly_are_understood() -> None:
+    """No index at all, the same one for all calls, empty names in later pieces: no call is lost or mixed up."""
+    no_index = [
+        chunk(piece("{}", id="a", name="add")),
+        chunk(piece('{"x": ', id="b", name="sub")),
+        chunk(piece("1}"), "stop"),
+    ]
+    same = [chunk(piece("{}", index=0, id="a", name="add")), chunk(piece("{}", index=0, id="b", name="sub"), "stop")]
+    empty = [chunk(piece('{"x"', index=0, id="a", name="add")), chunk(piece(": 1}", index=0, id="", name=""), "stop")]
+
+    assert found(no_index) == [("add", {}, "a"), ("sub", {"x": 1}, "b")]
+    assert found(same) == [("add", {}, "a"), ("sub", {}, "b")]
+    assert found(empty) == [("add", {"x": 1}, "a")]
+
+
+def test_the_text_of_chunks_is_the_answer() -> None:
+    """Text grows, and the tokens of the last chunk are the run's."""
+    events: list[Plain] = [chunk({"content": "He"}), chunk({"content": "llo"}, "stop")]
+    events.append({"object": "chat.completion.chunk", "choices": [], "usage": {"prompt_tokens": 2}})
+    run = read(events).run
+
+    assert (run.actual_output, run.usage, run.models) == ("Hello", {"input_tokens": 2}, ["m"])
+
+
+def test_a_stream_that_broke_off_says_so() -> None:
+    """What came is read, and what is missing is told; half a call has invalid arguments."""
+    events = [chunk(piece('{"a": ', index=0, id="a", name="add")), {"error": {"message": "overloaded"}}]
+    run = read(events).run
+
+    assert [call.execution and call.execution.status.value for call in run.calls] == ["invalid_arguments"]
+    assert ["overloaded" in run.warnings[0], "has no end" in run.warnings[1]] == [True, True]
+
+
+def test_several_choices_are_refused_in_a_stream_too() -> None:
+    """They are alternatives."""
+    with pytest.raises(InvalidDataError, match="2 choices"):
+        read([chunk({"content": "a"}, "stop"), chunk({"content": "b"}, "stop", index=1)])
+
+
+CALL = {"type": "function_call", "call_id": "c1", "name": "add", "arguments": '{"a": 1}'}
+
+
+def responses(last: str | None, **body: Any) -> list[Plain]:
+    """Events of the Responses API."""
+    events: list[Plain] = [
+        {"type": "response.created", "response": {"object": "response", "status": "in_progress", "output": []}},
+        {"type": "response.output_item.added", "output_index": 0, "item": {**CALL, "arguments": ""}},
+        {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": '{"a": 1}'},
+        {"type": "response.output_item.done", "output_index": 0, "item": CALL},
+    ]
+    return events if last is None else [*events, {"type": last, "response": {"object": "response", **body}}]
+
+
+def test_the_last_event_of_responses_holds_the_response() -> None:
+    """Where it does not hold the items, or never came, the items that were told of are read."""
+    whole = responses("response.completed", status="completed", output=[CALL], model="m")
+    bare = responses("response.completed", status="completed", output=[])
+    broken = responses(None)
+
+    for events in (whole, bare, broken):
+        assert found(events) == [("add", {"a": 1}, "c1")]
+        assert read(events).format == "openai-responses"
+    assert [len(read(events).run.warnings) for events in (whole, bare, broken)] == [0, 0, 1]
+
+
+def test_blocks_of_anthropic_add_up() -> None:
+    """Text and the JSON of inputs grow by their index; the last tokens and the reason to stop are the message's."""
+    events: list[Plain] = [
+        {
+            "type": "message_start",
+            "message": {"role": "assistant", "content": [], "model": "m", "usage": {"input_tokens": 3}},
+        },
+        {"type": "ping"},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Well."}},
+        {
+            "type": "content_block_start",
+            "index": 1,
+            "content_block": {"type": "tool_use", "id": "t1", "name": "add", "input": {}},
+        },
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": ""}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '{"a":'}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": " 1}"}},
+        {"type": "content_block_stop", "index": 1},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 5}},
+        {"type": "message_stop"},
+    ]
+    transcript = read(events)
+
+    assert found(events) == [("add", {"a": 1}, "t1")]
+    assert (transcript.format, transcript.run.models) == ("anthropic", ["m"])
+    assert transcript.run.usage == {"input_tokens": 3, "output_tokens": 5}
+    assert transcript.conversation.turns[0].content == "Well."
+    assert transcript.run.warnings == []
+    assert "has no end" in read(events[:-1]).run.warnings[0]
+
+
+def test_a_stream_may_stand_in_place_of_a_response() -> None:
+    """Beside the request, as programs log it."""
+    pair = {
+        "request": {"messages": [{"role": "user", "content": "Go."}]},
+        "response": [chunk({"content": "Hi"}, "stop")],
+    }
+
+    assert (read(pair).run.input, read(pair).run.actual_output) == ("Go.", "Hi")
