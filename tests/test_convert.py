@@ -1,0 +1,251 @@
+"""`toolmark convert`: recorded messages into cases that `toolmark score` reads, all of them or none."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from processes import COMMAND, run_python
+from toolmark import ConversationalTestCase, DataFileError, read_cases
+from toolmark.cli import main
+from toolmark.convert import read_transcripts
+
+RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
+
+Plain = dict[str, Any]
+
+
+def asks(name: str, call_id: str = "c1") -> Plain:
+    """A chat message that asks for a call."""
+    call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+def answers(call_id: str = "c1") -> Plain:
+    """The answer to it."""
+    return {"role": "tool", "tool_call_id": call_id, "content": "3"}
+
+
+USER = {"role": "user", "content": "Go."}
+DONE = {"role": "assistant", "content": "Done."}
+CHAT = [
+    USER,
+    asks("add"),
+    answers(),
+    DONE,
+    {"role": "user", "content": "Again."},
+    asks("sub", "c2"),
+    answers("c2"),
+    DONE,
+]
+CLAUDE = [USER, {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]}]
+ITEMS = {"input": "Go.", "output": [{"type": "function_call", "call_id": "c", "name": "find", "arguments": "{}"}]}
+EXPECTING = {"id": "x", "tags": ["a"], "messages": CHAT, "expected_tools": [{"name": "add"}, {"name": "sub"}]}
+
+
+def lines(*values: Any) -> bytes:
+    """A file of JSON Lines."""
+    return b"".join(json.dumps(value).encode() + b"\n" for value in values)
+
+
+def convert(data: bytes, *options: str, folder: Path | None = None) -> Result:
+    """The outcome of `toolmark convert` on standard input, inside this process."""
+    target = "-" if folder is None else str(folder / "cases.jsonl")
+    return RUNNER.invoke(main, ["convert", "-", "--to", target, *options], input=data)
+
+
+def written(result: Result) -> list[Plain]:
+    """What was written to standard output."""
+    assert result.exit_code == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def names(case: Plain) -> list[str]:
+    """The names of a case's calls."""
+    return [call["name"] for call in case["tools_called"]]
+
+
+def test_what_is_written_can_be_scored(tmp_path: Path) -> None:
+    """Expectations that stand beside the messages are the case's; the report needs nothing else."""
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(lines(EXPECTING))
+
+    made = run_python([*COMMAND, "convert", str(path), "--to", "cases.jsonl"], tmp_path)
+    scored = run_python([*COMMAND, "score", "cases.jsonl"], tmp_path)
+
+    assert (made.code, made.out, scored.code) == (0, "", 0)
+    assert made.err == "read 1 conversation (openai-chat); wrote 1 case with 2 calls to cases.jsonl\n"
+    (case,) = read_cases(tmp_path / "cases.jsonl")
+    assert (case.id, case.tags, case.input, case.actual_output) == ("x", ["a"], "Go.", "Done.")
+    assert [call.name for call in case.expected_tools or ()] == ["add", "sub"]
+
+
+def test_each_line_has_its_own_format() -> None:
+    """What was found is told, with the numbers; cases without a name are named after their place."""
+    result = convert(lines(CHAT) + b"\n" + lines(CLAUDE, ITEMS))
+
+    assert [(case.get("name"), names(case)) for case in written(result)] == [
+        ("line 1", ["add", "sub"]),
+        ("line 3", ["look"]),
+        ("line 4", ["find"]),
+    ]
+    assert "3 conversations (1 openai-chat, 1 anthropic, 1 openai-responses)" in result.stderr
+    assert "wrote 3 cases with 4 calls to standard output" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [
+        (CHAT, 1),
+        ({"messages": CHAT}, 1),
+        ([CHAT, CLAUDE], 2),
+        ([{"messages": CHAT}, ITEMS], 2),
+        ([ITEMS["output"][0]], 1),
+        ([{"role": "assistant", "content": "a", "stop_reason": "end_turn"}] * 2, 2),
+    ],
+)
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, b"\xef\xbb\xbf".__add__])
+def test_one_json_value_is_one_conversation_or_a_list_of_them(value: Any, count: int, indent: int, pack: Any) -> None:
+    """On one line or many, packed or not, with a mark at the beginning or not."""
+    assert len(written(convert(pack(json.dumps(value, indent=indent).encode())))) == count
+
+
+def test_turns_and_conversations() -> None:
+    """Each turn of the user as a case, or all as one conversation; expectations of the whole are left out, and told."""
+    turns = convert(lines(EXPECTING), "--as", "turns")
+    conversations = convert(lines(EXPECTING), "--as", "conversations")
+
+    assert [(case["id"], case["input"], names(case)) for case in written(turns)] == [
+        ("x, turn 1", "Go.", ["add"]),
+        ("x, turn 2", "Again.", ["sub"]),
+    ]
+    assert all("expected_tools" not in case for case in written(turns))
+    (conversation,) = (ConversationalTestCase.from_json(line) for line in conversations.stdout.splitlines())
+    assert [turn.content for turn in conversation.turns] == ["Go.", "Done.", "Again.", "Done."]
+    assert conversation.id == "x"
+    for result in (turns, conversations):
+        assert "warning: line 1: what was expected" not in result.stderr
+        assert "warning: what was expected of the conversation was left out; use --as cases" in result.stderr
+    assert "wrote 2 turns with 2 calls" in turns.stderr
+    assert [case["name"] for case in written(convert(lines(CHAT, CLAUDE), "--as", "turns"))] == [
+        "line 1, turn 1",
+        "line 1, turn 2",
+        "line 2, turn 1",
+    ]
+    assert [case["name"] for case in written(convert(lines(CLAUDE), "--as", "turns"))] == ["turn 1"]
+
+
+def test_options_reach_the_reader() -> None:
+    """The format, and the names of hand-offs."""
+    assert convert(lines(CHAT), "--from", "anthropic").exit_code == 2
+    assert convert(lines(CHAT), "--from", "gemini").exit_code == 2
+    assert [names(case) for case in written(convert(lines(CHAT), "--handoff", "sub"))] == [["add"]]
+    assert convert(b'{"messages": [{"role": "assistant", "content": NaN}]}').exit_code == 2
+    assert convert(b'{"messages": [{"role": "assistant", "content": NaN}]}', "--allow-nan").exit_code == 0
+
+
+def test_doubts_are_told_with_their_place() -> None:
+    """On standard error, and in the case itself."""
+    result = convert(lines(CHAT, [DONE, answers("c9")]))
+
+    assert "warning: line 2: $[1]: answers no open call before it (id 'c9'); it was left out\n" in result.stderr
+    assert written(result)[1]["run"]["warnings"] == ["$[1]: answers no open call before it (id 'c9'); it was left out"]
+
+
+BAD = [
+    {"messages": [{"role": "x"}]},
+    USER,
+    {"tools_called": []},
+    {"query": "q", "agent_trajectory": CHAT},
+    {"a": 1},
+    [],
+    {"messages": CHAT, "expected_tools": [{"nam": "add"}]},
+]
+
+
+def test_every_bad_line_is_told_at_once_and_nothing_is_written(tmp_path: Path) -> None:
+    """With its line and path; an older file stays as it was."""
+    (tmp_path / "cases.jsonl").write_text("old")
+    result = convert(lines(CHAT, *BAD) + b"{oops\n", folder=tmp_path)
+
+    assert result.exit_code == 2
+    assert [line.split(": ")[0] for line in result.stderr.splitlines()[1:-1]] == [f"<stdin>:{n}" for n in range(3, 10)]
+    assert result.stderr.startswith("error: <stdin>:2: $.messages[0].role: expected one of user")
+    assert "<stdin>:3: $: is a single message" in result.stderr
+    assert "<stdin>:4: $: is a case or a record already" in result.stderr
+    assert "<stdin>:8: $.expected_tools[0].name: a call needs the name" in result.stderr
+    assert result.stderr.endswith("8 problems; nothing was written\n")
+    assert (tmp_path / "cases.jsonl").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["cases.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "the file holds no conversation"),
+        (b"\n \n", "the file holds no conversation"),
+        (b"{", "not JSON"),
+        (b'[\n  {"role": "user",\n', "not JSON"),
+        (b"[3]", "$[0]: expected a message"),
+        (json.dumps([CHAT, [{"role": "x"}]]).encode(), "$[1][0].role: expected one of"),
+        (gzip.compress(lines(CHAT))[:-9], "broken gzip data"),
+        (b"\xff\xfe\xfd", "not JSON"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_why(data: bytes, message: str) -> None:
+    """One error for what is wrong as a whole, none for each of its lines."""
+    result = convert(data)
+
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "1 problem; nothing was written" in result.stderr
+
+
+def test_files_that_cannot_be_opened_exit_with_2(tmp_path: Path) -> None:
+    """Neither side raises."""
+    (tmp_path / "log.json").write_text(json.dumps(CHAT))
+    missing = RUNNER.invoke(main, ["convert", str(tmp_path / "none"), "--to", "-"])
+    nowhere = RUNNER.invoke(main, ["convert", str(tmp_path / "log.json"), "--to", str(tmp_path / "no" / "cases")])
+
+    assert (missing.exit_code, nowhere.exit_code) == (2, 2)
+    assert "cannot read" in missing.stderr
+    assert "cannot write" in nowhere.stderr
+
+
+def test_a_file_may_be_converted_in_place_and_packed(tmp_path: Path) -> None:
+    """It is read whole before anything is written, and gzipped where the name says so."""
+    path = tmp_path / "log.jsonl.gz"
+    path.write_bytes(gzip.compress(lines(EXPECTING)))
+
+    done = RUNNER.invoke(main, ["convert", str(path), "--to", str(path)])
+
+    assert done.exit_code == 0
+    assert [case.id for case in read_cases(path)] == ["x"]
+
+
+def test_hostile_text_never_reaches_the_terminal() -> None:
+    """What stands in the messages is data, also in warnings and problems."""
+    evil = "\x1b[31mred"
+    warned = convert(lines([DONE, answers(evil)]))
+    refused = convert(lines([{"role": evil}]))
+
+    assert "\x1b" not in warned.stderr + refused.stderr
+    assert warned.stderr.count("\n") == 2
+
+
+def test_the_reader_of_files_names_every_place(tmp_path: Path) -> None:
+    """In code as on the command line."""
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(lines(CHAT, [{"role": "x"}]))
+
+    with pytest.raises(DataFileError) as raised:
+        read_transcripts(path)
+
+    assert [(problem.line, problem.path) for problem in raised.value.problems] == [(2, "$[0].role")]
