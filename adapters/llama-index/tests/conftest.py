@@ -14,6 +14,10 @@ FRAMEWORK_WARNINGS = [
     "ignore::pydantic.warnings.PydanticDeprecatedSince211",
     # What a context cannot serialise, and says on every run that goes on with it.
     "ignore:Skipping (de)?serialization of known unserializable key",
+    # What the framework calls inside its own steps, and deprecates.
+    "ignore:is_running called from within a step:DeprecationWarning",
+    # The first releases of workflows build what they deprecate.
+    "ignore::DeprecationWarning:workflows.*",
     # Old workflows leave futures and streams behind when a run is cancelled.
     "ignore::pytest.PytestUnraisableExceptionWarning",
     "ignore:coroutine .* was never awaited:RuntimeWarning",

@@ -128,7 +128,9 @@ class ScriptedLLM(FunctionCallingLLM):
     ) -> dict[str, Any]:
         messages = list(chat_history or [])
         if user_msg is not None:
-            text = user_msg if isinstance(user_msg, ChatMessage) else ChatMessage(role=MessageRole.USER, content=user_msg)
+            text = (
+                user_msg if isinstance(user_msg, ChatMessage) else ChatMessage(role=MessageRole.USER, content=user_msg)
+            )
             messages.append(text)
         return {"messages": messages, "tools": [tool.metadata.to_openai_tool() for tool in tools]}
 
@@ -156,7 +158,11 @@ def message_of(step: Step) -> ChatMessage:
         blocks += [ToolCallBlock(tool_name=name, tool_kwargs=args, tool_call_id=i) for name, args, i in calls]
         return ChatMessage(role=MessageRole.ASSISTANT, blocks=blocks)
     given = [
-        {"id": i, "type": "function", "function": {"name": name, "arguments": args if isinstance(args, str) else json.dumps(args)}}
+        {
+            "id": i,
+            "type": "function",
+            "function": {"name": name, "arguments": args if isinstance(args, str) else json.dumps(args)},
+        }
         for name, args, i in calls
     ]
     more = {"tool_calls": given} if given else {}
@@ -211,7 +217,7 @@ class Played:
 
 
 async def play(
-    played: Any, question: str = "hi", *, human: str | None = "yes", keep: bool = True, **options: Any
+    played: Any, question: str = "hi", *, human: str | None = "yes", patience: float = 20, **options: Any
 ) -> Played:
     """Run an agent inside `record()` and read its stream, as a user would; `human` answers whoever asks for one."""
     with record() as rec:
@@ -226,7 +232,7 @@ async def play(
 
         reading = asyncio.ensure_future(read())
         try:
-            seen.result = await handler
+            seen.result = await asyncio.wait_for(handler, patience)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever ends the agent is returned
             seen.error = error
         except BaseException as error:
@@ -251,7 +257,7 @@ def played(made: Any, question: str = "hi", **options: Any) -> Played:
 
 
 def seen(calls: Sequence[ToolCall]) -> list[tuple[Any, ...]]:
-    """Name, arguments, id and outcome of calls; an error stands as `! TypeName: text`, a status that is neither as it is."""
+    """Name, arguments, id and outcome of calls: the output, `! TypeName: text` of an error, or another status."""
     return [(call.name, call.arguments, call.id, outcome(call)) for call in calls]
 
 

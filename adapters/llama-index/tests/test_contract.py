@@ -61,7 +61,7 @@ class TestContract(AdapterContract):
     """LlamaIndex."""
 
     unsupported: ClassVar[Mapping[str, str]] = {
-        "test_raising_tool_that_ends_the_run": "LlamaIndex shows every exception of a tool to the model; none ends a run"
+        "test_raising_tool_that_ends_the_run": "LlamaIndex shows the model every exception of a tool; none ends a run"
     }
 
     async def arun(self, scene: Scene) -> Recorded:

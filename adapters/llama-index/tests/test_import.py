@@ -1,17 +1,40 @@
-"""The package imports on its own, and brings no framework with it."""
+"""The package imports on its own, needs no more of the framework than its core, and listens to nothing by itself."""
 
 import subprocess
 import sys
 
-FRAMEWORK = {"llama_index"}
+import toolmark_llama_index
 
 
-def test_imports_without_its_framework() -> None:
-    """Importing the adapter loads no module of LlamaIndex."""
-    code = "import sys, toolmark_llama_index; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
-
+def printed(code: str) -> list[str]:
+    """What a program prints, word by word, in an interpreter of its own."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    return done.stdout.split()
 
-    loaded = set(done.stdout.split())
-    assert "toolmark_llama_index" in loaded
-    assert not loaded & FRAMEWORK
+
+def test_imports_the_core_of_the_framework_only() -> None:
+    """Importing the adapter loads `llama_index.core`, and no integration."""
+    loaded = printed("import sys, toolmark_llama_index; print(*sys.modules)")
+
+    parts = {name.split(".")[1] for name in loaded if name.startswith("llama_index.")}
+    assert parts == {"core"}
+
+
+def test_importing_listens_to_nothing() -> None:
+    """Handlers are there only while a recorder is entered."""
+    code = (
+        "from llama_index.core.instrumentation import get_dispatcher\n"
+        "root = get_dispatcher()\n"
+        "before = len(root.span_handlers), len(root.event_handlers)\n"
+        "import toolmark_llama_index\n"
+        "recorder = toolmark_llama_index.record()\n"
+        "print((len(root.span_handlers), len(root.event_handlers)) == before)"
+    )
+
+    assert printed(code) == ["True"]
+
+
+def test_public_names_are_sorted_and_there() -> None:
+    """Every public name exists, and the list is in order."""
+    assert toolmark_llama_index.__all__ == sorted(toolmark_llama_index.__all__)
+    assert all(hasattr(toolmark_llama_index, name) for name in toolmark_llama_index.__all__)

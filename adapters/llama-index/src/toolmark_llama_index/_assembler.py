@@ -42,9 +42,16 @@ class Assembler:
         """An agent's model answered, with or without asking for calls."""
         self.builder.model_asked(requests_of(output), scope=scope, agent=output.current_agent_name or None)
 
-    def returned(self, key: Key, event: ToolCallResult, scope: Key | None, at: datetime | None = None) -> None:
-        """A call that was started has a result."""
-        result = result_of(event.tool_output)
+    def returned(
+        self,
+        key: Key,
+        event: ToolCallResult,
+        scope: Key | None,
+        at: datetime | None = None,
+        raised: BaseException | None = None,
+    ) -> None:
+        """A call that was started has a result; `raised` is what its tool was seen to raise."""
+        result = result_of(event.tool_output, raised)
         to = target_of(event)
         if to is None:
             self._end(key, result, at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -210,7 +211,9 @@ class EventRun:
     def _failure(self) -> tuple[RunStatus, str] | None:
         """Return how the run failed, if it did: by what was caught, else by its last event."""
         if self.error is not None:
-            status = RunStatus.STOPPED if is_stopped(self.error) else RunStatus.ERROR
+            # `asyncio.wait_for`, the caller's own time limit, says nothing but its name.
+            time_up = isinstance(self.error, (TimeoutError, asyncio.TimeoutError)) and not str(self.error)
+            status = RunStatus.STOPPED if time_up or is_stopped(self.error) else RunStatus.ERROR
             return status, error_text(self.error)
         if self.stop is None:
             return None

@@ -41,15 +41,15 @@ class Result:
     artifact: Any = None
 
 
-def result_of(output: ToolOutput) -> Result:
-    """Return what a tool returned.
+def result_of(output: ToolOutput, raised: BaseException | None = None) -> Result:
+    """Return what a tool returned, or that it raised, as far as that is known beside its output.
 
     A failure is an exception, `is_error`, a `ToolOutput` inside that is one, or the error flag of an MCP result, which
     LlamaIndex hands to the model as a success.
     """
     raw, shown = output.raw_output, _shown(output)
     if output.is_error:
-        return Result(None, shown, _failure(output))
+        return Result(None, shown, _failure(output, raised))
     if isinstance(raw, ToolOutput):
         inner = result_of(raw)
         return Result(inner.output, inner.shown, inner.error, inner.artifact)
@@ -76,8 +76,8 @@ def error_text(error: BaseException) -> str:
     return f"{name}: {text}" if text else name
 
 
-def _failure(output: ToolOutput) -> str:
-    exception = getattr(output, "exception", None)
+def _failure(output: ToolOutput, raised: BaseException | None) -> str:
+    exception = getattr(output, "exception", None) or raised  # old versions do not keep it
     return error_text(exception) if isinstance(exception, BaseException) else output.content
 
 

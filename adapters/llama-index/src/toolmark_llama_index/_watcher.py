@@ -286,7 +286,7 @@ class Watcher:
                 return
             if not call.started:
                 self._start(span, None)
-            assembler.returned(span.id, result, outer, now())
+            assembler.returned(span.id, result, outer, now(), span.error)
             return
         if call.started:
             failure = span.error
@@ -338,9 +338,11 @@ def start_of(bound: inspect.BoundArguments) -> object:
 
 
 def is_resumption(bound: inspect.BoundArguments) -> bool:
-    """Return whether a run begins with the state of an earlier one, and with nothing of its own."""
-    restored = "init_state" in bound.arguments or any(isinstance(value, Context) for value in bound.arguments.values())
-    return restored and not start_of(bound)
+    """Return whether a run goes on with the saved state of an earlier one: it begins with no event of its own."""
+    if "init_state" in bound.arguments:
+        return start_of(bound) is None
+    contexts = [value for value in bound.arguments.values() if isinstance(value, Context)]
+    return any(context.is_running for context in contexts)  # versions in which a run is a method with a context
 
 
 def _is_delegation(tool: object, outer: object) -> bool:

@@ -1,0 +1,304 @@
+"""Scenarios 1-9, 17-23, 25, 42, 45, 46: which calls, with which arguments, outputs and errors."""
+
+import base64
+from typing import Any
+
+from li_agents import add, agent, asks, boom, llm, outcome, played, seen, slow, status_of
+from li_versions import scenario
+from llama_index.core.base.llms.types import ImageBlock, TextBlock
+from llama_index.core.query_engine import CustomQueryEngine
+from llama_index.core.tools import BaseTool, FunctionTool, QueryEngineTool, ToolMetadata, ToolOutput
+from llama_index.core.workflow import Context
+from mcp.types import CallToolResult, TextContent
+
+
+@scenario("01-C", "01-E")
+def test_a_call_with_its_output(mode: str) -> None:
+    """A call has the model's arguments and id, and what the tool returned; the run has question and answer."""
+    run = played(lambda: agent(asks(("add", {"a": 1, "b": 2}, "c1")), "3", tools=[add])).run(mode)
+
+    assert seen(run.tools_called) == [("add", {"a": 1, "b": 2}, "c1", 3)]
+    assert (run.input, *status_of(run)) == ("hi", "ok", "3")
+    execution = run.calls[0].execution
+    assert execution is not None
+    assert (execution.agent, execution.executed, execution.model_output, execution.step) == ("A", True, "3", 0)
+    assert run.models == ["scripted-1"]
+    assert not run.warnings
+
+
+@scenario("02-C", "02-E")
+def test_no_call(mode: str) -> None:
+    """A run without calls has none, and its answer."""
+    run = played(lambda: agent("hi", tools=[add])).run(mode)
+
+    assert run.tools_called == []
+    assert status_of(run) == ("ok", "hi")
+
+
+@scenario("03-C", "03-E")
+def test_parallel_calls_stand_in_the_models_order(mode: str) -> None:
+    """The slow call is first, as the model asked, although the other one ended first."""
+    run = played(lambda: agent(asks(("slow", {"ms": 60}, "c1"), ("slow", {"ms": 1}, "c2")), "d", tools=[slow])).run(
+        mode
+    )
+
+    assert seen(run.tools_called) == [
+        ("slow", {"ms": 60}, "c1", "slept 60"),
+        ("slow", {"ms": 1}, "c2", "slept 1"),
+    ]
+
+
+@scenario("04-C", "04-E")
+def test_a_tool_that_raises(mode: str) -> None:
+    """What a tool raises is its call's error; what the model was shown is no output."""
+    run = played(lambda: agent(asks(("boom", {"x": "q"}, "c1")), "sorry", tools=[boom])).run(mode)
+
+    (call,) = run.tools_called
+    assert call.execution is not None
+    assert call.execution.error in {"ValueError: kaboom q"} | ({"kaboom q"} if mode == "E" else set())
+    assert (call.execution.status.value, call.output, call.execution.model_output) == ("error", None, "kaboom q")
+    assert run.actual_output == "sorry"
+
+
+@scenario("05-C", "05-E")
+def test_an_unknown_tool(mode: str) -> None:
+    """A tool that is not there was called and not executed; LlamaIndex's answer is what the model was shown."""
+    run = played(lambda: agent(asks(("nope", {"z": 1}, "c1")), "d", tools=[add])).run(mode)
+
+    (call,) = run.tools_called
+    assert call.execution is not None
+    assert (call.name, call.arguments, call.execution.status.value) == ("nope", {"z": 1}, "unknown_tool")
+    assert call.execution.model_output == "Tool nope not found. Please select a tool that is available."
+    assert not call.execution.executed
+
+
+def missing(call: Any, names: str, mode: str) -> None:
+    """The error is the one that Python raises where arguments are missing."""
+    text = f"add() missing {names}"
+    assert call.execution.error in {f"TypeError: {text}"} | ({text} if mode == "E" else set())
+
+
+@scenario("06-C", "06-E")
+def test_a_missing_argument(mode: str) -> None:
+    """A tool that cannot take well-formed arguments fails."""
+    run = played(lambda: agent(asks(("add", {"a": 1}, "c1")), "d", tools=[add])).run(mode)
+
+    (call,) = run.tools_called
+    assert (call.arguments, call.execution.status.value) == ({"a": 1}, "error")  # type: ignore[union-attr]
+    missing(call, "1 required positional argument: 'b'", mode)
+
+
+@scenario("07-C", "07-E")
+def test_arguments_that_are_no_json(mode: str) -> None:
+    """LlamaIndex hands `{}` to the tool; the record says that the arguments were invalid, and what was written."""
+    run = played(lambda: agent(asks(("add", "{not json", "c1")), "d", tools=[add])).run(mode)
+
+    (call,) = run.tools_called
+    assert call.execution is not None
+    assert (call.arguments, call.execution.status.value) == ({}, "invalid_arguments")
+    assert call.execution.requested_parameters == "{not json"
+    missing(call, "2 required positional arguments: 'a' and 'b'", mode)
+
+
+@scenario("08-C", "08-E")
+def test_empty_ids(mode: str) -> None:
+    """Ids that are empty are none, and three calls are three calls."""
+    first = asks(("add", {"a": 1, "b": 2}, ""), ("add", {"a": 3, "b": 4}, ""))
+    run = played(lambda: agent(first, asks(("add", {"a": 1, "b": 2}, "")), "d", tools=[add])).run(mode)
+
+    assert seen(run.tools_called) == [
+        ("add", {"a": 1, "b": 2}, None, 3),
+        ("add", {"a": 3, "b": 4}, None, 7),
+        ("add", {"a": 1, "b": 2}, None, 3),
+    ]
+
+
+@scenario("09-C", "09-E")
+def test_the_name_of_the_tool_as_id(mode: str) -> None:
+    """Some providers give every call the name of its tool as id."""
+    first = asks(("slow", {"ms": 5}, "slow"), ("slow", {"ms": 5}, "slow"), ("slow", {"ms": 1}, "slow"))
+    run = played(lambda: agent(first, asks(("slow", {"ms": 5}, "slow")), "d", tools=[slow])).run(mode)
+
+    times = [5, 5, 1, 5]
+    assert seen(run.tools_called) == [("slow", {"ms": ms}, "slow", f"slept {ms}") for ms in times]
+    assert [call.execution.attempts for call in run.tools_called if call.execution] == [1, 1, 1, 1]
+
+
+def mutate(items: list) -> str:  # type: ignore[type-arg]
+    """Change what it is given."""
+    items.append("MUT")
+    return "ok"
+
+
+@scenario("17")
+def test_changed_arguments() -> None:
+    """Arguments are kept as they were handed over, although LlamaIndex's own events show them changed."""
+    seen_by = played(lambda: agent(asks(("mutate", {"items": ["a"]}, "c1")), "d", tools=[mutate]))
+
+    assert seen(seen_by.run("C").tools_called) == [("mutate", {"items": ["a"]}, "c1", "ok")]
+
+
+async def ctxtool(ctx: Context, note: str) -> str:
+    """Take a context."""
+    assert isinstance(ctx, Context)
+    return "noted " + note
+
+
+@scenario("18-C", "18-E")
+def test_a_tool_that_takes_a_context(mode: str) -> None:
+    """What LlamaIndex injects is no argument."""
+    run = played(lambda: agent(asks(("ctxtool", {"note": "n"}, "c1")), "d", tools=[ctxtool])).run(mode)
+
+    assert seen(run.tools_called) == [("ctxtool", {"note": "n"}, "c1", "noted n")]
+    assert not run.warnings
+
+
+def none() -> None:
+    """Return nothing."""
+
+
+def errdict() -> dict:  # type: ignore[type-arg]
+    """Return an error as data."""
+    return {"error": "not found"}
+
+
+@scenario("19-C", "19-E")
+def test_nothing_and_an_error_as_data(mode: str) -> None:
+    """`None` is an output, and so is an object with a key "error": only the tool can say that it failed."""
+    asked = asks(("none", {}, "c1"), ("errdict", {}, "c2"))
+    run = played(lambda: agent(asked, "d", tools=[none, errdict])).run(mode)
+
+    assert seen(run.tools_called) == [("none", {}, "c1", None), ("errdict", {}, "c2", {"error": "not found"})]
+    shown = [call.execution.model_output for call in run.tools_called if call.execution]
+    assert shown == ["None", "{'error': 'not found'}"]
+
+
+def picture() -> Any:
+    """Return a text and a picture."""
+    return [
+        TextBlock(text="see"),
+        ImageBlock(image=base64.b64encode(b"\x89PNG\r\n\x1a\nabc"), image_mimetype="image/png"),
+    ]
+
+
+@scenario("20-C", "20-E")
+def test_blocks(mode: str) -> None:
+    """Content that is more than text is described: what it is and how large, never the data."""
+    run = played(lambda: agent(asks(("picture", {}, "c1")), "d", tools=[picture])).run(mode)
+
+    blocks = [{"type": "text", "text": "see"}, {"type": "image", "image_mimetype": "image/png", "bytes": 11}]
+    assert seen(run.tools_called) == [("picture", {}, "c1", blocks)]
+
+
+def innererr() -> ToolOutput:
+    """Say that it failed."""
+    return ToolOutput(tool_name="innererr", content="quota", raw_input={}, raw_output="quota", is_error=True)
+
+
+@scenario("21-C", "21-E")
+def test_an_output_that_is_an_error(mode: str) -> None:
+    """A tool that returns a `ToolOutput` which is an error has failed, although LlamaIndex says otherwise."""
+    run = played(lambda: agent(asks(("innererr", {}, "c1")), "d", tools=[innererr])).run(mode)
+
+    assert seen(run.tools_called) == [("innererr", {}, "c1", "! quota")]
+
+
+class Engine(CustomQueryEngine):
+    """Answers without an index."""
+
+    def custom_query(self, query_str: str) -> str:
+        """Answer."""
+        return f"answer for {query_str}"
+
+
+@scenario("22-C", "22-E")
+def test_a_query_engine(mode: str) -> None:
+    """The output of a query engine is its text; it is one call, however many spans LlamaIndex makes of it."""
+    tool = QueryEngineTool.from_defaults(Engine(), name="qe", description="answers")
+    run = played(lambda: agent(asks(("qe", {"input": "hello"}, "c1")), "d", tools=[tool])).run(mode)
+
+    assert seen(run.calls) == [("qe", {"input": "hello"}, "c1", "answer for hello")]
+    assert not run.warnings
+
+
+class Bare(BaseTool):
+    """A tool that is no function, and not async."""
+
+    @property
+    def metadata(self) -> ToolMetadata:
+        """What is said of it."""
+        return ToolMetadata(name="bare", description="bare")
+
+    def __call__(self, input: Any) -> ToolOutput:
+        """Give back."""
+        return ToolOutput(tool_name="bare", content=str(input), raw_input={"input": input}, raw_output=input)
+
+
+@scenario("23-C", "23-E")
+def test_a_plain_tool(mode: str) -> None:
+    """A plain `BaseTool`, which LlamaIndex wraps twice, is one call and not three."""
+    run = played(lambda: agent(asks(("bare", {"input": "i"}, "c1")), "d", tools=[Bare()])).run(mode)
+
+    assert seen(run.calls) == [("bare", {"input": "i"}, "c1", "i")]
+    assert run.calls[0].execution is not None
+    assert not run.calls[0].execution.children
+
+
+@scenario("25-C", "25-E")
+def test_calls_that_stream_in_pieces(mode: str) -> None:
+    """What a stream shows before the arguments are whole is no call."""
+    model = llm(asks(("add", {"a": 1, "b": 2}, "c1")), "ok", chunks=["", '{"a": 1'])
+    run = played(lambda: agent(llm=model, tools=[add])).run(mode)
+
+    assert seen(run.tools_called) == [("add", {"a": 1, "b": 2}, "c1", 3)]
+
+
+def mcp_fail() -> Any:
+    """Return what an MCP server answers where it failed."""
+    flag = "isError" if "isError" in CallToolResult.model_fields else "is_error"
+    return CallToolResult(content=[TextContent(type="text", text="server said no")], **{flag: True})
+
+
+def mcp_ok() -> Any:
+    """Return what an MCP server answers."""
+    return CallToolResult(content=[TextContent(type="text", text="fine")])
+
+
+@scenario("42-C", "42-E")
+def test_results_of_mcp(mode: str) -> None:
+    """An MCP result that says it failed is an error, though LlamaIndex sees none; else its text is the output."""
+    asked = asks(("mcp_fail", {}, "c1"), ("mcp_ok", {}, "c2"))
+    run = played(lambda: agent(asked, "d", tools=[mcp_fail, mcp_ok])).run(mode)
+
+    assert seen(run.tools_called) == [("mcp_fail", {}, "c1", "! server said no"), ("mcp_ok", {}, "c2", "fine")]
+
+
+@scenario("45-C", "45-E")
+def test_partial_arguments(mode: str) -> None:
+    """Arguments that were given to the tool beforehand, often secrets, are none of the call's."""
+    tool = FunctionTool.from_defaults(add, partial_params={"b": 41})
+    run = played(lambda: agent(asks(("add", {"a": 1}, "c1")), "d", tools=[tool])).run(mode)
+
+    assert seen(run.tools_called) == [("add", {"a": 1}, "c1", 42)]
+
+
+@scenario("46-C", "46-E")
+def test_a_failed_call_that_is_asked_again(mode: str) -> None:
+    """The same request in a new message is a new call, also with the same id."""
+    tries: list[int] = []
+
+    def flaky(x: int) -> str:
+        """Fail at first."""
+        tries.append(x)
+        if len(tries) == 1:
+            raise ValueError("try again")
+        return "ok"
+
+    asked = asks(("flaky", {"x": 1}, "c1"))
+    run = played(lambda: agent(asked, asked, "d", tools=[flaky])).run(mode)
+
+    assert [outcome(call) for call in run.tools_called] in (
+        ["! ValueError: try again", "ok"],
+        ["! try again", "ok"],  # events of old versions do not keep the exception
+    )
+    assert [call.execution.attempts for call in run.tools_called if call.execution] == [1, 1]

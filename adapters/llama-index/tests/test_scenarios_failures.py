@@ -1,0 +1,222 @@
+"""Scenarios 10-16, 33, 44, 48: tools that answer for the agent, limits, failures, and people who are asked."""
+
+import asyncio
+
+import pydantic
+from li_agents import DIRECT, PATIENCE, add, agent, asks, outcome, play, played, seen, slow, status_of
+from li_versions import WORKFLOWS_2, scenario
+from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent
+
+from toolmark_llama_index import record, runs_from_events
+
+
+@scenario("10-C", "10-E")
+def test_a_tool_that_answers(mode: str) -> None:
+    """The output of a tool that returns directly is the answer; outputs of the calls before are kept, too."""
+    run = played(
+        lambda: agent(asks(("add", {"a": 1, "b": 1}, "c0")), asks(("direct", {"x": "1"}, "c1")), tools=[add, DIRECT])
+    ).run(mode)
+
+    assert seen(run.tools_called) == [("add", {"a": 1, "b": 1}, "c0", 2), ("direct", {"x": "1"}, "c1", "D1")]
+    assert status_of(run) == ("ok", "D1")
+
+
+@scenario("11-C", "11-E")
+def test_a_tool_that_answers_and_fails(mode: str) -> None:
+    """One that fails does not answer; the model does."""
+    run = played(lambda: agent(asks(("direct", {"x": "err"}, "c1")), "rec", tools=[DIRECT])).run(mode)
+
+    assert [outcome(call) for call in run.tools_called] in (["! RuntimeError: direct failed"], ["! direct failed"])
+    assert status_of(run) == ("ok", "rec")
+
+
+@scenario("12-C", "12-E")
+def test_several_tools_that_answer(mode: str) -> None:
+    """Of several the first that has ended answers; all keep their outputs."""
+    asked = asks(("slow", {"ms": 20}, "c1"), ("direct", {"x": "a"}, "c2"), ("direct", {"x": "b"}, "c3"))
+    run = played(lambda: agent(asked, tools=[slow, DIRECT])).run(mode)
+
+    assert seen(run.tools_called) == [
+        ("slow", {"ms": 20}, "c1", "slept 20"),
+        ("direct", {"x": "a"}, "c2", "Da"),
+        ("direct", {"x": "b"}, "c3", "Db"),
+    ]
+    assert run.actual_output == "Da"
+
+
+TWICE = (asks(("add", {"a": 0, "b": 0}, "c0")), asks(("add", {"a": 1, "b": 1}, "c1")), "best")
+
+
+@scenario("13-C", "13-E")
+def test_a_limit_of_steps(mode: str) -> None:
+    """The call that the model asked for at the limit is one that it chose, and was not executed."""
+    run = played(lambda: agent(*TWICE, tools=[add]), max_iterations=2).run(mode)
+
+    assert seen(run.tools_called) == [
+        ("add", {"a": 0, "b": 0}, "c0", 0),
+        ("add", {"a": 1, "b": 1}, "c1", "not_executed"),
+    ]
+    assert status_of(run) == ("stopped", None)
+    assert "Max iterations of 2" in (run.error or "")
+
+
+@scenario("14-C", "14-E", needs="early_stopping")
+def test_an_answer_at_the_limit(mode: str) -> None:
+    """An agent that answers at the limit repeats its calls in that answer; nothing is counted twice."""
+    run = played(lambda: agent(*TWICE, tools=[add]), max_iterations=2, early_stopping_method="generate").run(mode)
+
+    assert seen(run.tools_called) == [
+        ("add", {"a": 0, "b": 0}, "c0", 0),
+        ("add", {"a": 1, "b": 1}, "c1", "not_executed"),
+    ]
+    assert status_of(run) == ("ok", "best")
+
+
+@scenario("15-C", "15-E")
+def test_a_model_that_fails(mode: str) -> None:
+    """What was called until then is kept."""
+    run = played(lambda: agent(asks(("add", {"a": 1, "b": 2}, "c1")), RuntimeError("rate limit"), tools=[add])).run(
+        mode
+    )
+
+    assert seen(run.tools_called) == [("add", {"a": 1, "b": 2}, "c1", 3)]
+    assert status_of(run) == ("error", None)
+    assert "rate limit" in (run.error or "")
+
+
+@scenario("16-C", "16-E")
+def test_a_time_limit(mode: str) -> None:
+    """A call that runs when the time is up was given up; the run was stopped, not wrong."""
+    asked = asks(("add", {"a": 0, "b": 0}, "c0"), ("slow", {"ms": 3000}, "c1"))
+    run = played(lambda: agent(asked, tools=[add, slow], timeout=0.3)).run(mode)
+
+    assert seen(run.tools_called) == [
+        ("add", {"a": 0, "b": 0}, "c0", 0),
+        ("slow", {"ms": 3000}, "c1", "cancelled"),
+    ]
+    assert status_of(run) == ("stopped", None)
+    if WORKFLOWS_2 or mode == "E":  # the first releases tell the instrumentation nothing of it
+        assert "timed out" in (run.error or "")
+    else:
+        assert "time limit" in (run.error or "")
+
+
+async def danger(ctx: Context, target: str) -> str:
+    """Ask a person first."""
+    answer = await ctx.wait_for_event(
+        HumanResponseEvent, waiter_event=InputRequiredEvent(prefix="sure?"), waiter_id=target
+    )
+    return f"{target}: {answer.response}"
+
+
+ASKS_A_PERSON = (asks(("add", {"a": 1, "b": 1}, "c0"), ("danger", {"target": "db"}, "c1")), "done")
+
+
+@scenario("33-C", "33-E")
+def test_a_person_is_asked(mode: str) -> None:
+    """A tool that waits for a person is begun again from its beginning; that is one call, and another attempt."""
+    run = played(lambda: agent(*ASKS_A_PERSON, tools=[add, danger])).run(mode)
+
+    assert seen(run.tools_called) == [
+        ("add", {"a": 1, "b": 1}, "c0", 2),
+        ("danger", {"target": "db"}, "c1", "db: yes"),
+    ]
+    attempts = [call.execution.attempts for call in run.tools_called if call.execution]
+    assert attempts == [1, 2 if WORKFLOWS_2 else 1]
+    assert status_of(run) == ("ok", "done")
+
+
+async def in_two_parts() -> tuple[list[object], object, BaseException | None, object]:
+    """Leave a run that waits for a person, and go on with it in a second handler: its events, and how it ended."""
+    asked = agent(*ASKS_A_PERSON, tools=[add, danger])
+    events: list[object] = []
+    with record() as rec:
+        handler = asked.run(user_msg="hi")
+        async for event in handler.stream_events():
+            events.append(event)
+            if {"InputRequiredEvent", "ToolCallResult"} <= {type(known).__name__ for known in events}:
+                break
+        state = handler.ctx.to_dict()
+        await handler.cancel_run()
+        await asyncio.wait({asyncio.ensure_future(ended(handler))}, timeout=2)
+
+        again = asked.run(ctx=Context.from_dict(asked, state))
+
+        async def read() -> None:
+            async for event in again.stream_events():
+                events.append(event)  # noqa: PERF401 - what came before the end counts, if it ends at all
+
+        reading = asyncio.ensure_future(read())
+        await asyncio.sleep(0.05)
+        if again.ctx is not None:
+            again.ctx.send_event(HumanResponseEvent(response="yes"))
+        error = await ended(again)
+        await asyncio.wait({reading}, timeout=0.3)
+        reading.cancel()
+    result = None if error is not None else await again
+    return events, result, error, rec
+
+
+async def ended(handler: object) -> BaseException | None:
+    """What a run raised, at its end."""
+    try:
+        await asyncio.wait_for(handler, 3)  # type: ignore[arg-type]
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever ends the agent is returned
+        return error
+    return None
+
+
+SURVIVES = tuple(map(int, pydantic.VERSION.split(".")[:2])) < (2, 14)
+"""Whether an agent's memory survives in a saved state; with newer pydantic the resumed run itself fails."""
+
+
+@scenario("44-E")
+def test_a_run_in_two_parts_from_its_events() -> None:
+    """The events of both parts, one after the other, are one run; a call that both tell of is one call."""
+    events, result, error, _ = asyncio.run(in_two_parts())
+
+    (run,) = runs_from_events(events, result, error, "hi")
+
+    assert ("danger", {"target": "db"}, "c1", "db: yes") in seen(run.tools_called)
+    assert ("add", {"a": 1, "b": 1}, "c0", 2) in seen(run.tools_called)
+    assert len(run.tools_called) == 2
+    if SURVIVES and WORKFLOWS_2:
+        assert status_of(run) == ("ok", "done")
+
+
+@scenario("44-C")
+def test_a_run_in_two_parts_as_recorded() -> None:
+    """A run that was left while it waited, and is resumed by a second handler, is one run and not two."""
+    _, _, _, rec = asyncio.run(in_two_parts())
+
+    if not WORKFLOWS_2:  # there a tool that waits is not suspended, and all calls are made again
+        first, second = rec.runs  # type: ignore[attr-defined]
+        assert seen(first.tools_called)[1] == ("danger", {"target": "db"}, "c1", "cancelled")
+        assert seen(second.tools_called)[1] == ("danger", {"target": "db"}, "c1", "db: yes")
+        assert "goes on with an earlier one" in second.warnings[0]
+        return
+    (run,) = rec.runs  # type: ignore[attr-defined]
+    assert seen(run.tools_called)[1] == ("danger", {"target": "db"}, "c1", "db: yes")
+    assert len(run.tools_called) == 2
+    if SURVIVES and WORKFLOWS_2:
+        assert status_of(run) == ("ok", "done")
+
+
+class FatalError(BaseException):
+    """What no agent handles."""
+
+
+def fatal() -> str:
+    """End everything."""
+    raise FatalError("fatal!")
+
+
+@scenario("48-C", "48-E")
+def test_a_tool_that_raises_what_nobody_handles(mode: str) -> None:
+    """The stream of such a run never ends; the record does, and keeps every call."""
+    asked = (asks(("add", {"a": 1, "b": 2}, "c0")), asks(("fatal", {}, "c1")), "never said")
+    run = asyncio.run(play(agent(*asked, tools=[add, fatal]), patience=PATIENCE)).run(mode)
+
+    assert seen(run.tools_called)[0] == ("add", {"a": 1, "b": 2}, "c0", 3)
+    assert seen(run.tools_called)[1:] == [("fatal", {}, "c1", "! FatalError: fatal!" if mode == "C" else "cancelled")]
+    assert run.status.value == ("error" if WORKFLOWS_2 else "stopped")  # there the run itself never ends
