@@ -16,6 +16,7 @@ from toolmark.cli import main
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SCORING = (ROOT / "docs" / "scoring.md").read_text(encoding="utf-8")
+FORMATS = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
 
 
 class Block(NamedTuple):
@@ -61,20 +62,20 @@ def test_the_report_shown_is_the_demonstration_s() -> None:
     assert excerpt in (GOLDEN / "example-plain_agent.txt").read_text(encoding="utf-8")
 
 
-def score_options() -> dict[str, click.Parameter]:
-    """The options of `toolmark score`."""
-    command = main.commands["score"]
-    return {name: option for option in command.params for name in option.opts if name.startswith("--")}
+def options_of(*commands: str) -> dict[str, click.Parameter]:
+    """The options of these commands."""
+    params = [option for name in commands for option in main.commands[name].params]
+    return {name: option for option in params for name in option.opts if name.startswith("--")}
 
 
 def test_options_of_the_command_exist() -> None:
     """Every option that the README names, and every value it names for one."""
-    options = score_options()
+    options = options_of("score")
     named = re.findall(r"--[a-z][a-z-]+", README)
     (denominators,) = re.findall(r"--denominator ([a-z0-9\\|]+)`", README)
     choice = options["--denominator"].type
 
-    assert set(named) <= options.keys()
+    assert set(named) <= options.keys() | options_of("convert").keys()
     assert {"--params", "--ordered", "--exact", "--denominator", "--threshold", "--fail-under", "--json"} <= set(named)
     assert isinstance(choice, click.Choice)
     assert denominators.split("\\|") == list(choice.choices)
@@ -121,6 +122,24 @@ def test_names_for_newcomers_exist() -> None:
     (module, names), *_ = re.findall(r"`from ([\w.]+) import ([^`]+)`", gllm)
     for name in names.split(", "):
         assert getattr(importlib.import_module(module), name)
+
+
+# docs/formats.md
+
+
+def test_the_page_of_formats_is_true(tmp_path: Path) -> None:
+    """Its program runs, its options exist with the values it names, and it names every format."""
+    (program,) = [block.text for block in blocks(FORMATS) if block.language == "python"]
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    options = options_of("convert")
+    units, formats = options["--as"].type, options["--from"].type
+
+    assert run_python(["program.py"], tmp_path) == (0, "", "")
+    assert set(re.findall(r"--[a-z][a-z-]+", FORMATS)) <= options.keys()
+    assert isinstance(units, click.Choice)
+    assert isinstance(formats, click.Choice)
+    assert re.findall(r"^\| `--as (\w+)`", FORMATS, re.MULTILINE) == list(units.choices)
+    assert re.findall(r"^\| .* \| `([a-z-]+)` \|$", FORMATS, re.MULTILINE)[:3] == list(formats.choices)[1:]
 
 
 # docs/scoring.md

@@ -1,0 +1,50 @@
+"""How do I score a Chat Completions log? Read each exchange, say what should have been called, evaluate."""
+
+import json
+from typing import Any
+
+from toolmark import ToolCall, ToolCorrectnessMetric, evaluate
+from toolmark.formats import read
+from toolmark.report.terminal import print_report
+
+
+def exchange(messages: list[dict[str, Any]], answer: dict[str, Any]) -> str:
+    """Return a line as a proxy or a client's hook logs it: the last request of a conversation, and its response."""
+    response = {"object": "chat.completion", "choices": [{"index": 0, "message": {"role": "assistant", **answer}}]}
+    return json.dumps({"request": {"messages": messages}, "response": response})
+
+
+def asks(call_id: str, name: str, **arguments: object) -> dict[str, Any]:
+    """Return what a message of the assistant holds that asks for a call."""
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return {"content": None, "tool_calls": [{"id": call_id, "type": "function", "function": function}]}
+
+
+log = [
+    exchange(
+        [
+            {"role": "user", "content": "Refund order 17."},
+            {"role": "assistant", **asks("call_1", "find_order", order=17)},
+            {"role": "tool", "tool_call_id": "call_1", "content": '{"paid": 40}'},
+        ],
+        asks("call_2", "refund", order=17, amount=40),
+    ),
+    exchange([{"role": "user", "content": "Where is order 18?"}], {"content": "It has been shipped."}),
+]
+
+expected = {
+    "refund": [
+        ToolCall(name="find_order", input_parameters={"order": 17}),
+        ToolCall(name="refund", input_parameters={"order": 17, "amount": 40}),
+    ],
+    "status": [ToolCall(name="find_order", input_parameters={"order": 18})],
+}
+
+cases = []
+for line, (name, calls) in zip(log, expected.items(), strict=True):
+    transcript = read(json.loads(line))
+    print(f"{name}: {transcript.format}, {len(transcript.run.calls)} calls, ended: {transcript.run.status.value}")
+    cases.append(transcript.run.to_test_case(expected_tools=calls, name=name))
+
+report = evaluate(cases, [ToolCorrectnessMetric(evaluation_params=["input_parameters"])])
+print_report(report, title="The log")
