@@ -189,10 +189,10 @@ def test_a_run_in_two_parts_as_recorded() -> None:
     """A run that was left while it waited, and is resumed by a second handler, is one run and not two."""
     _, _, _, rec = asyncio.run(in_two_parts())
 
-    if not WORKFLOWS_2:  # there a tool that waits is not suspended, and all calls are made again
+    if not WORKFLOWS_2:  # there a tool that waits is not suspended, but cancelled
         first, second = rec.runs  # type: ignore[attr-defined]
         assert seen(first.tools_called)[1] == ("danger", {"target": "db"}, "c1", "cancelled")
-        assert seen(second.tools_called)[1] == ("danger", {"target": "db"}, "c1", "db: yes")
+        assert seen(second.tools_called)[-1] == ("danger", {"target": "db"}, "c1", "db: yes")
         assert "goes on with an earlier one" in second.warnings[0]
         return
     (run,) = rec.runs  # type: ignore[attr-defined]
