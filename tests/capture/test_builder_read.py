@@ -123,6 +123,18 @@ def test_a_read_failure_is_the_tools_unless_somebody_refused(how: dict[str, Any]
     assert (made.output, made.execution.model_output) == (None, "no")
 
 
+@pytest.mark.parametrize("ran", [True, False])
+def test_a_failure_without_a_word_is_one_all_the_same(ran: bool) -> None:
+    """Its error says no more than that."""
+    builder = RunBuilder()
+    builder.model_asked([slow(1, "c1")], source="[0]")
+    builder.result_read(ABSENT, "[1]", call_id="c1", failed=True, ran=ran)
+
+    assert [
+        (made.execution.status.value, made.execution.error) for made in builder.build().calls if made.execution
+    ] == [("error", "failed")]
+
+
 # What providers run
 
 

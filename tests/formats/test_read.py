@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -386,6 +387,8 @@ ANTHROPIC: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
         ["the type 'teleport_tool_use' is not known"],
     ),
     "an answer to nobody": ([agent("Hi"), user([result("3", "t9")])], [], ["answers no open call before it (id 't9')"]),
+    "an empty message": ([agent(None), agent([])], [], []),
+    "a file made in a container": ([agent([{"type": "container_upload", "file_id": "f"}, text("Hi")])], [], []),
     "thoughts": ([agent([{"type": "thinking", "thinking": "Hm"}, text("Hi")])], [], []),
 }
 
@@ -629,6 +632,7 @@ def test_what_a_response_says_of_itself_is_kept() -> None:
         ([{"type": "computer"}], {"type": "computer_call", "call_id": "c", "action": {}}, "not_executed"),
         ([{"name": "sub", "input_schema": {}}], agent([use()]), "unknown_tool"),
         ([{"name": "sub", "type": "custom"}, {"type": "mcp_toolset"}], agent([use()]), "not_executed"),
+        ([{"type": "function", "name": "sub"}, {"type": "function", "name": 3}], asked("add"), "not_executed"),
     ],
 )
 def test_a_tool_is_unknown_only_where_all_are_known(tools: list[Plain], value: Plain, status: str) -> None:
@@ -686,6 +690,14 @@ REFUSED: dict[str, tuple[object, str]] = {
         [asked("add"), {"role": "oracle", "content": "x"}],
         "$[1].role: expected one of user",
     ),
+    "a choice without a message": ({"choices": [{"text": "a"}]}, "$.choices[0]: expected a choice with a message"),
+    "tools that are no list": ({"messages": [user()], "tools": 3}, "$.tools: expected a list of tools, got 3"),
+    "listed tools that are none": ([asked("add"), {"type": "mcp_list_tools"}], "$[1].tools: expected a list of tools"),
+    "items that are no objects": ([asked("add"), 3], "$[1]: expected an item (an object with a role or a type), got 3"),
+    "messages that are no list": ({"messages": 3}, "$.messages: expected a list of messages"),
+    "blocks of an unknown role": ([agent([use()]), {"role": "oracle"}], "$[1].role: expected one of user, assistant"),
+    "blocks that are no message": ([agent([use()]), 3], "$[1]: expected a message (an object with a role), got 3"),
+    "an id that is a list": ([agent([use(call_id=["a"])])], "$[0].content[0].id: expected an id as text"),
     "entries that are no objects": (["hello"], "$[0]: expected a message (an object with a role), got 'hello'"),
 }
 
@@ -704,6 +716,30 @@ def test_a_format_that_was_asked_for_is_held_to(name: Any) -> None:
     assert [call.name for call in read(values.pop(name), format=name).run.calls] == ["add"]
     for other in values.values():
         assert "this looks like" in problems(other, format=name)[0]
+
+
+def test_arguments_that_are_too_deep_are_never_lost_silently() -> None:
+    """As an object they are a problem of the call, or a call whose arguments were not captured."""
+    deep: Plain = {}
+    for _ in range(300):
+        deep = {"a": deep}
+
+    assert problems([agent([use(input=deep)])])[0].startswith("$[0].content[0]: deeper than 200 levels")
+    (call,) = read([asked("add", arguments=deep)]).run.calls  # type: ignore[arg-type]
+    assert call.execution is not None
+    assert call.execution.not_captured == ["input_parameters"]
+
+
+def test_dataclasses_are_objects() -> None:
+    """Some clients use them; fields that are none were not given."""
+
+    @dataclass
+    class Message:
+        role: str
+        content: str
+        tool_calls: list[Any] | None = None
+
+    assert read([Message("user", "Go."), Message("assistant", "Done.")]).run.actual_output == "Done."
 
 
 def test_a_format_has_a_name() -> None:

@@ -90,4 +90,5 @@ def _detected(held: Held) -> FormatName:
     if len(sure) > 1:
         (first, one), (second, other) = list(sure.values())[:2]
         held.notes.problem(second, f"looks like {other}, but {first} like {one}; one list has one format")
-    return next(iter(sure), next(iter(hinted), "openai-chat"))
+    found: list[FormatName] = [*sure, *hinted, "openai-chat"]
+    return found[0]
