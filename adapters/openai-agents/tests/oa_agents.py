@@ -66,17 +66,22 @@ class Played:
         return self.run.tools_called
 
 
+async def run_or_stream(mode: str, agent: Any, given: Any, **options: Any) -> Any:
+    """The result of a run, streamed and read to its end in that mode."""
+    if mode != "streamed":
+        return await Runner.run(agent, given, **options)
+    result = Runner.run_streamed(agent, given, **options)
+    async for _ in result.stream_events():
+        pass
+    return result
+
+
 async def played(mode: str, agent: Any, given: Any = "hi", **options: Any) -> Played:
     """Play one run, recorded or read from its result."""
     with record() as recorder:
         result, error = None, None
         try:
-            if mode == "streamed":
-                result = Runner.run_streamed(agent, given, **options)
-                async for _ in result.stream_events():
-                    pass
-            else:
-                result = await Runner.run(agent, given, **options)
+            result = await run_or_stream(mode, agent, given, **options)
         except Exception as raised:  # noqa: BLE001 - whatever ends the run is returned
             error = raised
         if mode == "result":

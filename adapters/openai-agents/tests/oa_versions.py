@@ -37,7 +37,7 @@ class Feature:
 
     def is_due(self) -> bool:
         """Whether the installed release is said to have it."""
-        return VERSION >= self.since
+        return self.since <= VERSION
 
 
 def _attribute(module: str, name: str) -> Callable[[], object]:
@@ -65,7 +65,7 @@ FEATURES = {
         (0, 18),
         _parameter("agents", "RunConfig", "tool_not_found_behavior"),
     ),
-    "custom": Feature("custom tools came later", (0, 18), _attribute("agents", "CustomTool")),
+    "custom": Feature("custom tools came later", (0, 14), _attribute("agents", "CustomTool")),
     "shell": Feature("the shell tool came later", (0, 8), _attribute("agents", "ShellTool")),
     "timeout": Feature("tools with a timeout came later", (0, 8), _parameter("agents", "function_tool", "timeout")),
     "formatter": Feature(

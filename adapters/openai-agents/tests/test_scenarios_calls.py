@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import pytest
 import agents
+import pytest
 from agents import RunConfig, RunHooks, function_tool
-from oa_agents import E0, LIVE, add, all_seen, boom, called, hard, handled, make_agent, play, scenario, shown, slow
+from oa_agents import E0, LIVE, add, all_seen, boom, called, handled, hard, make_agent, play, scenario, shown, slow
 from oa_versions import TELLS_EXCEPTIONS
 from pydantic import BaseModel
 

@@ -11,7 +11,8 @@ from agents import GuardrailFunctionOutput, Runner, SQLiteSession, function_tool
 from agents.mcp import MCPServer
 from mcp.types import CallToolResult, TextContent
 from mcp.types import Tool as MCPTool
-from oa_agents import LIVE, add, all_seen, called, make_agent, play, scenario, seen, shown, slow
+from oa_agents import LIVE, add, all_seen, called, make_agent, play, run_or_stream, scenario, seen, shown, slow
+from oa_versions import VERSION
 from openai.types.responses import ResponseCustomToolCall
 from openai.types.responses.response_output_item import LocalShellCall
 
@@ -35,11 +36,7 @@ def test_guardrail_that_trips_while_a_tool_runs(mode: str) -> None:
     async def go() -> Run:
         with record() as recorder:
             with pytest.raises(agents.InputGuardrailTripwireTriggered):
-                if mode == "streamed":
-                    async for _ in Runner.run_streamed(agent, "hi").stream_events():
-                        pass
-                else:
-                    await Runner.run(agent, "hi")
+                await run_or_stream(mode, agent, "hi")
             await asyncio.sleep(0.25)
         return recorder.last_run
 
@@ -86,7 +83,7 @@ class Server(MCPServer):
     async def list_prompts(self) -> Any:
         """None."""
 
-    async def get_prompt(self, name: str, arguments: Any = None) -> Any:  # noqa: ARG002
+    async def get_prompt(self, name: str, arguments: Any = None) -> Any:
         """None."""
 
 
@@ -227,6 +224,9 @@ def test_local_shell_that_raises(mode: str) -> None:
 
     one = play(mode, make_agent([item], "done", tools=[agents.LocalShellTool(executor=execute)]))
 
+    if VERSION < (0, 8):  # where a message asks for nothing else, this release does not run it, and ends
+        assert all_seen(one.calls) == [called("local_shell", action, "c1", status="not_executed")]
+        return
     assert all_seen(one.calls) == [
         called("local_shell", action, "c1", status="error", error="RuntimeError: ls boom"),
     ]
@@ -338,12 +338,7 @@ def test_conversation_of_a_session(mode: str) -> None:
         runs: list[Run] = []
         with record() as recorder:
             for agent, question in zip(_agents(), ("q1", "q2"), strict=True):
-                if mode == "streamed":
-                    result: Any = Runner.run_streamed(agent, question, session=session)
-                    async for _ in result.stream_events():
-                        pass
-                else:
-                    result = await Runner.run(agent, question, session=session)
+                result = await run_or_stream(mode, agent, question, session=session)
                 runs.append(run_from_result(result, conversation_id="one"))
         session.close()
         if mode == "result":

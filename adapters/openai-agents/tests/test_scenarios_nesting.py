@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from agents import Agent, Runner, function_tool, handoff
 from agents.extensions.handoff_filters import remove_all_tools
-from oa_agents import LIVE, add, all_seen, boom, called, handled, make_agent, play, scenario, seen, slow
+from oa_agents import LIVE, add, all_seen, boom, called, handled, make_agent, play, run_or_stream, scenario, seen, slow
 from oa_versions import ENFORCES_IDS, VERSION
 
 from toolmark import Run
@@ -47,7 +47,6 @@ def test_agent_as_tool(mode: str) -> None:
 @scenario("11", LIVE)
 def test_two_agents_as_tools_at_once(mode: str) -> None:
     """Each call inside stands under the call of the tool that it was made in."""
-
     sub = Agent(name="Sub", model=_ByQuestion(), tools=[add]).as_tool("ask", "Ask.")
     asked = [AskFor("ask", {"input": "1"}, "o1"), AskFor("ask", {"input": "2"}, "o2")]
 
@@ -109,11 +108,7 @@ def test_run_inside_a_guardrail(mode: str) -> None:
 
     async def go() -> tuple[list[Run], list[Run]]:
         with record() as recorder:
-            if mode == "streamed":
-                async for _ in Runner.run_streamed(agent, "hi").stream_events():
-                    pass
-            else:
-                await Runner.run(agent, "hi")
+            await run_or_stream(mode, agent, "hi")
         return recorder.runs, recorder.inner_runs
 
     runs, inner = asyncio.run(go())
@@ -222,15 +217,15 @@ async def _decide(result: Any, agent: Agent[Any], *, stored: bool) -> Any:
 
 @pytest.mark.parametrize("stored", [False, True], ids=["kept", "stored"])
 @scenario("16", needs="approvals")
-def test_approvals(mode: str, stored: bool) -> None:  # noqa: FBT001 - a parameter of the test
+def test_approvals(mode: str, stored: bool) -> None:
     """A run that waits for a person is one run when it goes on: each call once, with what became of it."""
     agent = _careful([_danger(), add])
 
     async def go() -> tuple[Run, Run, int]:
         with record() as recorder:
-            result: Any = await _run(mode, agent, "hi")
+            result: Any = await run_or_stream(mode, agent, "hi")
             before = run_from_result(result) if mode == "result" else recorder.last_run
-            result = await _run(mode, agent, await _decide(result, agent, stored=stored))
+            result = await run_or_stream(mode, agent, await _decide(result, agent, stored=stored))
         after = run_from_result(result) if mode == "result" else recorder.last_run
         return before, after, len(recorder.runs)
 
@@ -243,15 +238,6 @@ def test_approvals(mode: str, stored: bool) -> None:  # noqa: FBT001 - a paramet
     assert runs == 1
 
 
-async def _run(mode: str, agent: Agent[Any], given: Any, **options: Any) -> Any:
-    if mode != "streamed":
-        return await Runner.run(agent, given, **options)
-    result = Runner.run_streamed(agent, given, **options)
-    async for _ in result.stream_events():
-        pass
-    return result
-
-
 @scenario("16b", LIVE, needs="approvals")
 def test_approvals_of_a_run_that_was_not_recorded(mode: str) -> None:
     """A run that goes on with one of another process holds the calls of both."""
@@ -260,7 +246,7 @@ def test_approvals_of_a_run_that_was_not_recorded(mode: str) -> None:
     async def go() -> Run:
         state = await _decide(await Runner.run(agent, "hi"), agent, stored=True)
         with record() as recorder:
-            await _run(mode, agent, state)
+            await run_or_stream(mode, agent, state)
         return recorder.last_run
 
     run = asyncio.run(go())
@@ -276,9 +262,9 @@ def test_approvals_of_runs_that_look_alike(mode: str) -> None:
     async def go() -> list[Run]:
         agents = [make_agent([AskFor("danger", {"n": n}, "c1")], f"done {n}", tools=[_danger()]) for n in range(3)]
         with record() as recorder:
-            results = [await _run(mode, agent, "hi") for agent in agents]
+            results = [await run_or_stream(mode, agent, "hi") for agent in agents]
             for n in (1, 0, 2):
-                await _run(mode, agents[n], await _decide(results[n], agents[n], stored=False))
+                await run_or_stream(mode, agents[n], await _decide(results[n], agents[n], stored=False))
         return recorder.runs
 
     runs = asyncio.run(go())
@@ -289,16 +275,16 @@ def test_approvals_of_runs_that_look_alike(mode: str) -> None:
 
 @pytest.mark.parametrize("stored", [False, True], ids=["kept", "stored"])
 @scenario("17", LIVE, needs="approvals")
-def test_approvals_inside_a_tool(mode: str, stored: bool) -> None:  # noqa: FBT001
+def test_approvals_inside_a_tool(mode: str, stored: bool) -> None:
     """A call that waits inside an agent that is a tool lets the tool's call wait, too."""
     sub = make_agent([AskFor("danger", {"n": 1}, "in1")], "sub done", tools=[_danger()], name="Sub")
     agent = make_agent([AskFor("ask", {"input": "q"}, "o1")], "done", tools=[sub.as_tool("ask", "Ask.")])
 
     async def go() -> tuple[Run, Run, int]:
         with record() as recorder:
-            result = await _run(mode, agent, "hi")
+            result = await run_or_stream(mode, agent, "hi")
             before = recorder.last_run
-            await _run(mode, agent, await _decide(result, agent, stored=stored))
+            await run_or_stream(mode, agent, await _decide(result, agent, stored=stored))
         return before, recorder.last_run, len(recorder.runs)
 
     before, after, runs = asyncio.run(go())

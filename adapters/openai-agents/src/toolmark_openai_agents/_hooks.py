@@ -55,7 +55,7 @@ class Formatter:
         """Keep whom to tell, and whom to ask."""
         self._recorder = recorder
         self._watch = watch
-        self.formatter = formatter.formatter if isinstance(formatter, Formatter) else formatter
+        self.formatter: Any = formatter.formatter if isinstance(formatter, Formatter) else formatter
 
     def __call__(self, args: Any) -> Any:  # noqa: ANN401 - as the SDK calls it
         """Note the exception; return what the user's formatter returns, `None` for the SDK's own text."""

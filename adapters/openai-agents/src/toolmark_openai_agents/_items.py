@@ -240,9 +240,7 @@ def _note_target(told: list[list[Call]], item: Any, call_id: str | None) -> None
             call.handoff, call.to = True, target
 
 
-def _by_response(
-    told: list[list[Call]], responses: Sequence[Any], targets: Mapping[str, str]
-) -> Iterator[list[Call]]:
+def _by_response(told: list[list[Call]], responses: Sequence[Any], targets: Mapping[str, str]) -> Iterator[list[Call]]:
     """Yield the calls of each message: those of each response, and what none of them has."""
     waiting = [call for message in told for call in message]
     seen: list[Request] = []

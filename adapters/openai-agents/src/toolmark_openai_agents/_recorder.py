@@ -15,8 +15,9 @@ from toolmark.capture import Run, RunRecorder, Sink
 from toolmark_openai_agents import _mcp, _sdk
 from toolmark_openai_agents._errors import error_text
 from toolmark_openai_agents._hooks import Formatter, RecordingHooks
+from toolmark_openai_agents._recording import Recording
 from toolmark_openai_agents._runner import attached, begin_watching, current, end_watching
-from toolmark_openai_agents._watch import Recording, Watch
+from toolmark_openai_agents._watch import Watch
 
 if TYPE_CHECKING:
     import asyncio

@@ -154,8 +154,9 @@ def _put_back_runner(recording: RecordingRunner) -> None:
 
 
 def _put_back_tools(watched: Any) -> None:  # noqa: ANN401 - a method
+    original = watched.toolmark_original
     if AgentBase.get_all_tools is watched:
-        AgentBase.get_all_tools = watched.toolmark_original  # type: ignore[method-assign]
+        AgentBase.get_all_tools = original  # type: ignore[method-assign]
 
 
 def _watched_tools(original: Any) -> Any:  # noqa: ANN401 - a method

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -14,14 +15,6 @@ from agents.tracing import get_current_span
 from pydantic import BaseModel
 
 from toolmark import ToolCallType, ToolSpec
-
-try:
-    from agents.run_config import ToolErrorFormatterArgs
-except ImportError:  # before tools had a formatter
-    _TELLS_EXCEPTIONS: Final = False
-else:
-    _TELLS_EXCEPTIONS: Final = "error" in {field.name for field in dataclasses.fields(ToolErrorFormatterArgs)}
-"""Whether a formatter of tool errors is given the exception of the tool."""
 
 _PROVIDER_TOOLS: Final = {
     "WebSearchTool": "web_search",
@@ -261,9 +254,14 @@ def with_formatter(run_config: Any, formatter: Any) -> Any:  # noqa: ANN401 - a 
     return changed
 
 
+@functools.cache
 def tells_exceptions() -> bool:
-    """Return whether this release gives a formatter the exception of a tool."""
-    return _TELLS_EXCEPTIONS
+    """Return whether this release gives a formatter of tool errors the exception of a tool."""
+    try:
+        from agents.run_config import ToolErrorFormatterArgs  # noqa: PLC0415 - tools had no formatter before
+    except ImportError:
+        return False
+    return "error" in {field.name for field in dataclasses.fields(ToolErrorFormatterArgs)}
 
 
 # A run that goes on with an interrupted one

@@ -7,79 +7,17 @@ recorder, which holds its lock, and to which its errors go.
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
-from uuid import uuid4
 
 from toolmark import ToolCallType
-from toolmark.capture import Outcome, Request, Run, RunBuilder, RunStatus
+from toolmark.capture import Outcome, Request, RunBuilder, RunStatus
 from toolmark.formats import openai_responses
 from toolmark.matching import ABSENT
 from toolmark_openai_agents import _errors, _items, _sdk
-
-
-def now() -> datetime:
-    """Return the time; hooks carry none."""
-    return datetime.now(timezone.utc)
-
-
-@dataclass(eq=False)
-class Recording:
-    """One run of an agent, over as many calls of the runner as it took.
-
-    Attributes:
-        builder: What was observed.
-        inner: It was started by another run, and not by a tool of it: in a guardrail, say.
-        keys: Names of executions, unique in the run.
-    """
-
-    builder: RunBuilder
-    inner: bool = False
-    keys: Iterator[int] = field(default_factory=itertools.count)
-
-    def run(self) -> Run:
-        """Return the run as far as it was seen."""
-        return self.builder.build()
-
-    @classmethod
-    def begin(cls, conversation: str | None, *, inner: bool) -> Recording:
-        """Return one of a run that begins."""
-        return cls(RunBuilder(run_id=str(uuid4()), conversation_id=conversation), inner)
-
-
-@dataclass(eq=False)
-class Execution:
-    """One local tool that runs.
-
-    Attributes:
-        key: Its name in the builder.
-        call_id: The call it answers, if that is known.
-        tool: The tool.
-        context: The context it was handed; kept, so that its identity stays its own.
-        span: The span in which it runs, for the same reason.
-        paused: It waits for a person.
-    """
-
-    key: int
-    call_id: str | None
-    tool: Any
-    context: Any
-    span: Any
-    paused: bool = False
-
-
-@dataclass(eq=False)
-class Asked:
-    """A call that a model asked for."""
-
-    name: str
-    call_id: str | None
-    tells: bool
-    """What becomes of it is told by an item of its own."""
+from toolmark_openai_agents._recording import Asked, Execution, Recording, arguments_of, now, tells
 
 
 class Watch:
@@ -201,7 +139,7 @@ class Watch:
         name = getattr(agent, "name", None)
         self.builder.model_asked(requests, scope=self.scope, agent=name if isinstance(name, str) else None)
         self.builder.model_used(_sdk.model_name(agent, None) or self._model_name, _sdk.usage_of(response))
-        self._last = [Asked(asked.name, asked.id, tells=_tells(asked)) for asked in requests]
+        self._last = [Asked(asked.name, asked.id, tells=tells(asked)) for asked in requests]
         self._asked += self._last
         targets = _sdk.handoff_names(agent)
         for asked in requests:
@@ -223,7 +161,8 @@ class Watch:
             self._suspend(run)  # some releases say that a tool ended which merely waits
             return
         error = self._failure(run, result)
-        if error is not None:
+        run.failed = error is not None
+        if run.failed:
             self.builder.tool_failed(run.key, error, at=now())
         else:
             told = not _sdk.is_told_by_item(tool)
@@ -329,8 +268,11 @@ class Watch:
         answer = openai_responses.item_answer(item)
         if answer is None or answer.approved:
             return
-        executed = ran or answer.call_id in self._ran
-        failed = answer.failed or not (executed or self._is_accepted_handoff(answer))
+        run = self._ran.get(answer.call_id or "")
+        failed = answer.failed or not (ran or run is not None or self._is_accepted_handoff(answer))
+        if run is not None and answer.failed and not run.failed:
+            run.failed = True
+            self.builder.tool_failed(run.key, answer.error)
         self.builder.result_shown(
             answer.content,
             call_id=answer.call_id,
@@ -360,13 +302,14 @@ class Watch:
         *,
         name: str | None = None,
     ) -> Execution:
-        run = Execution(next(self.recording.keys), call_id, tool, context, _sdk.current_span())
         name = _sdk.tool_name(tool) if name is None else name
+        call_id = call_id or self._next_asked(name)
+        run = Execution(next(self.recording.keys), call_id, tool, context, _sdk.current_span())
         about = getattr(agent, "name", None)
         self.builder.tool_started(
             run.key,
             name,
-            _arguments(tool, context),
+            arguments_of(tool, context),
             call_id=call_id,
             scope=self.scope,
             agent=about if isinstance(about, str) else None,
@@ -379,6 +322,11 @@ class Watch:
             self._ran[call_id] = run
         return run
 
+    def _next_asked(self, name: str) -> str | None:
+        """Return the id of the first call of this name that did not run yet, for hooks that name none."""
+        waiting = (asked for asked in self._asked if asked.name == name and asked.call_id not in self._ran)
+        return next((asked.call_id for asked in waiting if asked.tells), None)
+
     def _find(self, context: Any, tool: Any) -> Execution | None:  # noqa: ANN401 - objects of the SDK
         """Return the execution that a hook speaks of."""
         span = _sdk.current_span()
@@ -386,7 +334,7 @@ class Watch:
         same = same or [run for run in self._open if span is not None and run.span is span]
         call_id = getattr(context, "tool_call_id", None)
         same = same or [run for run in self._open if call_id and run.call_id == call_id]
-        same = same or [run for run in self._open if run.tool is tool and run.call_id is None]
+        same = same or [run for run in self._open if run.tool is tool and not call_id]
         return same[0] if same else None
 
     def _failure(self, run: Execution, result: object) -> str | None:
@@ -407,7 +355,6 @@ class Watch:
         self._told.pop(run.key, None)
 
     def _suspend(self, run: Execution) -> None:
-        run.paused = True
         self.builder.tool_failed(run.key, None, outcome=Outcome.SUSPENDED)
         if run in self._open:
             self._open.remove(run)
@@ -471,21 +418,3 @@ class Watch:
         if len(likely) > 1:
             self.builder.warn(f"one of {len(likely)} calls that ran at once ended the run; the first is marked")
         return likely[0] if likely else None
-
-
-def _tells(request: Request) -> bool:
-    return not request.ran and request.result is ABSENT and request.failure is None
-
-
-def _arguments(tool: Any, context: Any) -> dict[str, Any] | None:  # noqa: ANN401 - objects of the SDK
-    """Return what a tool is handed; `None` where that cannot be seen, or is no JSON object."""
-    text = getattr(context, "tool_arguments", None)
-    if not isinstance(text, str) or tool is None or not _sdk.has_object_arguments(tool):
-        return None
-    if _sdk.is_custom(tool):
-        return {"input": text}
-    try:
-        value = json.loads(text) if text.strip() else {}
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None

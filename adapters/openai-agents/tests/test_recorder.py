@@ -1,0 +1,460 @@
+"""What a recorder keeps and gives back, where it is seen, and that nothing of it is left."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from agents import Agent, RunConfig, RunHooks, Runner, SQLiteSession, function_tool
+from agents.agent import AgentBase
+from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_runner
+from oa_agents import add, all_seen, called, make_agent, run_or_stream, slow
+from oa_models import Scripted, own_loop
+
+from toolmark import InvalidDataError, NothingRecordedError, Run, ToolCall, ToolCorrectnessMetric
+from toolmark.capture import RunBuilder, conversation
+from toolmark.testing import AskFor
+from toolmark_openai_agents import Recorder, record, run_from_result
+
+ADDED = [called("add", {"a": 1, "b": 2}, "c1", {"sum": 3})]
+
+
+def adding(answer: str = "three", **more: Any) -> Agent[Any]:
+    """An agent that adds and answers."""
+    return make_agent([AskFor("add", {"a": 1, "b": 2}, "c1")], answer, tools=[add], **more)
+
+
+def in_loop(recorder: Recorder, agent: Agent[Any]) -> None:
+    """Run an agent by the recorder, in an event loop of its own."""
+    asyncio.run(recorder.run(agent, "hi"))
+
+
+def test_a_recorded_run_is_scored() -> None:
+    """The way of the README: record, make a case, measure."""
+
+    async def go() -> Recorder:
+        with record() as recorder:
+            await Runner.run(adding(), "1+2?")
+        return recorder
+
+    recorder = asyncio.run(go())
+    case = recorder.test_case(expected_tools=[ToolCall(name="add", input_parameters={"a": 1, "b": 2})])
+
+    assert ToolCorrectnessMetric().measure(case).score == 1
+    assert (case.input, case.actual_output) == ("1+2?", "three")
+    assert [tool.name for tool in case.available_tools or ()] == ["add"]
+
+
+def test_nothing_is_left_after_the_block() -> None:
+    """Outside the block, runner and agents are as before, also after an exception."""
+    before = get_default_agent_runner(), AgentBase.get_all_tools
+
+    async def go() -> None:
+        with record():
+            assert get_default_agent_runner() is not before[0]
+            await Runner.run(make_agent(RuntimeError("503")), "hi")
+
+    with pytest.raises(RuntimeError, match="503"):
+        asyncio.run(go())
+
+    assert (get_default_agent_runner(), AgentBase.get_all_tools) == before
+
+
+def test_runs_outside_are_not_recorded() -> None:
+    """What runs before and after a block is not in it."""
+
+    async def go() -> list[Run]:
+        await Runner.run(adding(), "before")
+        with record() as recorder:
+            await Runner.run(adding(), "in it")
+        await Runner.run(adding(), "after")
+        return recorder.runs
+
+    assert [run.input for run in asyncio.run(go())] == ["in it"]
+
+
+def test_the_innermost_block_records() -> None:
+    """Of blocks inside each other, the innermost records, and the outer goes on after it."""
+
+    async def go() -> tuple[list[Run], list[Run]]:
+        with record() as outer:
+            with record() as inner:
+                await Runner.run(adding(), "inner")
+            await Runner.run(adding(), "outer")
+        return outer.runs, inner.runs
+
+    outer, inner = asyncio.run(go())
+
+    assert [run.input for run in outer] == ["outer"]
+    assert [run.input for run in inner] == ["inner"]
+
+
+def test_nothing_recorded() -> None:
+    """Asked for a run where there is none, a recorder says what to do."""
+    with record() as recorder, pytest.raises(NothingRecordedError, match=r"recorder\.run"):
+        _ = recorder.last_run
+
+
+def test_threads() -> None:
+    """A new thread does not see a block; the recorder's own methods record in any thread."""
+
+    def plain(agent: Agent[Any]) -> None:
+        asyncio.run(Runner.run(agent, "plain"))
+
+    with record() as recorder, ThreadPoolExecutor(4) as threads:
+        list(threads.map(plain, [adding() for _ in range(4)]))
+        assert recorder.runs == []
+        list(threads.map(lambda agent: in_loop(recorder, agent), [adding() for _ in range(20)]))
+
+    assert [all_seen(run.calls) for run in recorder.runs] == [ADDED] * 20
+
+
+def test_own_methods() -> None:
+    """`run`, `run_sync` and `run_streamed` of a recorder are those of the SDK, recorded once each."""
+    recorder = Recorder()
+
+    async def go() -> None:
+        assert (await recorder.run(adding(), "one")).final_output == "three"
+        async for _ in recorder.run_streamed(adding(), "two").stream_events():
+            pass
+
+    asyncio.run(go())
+    with own_loop():
+        assert recorder.run_sync(adding(), "three").final_output == "three"
+
+    assert [run.input for run in recorder.runs] == ["one", "two", "three"]
+    assert [all_seen(run.calls) for run in recorder.runs] == [ADDED] * 3
+
+
+def test_a_runner_that_somebody_else_installed() -> None:
+    """The recorder passes runs on to the runner that it finds, and leaves it in place."""
+
+    class Own(AgentRunner):
+        seen = 0
+
+        async def run(self, *args: Any, **kwargs: Any) -> Any:
+            self.seen += 1
+            return await super().run(*args, **kwargs)
+
+    before, own = get_default_agent_runner(), Own()
+    set_default_agent_runner(own)
+    try:
+        recorder = Recorder()
+        in_loop(recorder, adding())
+        assert get_default_agent_runner() is own
+    finally:
+        set_default_agent_runner(before)
+
+    assert own.seen == 1
+    assert all_seen(recorder.last_run.calls) == ADDED
+
+
+def test_stream_that_is_read_after_the_block() -> None:
+    """A stream that was begun in a block is recorded to its end, agents inside its tools too."""
+    sub = make_agent([AskFor("add", {"a": 1, "b": 2}, "c1")], "sub", tools=[add], name="Sub")
+    agent = make_agent([AskFor("ask", {"input": "q"}, "o1")], "done", tools=[sub.as_tool("ask", "Ask.")])
+    before = get_default_agent_runner()
+
+    async def go() -> Recorder:
+        with record() as recorder:
+            result = Runner.run_streamed(agent, "hi")
+        assert recorder.last_run.status.value == "ok"
+        assert recorder.last_run.actual_output is None
+        async for _ in result.stream_events():
+            pass
+        return recorder
+
+    run = asyncio.run(go()).last_run
+
+    assert run.actual_output == "done"
+    assert [call.name for call in run.select_calls(nested=True)] == ["ask", "add"]
+    assert get_default_agent_runner() is before
+
+
+def test_stream_that_nobody_reads() -> None:
+    """A stream that is broken off, or never read, goes on by itself, and is recorded to its end."""
+
+    async def go() -> list[Run]:
+        with record() as recorder:
+            result = Runner.run_streamed(adding("one"), "hi")
+            async for _ in result.stream_events():
+                break
+            kept = Runner.run_streamed(adding("two"), "hi")
+            await asyncio.sleep(0.05)
+            assert kept is not None
+        return recorder.runs
+
+    runs = asyncio.run(go())
+
+    assert [all_seen(run.calls) for run in runs] == [ADDED, ADDED]
+    assert runs[1].actual_output == "two"
+
+
+def test_results_of_streams_are_not_kept() -> None:
+    """A recorder keeps no result alive."""
+
+    async def go() -> Any:
+        with record():
+            result = Runner.run_streamed(adding(), "hi")
+            async for _ in result.stream_events():
+                pass
+            return weakref.ref(result)
+
+    kept = asyncio.run(go())
+    gc.collect()
+
+    assert kept() is None
+
+
+def test_cancelled_run() -> None:
+    """A run that is cancelled was stopped."""
+
+    async def go() -> Run:
+        with record() as recorder:
+            task = asyncio.create_task(Runner.run(make_agent([AskFor("slow", {"d": 5}, "c1")], tools=[slow]), "hi"))
+            await asyncio.sleep(0.05)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        return recorder.last_run
+
+    run = asyncio.run(go())
+
+    assert (run.status.value, run.error) == ("stopped", "CancelledError")
+    assert all_seen(run.calls) == [called("slow", {"d": 5}, "c1", status="cancelled")]
+
+
+class Sink:
+    """Keeps what it is given."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.runs: list[Run] = []
+
+    def write(self, run: Run) -> None:
+        """Keep a run."""
+        self.runs.append(run)
+
+
+def test_sinks() -> None:
+    """A sink gets each run when it has ended; it is then not kept twice."""
+    sink = Sink()
+    recorder = Recorder(sink=sink)
+    for _ in range(3):
+        in_loop(recorder, adding())
+
+    assert [all_seen(run.calls) for run in sink.runs] == [ADDED] * 3
+    assert recorder.runs == []
+
+
+def test_a_sink_that_fails() -> None:
+    """A fault in a sink does not reach the run, and is told on it."""
+
+    class Broken:
+        def write(self, run: Run) -> None:  # noqa: ARG002
+            raise OSError("disk full")
+
+    recorder = Recorder(sink=Broken())
+    in_loop(recorder, adding())
+
+    assert "OSError: disk full" in recorder.last_run.warnings[0]
+
+
+def test_pop_and_limit() -> None:
+    """`pop` takes out what has ended; of more than the limit, the oldest go, and that is said."""
+    recorder = Recorder(limit=2)
+    for number in range(3):
+        asyncio.run(recorder.run(adding(), f"{number}"))
+
+    assert "more than 2 runs" in recorder.warnings[0]
+    assert [run.input for run in recorder.pop()] == ["1", "2"]
+    assert recorder.runs == []
+
+
+def test_conversations() -> None:
+    """Runs belong to the conversation of a label, of their session, or of their group."""
+
+    async def go() -> list[str | None]:
+        session = SQLiteSession("session")
+        with record() as recorder:
+            await Runner.run(adding(), "1", session=session)
+            await Runner.run(adding(), "2", run_config=RunConfig(group_id="group"))
+            with recorder.conversation("label"):
+                await Runner.run(adding(), "3", session=SQLiteSession("other"))
+            await Runner.run(adding(), "4")
+        session.close()
+        return [run.conversation_id for run in recorder.runs]
+
+    assert asyncio.run(go()) == ["session", "group", "label", None]
+
+
+def test_hooks_of_another_kind() -> None:
+    """What the SDK itself refuses as hooks it still refuses; an older release takes it, and the result is read."""
+
+    class Other:
+        def __getattr__(self, name: str) -> Any:
+            async def hook(*_args: Any, **_kwargs: Any) -> None:
+                pass
+
+            return hook
+
+    recorder = Recorder()
+    try:
+        asyncio.run(recorder.run(adding(), "hi", hooks=Other()))
+    except TypeError:
+        assert recorder.last_run.status.value == "error"
+    else:
+        assert all_seen(recorder.last_run.calls) == ADDED
+    assert "no RunHooks" in recorder.last_run.warnings[0]
+
+
+def test_hooks_of_the_agent_are_called() -> None:
+    """Hooks of an agent are its own business, and are called as ever."""
+    from agents import AgentHooks
+
+    class Own(AgentHooks[Any]):
+        ended = 0
+
+        async def on_end(self, *_args: Any) -> None:
+            self.ended += 1
+
+    hooks = Own()
+    in_loop(Recorder(), adding(hooks=hooks))
+
+    assert hooks.ended == 1
+
+
+def test_future_hooks_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every hook that the SDK has is passed on to the user's hooks."""
+    from toolmark_openai_agents._hooks import _NAMES, RecordingHooks
+
+    calls: list[str] = []
+
+    class Own(RunHooks[Any]):
+        pass
+
+    for name in _NAMES:
+
+        async def hook(self: Any, *args: Any, _name: str = name, **kwargs: Any) -> None:  # noqa: ARG001
+            calls.append(_name)
+
+        monkeypatch.setattr(Own, name, hook, raising=False)
+
+    class Silent:
+        def note(self, *_args: Any, **_kwargs: Any) -> None:
+            pass
+
+    async def go() -> None:
+        hooks = RecordingHooks(Silent(), object(), Own())  # type: ignore[arg-type]
+        for name in _NAMES:
+            await getattr(hooks, name)()
+
+    asyncio.run(go())
+
+    assert calls == list(_NAMES)
+    assert set(_NAMES) >= {"on_llm_end", "on_tool_start", "on_tool_end", "on_handoff"}
+
+
+def test_the_configuration_of_the_user_is_not_changed() -> None:
+    """A `RunConfig` that is passed stays as it was, and is heeded."""
+    config = RunConfig(workflow_name="mine", trace_metadata={"team": "x"})
+    own = vars(config).copy()
+    recorder = Recorder()
+
+    asyncio.run(recorder.run(adding(), "hi", run_config=config))
+
+    assert vars(config) == own
+    assert recorder.last_run.metadata == {"team": "x"}
+
+
+def test_faults_are_told_and_do_not_reach_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where nothing at all can be recorded, the agent answers."""
+
+    def broken(*_args: Any, **_kwargs: Any) -> None:
+        raise RuntimeError("no")
+
+    for name in ("model_asked", "tool_started", "tool_ended", "result_shown", "offered", "started", "ended"):
+        monkeypatch.setattr(RunBuilder, name, broken)
+    recorder = Recorder()
+
+    result = asyncio.run(recorder.run(adding(), "hi"))
+
+    assert result.final_output == "three"
+    assert any("RuntimeError: no" in warning for warning in recorder.last_run.warnings)
+
+
+def test_results_of_another_kind() -> None:
+    """What is no result of the SDK is refused, with what would be taken."""
+    with pytest.raises(InvalidDataError, match=r"Runner\.run.*got dict"):
+        run_from_result({"calls": []})
+
+
+def test_results_of_streams_that_go_on() -> None:
+    """A stream that was not read to its end is refused."""
+
+    async def go() -> None:
+        result = Runner.run_streamed(adding(), "hi")
+        with pytest.raises(InvalidDataError, match="goes on"):
+            run_from_result(result)
+        async for _ in result.stream_events():
+            pass
+        assert all_seen(run_from_result(result).calls) == ADDED
+
+    asyncio.run(go())
+
+
+def test_exceptions_that_hold_nothing() -> None:
+    """Of a run that failed with an exception of somebody else, only that is known, and said."""
+    run = run_from_result(RuntimeError("503"), input="hi")
+
+    assert (run.input, run.calls, run.status.value, run.error) == ("hi", [], "error", "RuntimeError: 503")
+    assert "are not in it" in run.warnings[0]
+
+
+def test_conversation_from_results() -> None:
+    """Results of several runs make a conversation."""
+
+    async def go() -> list[Run]:
+        return [run_from_result(await run_or_stream("record", adding(f"{n}"), f"q{n}")) for n in range(2)]
+
+    turns = conversation(asyncio.run(go())).turns
+
+    assert [turn.content for turn in turns] == ["q0", "0", "q1", "1"]
+
+
+def test_tools_in_threads() -> None:
+    """A synchronous tool, which the SDK may run in a thread, and an agent that it runs there, are recorded."""
+    used: list[str] = []
+
+    @function_tool(strict_mode=False)
+    def delegate() -> str:
+        """Ask another agent, synchronously."""
+        used.append(threading.current_thread().name)
+        sub = make_agent([AskFor("add", {"a": 1, "b": 2}, "c1")], "sub", tools=[add], name="Sub")
+        if threading.current_thread() is threading.main_thread():
+            return "not in a thread"
+        with own_loop():
+            return str(Runner.run_sync(sub, "q").final_output)
+
+    recorder = Recorder()
+    in_loop(recorder, make_agent([AskFor("delegate", {}, "o1")], "done", tools=[delegate]))
+
+    inside = recorder.last_run.select_calls(nested=True)[1:]
+    assert [call.name for call in inside] == ([] if used == ["MainThread"] else ["add"])
+
+
+def test_models_without_a_name() -> None:
+    """A model that has no name is none of the run's models."""
+
+    class Nameless(Scripted):
+        model = None  # type: ignore[assignment]
+
+    recorder = Recorder()
+    in_loop(recorder, Agent(name="A", model=Nameless("done")))
+
+    assert recorder.last_run.models == []
