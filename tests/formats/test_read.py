@@ -85,7 +85,12 @@ CHAT: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
     "no ids": (
         [asks(("add", {}, None), ("sub", {}, "")), tool("S", None, name="sub"), tool("A", "")],
         [("add", {}, "ok", "A"), ("sub", {}, "ok", "S")],
-        ["the call has no id"],
+        ["the call has no id", "the tool message has no id of a call"],
+    ),
+    "an answer without an id, before one that has it": (
+        [asks(("add", '{"n": 1}', "a"), ("add", '{"n": 2}', "b")), tool("2", None), tool("1", "a")],
+        [("add", {"n": 1}, "ok", "1"), ("add", {"n": 2}, "ok", "2")],
+        ["the tool message has no id of a call"],
     ),
     "arguments broken off": (
         [asks(("add", '{"a": 1', "c1")), tool("bad")],
@@ -186,7 +191,7 @@ RESPONSES: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
     "outputs by name": (
         [asked("add", None), asked("sub", None), output("S", None, name="sub"), output("A", None, name="add")],
         [("add", {}, "ok", "A"), ("sub", {}, "ok", "S")],
-        ["the call has no id"],
+        ["the call has no id", "the tool message has no id of a call"],
     ),
     "an output that says it failed": (
         [asked("add"), output("x", status="incomplete")],
@@ -441,6 +446,8 @@ def test_the_answer_stands_after_what_the_provider_ran() -> None:
     assert read([user(), agent([*blocks, text("It "), text("rains.")])]).run.actual_output == "It rains."
     assert read([user(), agent(blocks)]).run.actual_output is None
     assert read([user(), agent([*blocks, text("So."), use()])]).run.actual_output is None
+    assert read([user(), agent([use(), text("So.")])]).run.actual_output is None
+    assert read([user(), asked("add"), agent("So.")]).run.actual_output is None
 
 
 # Turns

@@ -107,6 +107,7 @@ class Telling:
         self._answers: list[tuple[Answer, str]] = []
         self._asked: list[tuple[str, str | None]] = []
         self._without_id: list[str] = []
+        self._answers_without_id: list[str] = []
         self._legacy: list[str] = []
         self._approvals: dict[str, bool] = {}
         self._input: str | None = None
@@ -168,9 +169,11 @@ class Telling:
         waits = any(request.type not in _PROVIDED for request in requests)
         self._output = unit.output = after[-1] if after and not waits else None
 
-    def answer(self, answer: Answer, path: str) -> None:
-        """A result, or a decision about a call."""
+    def answer(self, answer: Answer, path: str, *, legacy: bool = False) -> None:
+        """A result, or a decision about a call; of the form from before ids, if it is legacy."""
         self._answers.append((answer, path))
+        if answer.call_id is None and not legacy:
+            self._answers_without_id.append(path)
         if answer.approved is not None and answer.call_id is not None:
             self._approvals.pop(answer.call_id, None)
         if not answer.ran:
@@ -230,6 +233,7 @@ class Telling:
 
     def _note_ids(self) -> None:
         self.notes.warn_once(self._without_id, f"the call has no id; {_BY_ORDER}")
+        self.notes.warn_once(self._answers_without_id, f"the tool message has no id of a call; {_BY_ORDER}")
         legacy = "'function_call' is the form from before ids; answers were paired with calls by name and order"
         self.notes.warn_once(self._legacy, legacy)
         for call_id, number in Counter(call_id for _, call_id in self._asked).items():

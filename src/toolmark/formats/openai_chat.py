@@ -55,7 +55,7 @@ def _tell_message(message: object, path: str, telling: Telling) -> None:
     elif fields.get("tool_calls") or fields.get("function_call"):
         notes.problem(path, f"calls stand in a message of role {role!r}; only an assistant's message can hold them")
     elif role in ("tool", "function"):
-        telling.answer(_answer(fields, path, notes), path)
+        telling.answer(_answer(fields, path, notes), path, legacy=role == "function")
     elif role == "user":
         text = said_in(fields.get("content"), f"{path}.content", notes)
         if text is not None:
