@@ -24,6 +24,7 @@ from llama_index.core.agent.workflow.workflow_events import (
 from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.base.llms.types import ChatResponse
 from llama_index.core.tools import BaseTool, FunctionTool, ToolOutput
+from llama_index.core.types import BasePydanticProgram
 from llama_index.core.workflow import Context, StartEvent, Workflow
 
 from toolmark.capture import Outcome, Request, RunStatus
@@ -77,6 +78,9 @@ class Watcher:
             self._name(span, tags)
         if isinstance(instance, (BaseTool, Tracked)) and method in _TOOL_METHODS:
             self._tool_entered(span, bound, instance)
+            return
+        if isinstance(instance, BasePydanticProgram):
+            span.hidden = True
             return
         if isinstance(instance, BaseLLM):
             self._llm_entered(span, bound, instance, method)

@@ -1,0 +1,166 @@
+"""Runs read from events: several of them, parts of them, and lists that hold something else."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from li_agents import Played, add, agent, asks, play, played, seen, slow
+from llama_index.core.agent.workflow import AgentOutput, ToolCall, ToolCallResult
+from llama_index.core.workflow import Event, JsonSerializer, StopEvent
+
+from toolmark.errors import InvalidDataError
+from toolmark_llama_index import runs_from_events
+
+ADDED = asks(("add", {"a": 1, "b": 2}, "c1"))
+ONE_CALL = [("add", {"a": 1, "b": 2}, "c1", 3)]
+
+
+def adding(answer: str = "3", question: str = "hi") -> Played:
+    """A run with one call."""
+    return played(lambda: agent(ADDED, answer, tools=[add]), question)
+
+
+def agents_events(told: Played) -> list[Event]:
+    """The events without the one that ends them."""
+    return [event for event in told.events if not isinstance(event, StopEvent)]
+
+
+def test_several_runs() -> None:
+    """Each run ends with its own last event; input and result are those of the last."""
+    first, second = adding("one", "first"), adding("two", "second")
+
+    runs = runs_from_events([*first.events, *second.events], second.result, input="the second")
+
+    assert [(run.input, run.actual_output) for run in runs] == [("first", "one"), ("the second", "two")]
+    assert [seen(run.calls) for run in runs] == [ONE_CALL, ONE_CALL]
+
+
+def test_no_events() -> None:
+    """No events are no runs; a result alone is one without calls."""
+    assert runs_from_events([]) == []
+    assert [run.actual_output for run in runs_from_events([], result="x")] == ["x"]
+
+
+def test_without_the_last_event() -> None:
+    """People keep agents' events only: an answer that asks for nothing is the end of the run."""
+    (run,) = runs_from_events(agents_events(adding()))
+
+    assert (run.status.value, run.actual_output) == ("ok", "3")
+    assert not run.warnings
+
+
+def test_without_the_last_event_from_json() -> None:
+    """The recap of the last answer looks like requests once it was saved; it repeats what was done, and is none."""
+    texts = [JsonSerializer().serialize(event) for event in agents_events(adding())]
+
+    (run,) = runs_from_events(texts)
+
+    assert seen(run.calls) == ONE_CALL
+    assert (run.status.value, run.actual_output) == ("ok", "3")
+
+
+def test_events_that_end_too_early() -> None:
+    """A record that stops in the middle says so, and a call without a result was given up."""
+    told = adding()
+    upto = next(index for index, event in enumerate(told.events) if isinstance(event, ToolCallResult))
+
+    (run,) = runs_from_events(told.events[:upto])
+
+    assert seen(run.calls) == [("add", {"a": 1, "b": 2}, "c1", "cancelled")]
+    assert run.status.value == "stopped"
+    assert "do not say how the run ended" in run.warnings[0]
+
+
+def test_events_that_begin_too_late() -> None:
+    """Calls whose request is missing are taken for the model's, with a warning."""
+    told = adding()
+    after = next(index for index, event in enumerate(told.events) if isinstance(event, AgentOutput)) + 1
+
+    (run,) = runs_from_events(told.events[after:], told.result)
+
+    assert seen(run.calls) == ONE_CALL
+    assert run.calls[0].execution is not None
+    assert run.calls[0].execution.origin.value == "model"
+    assert "begin in the middle" in run.warnings[0]
+
+
+def test_results_alone() -> None:
+    """A result without its call is a call."""
+    told = adding()
+    kept = [event for event in told.events if not isinstance(event, ToolCall)]
+
+    (run,) = runs_from_events(kept, told.result)
+
+    assert seen(run.calls) == ONE_CALL
+
+
+def test_a_result_that_was_saved() -> None:
+    """An agent's result may come as the object that JSON made of it."""
+    told = adding()
+
+    (run,) = runs_from_events(agents_events(told), result=told.result.model_dump())
+
+    assert run.actual_output == "3"
+
+
+def test_the_callers_time_limit() -> None:
+    """`asyncio.wait_for` raises its own error, which stops the run and is no failure of it."""
+
+    async def go() -> Played:
+        return await play(agent(asks(("slow", {"ms": 2000}, "c1")), "d", tools=[slow]), patience=0.2)
+
+    told = asyncio.run(go())
+    (run,) = runs_from_events(told.events, error=told.error)
+
+    assert run.status.value == "stopped"
+    assert seen(run.calls) == [("slow", {"ms": 2000}, "c1", "cancelled")]
+
+
+def test_saved_failures() -> None:
+    """How a run failed is read from its last event, where the version tells it."""
+    saved: list[Any] = [
+        {"qualified_name": "workflows.events.WorkflowFailedEvent", "value": {"exception": FAILURE}},
+        {"qualified_name": "workflows.events.WorkflowFailedEvent", "value": FAILURE},
+        {"qualified_name": "workflows.events.WorkflowTimedOutEvent", "value": {"timeout": 3}},
+        {"qualified_name": "workflows.events.WorkflowCancelledEvent", "value": {}},
+    ]
+
+    runs = runs_from_events(saved)
+
+    assert [(run.status.value, run.error) for run in runs] == [
+        ("error", "RuntimeError: rate"),
+        ("error", "RuntimeError: rate"),
+        ("stopped", "the run reached its time limit"),
+        ("stopped", "cancelled"),
+    ]
+
+
+FAILURE = {"exception_type": "builtins.RuntimeError", "exception_message": "rate"}
+
+
+def test_what_is_no_event() -> None:
+    """All places are named at once."""
+    good = JsonSerializer().serialize(adding().events[0])
+
+    with pytest.raises(InvalidDataError) as caught:
+        runs_from_events([good, 3, {"value": {}}, "{", '{"qualified_name": "x.ToolCall", "value": {"tool_name": 1}}'])
+
+    paths = [problem.path for problem in caught.value.problems]
+    assert paths == ["$.events[1]", "$.events[2]", "$.events[3]", "$.events[4]"]
+    assert "tool_name" in str(caught.value)
+
+
+def test_events_of_other_kinds_are_passed_over() -> None:
+    """A workflow's own events, and those of streams, tell nothing of calls."""
+
+    class Progress(Event):
+        percent: int
+
+    told = adding()
+    saved = {"qualified_name": "somewhere.Progress", "value": {"percent": 3}}
+
+    (run,) = runs_from_events([Progress(percent=1), saved, *told.events], told.result)
+
+    assert seen(run.calls) == ONE_CALL

@@ -1,0 +1,350 @@
+"""What a recorder keeps, hands over and leaves behind, whatever becomes of the runs it watches."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import threading
+import weakref
+from typing import Any
+
+import pytest
+from li_agents import add, agent, asks, boom, llm, play, search, seen, slow
+from li_versions import WORKFLOWS_2
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.program import FunctionCallingProgram
+from llama_index.core.tools import FunctionTool
+from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
+from pydantic import BaseModel
+
+from toolmark import ToolCall
+from toolmark.capture import MemoryStore, Run
+from toolmark.testing import AskFor
+from toolmark_llama_index import NothingRecordedError, ToolCallRecorder, record
+
+ADDED = asks(("add", {"a": 1, "b": 2}, "c1"))
+ONE_CALL = [("add", {"a": 1, "b": 2}, "c1", 3)]
+
+
+def adder(*, steps: Any = (ADDED, "3")) -> Any:
+    """An agent that adds once."""
+    return agent(*steps, tools=[add, slow, boom])
+
+
+def listeners() -> int:
+    """How many handlers there are."""
+    root = get_dispatcher()
+    return len(root.span_handlers) + len(root.event_handlers)
+
+
+def is_empty(rec: ToolCallRecorder) -> bool:
+    """Whether a recorder has no span left."""
+    return not rec._watcher.spans.known
+
+
+# Where runs are seen
+
+
+def test_round_an_event_loop() -> None:
+    """A sync `with` round `asyncio.run` records, and the newest run makes a case."""
+
+    async def go() -> None:
+        await adder().run(user_msg="1+2?")
+
+    with record() as rec:
+        asyncio.run(go())
+
+    case = rec.test_case(expected_tools=[ToolCall(name="add")], id="first")
+    assert (case.id, case.input, case.actual_output) == ("first", "1+2?", "3")
+    assert seen(case.tools_called or []) == ONE_CALL
+    assert rec.last_run.started_at is not None
+    assert (rec.last_run.duration or 0) > 0
+
+
+def test_of_two_inside_each_other_the_inner_one_records() -> None:
+    """A run belongs to one recorder."""
+
+    async def go() -> tuple[list[Run], list[Run]]:
+        async with record() as outer:
+            await adder().run(user_msg="first")
+            async with record() as inner:
+                await adder().run(user_msg="second")
+            await adder().run(user_msg="third")
+        return outer.runs, inner.runs
+
+    outer, inner = asyncio.run(go())
+
+    assert [run.input for run in outer] == ["first", "third"]
+    assert [run.input for run in inner] == ["second"]
+
+
+def test_runs_outside_are_not_recorded() -> None:
+    """Nothing listens before and after the block, and in a thread without the context nothing is recorded."""
+    before = listeners()
+    rec = ToolCallRecorder()
+
+    asyncio.run(play_plain(adder()))
+    with rec:
+        thread = threading.Thread(target=lambda: asyncio.run(play_plain(adder())))
+        thread.start()
+        thread.join()
+        during = listeners()
+    asyncio.run(play_plain(adder()))
+
+    assert rec.runs == []
+    assert (listeners(), during) == (before, before + 2)
+    with pytest.raises(NothingRecordedError, match="inside `with record"):
+        _ = rec.last_run
+
+
+async def play_plain(told: Any) -> Any:
+    """Run an agent, and nothing else."""
+    return await told.run(user_msg="hi")
+
+
+def test_a_recorder_may_be_entered_again() -> None:
+    """Runs of all blocks are kept; inside itself it stays attached until the outer block ends."""
+
+    async def go() -> ToolCallRecorder:
+        rec = record()
+        with rec:
+            with rec:
+                await adder().run(user_msg="one")
+            await adder().run(user_msg="two")
+        with rec:
+            await adder().run(user_msg="three")
+        return rec
+
+    rec = asyncio.run(go())
+
+    assert [run.input for run in rec.runs] == ["one", "two", "three"]
+
+
+# What is left
+
+
+def test_runs_that_are_not_awaited_end_with_the_block() -> None:
+    """What goes on when the block ends is recorded as far as it came, and says so; nothing of it stays."""
+
+    async def go() -> ToolCallRecorder:
+        told = agent(asks(("slow", {"ms": 300}, "c1")), "done", tools=[slow])
+        with record() as rec:
+            handler = told.run(user_msg="hi")
+            await asyncio.sleep(0.15)
+        await handler
+        return rec
+
+    rec = asyncio.run(go())
+
+    (run,) = rec.runs
+    assert run.status.value == "stopped"
+    assert seen(run.calls) == [("slow", {"ms": 300}, "c1", "cancelled")]
+    assert "closed before the run ended" in run.warnings[0]
+    assert is_empty(rec)
+
+
+@pytest.mark.parametrize("way", ["well", "failed", "cancelled", "time"])
+def test_no_state_is_left_when_a_run_has_ended(way: str) -> None:
+    """However a run ends, its spans are forgotten, also while the recorder goes on."""
+
+    async def go(rec: ToolCallRecorder) -> bool:
+        steps: Any = {"well": (ADDED, "3"), "failed": (ADDED, RuntimeError("x"))}
+        told = agent(*steps.get(way, (asks(("slow", {"ms": 300}, "c1")), "3")), tools=[add, slow], timeout=5)
+        handler = told.run(user_msg="hi")
+        if way == "cancelled":
+            await asyncio.sleep(0.15)
+            await handler.cancel_run()
+        with contextlib.suppress(Exception, asyncio.CancelledError):
+            await (asyncio.wait_for(handler, 0.15) if way == "time" else handler)
+        await asyncio.sleep(0.5)
+        return is_empty(rec)
+
+    with record() as rec:
+        empty = asyncio.run(go(rec))
+
+    assert empty
+    assert len(rec.runs) == 1
+    assert not rec.runs[0].warnings
+
+
+def test_agents_are_not_kept_alive() -> None:
+    """Neither agents, models nor tools are held by the record of their runs."""
+
+    async def go() -> tuple[ToolCallRecorder, Any]:
+        with record() as rec:
+            told = adder()
+            await told.run(user_msg="hi")
+        return rec, weakref.ref(told.llm.script)
+
+    rec, script = asyncio.run(go())
+    gc.collect()
+
+    assert rec.runs
+    assert script() is None
+
+
+def test_sinks_and_pop() -> None:
+    """A sink takes each run when it ends, and it is kept no more; without one, `pop` takes the finished ones out."""
+
+    async def go(rec: ToolCallRecorder) -> None:
+        with rec:
+            await adder().run(user_msg="one")
+            await adder().run(user_msg="two")
+
+    store = MemoryStore()
+    sunk, kept = record(sink=store), record(conversation="c")
+    asyncio.run(go(sunk))
+    asyncio.run(go(kept))
+
+    assert [run.input for run in store.pop()] == ["one", "two"]
+    assert sunk.runs == []
+    assert [run.conversation_id for run in kept.pop()] == ["c", "c"]
+    assert kept.runs == []
+
+
+def test_a_limit() -> None:
+    """Of more runs than the limit the oldest are dropped, with a warning."""
+
+    async def go() -> ToolCallRecorder:
+        with record(limit=1) as rec:
+            await adder().run(user_msg="one")
+            await adder().run(user_msg="two")
+        return rec
+
+    rec = asyncio.run(go())
+
+    assert [run.input for run in rec.runs] == ["two"]
+    assert "more than 1 runs" in rec.warnings[0]
+
+
+def test_the_id_of_the_run() -> None:
+    """It is the framework's own, where it tells one."""
+
+    async def go() -> tuple[ToolCallRecorder, Any]:
+        with record() as rec:
+            handler = adder().run(user_msg="hi")
+            await handler
+        return rec, handler
+
+    rec, handler = asyncio.run(go())
+
+    assert rec.last_run.run_id
+    if WORKFLOWS_2:
+        assert rec.last_run.run_id == handler.run_id
+
+
+# Programs of the user's own
+
+
+def test_a_loop_written_by_hand() -> None:
+    """Without a workflow, what is done inside `single_run` is one run; its answer is the model's last text."""
+
+    async def go() -> ToolCallRecorder:
+        model, tool = llm(ADDED, "three"), FunctionTool.from_defaults(add)
+        with record() as rec, rec.single_run("1+2?"):
+            messages = [ChatMessage(role="user", content="1+2?")]
+            response = await model.achat_with_tools([tool], chat_history=messages)
+            for selection in model.get_tool_calls_from_response(response):
+                await tool.acall(**selection.tool_kwargs)
+            await model.achat(messages)
+        return rec
+
+    rec = asyncio.run(go())
+
+    (run,) = rec.runs
+    assert (run.input, run.actual_output, run.status.value) == ("1+2?", "three", "ok")
+    assert seen(run.tools_called) == ONE_CALL
+    assert [spec.name for spec in run.available_tools or ()] == ["add"]
+    assert is_empty(rec)
+
+
+def test_a_loop_that_fails() -> None:
+    """The error is the run's, and the caller's as before."""
+    with record() as rec, pytest.raises(ZeroDivisionError), rec.single_run("q"):
+        _ = 1 / 0
+
+    assert (rec.last_run.status.value, rec.last_run.error) == ("error", "ZeroDivisionError: division by zero")
+
+
+def test_a_tool_outside_any_run() -> None:
+    """A tool that runs outside any workflow is not recorded, and the recorder says so."""
+    with record() as rec:
+        FunctionTool.from_defaults(add)(a=1, b=2)
+
+    assert rec.runs == []
+    assert "'add' ran outside any workflow" in rec.warnings[0]
+
+
+class Outer(Workflow):
+    """A program that runs an agent in one of its steps, and a tool by itself."""
+
+    @step
+    async def go(self, ev: StartEvent) -> StopEvent:
+        """Run an agent, and a tool."""
+        result = await agent(ADDED, "3", tools=[add], name="inner").run(user_msg="inner question")
+        FunctionTool.from_defaults(search)(q="x")
+        return StopEvent(result={"answer": str(result), "to": ev.get("topic")})
+
+
+def test_an_agent_in_a_step() -> None:
+    """An agent that a workflow runs is part of its run, and its calls stand at the top; the program's own bear a mark."""
+
+    async def go() -> ToolCallRecorder:
+        with record() as rec:
+            await Outer().run(topic="sums")
+        return rec
+
+    (run,) = asyncio.run(go()).runs
+
+    assert seen(run.tools_called) == [*ONE_CALL, ("search", {"q": "x"}, None, "found x")]
+    assert [call.execution.origin.value for call in run.calls if call.execution] == ["model", "code"]
+    assert [call.name for call in run.select_calls(code=False)] == ["add"]
+    assert (run.input, run.actual_output) == ("sums", '{"answer": "3", "to": "sums"}')
+
+
+class Sum(BaseModel):
+    """The form of an answer."""
+
+    total: int
+
+
+def test_a_program_for_structured_output() -> None:
+    """The form that a program of LlamaIndex asks a model for is no call, wherever it runs."""
+
+    def total(text: str) -> int:
+        """Read a sum."""
+        program: Any = FunctionCallingProgram.from_defaults(
+            output_cls=Sum, prompt_template_str="{text}", llm=llm([AskFor("Sum", {"total": 3}, "s1")])
+        )
+        return int(program(text=text).total)
+
+    told = agent(asks(("total", {"text": "1+2"}, "c1")), "3", tools=[total])
+    run = asyncio.run(play(told)).run("C")
+
+    assert seen(run.calls) == [("total", {"text": "1+2"}, "c1", 3)]
+    assert run.calls[0].execution is not None
+    assert not run.calls[0].execution.children
+
+
+class BrokenSink:
+    """Cannot write."""
+
+    def write(self, run: Run) -> object:
+        """Fail."""
+        raise OSError(f"disk full before {run.input!r}")
+
+
+def test_a_sink_that_fails() -> None:
+    """It does not reach the agent; the run says so, and stays."""
+
+    async def go() -> tuple[ToolCallRecorder, str]:
+        with record(sink=BrokenSink()) as rec:
+            answer = str(await adder().run(user_msg="hi"))
+        return rec, answer
+
+    rec, answer = asyncio.run(go())
+
+    assert answer == "3"
+    assert "disk full" in rec.last_run.warnings[0]

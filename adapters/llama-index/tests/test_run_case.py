@@ -1,0 +1,135 @@
+"""`run_case` asks an agent a question and returns a case, whatever becomes of the agent."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from li_agents import add, agent, asks, seen, slow
+from llama_index.core.workflow import Event
+
+from toolmark import ToolCall, ToolCorrectnessMetric
+from toolmark_llama_index import record, run_case
+
+ADDED = asks(("add", {"a": 1, "b": 2}, "c1"))
+SLOW = asks(("slow", {"ms": 2000}, "c1"))
+
+
+def test_a_case_that_can_be_scored() -> None:
+    """The case holds the question, the answer, the calls and what was expected."""
+    expected = [ToolCall(name="add", input_parameters={"a": 1, "b": 2})]
+
+    case = asyncio.run(run_case(agent(ADDED, "3", tools=[add]), "1+2?", expected_tools=expected, id="sum"))
+
+    assert (case.id, case.input, case.actual_output) == ("sum", "1+2?", "3")
+    assert seen(case.tools_called or []) == [("add", {"a": 1, "b": 2}, "c1", 3)]
+    assert ToolCorrectnessMetric().measure(case).score == 1
+
+
+def test_a_failure_is_told_by_the_run() -> None:
+    """A model that fails raises nothing here; the calls until then are kept."""
+    case = asyncio.run(run_case(agent(ADDED, RuntimeError("rate limit"), tools=[add]), "1+2?"))
+
+    assert case.run is not None
+    assert case.run.status.value == "error"
+    assert "rate limit" in (case.run.error or "")
+    assert seen(case.tools_called or []) == [("add", {"a": 1, "b": 2}, "c1", 3)]
+
+
+class Unready:
+    """An agent that cannot even begin."""
+
+    def run(self, **_: Any) -> Any:
+        """Fail."""
+        raise ValueError("no model")
+
+
+def test_an_agent_that_does_not_begin() -> None:
+    """That is a failed run, too."""
+    case = asyncio.run(run_case(Unready(), "1+2?"))
+
+    assert case.run is not None
+    assert (case.input, case.run.status.value, case.run.error) == ("1+2?", "error", "ValueError: no model")
+    assert case.tools_called == []
+
+
+def test_a_time_limit() -> None:
+    """A run that takes too long is cancelled, and says why; the call that ran was given up."""
+    case = asyncio.run(run_case(agent(SLOW, "done", tools=[slow]), "wait", timeout=0.2))
+
+    assert case.run is not None
+    assert (case.run.status.value, case.run.error) == ("stopped", "not finished within 0.2 seconds")
+    assert seen(case.tools_called or []) == [("slow", {"ms": 2000}, "c1", "cancelled")]
+
+
+def test_the_callers_cancellation_is_passed_on() -> None:
+    """Whoever cancels the caller cancels the run."""
+
+    async def go() -> bool:
+        asked = asyncio.ensure_future(run_case(agent(SLOW, "done", tools=[slow]), "wait"))
+        await asyncio.sleep(0.2)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        return asked.cancelled()
+
+    assert asyncio.run(go())
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_events_are_handed_on(is_async: bool) -> None:
+    """Each event of the run's stream, to its end; a function that must be awaited is."""
+    names: list[str] = []
+
+    def listen(event: Event) -> None:
+        names.append(type(event).__name__)
+
+    async def alisten(event: Event) -> None:
+        await asyncio.sleep(0.001)
+        listen(event)
+
+    asyncio.run(run_case(agent(ADDED, "3", tools=[add]), "1+2?", on_event=alisten if is_async else listen))
+
+    assert names[0] == "AgentInput"
+    assert names[-1] == "StopEvent"
+    assert names.count("ToolCallResult") == 1
+
+
+def test_an_error_of_the_listener_is_the_callers() -> None:
+    """It ends the run, and is raised."""
+
+    def listen(event: Event) -> None:
+        raise LookupError(type(event).__name__)
+
+    with pytest.raises(LookupError, match="AgentInput"):
+        asyncio.run(run_case(agent(SLOW, "done", tools=[slow]), "wait", on_event=listen))
+
+
+class FatalError(BaseException):
+    """What no agent handles."""
+
+
+def fatal() -> str:
+    """End everything."""
+    raise FatalError("fatal!")
+
+
+def test_a_stream_that_never_ends() -> None:
+    """A tool that raises what nobody handles ends the run and not its stream; nobody waits for that."""
+    told = agent(asks(("fatal", {}, "c1")), "never said", tools=[fatal])
+
+    case = asyncio.run(run_case(told, "x", on_event=lambda _: None, timeout=2))
+
+    assert seen(case.tools_called or []) == [("fatal", {}, "c1", "! FatalError: fatal!")]
+
+
+def test_inside_a_recorder() -> None:
+    """The innermost records: a case of one's own is not one of the recorder round it."""
+
+    async def go() -> int:
+        async with record() as rec:
+            await run_case(agent("hi"), "hello")
+        return len(rec.runs)
+
+    assert asyncio.run(go()) == 0
