@@ -518,6 +518,13 @@ def test_an_image_alone_is_a_turn() -> None:
     assert "('image_url')" in transcript.run.warnings[0]
 
 
+def test_what_was_spoken_and_what_was_refused_is_said() -> None:
+    """Where a message has no text, its refusal is, or what was said aloud."""
+    assert read([user(), agent(None, audio={"id": "a", "transcript": "Hello."})]).run.actual_output == "Hello."
+    assert read([user(), agent(None, refusal="No.")]).run.actual_output == "No."
+    assert read([user(), agent([{"type": "refusal", "refusal": "No."}])]).run.actual_output == "No."
+
+
 def test_a_late_answer_goes_to_the_turn_of_its_call() -> None:
     """Where a program answers after the user spoke again, the call stays where it was asked for."""
     transcript = read([user("1"), asked("add"), user("2"), output("3"), agent("Done.")])

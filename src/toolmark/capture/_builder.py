@@ -39,6 +39,8 @@ class RunBuilder(RunFacts):
         super().__init__(run_id=run_id, conversation_id=conversation_id)
         self._root = Observed(name="run", order=(0, 0), scope=None, origin=CallOrigin.CODE)
         self._calls: list[Observed] = []
+        self._unanswered: list[Observed] = []
+        """Calls at the top level, and those of programs, to which a result that is read may still belong."""
         self._by_key: dict[Key, tuple[Observed, Execution]] = {}
         self._pseudo_tools: set[str] = set()
         self._tools: dict[str, ToolSpec] = {}
@@ -134,6 +136,8 @@ class RunBuilder(RunFacts):
             if requested is None:
                 call.not_captured.append("input_parameters")
             self._add(call)
+            if scope is None:
+                self._unanswered.append(call)
 
     # The tools
 
@@ -333,7 +337,8 @@ class RunBuilder(RunFacts):
         """
         self._round_is_over = True
         plain, doubts = json_value(content)
-        call = open_call(within(self._root), call_id or None, name)
+        self._unanswered = [call for call in self._unanswered if call.shown is None and not call.executions]
+        call = open_call(self._unanswered, call_id or None, name)
         if call is None:
             told = [f"{key} {value!r}" for key, value in (("id", call_id), ("name", name)) if value]
             which = f" ({', '.join(told)})" if told else ""
@@ -414,6 +419,7 @@ class RunBuilder(RunFacts):
         """Take out a request that another one carries out."""
         if call is not None and call.scope is not None and not call.executions and not call.children:
             self._calls.remove(call)
+            self._unanswered = [other for other in self._unanswered if other is not call]
             call.scope.children.remove(call)
 
     def _ran_elsewhere(self, call: Observed, output: object, error: str | None) -> None:

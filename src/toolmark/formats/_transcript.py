@@ -194,7 +194,8 @@ class Telling:
         built = self._builder.build()
         self.notes.warnings.extend(built.warnings)
         run = _said(built, warnings=self.notes.warnings)
-        turns = [self._turn(run, unit, last=unit is self._units[-1]) for unit in self._units]
+        places = {call.execution.source: index for index, call in enumerate(run.calls) if call.execution is not None}
+        turns = [self._turn(run, places, unit, last=unit is self._units[-1]) for unit in self._units]
         return Transcript(format, run, turns, self._conversation(run, turns))
 
     def _placed(self, request: Request, unit: _Unit, *, legacy: bool) -> Request:
@@ -243,10 +244,8 @@ class Telling:
                     second, f"id {call_id!r} was given to {number} calls; answers with it were paired in order"
                 )
 
-    def _turn(self, run: Run, unit: _Unit, *, last: bool) -> Run:
-        kept = [
-            index for index, call in enumerate(run.calls) if call.execution and call.execution.source in unit.sources
-        ]
+    def _turn(self, run: Run, places: Mapping[str | None, int], unit: _Unit, *, last: bool) -> Run:
+        kept = sorted(places[source] for source in unit.sources if source in places)
         handoffs = [
             handoff.model_copy(update={"call": kept.index(handoff.call)})
             for handoff in run.handoffs
@@ -255,7 +254,7 @@ class Telling:
         fields: dict[str, Any] = {
             "input": unit.input or None,
             "actual_output": unit.output,
-            "calls": [run.calls[i] for i in kept],
+            "calls": [run.calls[index] for index in kept],
         }
         if handoffs:
             fields["handoffs"] = handoffs

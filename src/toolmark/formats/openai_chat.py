@@ -73,8 +73,9 @@ def _tell_assistant(fields: Mapping[str, object], path: str, telling: Telling) -
         notes.problem(f"{path}.tool_calls", f"expected a list of calls, got {shown(calls)}")
     legacy = _legacy_request(fields.get("function_call"), f"{path}.function_call", requests, notes)
     text = said_in(fields.get("content"), f"{path}.content", notes)
-    refusal = fields.get("refusal")
-    parts: list[str | Request] = [text or (refusal if isinstance(refusal, str) else None) or "", *requests]
+    spoken = (as_object(fields.get("audio")) or {}).get("transcript")
+    said = [text, fields.get("refusal"), spoken]
+    parts: list[str | Request] = [next((words for words in said if isinstance(words, str) and words), ""), *requests]
     if text is not None and _CALL_IN_TEXT in text and not requests and legacy is None:
         notes.warn(f"{path}.content", f"{_CALL_IN_TEXT!r} in the text was not read as a call; parse it into tool_calls")
     telling.model(parts if legacy is None else [*parts, legacy], legacy=legacy is not None and not requests)
