@@ -8,7 +8,7 @@ import pytest
 
 from processes import ROOT, assert_golden, run_python
 
-ADAPTERS = {"langchain_agent": "toolmark_langchain"}
+ADAPTERS = {"langchain_agent": "toolmark_langchain", "openai_agents": "toolmark_openai_agents"}
 """Examples that need an adapter, and are left out where the core is tested alone."""
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 RUNNABLE = [path for path in EXAMPLES if find_spec(ADAPTERS.get(path.stem, "toolmark"))]

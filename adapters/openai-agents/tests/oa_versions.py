@@ -67,7 +67,7 @@ FEATURES = {
     ),
     "custom": Feature("custom tools came later", (0, 14), _attribute("agents", "CustomTool")),
     "shell": Feature("the shell tool came later", (0, 8), _attribute("agents", "ShellTool")),
-    "timeout": Feature("tools with a timeout came later", (0, 8), _parameter("agents", "function_tool", "timeout")),
+    "timeout": Feature("tools with a timeout came later", (0, 14), _parameter("agents", "function_tool", "timeout")),
     "formatter": Feature(
         "a formatter is not asked for failures of tools",
         (0, 24),

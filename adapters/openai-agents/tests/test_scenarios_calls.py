@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from typing import Any
 
@@ -61,6 +62,41 @@ def test_handled_exception_without_tracing(mode: str) -> None:
 
     error = "ValueError: bad 1" if TELLS_EXCEPTIONS and mode != "result" else shown(calls[0])
     assert all_seen(calls)[0] == called("boom", {"x": 1}, "c1", status="error", error=error)
+
+
+@scenario("03b", LIVE)
+def test_failure_in_the_users_own_words(mode: str) -> None:
+    """What the tool's own function makes of an exception is what the model is shown; the failure is still known."""
+
+    @function_tool(strict_mode=False, failure_error_function=lambda _context, _error: "try later")
+    async def own(x: int) -> str:
+        """Fail."""
+        message = f"bad {x}"
+        raise ValueError(message)
+
+    (call,) = play(mode, make_agent([AskFor("own", {"x": 1}, "c1")], "done", tools=[own])).calls
+
+    assert call.execution is not None
+    assert call.execution.status.value == "error"
+    assert "bad 1" in str(call.execution.error)
+    assert shown(call) == "try later"
+
+
+@scenario("03c", needs="timeout")
+def test_timeout(mode: str) -> None:
+    """A tool that takes too long has failed."""
+
+    @function_tool(strict_mode=False, timeout=0.02)
+    async def late() -> str:
+        """Be late."""
+        await asyncio.sleep(1)
+        return "late"
+
+    (call,) = play(mode, make_agent([AskFor("late", {}, "c1")], "done", tools=[late])).calls
+
+    assert call.execution is not None
+    assert call.execution.status.value == "error"
+    assert str(call.execution.error).startswith("Tool 'late' timed out after ")
 
 
 @scenario("04")
