@@ -20,7 +20,8 @@ from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from pydantic import BaseModel
 
 from toolmark import ToolCall
-from toolmark.capture import MemoryStore, Run
+from toolmark.capture import Run
+from toolmark.capture.sinks import MemorySink
 from toolmark.testing import AskFor
 from toolmark_llama_index import NothingRecordedError, ToolCallRecorder, record
 
@@ -193,12 +194,12 @@ def test_sinks_and_pop() -> None:
             await adder().run(user_msg="one")
             await adder().run(user_msg="two")
 
-    store = MemoryStore()
+    store = MemorySink()
     sunk, kept = record(sink=store), record(conversation="c")
     asyncio.run(go(sunk))
     asyncio.run(go(kept))
 
-    assert [run.input for run in store.pop()] == ["one", "two"]
+    assert [run.input for run in store.runs] == ["one", "two"]
     assert sunk.runs == []
     assert [run.conversation_id for run in kept.pop()] == ["c", "c"]
     assert kept.runs == []
@@ -289,7 +290,7 @@ class Outer(Workflow):
 
 
 def test_an_agent_in_a_step() -> None:
-    """An agent that a workflow runs is part of its run, and its calls stand at the top; the program's own bear a mark."""
+    """An agent that a workflow runs is part of its run, its calls stand at the top; the program's own bear a mark."""
 
     async def go() -> ToolCallRecorder:
         with record() as rec:
