@@ -110,7 +110,7 @@ class Execution(Model):
     """What the tool returned beside its output, not shown to the model."""
     agent: str | None = None
     server: str | None = None
-    """Name of the MCP server."""
+    """Name of the MCP server, or of the namespace or set of tools, that the tool belongs to."""
     step: Annotated[int, Field(ge=0)] | None = None
     """Counts from 0 the model messages that asked for calls, within their scope; equal steps were asked in parallel."""
     origin: CallOrigin = CallOrigin.MODEL

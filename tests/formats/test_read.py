@@ -615,6 +615,34 @@ def test_what_holds_messages_is_opened(value: object, name: str, said: str | Non
     assert transcript.run.input == said
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"messages": [user(), ANSWER], "response": COMPLETION},
+        {"request": {"messages": [user(), {**ANSWER, "content": ""}]}, "response": COMPLETION},
+        {"messages": [user(), agent([use()])], "response": MESSAGE},
+        {"input": [user(), asked("add")], "output": [asked("add", status="completed")]},
+    ],
+)
+def test_a_response_that_was_added_to_its_request_counts_once(value: Plain) -> None:
+    """Programs log the list that they then go on with; the repetition is told."""
+    run = read(value).run
+
+    assert [call.name for call in run.calls] == ["add"]
+    assert ["it counts once" in text for text in run.warnings] == [True]
+
+
+def test_a_call_that_is_made_again_counts_again() -> None:
+    """The same call, even with the same id, is another one once the first was answered."""
+    searches = [{"type": "file_search_call", "id": "f", "status": "completed", "queries": [query]} for query in "ab"]
+    runs = [
+        read({"messages": [user(), ANSWER, tool("3")], "response": COMPLETION}).run,
+        read({"input": [user(), searches[0]], "output": [searches[1]]}).run,
+    ]
+
+    assert [[call.name for call in run.calls] for run in runs] == [["add", "add"], ["file_search", "file_search"]]
+
+
 def test_what_a_response_says_of_itself_is_kept() -> None:
     """Model, tokens under one name in all formats, the tools offered, and an end before the end."""
     run = read({"messages": [user()], "tools": [{"type": "function", "function": SPEC}], "response": COMPLETION}).run

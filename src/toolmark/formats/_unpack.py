@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from toolmark._json import to_json_value
 from toolmark.cases import RunStatus
 from toolmark.formats._detect import sign_of
 from toolmark.formats._reading import Notes, as_object, shown
@@ -24,6 +25,9 @@ _TOKENS = {
     "output_tokens": "output_tokens",
     "total_tokens": "total_tokens",
 }
+
+_SAID = ("role", "content", "tool_calls", "function_call")
+"""Keys under which a message says what it says; the others differ between a request and the response it repeats."""
 
 _CUT_SHORT = frozenset({"length", "content_filter", "max_tokens", "model_context_window_exceeded", "pause_turn"})
 """Reasons for which a response stops before its end."""
@@ -80,8 +84,10 @@ def _hold(value: object, path: str, held: Held) -> None:
         _hold_message(fields, path, held)
     elif "request" in fields or isinstance(fields.get("body"), Mapping):
         for key in ("request", "response", "body"):
+            before = len(held.entries)
             if fields.get(key) is not None:
                 _hold(fields[key], f"{path}.{key}", held)
+            _drop_repeated(held, before)
     else:
         _hold_body(fields, path, held)
 
@@ -111,6 +117,7 @@ def _hold_body(fields: _Fields, path: str, held: Held) -> None:
     if fields.get("previous_response_id"):
         notes.warn(f"{path}.previous_response_id", "goes on from a response that is not here; its calls are not either")
     for key in (*asked, *answered):
+        before = len(held.entries)
         place, content = f"{path}.{key}", fields[key]
         if isinstance(content, str):
             held.entries.append((place, {"role": "user" if key in asked else "assistant", "content": content}))
@@ -118,6 +125,7 @@ def _hold_body(fields: _Fields, path: str, held: Held) -> None:
             _hold_choices(content, place, held)
         else:
             _hold(content, place, held)
+        _drop_repeated(held, before)
     if fields.get("object") == "response":
         held.hints.append(("openai-responses", path, "a response of OpenAI's Responses API"))
         _note_response(fields, held)
@@ -146,6 +154,26 @@ def _hold_choices(choices: object, path: str, held: Held) -> None:
         return
     held.entries.append((f"{path}[0].message", choice["message"]))
     _note_end(choice.get("finish_reason"), held)
+
+
+def _drop_repeated(held: Held, before: int) -> None:
+    """Drop the messages from a position on, if those just before it are the same: they would count twice.
+
+    No request ends with what its response says; programs that log the list to which they then add the response make it
+    look so.
+    """
+    new = held.entries[before:]
+    old = held.entries[max(before - len(new), 0) : before]
+    if new and [_essence(entry) for _, entry in old] == [_essence(entry) for _, entry in new]:
+        del held.entries[before:]
+        held.notes.warn(new[0][0], f"repeats what stands at {old[0][0]}; it counts once")
+
+
+def _essence(entry: object) -> object:
+    """Return what a message or item says, without what a request leaves out of a response that it repeats."""
+    fields = as_object(entry) or {}
+    keys = _SAID if "role" in fields else [key for key in fields if key not in ("id", "status")]
+    return {key: to_json_value(fields[key]) for key in keys if fields.get(key) not in (None, "", [])}
 
 
 def _hold_tools(fields: _Fields, path: str, held: Held) -> None:
