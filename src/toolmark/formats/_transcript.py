@@ -109,7 +109,8 @@ class Telling:
         self._without_id: list[str] = []
         self._answers_without_id: list[str] = []
         self._legacy: list[str] = []
-        self._approvals: dict[str, bool] = {}
+        self._approvals: set[str] = set()
+        """Ids of the requests for approval in the last message that nobody decided."""
         self._input: str | None = None
         self._output: str | None = None
         self._end: tuple[RunStatus, str | None] = (RunStatus.OK, None)
@@ -156,9 +157,7 @@ class Telling:
         unit.spoken = True
         requests = [self._placed(part, unit, legacy=legacy) for part in parts if isinstance(part, Request)]
         self._builder.model_asked(requests)
-        for request in requests:
-            self._approvals.pop(request.replaces or "", None)
-        self._approvals = dict.fromkeys(approvals, True) if requests or not parts else {}
+        self._approvals = set(approvals)
         texts = [part for part in parts if isinstance(part, str) and part]
         unit.said = texts[-1] if texts else unit.said
         if not requests:
@@ -175,7 +174,7 @@ class Telling:
         if answer.call_id is None and not legacy:
             self._answers_without_id.append(path)
         if answer.approved is not None and answer.call_id is not None:
-            self._approvals.pop(answer.call_id, None)
+            self._approvals.discard(answer.call_id)
         if not answer.ran:
             self._output = None
             if self._units:
