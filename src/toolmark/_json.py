@@ -286,3 +286,8 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
     except UnicodeEncodeError:
         return json.dumps(finite(value), allow_nan=False, indent=indent)
     return text
+
+
+def canonical_json(value: Any) -> str:
+    """Return the JSON text that stands for `value` in a hash: ASCII, keys sorted, no spaces."""
+    return json.dumps(finite(value), ensure_ascii=True, allow_nan=False, sort_keys=True, separators=(",", ":"))

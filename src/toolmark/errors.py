@@ -8,6 +8,8 @@ ToolmarkError                     catch this to catch all of them
 ├── MissingFieldError                 a case lacks a field that the metric needs
 ├── NotMeasuredError                  a score was read where none was measured
 ├── NothingRecordedError (LookupError)      a run was asked for where none was recorded
+├── MissingPackageError (ImportError)       an option needs a package that is not installed
+├── JudgeError                        a judge gave no answer; `outcome` says why
 └── MetricAssertionError (AssertionError)   `assert_test` found a metric that did not pass
 
 ToolmarkWarning (UserWarning)     something was understood only in part; the text says what
@@ -20,10 +22,12 @@ Every message names the culprit (`!r` around values), says what is accepted, and
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class ToolmarkError(Exception):
@@ -88,6 +92,67 @@ class NothingRecordedError(ToolmarkError, LookupError):
 
 class MetricAssertionError(ToolmarkError, AssertionError):
     """`assert_test` found at least one metric that did not pass; the message holds the reasons."""
+
+
+class MissingPackageError(ToolmarkError, ImportError):
+    """An option needs a package that is not installed; the text has the line that installs it."""
+
+    @classmethod
+    def of(cls, package: str, extra: str, purpose: str) -> MissingPackageError:
+        """Return the error for a package that an extra of toolmark brings, and that `purpose` needs."""
+        message = f"{purpose} needs the package {package!r}, which is not installed: pip install 'toolmark[{extra}]'"
+        return cls(message, name=package)
+
+
+class JudgeOutcome(str, Enum):
+    """What became of one question to a judge. Only `ok` has a verdict; nothing else is ever a score."""
+
+    OK = "ok"
+    REFUSAL = "refusal"
+    """The model declined to answer."""
+    CONTENT_FILTER = "content_filter"
+    """The provider withheld the answer."""
+    TRUNCATED = "truncated"
+    """The answer was cut off at a limit of tokens."""
+    MALFORMED = "malformed"
+    """The answer does not have the form that was asked for, or names what it was not shown."""
+    TIMEOUT = "timeout"
+    """No answer within the time allowed."""
+    TRANSIENT = "transient"
+    """A fault that may be gone next time: overload, a lost connection, an exception of the judge's own code."""
+    FATAL = "fatal"
+    """A fault that will stay: key, quota, an unknown model. No further questions are asked."""
+    BUDGET = "budget"
+    """A limit on tokens or money was reached before it was asked."""
+    ABORTED = "aborted"
+    """Not asked, since something before it was fatal."""
+
+
+class JudgeError(ToolmarkError):
+    """A judge gave no answer. Models raise it to say what happened; it becomes an outcome, never a score.
+
+    Attributes:
+        outcome: What happened; anything but `ok`.
+        usage: Tokens that the failed attempts used, by name; see `toolmark.judge.Reply`.
+        attempts: Requests that were sent.
+    """
+
+    def __init__(
+        self, message: str, outcome: JudgeOutcome, *, usage: Mapping[str, int] | None = None, attempts: int = 0
+    ) -> None:
+        """Keep what happened and what it cost."""
+        super().__init__(message)
+        self.outcome = JudgeOutcome(outcome)
+        self.usage: Mapping[str, int] = MappingProxyType(dict(usage or {}))
+        self.attempts = attempts
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Keep what happened when the error crosses a process boundary."""
+        return _judge_error, (str(self), self.outcome, dict(self.usage), self.attempts)
+
+
+def _judge_error(message: str, outcome: JudgeOutcome, usage: dict[str, int], attempts: int) -> JudgeError:
+    return JudgeError(message, outcome, usage=usage, attempts=attempts)
 
 
 class ToolmarkWarning(UserWarning):
