@@ -239,6 +239,26 @@ def test_an_agent_in_a_tool_whose_events_are_passed_on(mode: str) -> None:
     assert not run.warnings
 
 
+def test_agents_at_the_same_time_in_a_tool() -> None:
+    """Two agents that a tool runs at once are both inside its call."""
+
+    async def ask_both(q: str) -> str:
+        """Ask two."""
+        inner = [
+            agent(asks(("search", {"q": f"{q}{n}"}, "i1")), f"{n}", tools=[search], name=f"sub{n}") for n in (1, 2)
+        ]
+        return " ".join(map(str, await asyncio.gather(*(one.run(user_msg=q) for one in inner))))
+
+    told = played(lambda: agent(asks(("ask_both", {"q": "z"}, "o1")), "done", tools=[ask_both]))
+    run = told.run("C")
+
+    assert seen(run.tools_called) == [("ask_both", {"q": "z"}, "o1", "1 2")]
+    assert run.calls[0].execution is not None
+    children = run.calls[0].execution.children
+    assert sorted(str(child.output) for child in children) == ["found z1", "found z2"]
+    assert sorted(child.execution.agent or "" for child in children if child.execution) == ["sub1", "sub2"]
+
+
 class ByHand(Workflow):
     """An agent written by hand."""
 

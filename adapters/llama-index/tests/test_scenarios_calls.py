@@ -1,12 +1,16 @@
 """Scenarios 1-9, 17-23, 25, 42, 45, 46: which calls, with which arguments, outputs and errors."""
 
 import base64
+from datetime import date
+from fractions import Fraction
 from typing import Any
 
 from li_agents import add, agent, asks, boom, llm, outcome, played, seen, slow, status_of
 from li_versions import scenario
 from llama_index.core.base.llms.types import ImageBlock, TextBlock
+from llama_index.core.base.response.schema import Response
 from llama_index.core.query_engine import CustomQueryEngine
+from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.tools import BaseTool, FunctionTool, QueryEngineTool, ToolMetadata, ToolOutput
 from llama_index.core.workflow import Context
 from mcp.types import CallToolResult, TextContent
@@ -302,3 +306,41 @@ def test_a_failed_call_that_is_asked_again(mode: str) -> None:
         ["! try again", "ok"],  # events of old versions do not keep the exception
     )
     assert [call.execution.attempts for call in run.tools_called if call.execution] == [1, 1]
+
+
+class Opaque:
+    """Says nothing but where it lies in memory."""
+
+
+def opaque() -> Any:
+    """Return an object."""
+    return Opaque()
+
+
+def numbers() -> Any:
+    """Return values that JSON has, in types that it has not."""
+    return {"a": (1, 2), "b": Fraction(1, 2), "c": date(2026, 5, 3)}
+
+
+def answer() -> Any:
+    """Return an answer with its sources."""
+    node = NodeWithScore(node=TextNode(id_="n1", text="a source"), score=0.5)
+    return Response(response="an answer", source_nodes=[node])
+
+
+@scenario("11s-C", "11s-E")
+def test_objects(mode: str) -> None:
+    """Data is kept as data; of other objects the text counts, without addresses; of an answer also its sources."""
+    asked = asks(("opaque", {}, "c1"), ("numbers", {}, "c2"), ("answer", {}, "c3"))
+    run = played(lambda: agent(asked, "d", tools=[opaque, numbers, answer])).run(mode)
+
+    first, second, third = run.tools_called
+    assert "Opaque object" in str(first.output)
+    assert "0x" not in str(first.output)
+    assert first.execution is not None
+    assert "0x" in str(first.execution.model_output)
+    assert second.output == {"a": [1, 2], "b": 0.5, "c": "2026-05-03"}
+    assert third.output == "an answer"
+    assert third.execution is not None
+    assert third.execution.artifact == [{"id": "n1", "score": 0.5, "text": "a source"}]
+    assert not run.warnings

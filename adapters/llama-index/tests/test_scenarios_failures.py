@@ -7,7 +7,7 @@ from li_agents import DIRECT, PATIENCE, add, agent, asks, outcome, play, played,
 from li_versions import WORKFLOWS_2, scenario
 from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent
 
-from toolmark_llama_index import record, runs_from_events
+from toolmark_llama_index import ToolCallRecorder, record, runs_from_events
 
 
 @scenario("10-C", "10-E")
@@ -200,6 +200,28 @@ def test_a_run_in_two_parts_as_recorded() -> None:
     assert len(run.tools_called) == 2
     if SURVIVES and WORKFLOWS_2:
         assert status_of(run) == ("ok", "done")
+
+
+def test_a_run_that_is_left_while_it_waits() -> None:
+    """It waits with its call, and is neither wrong nor stopped; where tools are not suspended, it was cancelled."""
+
+    async def go() -> ToolCallRecorder:
+        with record() as rec:
+            handler = agent(*ASKS_A_PERSON, tools=[add, danger]).run(user_msg="hi")
+            async for event in handler.stream_events():
+                if isinstance(event, InputRequiredEvent):
+                    break
+            await asyncio.sleep(0.2)
+            await handler.cancel_run()
+            await ended(handler)
+        return rec
+
+    run = asyncio.run(go()).last_run
+
+    status = "pending" if WORKFLOWS_2 else "cancelled"
+    assert seen(run.tools_called) == [("add", {"a": 1, "b": 1}, "c0", 2), ("danger", {"target": "db"}, "c1", status)]
+    assert status_of(run) == ("interrupted" if WORKFLOWS_2 else "stopped", None)
+    assert (run.error is None) == WORKFLOWS_2
 
 
 class FatalError(BaseException):

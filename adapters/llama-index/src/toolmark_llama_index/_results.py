@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from datetime import date, datetime, time
 from enum import Enum
+from numbers import Real
 from typing import Any, Final
 
 from llama_index.core.base.llms.types import TextBlock
@@ -16,7 +17,7 @@ from llama_index.core.tools import ToolOutput
 from pydantic import BaseModel
 
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
-_PLAIN: Final = (str, int, float, bool, bytes, date, datetime, time, Enum, type(None))
+_PLAIN: Final = (str, Real, bytes, date, datetime, time, Enum, type(None))
 _DATA: Final = ("data", "image", "audio", "video")
 _PLACES: Final = ("url", "image_url", "document_url", "path", "title")
 _KINDS: Final = ("image_mimetype", "document_mimetype", "video_mimetype", "format")
