@@ -395,3 +395,28 @@ def test_a_call_made_by_code_is_a_call() -> None:
     ]
     assert [made.id for made in run.select_calls(code=False)] == ["c1", "c2"]
     assert [made.execution.origin for made in run.calls if made.execution][1] is CallOrigin.CODE
+
+
+def test_agents_at_the_same_time_have_ids_of_their_own() -> None:
+    """Of two agents that run in one scope at once, and use the same ids, each runs what it asked for itself."""
+    builder = asked()
+    for strand in ("one", "two"):
+        builder.model_asked([Request("add", {"of": strand}, "c1")], strand=strand)
+
+    for strand in ("one", "two"):
+        builder.tool_started(strand, "add", {"of": strand}, call_id="c1", strand=strand)
+        builder.tool_ended(strand, strand)
+    for strand in ("one", "two"):
+        builder.model_asked([Request("nope", {"of": strand}, "c2")], strand=strand)
+    assert builder.result_shown("no such tool", call_id="c2", unknown_tool=True, strand="one")
+    run = builder.build()
+
+    assert [(call.name, call.arguments["of"], call.output) for call in run.calls] == [
+        ("add", "one", "one"),
+        ("add", "two", "two"),
+        ("nope", "one", None),
+        ("nope", "two", None),
+    ]
+    statuses = [call.execution.status.value for call in run.calls if call.execution is not None]
+    assert statuses == ["ok", "ok", "unknown_tool", "pending"]
+    assert [call.execution.attempts for call in run.calls if call.execution is not None] == [1, 1, 1, 1]

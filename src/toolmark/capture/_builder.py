@@ -25,7 +25,7 @@ from toolmark.calls import CallOrigin, ToolCallType, ToolSpec, read_tool_spec
 from toolmark.capture._calls import State, finished_calls, in_order, is_waiting, seconds_between
 from toolmark.capture._facts import RunFacts, json_value
 from toolmark.capture._observed import Execution, Key, Observed, Outcome, Request, Shown
-from toolmark.capture._pairing import answered_call, newest_with_id, open_call, requested_call, within
+from toolmark.capture._pairing import answered_call, newest_with_id, of_strand, open_call, requested_call, within
 from toolmark.cases import Handoff, Run, RunStatus
 from toolmark.errors import InvalidDataError
 from toolmark.matching import ABSENT, json_equal
@@ -91,6 +91,7 @@ class RunBuilder(RunFacts):
         *,
         scope: Key | None = None,
         agent: str | None = None,
+        strand: Key | None = None,
         source: str | None = None,
     ) -> None:
         """A model message arrived, asking for these calls, in its order; with none, it merely answered.
@@ -99,16 +100,17 @@ class RunBuilder(RunFacts):
             requests: The calls.
             scope: The execution inside which the model ran; `None` at the top level.
             agent: Name of the agent.
+            strand: Tells agents apart that run in one scope at the same time; what belongs together has the same.
             source: Where the message stands, for messages that were read rather than watched.
         """
         self._clock += 1
         self._rounds += self._round_is_over
         self._round_is_over = False
         outer = self._inside(scope)
-        outer.last_message = self._clock
+        outer.last_messages[strand] = self._clock
         for index, request in enumerate(requests):
             inside = outer if request.caller is None else self._caller(outer, request)
-            inside.last_message = self._clock
+            inside.last_messages[strand] = self._clock
             if request.replaces:
                 self._withdraw(newest_with_id(within(outer), request.replaces))
             raw = request.arguments
@@ -129,6 +131,7 @@ class RunBuilder(RunFacts):
                 is_handoff=request.handoff,
                 caller=request.caller,
                 round=self._rounds,
+                strand=strand,
                 source=request.source or (None if source is None else f"{source}.tool_calls[{index}]"),
             )
             if request.ran or request.result is not ABSENT or request.failure is not None:
@@ -150,6 +153,7 @@ class RunBuilder(RunFacts):
         call_id: str | None = None,
         scope: Key | None = None,
         agent: str | None = None,
+        strand: Key | None = None,
         type: ToolCallType | None = None,
         server: str | None = None,
         injected: bool = False,
@@ -165,28 +169,20 @@ class RunBuilder(RunFacts):
             call_id: The id of the request it answers, if that can be seen.
             scope: The execution inside which it runs; `None` at the top level.
             agent: Name of the agent.
+            strand: Which of several agents at the same time runs it, as for `model_asked`.
             type: Who runs it.
             server: The MCP server.
-            injected: The framework may have added arguments of its own; those that neither the request nor the tool's
-                schema names are left out.
+            injected: The framework may have added arguments; those that neither request nor schema name are left out.
             declared: Names of the tool's declared arguments, for that purpose.
             at: When.
         """
         self._clock += 1
         handed = None if arguments is None else self._object(arguments, f"arguments of {name!r}")
         name, inside = self._named(name), self._inside(scope)
-        call = requested_call(within(inside), name, handed, call_id or None)
+        call = requested_call(of_strand(within(inside), strand), name, handed, call_id or None)
         if call is None:
-            call = Observed(
-                name=name,
-                order=(self._clock, 0),
-                scope=inside,
-                origin=CallOrigin.CODE,
-                id=call_id or None,
-                type=type,
-                server=server,
-                agent=agent,
-            )
+            call = Observed(name=name, order=(self._clock, 0), scope=inside, origin=CallOrigin.CODE, strand=strand)
+            call.id = call_id or None
             if handed is None:
                 call.not_captured.append("input_parameters")
             self._add(call)
@@ -267,6 +263,7 @@ class RunBuilder(RunFacts):
         unknown_tool: bool = False,
         artifact: object = None,
         scope: Key | None = None,
+        strand: Key | None = None,
         reformatted: bool = False,
         ran: bool = False,
     ) -> bool:
@@ -285,6 +282,7 @@ class RunBuilder(RunFacts):
             unknown_tool: It says that there is no such tool.
             artifact: What the tool returned beside it.
             scope: Where it was shown.
+            strand: Which of several agents at the same time was shown it, as for `model_asked`.
             reformatted: The content is a copy whose form may differ; it counts only where nothing better is known.
             ran: Whoever shows it ran the tool, as providers do.
 
@@ -292,7 +290,7 @@ class RunBuilder(RunFacts):
             Whether there is a call that it can belong to; if not, nothing is kept, and the caller decides what to say.
         """
         plain, doubts = json_value(content)
-        call = answered_call(within(self._inside(scope)), plain, call_id or None, name)
+        call = answered_call(of_strand(within(self._inside(scope)), strand), plain, call_id or None, name)
         if call is None:
             return False
         if reformatted and (call.shown is not None or call.executions):

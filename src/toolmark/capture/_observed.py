@@ -107,10 +107,11 @@ class Observed:
         order: Sorts the calls of a scope: when the model message arrived, and the position in it.
         scope: The call in which it was made; the run itself, which has no scope, at the top level. It is the call and
             not one execution of it, since a later attempt goes on with what an earlier one asked for.
-        last_message: When a model message last arrived inside it.
+        last_messages: When a model message last arrived inside it, of each strand.
         offered: Names of the tools offered inside it; empty if not known.
         caller: The id of the call that the request names as the one it was made in, which is `scope`.
         round: How often results or words of the user had come between the model's messages before.
+        strand: Which of several agents that run inside one scope at the same time asked for it or made it.
     """
 
     name: str
@@ -133,7 +134,8 @@ class Observed:
     source: str | None = None
     caller: str | None = None
     round: int = 0
-    last_message: int | None = None
+    strand: Key | None = None
+    last_messages: dict[Key | None, int] = field(default_factory=dict)
     offered: set[str] = field(default_factory=set)
 
     @property
@@ -143,8 +145,8 @@ class Observed:
 
     @property
     def is_of_last_message(self) -> bool:
-        """Whether no model message followed the one that asked for it."""
-        return self.scope is not None and self.order[0] == self.scope.last_message
+        """Whether no model message of its strand followed the one that asked for it."""
+        return self.scope is not None and self.order[0] == self.scope.last_messages.get(self.strand)
 
     def asked_with(self, arguments: dict[str, Any] | None, *, at_least: bool = False) -> bool:
         """Return whether the request had these arguments, or (`at_least`) some of them and no others."""

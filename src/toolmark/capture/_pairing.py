@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from toolmark.calls import CallOrigin
-from toolmark.capture._observed import Observed, Outcome
+from toolmark.capture._observed import Key, Observed, Outcome
 from toolmark.matching import json_equal
 
 
@@ -106,6 +106,11 @@ def within(scope: Observed) -> list[Observed]:
     for call in scope.children:
         found += [inner for inner in within(call) if inner.caller is not None]
     return found
+
+
+def of_strand(calls: Iterable[Observed], strand: Key | None) -> list[Observed]:
+    """Return the calls of one of several agents that run at the same time: their ids are ids of their own."""
+    return [call for call in calls if call.strand == strand]
 
 
 def _newest(calls: Iterable[Observed], name: str | None, fits: Callable[[Observed], bool]) -> list[Observed]:
