@@ -3,7 +3,8 @@
 import asyncio
 from typing import Any
 
-from li_agents import add, agent, asks, boom, llm, play, played, search, seen, status_of, write
+import pytest
+from li_agents import add, agent, asks, boom, llm, outcome, play, played, search, seen, status_of, write
 from li_versions import scenario
 from llama_index.core.agent.workflow import AgentWorkflow, CodeActAgent, ReActAgent
 from llama_index.core.base.llms.types import ChatMessage
@@ -332,3 +333,49 @@ def test_a_tool_that_calls_a_tool() -> None:
     assert seen(run.tools_called) == [("outer", {"n": 2}, "c1", 4)]
     nested = run.select_calls(nested=True)
     assert [(call.name, call.arguments) for call in nested] == [("outer", {"n": 2}), ("inner_add", {"a": 2, "b": 2})]
+
+
+class Side(Workflow):
+    """A program that runs two agents at once."""
+
+    @step
+    async def go(self, ev: StartEvent) -> StopEvent:
+        """Run them."""
+        agents = [
+            agent(
+                asks(("search", {"q": f"{n}"}, "same")),
+                [AskFor("nope", {}, "u1")],
+                f"{n}",
+                tools=[search],
+                name=f"a{n}",
+            )
+            for n in (1, 2)
+        ]
+        await asyncio.gather(*(one.run(user_msg=f"{n}") for n, one in enumerate(agents)))
+        return StopEvent(result=ev.get("query"))
+
+
+@pytest.mark.parametrize("way", ["workflow", "loop"])
+def test_agents_at_the_same_time(way: str) -> None:
+    """Two agents that a program runs at once, with the same ids, each run what they asked for themselves."""
+
+    async def go() -> Any:
+        with record() as rec:
+            if way == "workflow":
+                await Side().run(query="q")
+            else:
+                with rec.single_run("q"):
+                    await Side.go(None, StartEvent(query="q"))  # type: ignore[arg-type]
+        return rec
+
+    (run,) = asyncio.run(go()).runs
+
+    found = {
+        call.execution.agent: (call.arguments, call.output) for call in run.calls if call.execution and call.output
+    }
+    assert found == {"a1": ({"q": "1"}, "found 1"), "a2": ({"q": "2"}, "found 2")}
+    unknown = [call.execution.agent for call in run.calls if call.execution and call.name == "nope"]
+    assert sorted(map(str, unknown)) == ["a1", "a2"]
+    assert {outcome(call).partition(":")[0] for call in run.calls if call.name == "nope"} == {"unknown_tool"}
+    assert [call.execution.attempts for call in run.calls if call.execution] == [1, 1, 1, 1]
+    assert run.input == "q"

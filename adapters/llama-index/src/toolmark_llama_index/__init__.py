@@ -11,6 +11,7 @@ case = rec.test_case(expected_tools=[ToolCall(name="weather", input_parameters={
 
 from toolmark import NothingRecordedError
 from toolmark.capture import Sink
+from toolmark_llama_index._agent import as_agent
 from toolmark_llama_index._from_events import runs_from_events
 from toolmark_llama_index._recorder import ToolCallRecorder, record
 from toolmark_llama_index._run_case import run_case
@@ -21,6 +22,7 @@ __all__ = [
     "NothingRecordedError",
     "Sink",
     "ToolCallRecorder",
+    "as_agent",
     "available_tools",
     "record",
     "run_case",

@@ -16,6 +16,11 @@ from toolmark_llama_index._results import Result, result_of
 Key: TypeAlias = str
 """Names an execution of a tool within one run."""
 
+Place: TypeAlias = "tuple[Key | None, Key | None]"
+"""Where something happens: inside which execution of a tool, and in which of the nested runs, if in any."""
+
+TOP: Final[Place] = (None, None)
+
 HANDOFF: Final = "handoff"
 """The tool by which agents hand over; users' own tools cannot have this name."""
 
@@ -36,17 +41,19 @@ class Assembler:
     def __init__(self, builder: RunBuilder) -> None:
         """Begin with nothing seen."""
         self.builder = builder
-        self._hand_overs: dict[Key | None, list[_HandOver]] = {}
+        self._hand_overs: dict[Place, list[_HandOver]] = {}
 
-    def answered(self, output: AgentOutput, scope: Key | None) -> None:
+    def answered(self, output: AgentOutput, place: Place) -> None:
         """An agent's model answered, with or without asking for calls."""
-        self.builder.model_asked(requests_of(output), scope=scope, agent=output.current_agent_name or None)
+        scope, strand = place
+        agent = output.current_agent_name or None
+        self.builder.model_asked(requests_of(output), scope=scope, strand=strand, agent=agent)
 
     def returned(
         self,
         key: Key,
         event: ToolCallResult,
-        scope: Key | None,
+        place: Place,
         at: datetime | None = None,
         raised: BaseException | None = None,
     ) -> None:
@@ -57,11 +64,11 @@ class Assembler:
             self._end(key, result, at)
         elif result.error is not None:
             self._end(key, result, at)
-            self.builder.handed_off(to=to, key=key, scope=scope)
+            self.builder.handed_off(to=to, key=key, scope=place[0])
         else:
-            self._hand_overs.setdefault(scope, []).append(_HandOver(key, to, result, at))
+            self._hand_overs.setdefault(place, []).append(_HandOver(key, to, result, at))
 
-    def refused(self, event: ToolCallResult, scope: Key | None) -> None:
+    def refused(self, event: ToolCallResult, place: Place) -> None:
         """A call was answered without a tool: there is none of this name."""
         self.builder.result_shown(
             event.tool_output.content,
@@ -69,27 +76,28 @@ class Assembler:
             name=event.tool_name,
             failed=True,
             unknown_tool=True,
-            scope=scope,
+            scope=place[0],
+            strand=place[1],
         )
 
-    def in_control(self, agent: str | None, scope: Key | None) -> None:
+    def in_control(self, agent: str | None, place: Place) -> None:
         """An agent begins a step: of the hand-overs before it, those to it were accepted, the others refused.
 
         Args:
             agent: Its name; `None` where the run ended first, so that nothing speaks against them.
-            scope: Where it runs.
+            place: Where it runs.
         """
-        for asked in self._hand_overs.pop(scope, ()):
+        for asked in self._hand_overs.pop(place, ()):
             result = asked.result
             if agent is not None and agent != asked.to:
                 result = Result(None, result.shown, str(result.shown))
             self._end(asked.key, result, asked.at)
-            self.builder.handed_off(to=asked.to, key=asked.key, scope=scope)
+            self.builder.handed_off(to=asked.to, key=asked.key, scope=place[0])
 
     def finish(self) -> None:
         """The run ended: what the next agent would have told is taken for accepted."""
-        for scope in list(self._hand_overs):
-            self.in_control(None, scope)
+        for place in list(self._hand_overs):
+            self.in_control(None, place)
 
     def _end(self, key: Key, result: Result, at: datetime | None) -> None:
         self.builder.tool_ended(

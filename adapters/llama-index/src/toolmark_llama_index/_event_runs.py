@@ -82,7 +82,7 @@ class EventRun:
         last = self._last_output()
         for index, event in enumerate(self.events):
             if isinstance(event, AgentInput):
-                self.assembler.in_control(event.current_agent_name, self._scope(warn=False))
+                self.assembler.in_control(event.current_agent_name, (self._scope(warn=False), None))
             elif isinstance(event, AgentOutput):
                 self._answered(event, recap=index == last and self._is_recap(event, index))
             elif isinstance(event, ToolCallResult):
@@ -100,7 +100,7 @@ class EventRun:
         self.builder.model_used(_requests.model_of(output), _requests.usage_of(output))
         if recap:
             output = output.model_copy(update={"tool_calls": []})
-        self.assembler.answered(output, scope)
+        self.assembler.answered(output, (scope, None))
         self._asked += [
             _Slot(call.tool_name, call.tool_kwargs, call.tool_id, scope) for call in _requests.selections_of(output)
         ]
@@ -122,9 +122,9 @@ class EventRun:
             self._running.remove(slot)
         self._done.append(event)
         if not slot.started or slot.key is None:
-            self.assembler.refused(event, slot.scope)
+            self.assembler.refused(event, (slot.scope, None))
         else:
-            self.assembler.returned(slot.key, event, slot.scope)
+            self.assembler.returned(slot.key, event, (slot.scope, None))
 
     def _begin(self, slot: _Slot, call: ToolCall | ToolCallResult) -> None:
         slot.key = str(next(self._keys))

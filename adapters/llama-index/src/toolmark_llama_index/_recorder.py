@@ -161,6 +161,7 @@ class ToolCallRecorder(RunRecorder[Recording]):
             recording,
             parent,
             None if parent is None else parent.scope,
+            span_id if is_run and (parent is not None or recording.grouped) else parent.strand if parent else None,
             is_run=is_run,
             workflow=instance if is_run else None,
             hidden=parent is not None and parent.hidden,

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from toolmark.capture import Run, RunBuilder
-from toolmark_llama_index._assembler import Assembler, Key
+from toolmark_llama_index._assembler import Assembler, Key, Place
 
 
 class Recording:
@@ -63,6 +63,7 @@ class Span:
         recording: The run it belongs to.
         parent: The span round it; `None` for the outermost.
         scope: The execution of a tool inside which things happen here; `None` at the top level of the run.
+        strand: The nested run to which it belongs, since several may go on at once; `None` for the recorded run itself.
         is_run: It is a workflow's run.
         workflow: That workflow, until it ends.
         call: The call that it runs, for a step of an agent that does.
@@ -83,6 +84,7 @@ class Span:
     recording: Recording
     parent: Span | None
     scope: Key | None
+    strand: Key | None = None
     is_run: bool = False
     workflow: Any = None
     call: Call | None = None
@@ -102,6 +104,11 @@ class Span:
     def is_root(self) -> bool:
         """Whether the recording ends with it."""
         return self.is_run and self.parent is None and not self.recording.grouped
+
+    @property
+    def place(self) -> Place:
+        """Where things happen here."""
+        return self.scope, self.strand
 
     @property
     def agent_span(self) -> Span | None:

@@ -29,7 +29,7 @@ from llama_index.core.workflow import Context, StartEvent, Workflow
 
 from toolmark.capture import Outcome, Request, RunStatus
 from toolmark_llama_index import _requests
-from toolmark_llama_index._assembler import is_stopped, is_unknown
+from toolmark_llama_index._assembler import TOP, is_stopped, is_unknown
 from toolmark_llama_index._results import error_text, result_of
 from toolmark_llama_index._spans import Call, Recording, Span, Spans
 from toolmark_llama_index._tools import arguments_of, is_same, kind_of, named_arguments, specs_of
@@ -91,7 +91,7 @@ class Watcher:
             if isinstance(value, ToolCall):
                 span.call = Call(value.tool_name, value.tool_kwargs, value.tool_id)
             elif isinstance(value, (AgentInput, AgentSetup)):
-                span.recording.assembler.in_control(value.current_agent_name, span.scope)
+                span.recording.assembler.in_control(value.current_agent_name, span.place)
                 if isinstance(value, AgentSetup):
                     span.agent_step = True
                     self._offer_to(span, value.current_agent_name)
@@ -106,7 +106,7 @@ class Watcher:
             if not span.usage_seen:
                 span.recording.builder.model_used(_requests.model_of(result), _requests.usage_of(result))
             span.recording.blind = False
-            span.recording.assembler.answered(result, span.scope)
+            span.recording.assembler.answered(result, span.place)
         elif span.is_root:
             self._run_ended(span, result)
 
@@ -234,7 +234,7 @@ class Watcher:
             return
         requests = self._proposed(span, response)
         if requests:
-            span.recording.builder.model_asked(requests, scope=span.scope)
+            span.recording.builder.model_asked(requests, scope=span.scope, strand=span.strand)
         if span.scope is None:
             span.recording.answer = None if requests else _requests.text_of(response)
 
@@ -261,7 +261,9 @@ class Watcher:
             name, arguments = tool.name, named_arguments(bound, tool.names)
         else:
             name, arguments = tool.metadata.name or "", arguments_of(tool, bound)
-        span.recording.builder.tool_started(span.id, name, arguments, scope=span.scope, type=kind_of(tool), at=now())
+        span.recording.builder.tool_started(
+            span.id, name, arguments, scope=span.scope, strand=span.strand, type=kind_of(tool), at=now()
+        )
         span.key = span.scope = span.id
 
     def _start(self, span: Span, tool: object) -> None:
@@ -272,18 +274,26 @@ class Watcher:
         call.started = True
         again = (call.id, call.name) in recording.waiting
         recording.waiting.discard((call.id, call.name))
+        scope, strand, call_id = span.scope, span.strand, call.id or None
         if recording.blind and not again:
-            recording.builder.model_asked([Request(call.name, call.arguments, call.id or None)], scope=span.scope)
-        outer, span.scope = span.scope, span.id
+            recording.builder.model_asked([Request(call.name, call.arguments, call_id)], scope=scope, strand=strand)
+        span.scope = span.id
         recording.builder.tool_started(
-            span.id, call.name, call.arguments, call_id=call.id or None, scope=outer, type=kind_of(tool), at=now()
+            span.id,
+            call.name,
+            call.arguments,
+            call_id=call_id,
+            scope=scope,
+            strand=strand,
+            type=kind_of(tool),
+            at=now(),
         )
 
     def _call_ended(self, span: Span, result: object) -> None:
         call, assembler = span.call, span.recording.assembler
         if call is None:
             return
-        outer = span.parent.scope if span.parent is not None else None
+        outer = TOP if span.parent is None else span.parent.place
         if isinstance(result, ToolCallResult):
             if not call.started and is_unknown(result):
                 assembler.refused(result, outer)
