@@ -69,3 +69,14 @@ def assert_golden(name: str, text: str) -> None:
     if os.environ.get("TOOLMARK_UPDATE_GOLDEN") == "1":
         path.write_text(text, encoding="utf-8", newline="\n")
     assert text == path.read_text(encoding="utf-8")
+
+
+def assert_section(path: Path, text: str) -> None:
+    """Compares a text with the part of a page that tests write, which stands between two comments."""
+    begin, end = "<!-- written by the tests -->\n", "\n<!-- to here -->"
+    before, _, rest = path.read_text(encoding="utf-8").partition(begin)
+    written, _, after = rest.partition(end)
+    if os.environ.get("TOOLMARK_UPDATE_GOLDEN") == "1":
+        path.write_text(before + begin + text + end + after, encoding="utf-8", newline="\n")
+        written = text
+    assert text == written

@@ -92,6 +92,14 @@ class Run(Model):
     """What the recording could not understand or did not keep; every result of this run repeats it."""
 
     @property
+    def notes(self) -> list[str]:
+        """What every result of this run repeats: its warnings, and the error that ended it, if one did."""
+        if self.error is None:
+            return list(self.warnings)
+        how = "ended with an error" if self.status is RunStatus.ERROR else "was stopped"
+        return [f"the run {how}: {self.error}", *self.warnings]
+
+    @property
     def tools_called(self) -> list[ToolCall]:
         """The calls that count: `select_calls()` with its defaults."""
         return self.select_calls()

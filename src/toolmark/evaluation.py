@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pydantic import BaseModel
 
+from toolmark._waiting import wait_for
+from toolmark.agents import DEFAULT_CONCURRENCY, AgentCallable, run_goldens
 from toolmark.calls import ToolCallParams
-from toolmark.cases import TestCase
+from toolmark.cases import Golden, TestCase
 from toolmark.errors import ConfigurationError, InvalidDataError, MetricAssertionError
 from toolmark.matching import Denominator
 from toolmark.metrics import MetricLike, ToolCorrectnessMetric
@@ -33,7 +35,13 @@ _Flow = Generator[_Request, "MetricResult", Report]
 
 
 def evaluate(
-    test_cases: Iterable[TestCase], metrics: Sequence[MetricLike], *, show_progress: bool | None = None
+    test_cases: Iterable[TestCase] | None = None,
+    metrics: Sequence[MetricLike] = (),
+    *,
+    goldens: Iterable[Golden] | None = None,
+    agent: AgentCallable | None = None,
+    max_concurrency: int = DEFAULT_CONCURRENCY,
+    show_progress: bool | None = None,
 ) -> Report:
     """Measure every case with every metric.
 
@@ -41,14 +49,22 @@ def evaluate(
     progress bar is shown on standard error while it runs.
 
     Args:
-        test_cases: At least one case.
+        test_cases: At least one case; or leave it out, and give `goldens` and an `agent`.
         metrics: At least one metric.
+        goldens: Questions that the agent is asked, each in a conversation of its own; see `toolmark.agents`.
+        agent: `async (input, conversation) -> Run`, such as an adapter's `as_agent(agent)`. One that fails stops
+            nothing: its case is scored as far as its run came, or failed with its error.
+        max_concurrency: How many questions the agent is asked at the same time.
         show_progress: Show the bar; by default only where standard error is a terminal.
 
     Raises:
-        ConfigurationError: There is no case or no metric, or one of the metrics is none.
+        ConfigurationError: There is no case or no metric, or one of the metrics is none; or both cases and goldens are
+            given, or goldens without an agent.
     """
-    flow, bar = _prepared(test_cases, _checked(metrics, "measure"), show_progress)
+    checked = _checked(metrics, "measure")
+    if _asks(test_cases, goldens, agent):
+        test_cases = wait_for(run_goldens(goldens or (), agent, max_concurrency=max_concurrency))  # type: ignore[arg-type]
+    flow, bar = _prepared(test_cases, checked, show_progress)
     with bar:
         try:
             request = next(flow)
@@ -66,10 +82,19 @@ def evaluate(
 
 
 async def evaluate_async(
-    test_cases: Iterable[TestCase], metrics: Sequence[MetricLike], *, show_progress: bool | None = None
+    test_cases: Iterable[TestCase] | None = None,
+    metrics: Sequence[MetricLike] = (),
+    *,
+    goldens: Iterable[Golden] | None = None,
+    agent: AgentCallable | None = None,
+    max_concurrency: int = DEFAULT_CONCURRENCY,
+    show_progress: bool | None = None,
 ) -> Report:
     """Do what `evaluate` does, inside a running event loop."""
-    flow, bar = _prepared(test_cases, _checked(metrics, "a_measure"), show_progress)
+    checked = _checked(metrics, "a_measure")
+    if _asks(test_cases, goldens, agent):
+        test_cases = await run_goldens(goldens or (), agent, max_concurrency=max_concurrency)  # type: ignore[arg-type]
+    flow, bar = _prepared(test_cases, checked, show_progress)
     with bar:
         try:
             request = next(flow)
@@ -85,8 +110,20 @@ async def evaluate_async(
             return report
 
 
+def _asks(test_cases: object, goldens: object, agent: object) -> bool:
+    """Return whether an agent is to be asked for the cases."""
+    if goldens is None and agent is None:
+        return False
+    if test_cases is not None:
+        raise ConfigurationError("test_cases and goldens cannot be evaluated together; evaluate them one by one")
+    if goldens is None or agent is None:
+        lacking = "goldens, its questions" if goldens is None else "an agent to ask them, such as as_agent(agent)"
+        raise ConfigurationError(f"{'agent' if goldens is None else 'goldens'} was given without {lacking}")
+    return True
+
+
 def _prepared(
-    test_cases: Iterable[TestCase], metrics: Sequence[MetricLike], show_progress: bool | None
+    test_cases: Iterable[TestCase] | None, metrics: Sequence[MetricLike], show_progress: bool | None
 ) -> tuple[_Flow, AbstractContextManager[object]]:
     cases = _listed(test_cases)
     if not cases:
@@ -107,7 +144,7 @@ def _on_a_terminal() -> bool:
 def _listed(test_cases: object) -> list[TestCase]:
     """Return the cases; what they are is for the metrics to say. A single case is iterable, by its fields."""
     if isinstance(test_cases, (BaseModel, str, bytes, Mapping)) or not isinstance(test_cases, Iterable):
-        message = f"test_cases must be a list of cases, got {type(test_cases).__name__}"
+        message = f"test_cases must be a list of cases, got {type(test_cases).__name__}; or give goldens and an agent"
         raise ConfigurationError(message)
     return list(test_cases)
 

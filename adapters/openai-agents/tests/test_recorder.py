@@ -285,7 +285,7 @@ def test_conversations() -> None:
             await Runner.run(adding(), "1", session=session)
             await Runner.run(adding(), "2", run_config=RunConfig(group_id="group"))
             with recorder.conversation("label"):
-                await Runner.run(adding(), "3", session=SQLiteSession("other"))
+                await Runner.run(adding(), "3", session=session)
             await Runner.run(adding(), "4")
         session.close()
         return [run.conversation_id for run in recorder.runs]

@@ -119,7 +119,7 @@ class ToolCorrectnessMetric(Metric):
         score = float(calling >= 1 - TOLERANCE) if self.strict_mode else calling
         passed = score >= self.threshold - TOLERANCE
         findings = findings_of(alignment, [call.name for call in expected], [call.name for call in called])
-        warnings = list(case.run.warnings) if case.run is not None else []
+        warnings = case.run.notes if case.run is not None else []
         warnings.extend(_left_out(alignment))
         if self.available_tools is not None:
             warnings.append(NOT_JUDGED)
@@ -182,7 +182,8 @@ def _sides(case: object, metric: str) -> tuple[list[ToolCall], list[ToolCall]]:
     for name in ("expected_tools", "tools_called"):
         if getattr(case, name) is None:
             label = f" of case {case.id or case.name!r}" if case.id or case.name else ""
-            message = f"{metric} needs {name}{label}; give the calls, or [] for none"
+            notes = case.run.notes[:1] if case.run is not None and name == "tools_called" else []
+            message = "; ".join([f"{metric} needs {name}{label}", *notes, "give the calls, or [] for none"])
             raise MissingFieldError(message)
     assert case.expected_tools is not None  # noqa: S101 - checked above; tells the type checkers
     assert case.tools_called is not None  # noqa: S101 - as above

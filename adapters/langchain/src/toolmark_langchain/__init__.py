@@ -11,6 +11,7 @@ case = recorder.test_case(expected_tools=[ToolCall(name="weather", input_paramet
 
 from toolmark import NothingRecordedError
 from toolmark.capture import Sink
+from toolmark_langchain._agent import as_agent
 from toolmark_langchain._from_messages import run_from_messages, run_from_state
 from toolmark_langchain._recorder import ToolCallRecorder, record
 
@@ -18,6 +19,7 @@ __all__ = [
     "NothingRecordedError",
     "Sink",
     "ToolCallRecorder",
+    "as_agent",
     "record",
     "run_from_messages",
     "run_from_state",

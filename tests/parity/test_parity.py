@@ -1,0 +1,96 @@
+"""One scenario, three frameworks: the test cases are equal field by field, but for what a framework forces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from parity.differences import DIFFERENCES, is_told, table
+from parity.players import FRAMEWORKS, converse, is_complete, play, seen
+from parity.scenarios import CONVERSATIONS, SCENARIOS
+from processes import ROOT, assert_section
+from toolmark.matching import outputs_equal
+
+pytestmark = pytest.mark.skipif(not is_complete(), reason="the core is tested alone, without the frameworks")
+
+
+def flat(value: Any, path: str = "") -> dict[str, Any]:
+    """The leaves of nested calls, by their paths."""
+    if isinstance(value, dict) and path.endswith("]"):
+        return {key: leaf for name, item in value.items() for key, leaf in flat(item, f"{path}.{name}").items()}
+    if isinstance(value, list) and path.rpartition(".")[2] in ("calls", "children"):
+        found = {f"{path}.length": len(value)}
+        for index, item in enumerate(value):
+            found |= flat(item, f"{path}[{index}]")
+        return found
+    return {path: value}
+
+
+def fields_of(run: Any) -> dict[str, Any]:
+    """What of a run must be the same in all frameworks."""
+    case = run.to_test_case()
+    fields: dict[str, Any] = {
+        "input": case.input,
+        "actual_output": case.actual_output,
+        "status": run.status.value,
+        "error": run.error,
+        "available_tools": sorted(tool.name for tool in case.available_tools or ()),
+        "handoffs": [(made.call, made.from_agent, made.to_agent) for made in run.handoffs],
+        "warnings": run.warnings,
+    }
+    return fields | flat([seen(call) for call in case.tools_called], "calls")
+
+
+def is_equal(path: str, one: Any, other: Any) -> bool:
+    """Whether a field is the same; outputs by the rule by which they are scored."""
+    if path.endswith(".output") and "(none)" not in (one, other):
+        return outputs_equal(one, other)
+    return bool(one == other)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_scenario_is_the_same_everywhere(scenario: str) -> None:
+    """Name, arguments, output, status, step, order, agent, nesting, hand-overs, and how the run ended."""
+    runs = {framework: fields_of(play(framework, SCENARIOS[scenario]()).run) for framework in FRAMEWORKS}
+    known = {(one.framework, one.field): one for one in DIFFERENCES if one.scenario == scenario}
+    for (framework, field), difference in known.items():
+        assert is_told(difference, runs[framework][field]), f"{framework}: {field} is {runs[framework][field]!r}"
+
+    for path in sorted({path for fields in runs.values() for path in fields}):
+        same = {name: fields.get(path) for name, fields in runs.items() if (name, path) not in known}
+        values = list(same.values())
+        assert all(is_equal(path, values[0], value) for value in values[1:]), f"{path}: {same}"
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_a_conversation_is_the_same_everywhere(name: str) -> None:
+    """Turns are split alike, and each has its own calls."""
+    told = {}
+    for framework in FRAMEWORKS:
+        case = converse(framework, [make() for make in CONVERSATIONS[name]])
+        turns = [
+            (turn.role, turn.content, flat([seen(call) for call in turn.tools_called or ()], "calls"))
+            for turn in case.turns
+        ]
+        told[framework] = turns
+
+    first, *others = told.values()
+    for other in others:
+        assert [turn[:2] for turn in other] == [turn[:2] for turn in first]
+        for (_, _, mine), (_, _, theirs) in zip(first, other, strict=True):
+            assert mine.keys() == theirs.keys()
+            assert all(is_equal(path, mine[path], theirs[path]) for path in mine if not path.endswith(".error"))
+    assert [role for role, _, _ in first] == ["user", "assistant"] * len(CONVERSATIONS[name])
+
+
+def test_there_are_enough_scenarios() -> None:
+    """The table names scenarios and frameworks that there are."""
+    assert len(SCENARIOS) >= 25
+    assert {one.scenario for one in DIFFERENCES} <= set(SCENARIOS)
+    assert {one.framework for one in DIFFERENCES} == set(FRAMEWORKS)
+
+
+def test_the_documentation_has_the_table() -> None:
+    """What the documentation says of the differences is what was found."""
+    assert_section(ROOT / "docs" / "parity.md", table(len(SCENARIOS)))
