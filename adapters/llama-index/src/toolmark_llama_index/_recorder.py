@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]  # its public name
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
@@ -69,7 +69,8 @@ class ToolCallRecorder(RunRecorder[Recording]):
         with self._lock:
             self._entered.append(_active.set(self))
             if self._handlers is None:
-                self._handlers = _SpanHandler(self), _EventHandler(self)
+                spans = _SpanHandler(self._span_entered, self._span_exited, self._span_dropped)
+                self._handlers = spans, _EventHandler(self._event_came)
                 root = get_dispatcher()
                 root.add_span_handler(self._handlers[0])
                 root.add_event_handler(self._handlers[1])
@@ -97,7 +98,7 @@ class ToolCallRecorder(RunRecorder[Recording]):
         self.__exit__(*raised)
 
     @contextmanager
-    def single_run(self, input: str | None = None) -> Iterator[None]:
+    def single_run(self, input: str | None = None) -> Generator[None, None, None]:
         """Record what is done inside as one run: a loop written by hand, without a workflow round it.
 
         The models that are asked and the tools that are called inside make up the run; the recorder must be entered.
@@ -253,14 +254,27 @@ class ToolCallRecorder(RunRecorder[Recording]):
                     recording.builder.warn(text)
 
 
+_Entered: TypeAlias = Callable[
+    [str, inspect.BoundArguments, object, "str | None", "Mapping[str, Any] | None"],
+    None,
+]
+
+
 class _SpanHandler(BaseSpanHandler[BaseSpan]):
     """Hands spans to a recorder, and keeps none."""
 
-    _recorder: ToolCallRecorder = PrivateAttr()
+    _entered: _Entered = PrivateAttr()
+    _exited: Callable[[str, object], None] = PrivateAttr()
+    _dropped: Callable[[str, BaseException | None], None] = PrivateAttr()
 
-    def __init__(self, recorder: ToolCallRecorder) -> None:
+    def __init__(
+        self,
+        entered: _Entered,
+        exited: Callable[[str, object], None],
+        dropped: Callable[[str, BaseException | None], None],
+    ) -> None:
         super().__init__()
-        self._recorder = recorder
+        self._entered, self._exited, self._dropped = entered, exited, dropped
 
     def span_enter(
         self,
@@ -272,7 +286,7 @@ class _SpanHandler(BaseSpanHandler[BaseSpan]):
         **_: Any,  # noqa: ANN401
     ) -> None:
         """A span began."""
-        self._recorder._span_entered(id_, bound_args, instance, parent_id, tags)  # noqa: SLF001 - two halves of one
+        self._entered(id_, bound_args, instance, parent_id, tags)
 
     def span_exit(
         self,
@@ -283,7 +297,7 @@ class _SpanHandler(BaseSpanHandler[BaseSpan]):
         **_: Any,  # noqa: ANN401
     ) -> None:
         """A span ended."""
-        self._recorder._span_exited(id_, result)  # noqa: SLF001
+        self._exited(id_, result)
 
     def span_drop(
         self,
@@ -294,7 +308,7 @@ class _SpanHandler(BaseSpanHandler[BaseSpan]):
         **_: Any,  # noqa: ANN401
     ) -> None:
         """A span ended by an exception."""
-        self._recorder._span_dropped(id_, err)  # noqa: SLF001
+        self._dropped(id_, err)
 
     def new_span(self, *_: Any, **__: Any) -> BaseSpan | None:  # noqa: ANN401
         """Keep none."""
@@ -312,11 +326,11 @@ class _SpanHandler(BaseSpanHandler[BaseSpan]):
 class _EventHandler(BaseEventHandler):
     """Hands events to a recorder."""
 
-    _recorder: ToolCallRecorder = PrivateAttr()
+    _came: Callable[[BaseEvent], None] = PrivateAttr()
 
-    def __init__(self, recorder: ToolCallRecorder) -> None:
+    def __init__(self, came: Callable[[BaseEvent], None]) -> None:
         super().__init__()
-        self._recorder = recorder
+        self._came = came
 
     @classmethod
     def class_name(cls) -> str:
@@ -325,7 +339,7 @@ class _EventHandler(BaseEventHandler):
 
     def handle(self, event: BaseEvent, **_: Any) -> None:  # noqa: ANN401
         """Take an event."""
-        self._recorder._event_came(event)  # noqa: SLF001
+        self._came(event)
 
 
 def _leave(token: Token[ToolCallRecorder | None]) -> None:

@@ -80,7 +80,11 @@ def is_same(tool: object, outer: object) -> bool:
 def arguments_of(tool: BaseTool, bound: inspect.BoundArguments) -> dict[str, Any]:
     """Return the arguments that a tool was called with, without a workflow's context."""
     context = tool.ctx_param_name if isinstance(tool, FunctionTool) else None
-    return named_arguments(bound, lambda: tool.metadata.get_parameters_dict().get("properties", {}), context)
+
+    def names() -> list[str]:
+        return list(tool.metadata.get_parameters_dict().get("properties", {}))
+
+    return named_arguments(bound, names, context)
 
 
 def named_arguments(
