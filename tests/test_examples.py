@@ -9,12 +9,14 @@ import pytest
 from processes import ROOT, assert_golden, run_python
 
 ADAPTERS = {
+    "compare_frameworks": "toolmark_langchain",
     "langchain_agent": "toolmark_langchain",
     "llama_index_agent": "toolmark_llama_index",
     "openai_agents": "toolmark_openai_agents",
 }
 """Examples that need an adapter, and are left out where the core is tested alone."""
-OPTIONS = {"llama_index_agent": ["-W", "ignore::DeprecationWarning:inspect"]}
+LLAMA_INDEX = ["-W", "ignore::DeprecationWarning:inspect"]
+OPTIONS = {"llama_index_agent": LLAMA_INDEX, "compare_frameworks": LLAMA_INDEX}
 """Warnings of a framework about itself: LlamaIndex inspects its agents, and with them what pydantic deprecates."""
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 RUNNABLE = [path for path in EXAMPLES if find_spec(ADAPTERS.get(path.stem, "toolmark"))]

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from llama_index.core.workflow import Context
+from llama_index.core.memory import ChatMemoryBuffer
 
 from toolmark.agents import AgentCallable, Conversation
-from toolmark.capture import Run, RunStatus
+from toolmark.capture import Run
 from toolmark_llama_index._run_case import run_case
 
-_CONTEXT = "llama_index.context"
+_MEMORY: Final = "llama_index.memory"
+_ALL: Final = 1_000_000_000
+"""Tokens that a memory keeps: by default it forgets what does not fit into a small model."""
 
 
 def as_agent(agent: Any, **options: Any) -> AgentCallable:  # noqa: ANN401 - an agent or workflow, and its options
     """Return an agent as `evaluate(goldens=..., agent=...)` asks it: `async (input, conversation) -> Run`.
 
-    The turns of a conversation share a `Context`, unless the options have one or a `memory`. A run that fails is
-    returned as far as it came, with its error; the next turn then begins anew.
+    The turns of a conversation share a memory, unless the options have one, a `ctx` or a `chat_history`. A run that
+    fails is returned as far as it came, with its error.
 
     Args:
         agent: A FunctionAgent, ReActAgent, CodeActAgent or `AgentWorkflow`.
@@ -28,11 +30,10 @@ def as_agent(agent: Any, **options: Any) -> AgentCallable:  # noqa: ANN401 - an 
     async def ask(input: str, conversation: Conversation) -> Run:
         given = dict(options)
         if shares:
-            given["ctx"] = conversation.memory.setdefault(_CONTEXT, Context(agent))
+            memory = ChatMemoryBuffer.from_defaults(token_limit=_ALL)
+            given["memory"] = conversation.memory.setdefault(_MEMORY, memory)
         case = await run_case(agent, input, **given)
         run = case.run or Run(input=input)
-        if run.status is not RunStatus.OK:
-            conversation.memory.pop(_CONTEXT, None)
         return run.model_copy(update={"conversation_id": conversation.id})
 
     return ask

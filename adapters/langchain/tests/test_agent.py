@@ -1,0 +1,92 @@
+"""Agents of LangChain and LangGraph as an evaluation asks them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableLambda
+from lc_agents import add, asks, make_agent, memory, scripted
+
+from toolmark import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from toolmark.agents import Conversation
+from toolmark_langchain import as_agent
+
+SCRIPT = {"1+2?": [asks(("add", {"a": 1}, "c1")), "three"], "really?": ["still three"], "other": ["what?"]}
+
+
+def ask(agent: Any, *questions: str, name: str = "one") -> list[Run]:
+    """The runs of questions in one conversation."""
+
+    async def go() -> list[Run]:
+        conversation = Conversation(name)
+        return [await agent(question, conversation) for question in questions]
+
+    return asyncio.run(go())
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["checkpointer", "none"])
+def test_turns_of_a_conversation_remember(keeps: bool) -> None:
+    """With a checkpointer or without one, the second turn knows the first, and has its own question and calls."""
+    told: list[int] = []
+
+    def script(text: str) -> Any:
+        return SCRIPT[text]
+
+    agent = make_agent(scripted_for(script, told), [add], **({"checkpointer": memory()} if keeps else {}))
+
+    first, second = ask(as_agent(agent), "1+2?", "really?")
+
+    assert [call.name for call in first.calls] == ["add"]
+    assert (second.input, second.actual_output, second.calls) == ("really?", "still three", [])
+    assert (first.conversation_id, second.conversation_id) == ("one", "one")
+    assert told[-1] == 5  # the four messages of the first turn, and the new question
+
+
+def scripted_for(script: Any, told: list[int]) -> Any:
+    """A model that notes how many messages it is given."""
+    from lc_agents import ScriptedModel
+
+    class Counting(ScriptedModel):
+        def answer(self, messages: Any) -> Any:
+            told.append(len(messages))
+            return super().answer(messages)
+
+    return Counting(script=script)
+
+
+def test_conversations_are_apart() -> None:
+    """Another conversation knows nothing of the first."""
+    told: list[int] = []
+    agent = as_agent(make_agent(scripted_for(SCRIPT, told), [add]))
+
+    ask(agent, "other", name="one")
+    ask(agent, "other", name="two")
+
+    assert told == [1, 1]
+
+
+def test_an_agent_that_fails_is_scored_as_far_as_it_came() -> None:
+    """The call before the failure counts, and the error stands beside the score."""
+    agent = make_agent(scripted(asks(("add", {"a": 1}, "c1")), asks(("add", {"a": 2}, "c2")), "never"), [add])
+    golden = Golden(input="hi", expected_tools=[ToolCall(name="add")])
+    asked = as_agent(agent, config={"recursion_limit": 3})
+
+    (case,) = evaluate(goldens=[golden], agent=asked, metrics=[ToolCorrectnessMetric()]).cases
+
+    run = case.case.run
+    assert run is not None
+    assert len(run.calls) >= 1
+    assert case.results[0].score == 1
+
+
+def test_an_input_of_another_form() -> None:
+    """`to_input` makes what the agent takes of the text of the user."""
+    inner = scripted("done")
+    agent = RunnableLambda(lambda given: inner.invoke([HumanMessage(given["question"])]))
+
+    (run,) = ask(as_agent(agent, to_input=lambda text: {"question": text}), "hi")
+
+    assert run.actual_output == "done"

@@ -1,0 +1,98 @@
+"""Agents of the SDK as an evaluation asks them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from agents import Agent
+from oa_agents import add, all_seen, called, make_agent
+from oa_models import Scripted
+
+from toolmark import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from toolmark.agents import Conversation
+from toolmark.testing import AskFor
+from toolmark_openai_agents import as_agent
+
+
+def ask(agent: Any, *questions: str) -> list[Run]:
+    """The runs of questions in one conversation."""
+
+    async def go() -> list[Run]:
+        conversation = Conversation("one")
+        return [await agent(question, conversation) for question in questions]
+
+    return asyncio.run(go())
+
+
+def test_turns_of_a_conversation_remember() -> None:
+    """The second turn is given the items of the first, and has its own question and calls."""
+    model = Scripted([AskFor("add", {"a": 1, "b": 2}, "c1")], "three", "still three")
+
+    first, second = ask(as_agent(Agent(name="A", model=model, tools=[add])), "1+2?", "really?")
+
+    assert all_seen(first.calls) == [called("add", {"a": 1, "b": 2}, "c1", {"sum": 3})]
+    assert (second.input, second.actual_output, second.calls) == ("really?", "still three", [])
+    assert (first.conversation_id, second.conversation_id) == ("one", "one")
+    said = [item.get("content") for item in model.seen[-1] if item.get("role") == "user"]
+    assert said == ["1+2?", "really?"]
+
+
+def test_a_conversation_goes_on_with_the_agent_it_was_handed_to() -> None:
+    """The next turn is the other agent's."""
+    other = make_agent("I am B", "still B", name="B")
+    agent = make_agent([AskFor("transfer_to_b", {}, "h1")], handoffs=[other])
+
+    runs = ask(as_agent(agent), "hi", "who?")
+
+    assert [run.actual_output for run in runs] == ["I am B", "still B"]
+
+
+def test_conversations_are_apart() -> None:
+    """Another conversation knows nothing of the first."""
+    model = Scripted("one", "two")
+    agent = as_agent(Agent(name="A", model=model))
+
+    ask(agent, "hi")
+    ask(agent, "ho")
+
+    assert model.seen == ["hi", "ho"] or [item["content"] for item in model.seen[-1]] == ["ho"]
+
+
+def test_an_agent_that_fails_is_scored_as_far_as_it_came() -> None:
+    """The call before the failure counts, and the error stands beside the score."""
+    agent = make_agent([AskFor("add", {"a": 1, "b": 2}, "c1")], RuntimeError("503"), tools=[add])
+    golden = Golden(input="1+2?", expected_tools=[ToolCall(name="add")])
+
+    (case,) = evaluate(goldens=[golden], agent=as_agent(agent), metrics=[ToolCorrectnessMetric()]).cases
+
+    assert case.results[0].score == 1
+    assert case.results[0].warnings == ("the run ended with an error: RuntimeError: 503",)
+
+
+def test_options_are_those_of_the_runner() -> None:
+    """A limit of turns is heeded."""
+    agent = make_agent([AskFor("add", {"a": 1, "b": 2}, "c1")], "three", tools=[add])
+
+    (run,) = ask(as_agent(agent, max_turns=1), "1+2?")
+
+    assert (run.status.value, len(run.calls)) == ("stopped", 1)
+
+
+def test_many_goldens_at_once() -> None:
+    """Fifty questions at the same time are fifty cases, each with its own call."""
+    agents = {
+        f"{n}": as_agent(make_agent([AskFor("add", {"a": n, "b": 0}, "c1")], "done", tools=[add])) for n in range(50)
+    }
+
+    async def by_question(question: str, conversation: Conversation) -> Run:
+        return await agents[question](question, conversation)
+
+    goldens = [
+        Golden(input=f"{n}", expected_tools=[ToolCall(name="add", input_parameters={"a": n, "b": 0})])
+        for n in range(50)
+    ]
+    metric = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
+    report = evaluate(goldens=goldens, agent=by_question, metrics=[metric], max_concurrency=50)
+
+    assert [case.results[0].score for case in report.cases] == [1] * 50
