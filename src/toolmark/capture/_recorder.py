@@ -7,7 +7,7 @@ more than it was told to, and says why where nothing was recorded, is decided he
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import ClassVar, Final, Generic, Protocol, TypeVar
@@ -32,6 +32,7 @@ class Recording(Protocol):
 
     def run(self) -> Run:
         """Return the run as far as it was seen."""
+        raise NotImplementedError
 
 
 R = TypeVar("R", bound=Recording)
@@ -128,7 +129,7 @@ class RunRecorder(Generic[R]):
             return runs
 
     @contextmanager
-    def conversation(self, label: str) -> Iterator[None]:
+    def conversation(self, label: str) -> Generator[None, None, None]:
         """Put the runs that begin inside into one conversation.
 
         It is seen in this context only: also in tasks started inside, not in threads that were not given this context.
