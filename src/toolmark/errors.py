@@ -115,7 +115,8 @@ class JudgeOutcome(str, Enum):
     TRUNCATED = "truncated"
     """The answer was cut off at a limit of tokens."""
     MALFORMED = "malformed"
-    """The answer does not have the form that was asked for, or names what it was not shown."""
+    """The answer does not have the form that was asked for, or names what it was not shown; or the endpoint took the
+    question for malformed, such as one that is too long for the model."""
     TIMEOUT = "timeout"
     """No answer within the time allowed."""
     TRANSIENT = "transient"

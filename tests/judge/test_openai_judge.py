@@ -1,0 +1,690 @@
+"""A judge behind OpenAI's API, over HTTP: what it sends, what it reads, and what it does when things go wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+import threading
+import time
+import warnings
+from typing import Any
+
+import pytest
+
+from judge_prompts import IMAGE, SCHEMA, YES, prompt
+from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
+from toolmark.judge import Reply as JudgeReply
+from toolmark.judge import TextModel
+from toolmark.judge.openai import OpenAIJudge, judge_from_environment
+from toolmark.testing import FakeOpenAI, HttpFault, ReceivedRequest, Reply, Step
+
+openai = pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
+
+SOON = {"retry-after-ms": "20"}
+APIS = pytest.mark.parametrize("api", ["chat", "responses"])
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No key or address of whoever runs the tests."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("MODEL", "BASE_URL", "API_KEY", "API", "TIMEOUT", "DEADLINE", "MAX_CONCURRENCY"):
+        monkeypatch.delenv(f"TOOLMARK_JUDGE_{name}", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses of our own are short; those that an endpoint asks for stay."""
+    monkeypatch.setattr("toolmark.judge._pace._FIRST_PAUSE", 0.01)
+
+
+def judge(server: FakeOpenAI, **options: Any) -> OpenAIJudge:
+    """A judge at the endpoint."""
+    return OpenAIJudge(**{"model": "m", "base_url": server.base_url, **options})
+
+
+def ask(ours: OpenAIJudge, text: str = "Was the call right?", **options: Any) -> JudgeReply:
+    """The reply to one prompt, in an event loop of its own."""
+    return asyncio.run(ours.complete(prompt(text, **options)))
+
+
+def fails(ours: OpenAIJudge, outcome: JudgeOutcome, told: str = ".") -> JudgeError:
+    """The error that one prompt ends with."""
+    with pytest.raises(JudgeError, match=told) as caught:
+        ask(ours)
+    assert caught.value.outcome is outcome
+    return caught.value
+
+
+def refuse_forms(*known: str) -> Any:
+    """An endpoint that knows only these kinds of `response_format`, as servers do that are not OpenAI's."""
+
+    def answer(request: ReceivedRequest) -> Any:
+        demanded = request.body.get("response_format", {}).get("type", "plain")
+        if demanded in known:
+            return YES
+        return HttpFault.status(400, f"'response_format' of type {demanded!r} is not supported by this model")
+
+    return answer
+
+
+# What is sent, and what is read
+
+
+def test_it_is_a_text_model() -> None:
+    """The judge has what the seam asks for."""
+    assert isinstance(OpenAIJudge("m"), TextModel)
+
+
+def test_chat_is_asked_with_the_schema() -> None:
+    """The messages, the schema, strictly, and nothing else: no temperature, no limit of tokens."""
+    with FakeOpenAI(YES) as server:
+        reply = ask(judge(server))
+
+    [request] = server.requests
+    assert request.path == "/v1/chat/completions"
+    assert request.body == {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "You judge tool calls."},
+            {"role": "user", "content": "Was the call right?"},
+        ],
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "tool_selection", "schema": SCHEMA, "strict": True},
+        },
+    }
+    assert (reply.text, reply.finish, reply.model, reply.attempts) == (YES, "stop", "m", 1)
+    assert reply.request_id is not None
+    assert reply.request_id.startswith("req")
+
+
+def test_responses_are_asked_on_demand() -> None:
+    """The other API gets the same prompt in its own form, and is told to keep nothing."""
+    with FakeOpenAI(Reply(YES, usage=(11, 4))) as server:
+        reply = ask(judge(server, api="responses"))
+
+    [request] = server.requests
+    assert request.path == "/v1/responses"
+    assert request.body == {
+        "model": "m",
+        "store": False,
+        "input": [
+            {"role": "system", "content": "You judge tool calls."},
+            {"role": "user", "content": "Was the call right?"},
+        ],
+        "text": {"format": {"type": "json_schema", "name": "tool_selection", "schema": SCHEMA, "strict": True}},
+    }
+    assert (reply.text, reply.usage["input_tokens"], reply.usage["output_tokens"]) == (YES, 11, 4)
+
+
+@APIS
+def test_images_are_parts(api: str) -> None:
+    """Images stand where they stood in the message."""
+    with FakeOpenAI(YES) as server:
+        ask(judge(server, api=api), images=(IMAGE,))
+
+    body = server.requests[0].body
+    if api == "chat":
+        assert body["messages"][1]["content"] == [
+            {"type": "text", "text": "Was the call right?"},
+            {"type": "image_url", "image_url": {"url": IMAGE}},
+        ]
+    else:
+        assert body["input"][1]["content"] == [
+            {"type": "input_text", "text": "Was the call right?"},
+            {"type": "input_image", "image_url": IMAGE},
+        ]
+
+
+@APIS
+def test_options_are_sent_and_are_part_of_the_identity(api: str) -> None:
+    """A user's own fields go into every request; verdicts of other options, models or servers are other verdicts."""
+    with FakeOpenAI(YES) as server:
+        ours = judge(server, api=api, options={"temperature": 0, "reasoning_effort": "low"})
+        ask(ours)
+
+        assert server.requests[0].body["temperature"] == 0
+        assert server.requests[0].body["reasoning_effort"] == "low"
+        others = [judge(server, api=api), judge(server, api=api, model="n"), OpenAIJudge("m", api=api)]
+    identities = [repr(one.identity) for one in [ours, *others]]
+    assert len(set(identities)) == 4
+
+
+@APIS
+@pytest.mark.parametrize(
+    ("step", "fields"),
+    [
+        (Reply(refusal="I cannot."), {"refusal": "I cannot.", "text": None, "finish": "stop"}),
+        (Reply('{"verdict": "y', finish="length"), {"text": '{"verdict": "y', "finish": "length"}),
+        (Reply("", finish="content_filter"), {"text": "", "finish": "content_filter"}),
+        (Reply(""), {"text": "", "finish": "stop"}),
+    ],
+)
+def test_what_is_no_verdict_is_a_reply(api: str, step: Reply, fields: dict[str, Any]) -> None:
+    """Refusals, cuts and withheld answers come back as what they are, with their tokens, and are not asked again."""
+    with FakeOpenAI(step) as server:
+        reply = ask(judge(server, api=api))
+
+    assert {name: getattr(reply, name) for name in fields} == fields
+    assert reply.usage["input_tokens"] > 0
+    assert len(server.requests) == 1
+
+
+def test_usage_has_the_providers_counts() -> None:
+    """Cached and reasoning tokens are kept, and other counts that are not 0."""
+    usage = {
+        "prompt_tokens": 100,
+        "completion_tokens": 20,
+        "total_tokens": 120,
+        "prompt_tokens_details": {"cached_tokens": 64, "audio_tokens": 0, "cache_write_tokens": 8},
+        "completion_tokens_details": {"reasoning_tokens": 12, "rejected_prediction_tokens": 0},
+    }
+    message = {"role": "assistant", "content": YES}
+    body = {"id": "x", "model": "m", "choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}
+    with FakeOpenAI(Reply(body=body)) as server:
+        reply = ask(judge(server))
+
+    assert reply.usage == {
+        "input_tokens": 100,
+        "output_tokens": 20,
+        "cached_tokens": 64,
+        "cache_write_tokens": 8,
+        "reasoning_tokens": 12,
+    }
+
+
+# The form of the reply
+
+
+@pytest.mark.parametrize(
+    ("known", "asked"),
+    [
+        (("json_object", "plain"), ["json_schema", "json_object", "json_object"]),
+        (("plain",), ["json_schema", "json_object", "plain", "plain"]),
+    ],
+)
+def test_a_server_without_schemas_is_learnt_once(known: tuple[str, ...], asked: list[str]) -> None:
+    """The next weaker form is asked for until one is accepted, and that one at once from then on."""
+    with FakeOpenAI(answer=refuse_forms(*known)) as server:
+        ours = judge(server)
+        replies = [ask(ours), ask(ours)]
+
+    bodies = [request.body for request in server.requests]
+    assert [body.get("response_format", {}).get("type", "plain") for body in bodies] == asked
+    assert [reply.text for reply in replies] == [YES, YES]
+    assert [reply.attempts for reply in replies] == [len(asked) - 1, 1]
+    assert '"enum": ["yes", "no", "cannot_tell"]' in bodies[-1]["messages"][0]["content"]  # the schema, in words
+
+
+def test_another_refusal_does_not_lower_the_form() -> None:
+    """A prompt that is refused in every form is told as that, and the next one is held to the schema again."""
+
+    def answer(request: ReceivedRequest) -> Any:
+        if "bad" in request.text:
+            return HttpFault.status(400, "the messages are not to my liking")
+        return YES
+
+    with FakeOpenAI(answer=answer) as server:
+        ours = judge(server)
+        with pytest.raises(JudgeError, match="not to my liking") as caught:
+            ask(ours, "bad")
+        ask(ours)
+
+    assert caught.value.outcome is JudgeOutcome.MALFORMED
+    assert server.requests[-1].body["response_format"]["type"] == "json_schema"
+
+
+def test_a_prompt_that_is_too_long_is_asked_once() -> None:
+    """A refusal that names another reason is no reason to ask in another form."""
+    with FakeOpenAI(HttpFault.status(400, "too long", error_code="context_length_exceeded")) as server:
+        fails(judge(server), JudgeOutcome.MALFORMED, "too long")
+
+    assert len(server.requests) == 1
+
+
+# Faults that pass
+
+
+@APIS
+@pytest.mark.parametrize(
+    "fault",
+    [
+        HttpFault.status(500),
+        HttpFault.status(502),
+        HttpFault.status(503),
+        HttpFault.status(408),
+        HttpFault.status(429, headers=SOON),
+        HttpFault.status(429),
+        HttpFault.cut(),
+        HttpFault.cut(YES),
+        HttpFault.cut(YES, clean=True),
+        HttpFault.html(),
+        HttpFault.invalid_json(),
+        HttpFault.silence(),
+        HttpFault.trickle(YES, pause=0.3),
+        Step(YES, delay=3),
+        Reply(failure="overloaded"),
+        Reply(body={"object": "chat.completion", "choices": []}),
+        Reply(body={}),
+    ],
+    ids=str,
+)
+def test_a_fault_that_passes_is_asked_again(api: str, fault: Any) -> None:
+    """Whatever went wrong once, the second attempt has the verdict, and both are counted."""
+    with FakeOpenAI(fault, YES) as server:
+        reply = ask(judge(server, api=api, timeout=0.5))
+
+    assert (reply.text, reply.attempts, len(server.requests)) == (YES, 2, 2)
+
+
+def test_tokens_of_failed_attempts_count() -> None:
+    """An answer that was paid for and cannot be read is in the usage."""
+    paid = Reply(body={"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 10}})
+    with FakeOpenAI(paid, Reply(YES, usage=(7, 3)), paid, paid) as server:
+        reply = ask(judge(server))
+        error = fails(judge(server, max_attempts=2), JudgeOutcome.TRANSIENT)
+
+    assert (reply.usage["input_tokens"], reply.usage["output_tokens"]) == (107, 13)
+    assert error.usage == {"input_tokens": 200, "output_tokens": 20}
+    assert error.attempts == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome", "told"),
+    [
+        (HttpFault.status(500, "no luck"), JudgeOutcome.TRANSIENT, r"HTTP 500 \(server_error\): no luck"),
+        (HttpFault.silence(), JudgeOutcome.TIMEOUT, r"no whole answer within 0\.2 seconds"),
+        (HttpFault.html(), JudgeOutcome.TRANSIENT, "no JSON object; is the address that of an API.*Sign in"),
+        (HttpFault.cut(), JudgeOutcome.TRANSIENT, "the connection failed"),
+    ],
+)
+def test_a_fault_that_stays_ends_with_what_it_was(fault: Any, outcome: JudgeOutcome, told: str) -> None:
+    """After the last attempt the error says what went wrong, and how often it was tried."""
+    with FakeOpenAI(*[fault] * 3) as server:
+        error = fails(judge(server, max_attempts=3, timeout=0.2), outcome, told)
+
+    assert (error.attempts, len(server.requests)) == (3, 3)
+
+
+def test_a_server_that_says_not_to_ask_again_is_heeded() -> None:
+    """The header that forbids another attempt is obeyed."""
+    with FakeOpenAI(HttpFault.status(500, headers={"x-should-retry": "false"})) as server:
+        fails(judge(server), JudgeOutcome.TRANSIENT)
+
+    assert len(server.requests) == 1
+
+
+# Overload: one pause for everybody
+
+
+def test_the_endpoints_pause_is_kept() -> None:
+    """Nothing is sent before the time that the endpoint asked for is over."""
+    arrived: list[float] = []
+
+    def answer(_request: ReceivedRequest) -> Any:
+        arrived.append(time.monotonic())
+        return YES if len(arrived) > 1 else HttpFault.status(429, retry_after=0.4)
+
+    with FakeOpenAI(answer=answer) as server:
+        ask(judge(server))
+
+    assert arrived[1] - arrived[0] >= 0.4
+
+
+def test_all_tasks_share_one_pause() -> None:
+    """One refusal is enough: questions that begin within the pause wait for its end, though nobody refused them."""
+    arrived: list[float] = []
+
+    def answer(_request: ReceivedRequest) -> Any:
+        arrived.append(time.monotonic())
+        return YES if len(arrived) > 1 else HttpFault.status(429, retry_after=0.5)
+
+    async def main(ours: OpenAIJudge) -> list[JudgeReply]:
+        first = asyncio.create_task(ours.complete(prompt("first")))
+        while ours._cool_down.left() == 0:  # noqa: ASYNC110 - nothing tells that a pause begins
+            await asyncio.sleep(0.01)
+        others = [ours.complete(prompt(f"{number}")) for number in range(20)]
+        return [*await asyncio.gather(*others), await first]
+
+    with FakeOpenAI(answer=answer) as server:
+        replies = asyncio.run(main(judge(server, max_concurrency=32)))
+
+    assert [reply.attempts for reply in replies] == [1] * 20 + [2]
+    assert min(arrived[1:]) - arrived[0] >= 0.5
+
+
+def test_an_endpoint_that_takes_few_at_a_time_answers_all() -> None:
+    """Where the endpoint takes fewer than are asked at once, all have their verdict in the end."""
+    taken: list[float] = []
+    lock = threading.Lock()
+
+    def answer(_request: ReceivedRequest) -> Any:
+        now = time.monotonic()
+        with lock:
+            if sum(now - moment < 0.2 for moment in taken) >= 5:
+                return HttpFault.status(429, retry_after=0.2)
+            taken.append(now)
+        return YES
+
+    async def main(ours: OpenAIJudge) -> list[JudgeReply]:
+        return await asyncio.gather(*[ours.complete(prompt(f"{number}")) for number in range(24)])
+
+    with FakeOpenAI(answer=answer) as server:
+        replies = asyncio.run(main(judge(server, max_concurrency=8, max_attempts=2)))
+
+    assert [reply.text for reply in replies] == [YES] * 24
+    assert len(server.requests) == sum(reply.attempts for reply in replies)
+
+
+def test_a_pause_beyond_the_deadline_ends_at_once() -> None:
+    """Nobody waits for an answer that could only come too late."""
+    started = time.monotonic()
+    with FakeOpenAI(HttpFault.status(429, "slow down", retry_after=180)) as server:
+        ours = judge(server, deadline=5)
+        fails(ours, JudgeOutcome.TRANSIENT, "pause of 180 s.*slow down")
+        fails(ours, JudgeOutcome.TRANSIENT, "pause of 180 s")
+
+    assert time.monotonic() - started < 4
+    assert len(server.requests) == 1
+
+
+# Faults that stay
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        HttpFault.status(401, "bad key", error_code="invalid_api_key"),
+        HttpFault.status(403, "not yours"),
+        HttpFault.status(404, "no such model", error_code="model_not_found"),
+        HttpFault.status(429, "pay first", kind="insufficient_quota", error_code="insufficient_quota"),
+        HttpFault.status(402, "pay first"),
+    ],
+    ids=lambda fault: str(fault.code),
+)
+def test_a_fatal_fault_is_not_asked_again(fault: HttpFault) -> None:
+    """A wrong key, an empty account and an unknown model end the question with the first answer."""
+    with FakeOpenAI(fault) as server:
+        error = fails(judge(server), JudgeOutcome.FATAL, "bad key|not yours|no such model|pay first")
+
+    assert (error.attempts, len(server.requests)) == (1, 1)
+
+
+def test_a_fatal_fault_stops_what_waits_and_keeps_what_is_done() -> None:
+    """Verdicts from before stay, those under way arrive, and what had not begun is not sent."""
+    numbers = iter(range(100))
+
+    def answer(_request: ReceivedRequest) -> Any:
+        return Step(YES, delay=0.1) if next(numbers) < 5 else HttpFault.status(401, "revoked", delay=0.05)
+
+    async def main(ours: OpenAIJudge) -> list[Any]:
+        return await asyncio.gather(*[ours.complete(prompt(f"{n}")) for n in range(40)], return_exceptions=True)
+
+    with FakeOpenAI(answer=answer) as server:
+        found = asyncio.run(main(judge(server, max_concurrency=4)))
+
+    outcomes = [one.outcome if isinstance(one, JudgeError) else JudgeOutcome.OK for one in found]
+    assert outcomes.count(JudgeOutcome.OK) == 5
+    assert outcomes.count(JudgeOutcome.ABORTED) >= 25
+    assert len(server.requests) <= 13
+    assert set(outcomes) == {JudgeOutcome.OK, JudgeOutcome.FATAL, JudgeOutcome.ABORTED}
+
+
+def test_a_filtered_prompt_is_its_own_outcome() -> None:
+    """A provider that refuses the prompt itself for its content does not stop the others."""
+    with FakeOpenAI(HttpFault.status(400, "filtered", error_code="content_filter"), YES) as server:
+        ours = judge(server)
+        fails(ours, JudgeOutcome.CONTENT_FILTER, "filtered")
+
+        assert ask(ours).text == YES
+
+
+# Limits
+
+
+def test_no_more_requests_at_once_than_allowed() -> None:
+    """The limit holds over several threads with event loops of their own."""
+    under_way, most, lock = 0, 0, threading.Lock()
+
+    def answer(_request: ReceivedRequest) -> Any:
+        nonlocal under_way, most
+        with lock:
+            under_way += 1
+            most = max(most, under_way)
+        time.sleep(0.05)
+        with lock:
+            under_way -= 1
+        return YES
+
+    async def some(ours: OpenAIJudge) -> None:
+        await asyncio.gather(*[ours.complete(prompt(f"{number}")) for number in range(6)])
+
+    with FakeOpenAI(answer=answer) as server:
+        ours = judge(server, max_concurrency=3)
+        threads = [threading.Thread(target=lambda: asyncio.run(some(ours))) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert len(server.requests) == 18
+    assert most == 3
+
+
+def test_a_budget_of_tokens_is_not_overspent() -> None:
+    """The last request that fits is sent, the next one is not."""
+    with FakeOpenAI(*[Reply(YES, usage=(90, 10))] * 5) as server:
+        ours = judge(server, token_budget=350)
+        for _ in range(3):
+            ask(ours)
+        error = fails(ours, JudgeOutcome.BUDGET, "tokens=300")
+
+    assert len(server.requests) == 3
+    assert error.attempts == 0
+
+
+def test_a_budget_of_money_is_not_overspent_at_the_same_time() -> None:
+    """What requests under way may cost is set aside: together they stay within the budget."""
+    prices = {"m": {"input": 1.0, "output": 10.0}}
+
+    async def main(ours: OpenAIJudge) -> list[Any]:
+        await ours.complete(prompt("first"))
+        return await asyncio.gather(*[ours.complete(prompt(f"{n}")) for n in range(40)], return_exceptions=True)
+
+    with FakeOpenAI(answer=lambda _: Reply(YES, usage=(50_000, 5_000), delay=0.02)) as server:  # 0.10 each
+        ours = judge(server, prices=prices, cost_budget=1.05)
+        found = asyncio.run(main(ours))
+
+    assert len(server.requests) == 10
+    assert ours.spent.money == pytest.approx(1.0)
+    assert sum(isinstance(one, JudgeError) and one.outcome is JudgeOutcome.BUDGET for one in found) == 31
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"api": "decisions"}, "'decisions'"),
+        ({"api": "telepathy"}, "'telepathy'"),
+        ({"max_concurrency": 0}, "max_concurrency"),
+        ({"timeout": -1}, "timeout"),
+        ({"timeout": float("nan")}, "timeout"),
+        ({"token_budget": 0}, "token_budget"),
+        ({"cost_budget": 1.0}, "price"),
+        ({"model": ""}, "model"),
+        ({"model": None}, "model"),
+    ],
+)
+def test_settings_are_checked(options: dict[str, Any], told: str) -> None:
+    """A setting that cannot be meant is refused when it is given."""
+    with pytest.raises(ConfigurationError, match=told):
+        OpenAIJudge(**{"model": "m", **options})
+
+
+# Keys, clients, event loops
+
+
+def test_nothing_is_read_or_built_before_the_first_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judge is made without a key; the key that counts is the one at the first request, and is not shown."""
+    monkeypatch.setenv("TOOLMARK_JUDGE_API_KEY", "sk-wrong")
+    with FakeOpenAI(YES) as server:
+        ours = judge(server)
+        monkeypatch.setenv("TOOLMARK_JUDGE_API_KEY", "sk-right")
+        ask(ours)
+
+    assert server.requests[0].headers["authorization"] == "Bearer sk-right"
+    assert "sk-" not in repr(ours) + repr(ours.identity)
+
+
+def test_without_a_key_it_says_what_to_set() -> None:
+    """OpenAI itself is not asked without a key."""
+    fails(OpenAIJudge("gpt-4.1"), JudgeOutcome.FATAL, "TOOLMARK_JUDGE_API_KEY or OPENAI_API_KEY")
+
+
+def test_a_key_does_not_stand_in_an_error() -> None:
+    """A server that repeats the key in its error does not get it into a report."""
+    with FakeOpenAI(HttpFault.status(401, "the key sk-secret-1 is unknown")) as server:
+        error = fails(judge(server, api_key="sk-secret-1"), JudgeOutcome.FATAL, "the key")
+
+    assert "sk-secret-1" not in str(error)
+
+
+@pytest.mark.parametrize("options", [{"base_url": "no address"}, {"api_key": "sk-\u00e9"}, {"base_url": "ftp://x/v1"}])
+def test_an_address_or_key_that_is_none_is_an_error_of_ours(options: dict[str, str]) -> None:
+    """What cannot be sent ends as a judge's error, whatever OpenAI's client raises."""
+    with FakeOpenAI() as server:
+        ours = OpenAIJudge(**{"model": "m", "base_url": server.base_url, "max_attempts": 1, **options})
+        with pytest.raises(JudgeError):
+            ask(ours)
+
+
+def test_each_loop_has_a_client_that_goes_with_it() -> None:
+    """A judge lives on over several event loops, one after the other, and leaves no open connection behind."""
+    threads = threading.active_count()
+    with FakeOpenAI(*[YES] * 3) as server, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ours = judge(server)
+        replies = [ask(ours) for _ in range(3)]
+        gc.collect()
+
+    assert [reply.text for reply in replies] == [YES] * 3
+    assert len(ours._clients) == 0 or all(loop.is_closed() for loop in ours._clients)
+    assert threading.active_count() <= threads
+
+
+def test_a_judge_that_is_gone_before_its_loop_leaves_nothing_open() -> None:
+    """Connections are closed with the loop, also where nobody holds the judge any more."""
+
+    async def main(address: str) -> None:
+        await asyncio.gather(*[OpenAIJudge("m", base_url=address).complete(prompt(f"{n}")) for n in range(8)])
+        gc.collect()
+
+    with FakeOpenAI(*[YES] * 8) as server, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        asyncio.run(main(server.base_url))
+        gc.collect()
+
+    assert len(server.requests) == 8  # an open socket is a warning, and a warning an error
+
+
+def test_connections_are_closed_on_demand() -> None:
+    """A loop that lives on can be rid of them; the next request has new ones."""
+
+    async def main(ours: OpenAIJudge) -> list[str | None]:
+        replies = [await ours.complete(prompt("one"))]
+        await ours.aclose()
+        assert len(ours._clients) == 0
+        await ours.aclose()
+        replies.append(await ours.complete(prompt("two")))
+        return [reply.text for reply in replies]
+
+    with FakeOpenAI(YES, YES) as server:
+        assert asyncio.run(main(judge(server))) == [YES, YES]
+
+
+def test_a_client_of_ones_own_is_used() -> None:
+    """The function that makes the client is called with the first request; its own retries are switched off."""
+    made: list[Any] = []
+
+    with FakeOpenAI(HttpFault.status(401, "no"), YES) as server:
+
+        def client() -> Any:
+            made.append(openai.AsyncOpenAI(base_url=server.base_url, api_key="sk-mine", max_retries=4))
+            return made[-1]
+
+        ours = OpenAIJudge("m", client=client)
+        assert made == []
+        with pytest.raises(JudgeError):
+            ask(ours)
+        assert ask(ours).text == YES
+
+    assert [request.headers["authorization"] for request in server.requests] == ["Bearer sk-mine"] * 2
+
+
+def test_a_call_that_is_given_up_frees_its_place() -> None:
+    """Cancelled calls, also those that wait for their turn, take no place from others."""
+
+    async def main(ours: OpenAIJudge) -> JudgeReply:
+        tasks = [asyncio.create_task(ours.complete(prompt(f"{n}"))) for n in range(3)]
+        await asyncio.sleep(0.1)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return await ours.complete(prompt("last"))
+
+    with FakeOpenAI(answer=lambda request: YES if "last" in request.text else Step(YES, delay=5)) as server:
+        assert asyncio.run(main(judge(server, max_concurrency=1))).text == YES
+
+
+# The environment
+
+
+def test_the_environment_describes_a_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Model, API, address, key and limits can all stand there."""
+    with FakeOpenAI(YES) as server:
+        settings = {
+            "MODEL": "env",
+            "API": "responses",
+            "BASE_URL": server.base_url,
+            "API_KEY": "sk-env",
+            "TIMEOUT": "9",
+        }
+        for name, value in settings.items():
+            monkeypatch.setenv(f"TOOLMARK_JUDGE_{name}", value)
+        ours = judge_from_environment()
+        assert isinstance(ours, OpenAIJudge)
+        reply = ask(ours)
+
+    [request] = server.requests
+    assert (request.path, request.model) == ("/v1/responses", "env")
+    assert request.headers["authorization"] == "Bearer sk-env"
+    assert reply.text == YES
+    assert ours._timeout == 9
+
+
+@pytest.mark.parametrize(("name", "value"), [("TIMEOUT", "soon"), ("MAX_CONCURRENCY", "1.5"), ("API", "telepathy")])
+def test_an_environment_that_is_wrong_is_an_error(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    """What is wrong is shown; a limit is named by its variable."""
+    monkeypatch.setenv("TOOLMARK_JUDGE_MODEL", "m")
+    monkeypatch.setenv(f"TOOLMARK_JUDGE_{name}", value)
+
+    with pytest.raises(ConfigurationError, match=f"{name.lower()}.*'{value}'|{name}.*'{value}'"):
+        judge_from_environment()
+
+
+def test_an_environment_without_a_model_describes_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key alone is no wish to judge."""
+    monkeypatch.setenv("TOOLMARK_JUDGE_API_KEY", "sk-x")
+
+    assert judge_from_environment() is None
+
+
+def test_without_the_package_the_line_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the first request needs OpenAI's package."""
+    monkeypatch.setitem(sys.modules, "openai", None)
+    ours = OpenAIJudge("m", base_url="http://127.0.0.1:1/v1")
+
+    with pytest.raises(ImportError, match=r"pip install 'toolmark\[openai\]'"):
+        ask(ours)
