@@ -1,14 +1,14 @@
 """Evaluation: cases times metrics gives a report.
 
-One implementation serves the synchronous and the asynchronous caller: a generator that says what is to be measured next
-and is handed the result, with one small driver for each.
+Metrics that wait for something outside, such as a judge, are measured on several cases at the same time, by one event
+loop; the others one after the other, in the thread of the caller. Results stand in the order of the cases in any case.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 T = TypeVar("T")
-
-_Request = tuple[MetricLike, TestCase]
-_Flow = Generator[_Request, "MetricResult", Report]
 
 
 def evaluate(
@@ -54,7 +51,7 @@ def evaluate(
         goldens: Questions that the agent is asked, each in a conversation of its own; see `toolmark.agents`.
         agent: `async (input, conversation) -> Run`, such as an adapter's `as_agent(agent)`. One that fails stops
             nothing: its case is scored as far as its run came, or failed with its error.
-        max_concurrency: How many questions the agent is asked at the same time.
+        max_concurrency: How many questions the agent is asked, and how many cases are judged, at the same time.
         show_progress: Show the bar; by default only where standard error is a terminal.
 
     Raises:
@@ -64,21 +61,17 @@ def evaluate(
     checked = _checked(metrics, "measure")
     if _asks(test_cases, goldens, agent):
         test_cases = wait_for(run_goldens(goldens or (), agent, max_concurrency=max_concurrency))  # type: ignore[arg-type]
-    flow, bar = _prepared(test_cases, checked, show_progress)
+    sheet, bar = _prepared(test_cases, checked, show_progress)
+    limit = _limit(max_concurrency)
     with bar:
-        try:
-            request = next(flow)
-            while True:
-                metric, case = request
-                try:
-                    # In a context of its own: what the metrics remember is not the caller's last result.
-                    result = _result(copy_context().run(metric.measure, case))
-                except Exception as error:  # noqa: BLE001 - one bad case must not lose the others
-                    result = failed(metric.label, metric.threshold, error)
-                request = flow.send(result)
-        except StopIteration as stop:
-            report: Report = stop.value
-            return report
+        slow = [place for place, metric in enumerate(checked) if _waits(metric)]
+        for index, case in enumerate(sheet.cases):
+            for place, metric in enumerate(checked):
+                if place not in slow:
+                    sheet.enter(index, place, _measured(metric, case))
+        if slow:
+            wait_for(_fill(sheet, slow, limit))
+        return sheet.report()
 
 
 async def evaluate_async(
@@ -94,20 +87,82 @@ async def evaluate_async(
     checked = _checked(metrics, "a_measure")
     if _asks(test_cases, goldens, agent):
         test_cases = await run_goldens(goldens or (), agent, max_concurrency=max_concurrency)  # type: ignore[arg-type]
-    flow, bar = _prepared(test_cases, checked, show_progress)
+    sheet, bar = _prepared(test_cases, checked, show_progress)
+    limit = _limit(max_concurrency)
     with bar:
-        try:
-            request = next(flow)
-            while True:
-                metric, case = request
-                try:
-                    result = _result(await asyncio.create_task(metric.a_measure(case)))
-                except Exception as error:  # noqa: BLE001 - one bad case must not lose the others
-                    result = failed(metric.label, metric.threshold, error)
-                request = flow.send(result)
-        except StopIteration as stop:
-            report: Report = stop.value
-            return report
+        await _fill(sheet, range(len(checked)), limit if any(map(_waits, checked)) else 1)
+        return sheet.report()
+
+
+class _Sheet:
+    """The results of an evaluation, entered in any order."""
+
+    def __init__(self, cases: list[TestCase], metrics: Sequence[MetricLike], advance: Callable[[], None]) -> None:
+        self.cases = cases
+        self.metrics = metrics
+        self._names = _distinct([metric.label for metric in metrics])
+        self._results: list[dict[int, MetricResult]] = [{} for _ in cases]
+        self._advance = advance
+
+    def enter(self, index: int, place: int, result: MetricResult) -> None:
+        """Enter what a metric says of a case."""
+        self._results[index][place] = result.renamed(self._names[place])
+        if len(self._results[index]) == len(self.metrics):
+            self._advance()
+
+    def report(self) -> Report:
+        """Return all results, in the order of cases and metrics."""
+        places = range(len(self.metrics))
+        done = [
+            CaseResult(index, case, tuple(results[place] for place in places))
+            for index, (case, results) in enumerate(zip(self.cases, self._results, strict=True))
+        ]
+        return Report(tuple(self._names), tuple(done))
+
+
+async def _fill(sheet: _Sheet, places: Sequence[int], limit: int) -> None:
+    """Measure every case with the metrics at these places, so many cases at the same time."""
+    waiting = iter(range(len(sheet.cases)))
+
+    async def work() -> None:
+        for index in waiting:
+            for place in places:
+                sheet.enter(index, place, await _a_measured(sheet.metrics[place], sheet.cases[index]))
+
+    # As many tasks as places, and not one for each case: there may be a million.
+    workers = [asyncio.ensure_future(work()) for _ in range(min(limit, len(sheet.cases)))]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for worker in workers:
+            worker.cancel()
+
+
+def _measured(metric: MetricLike, case: TestCase) -> MetricResult:
+    try:
+        # In a context of its own: what the metrics remember is not the caller's last result.
+        return _result(copy_context().run(metric.measure, case))
+    except Exception as error:  # noqa: BLE001 - one bad case must not lose the others
+        return failed(metric.label, metric.threshold, error)
+
+
+async def _a_measured(metric: MetricLike, case: TestCase) -> MetricResult:
+    try:
+        return _result(await asyncio.create_task(metric.a_measure(case)))
+    except Exception as error:  # noqa: BLE001 - as above
+        return failed(metric.label, metric.threshold, error)
+
+
+def _waits(metric: MetricLike) -> bool:
+    """Return whether measuring waits for something outside; a metric of anybody may say so in `waits`."""
+    return getattr(metric, "waits", False) is True
+
+
+def _limit(max_concurrency: object) -> int:
+    if type(max_concurrency) is not int or max_concurrency < 1:
+        message = f"max_concurrency must be a whole number from 1, got {max_concurrency!r}"
+        raise ConfigurationError(message)
+    return max_concurrency
 
 
 def _asks(test_cases: object, goldens: object, agent: object) -> bool:
@@ -124,17 +179,17 @@ def _asks(test_cases: object, goldens: object, agent: object) -> bool:
 
 def _prepared(
     test_cases: Iterable[TestCase] | None, metrics: Sequence[MetricLike], show_progress: bool | None
-) -> tuple[_Flow, AbstractContextManager[object]]:
+) -> tuple[_Sheet, AbstractContextManager[object]]:
     cases = _listed(test_cases)
     if not cases:
         message = "there is no test case to evaluate: test_cases is empty"
         raise ConfigurationError(message)
     if not (_on_a_terminal() if show_progress is None else show_progress):
-        return _flow(cases, metrics, lambda: None), nullcontext()
+        return _Sheet(cases, metrics, lambda: None), nullcontext()
     from toolmark.report.terminal import CaseProgress  # noqa: PLC0415 - the terminal is loaded when used
 
     progress = CaseProgress(len(cases))
-    return _flow(cases, metrics, progress.advance_one), progress
+    return _Sheet(cases, metrics, progress.advance_one), progress
 
 
 def _on_a_terminal() -> bool:
@@ -171,19 +226,6 @@ def _checked(metrics: object, method: str) -> list[MetricLike]:
             message = f"{metric!r} is no metric: it has no {', no '.join(lacking)}"
             raise ConfigurationError(message)
     return found
-
-
-def _flow(cases: Sequence[TestCase], metrics: Sequence[MetricLike], advance: Callable[[], None]) -> _Flow:
-    names = _distinct([metric.label for metric in metrics])
-    done: list[CaseResult] = []
-    for index, case in enumerate(cases):
-        results: list[MetricResult] = []
-        for name, metric in zip(names, metrics, strict=True):
-            result = yield metric, case
-            results.append(result.renamed(name))
-        done.append(CaseResult(index, case, tuple(results)))
-        advance()
-    return Report(tuple(names), tuple(done))
 
 
 def _distinct(labels: Sequence[str]) -> list[str]:

@@ -13,6 +13,8 @@ from toolmark.errors import NotMeasuredError
 from toolmark.matching import ABSENT, Alignment
 from toolmark.redact import DEFAULT, Redactor
 
+_MAPPINGS = ("parts", "judge", "usage")
+
 TOLERANCE = 1e-9
 """Scores within this of the threshold pass: 0.1 + 0.2 is not less than 0.3."""
 
@@ -26,6 +28,12 @@ FindingKind: TypeAlias = Literal[
     "wrong_output",
     "wrong_type",
     "not_compared",
+    "unknown_tool",
+    "schema_violation",
+    "wrong_tool",
+    "wrong_arguments",
+    "missing_call",
+    "not_judged",
 ]
 """What can be found: see `Finding`."""
 
@@ -42,16 +50,19 @@ class ResultStatus(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that cost score, or (`not_compared`) that could not be looked at.
+    """One thing that cost score, or (`not_compared`, `not_judged`) that could not be looked at.
 
     Attributes:
         kind: `missing` (expected, not called), `unexpected` (called, not expected), `out_of_order` (both, but not in
             order), `wrong_argument`, `missing_argument`, `extra_argument`, `wrong_output`, `wrong_type`, and
-            `not_compared` (the recording did not keep the field).
+            `not_compared` (the recording did not keep the field). Where tools are judged, also `unknown_tool` and
+            `schema_violation` (found by code), `wrong_tool`, `wrong_arguments` and `missing_call` (found by the judge),
+            and `not_judged` (no verdict).
         message: One sentence for people; positions in it count from 1.
         tool: Name of the tool.
         expected: Position of the expected call, from 0; `None` where there is none.
-        called: Position of the called one, from 0; `None` where there is none.
+        called: Position of the called one, from 0; `None` where there is none. In a conversation, within its turn.
+        turn: Position of the turn in a conversation, from 0.
         path: JSON path within the call, e.g. `$.input_parameters.city`; `None` for a whole call.
         expected_value: The value expected there, or `ABSENT`.
         called_value: The value found there, or `ABSENT`.
@@ -65,15 +76,86 @@ class Finding:
     path: str | None = None
     expected_value: Any = ABSENT
     called_value: Any = ABSENT
+    turn: int | None = None
 
     def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
         """Return this as JSON values, without secrets; what is not there is left out."""
-        names = ("kind", "message", "tool", "expected", "called", "path")
+        names = ("kind", "message", "tool", "expected", "called", "turn", "path")
         plain = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         for name in ("expected_value", "called_value"):
             if getattr(self, name) is not ABSENT:
                 plain[name] = hidden(getattr(self, name), self.path, redactor)
         return plain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """One question about a case, and how it was decided.
+
+    Attributes:
+        criterion: `tool_selection` or `arguments` of a call, or `missing_calls` of a unit.
+        decided_by: `code`, where no judge was needed, or `judge`.
+        outcome: What became of the question, as in `toolmark.JudgeOutcome`: `ok` if it has a decision.
+        decision: `yes`, `no` or `cannot_tell`; `None` unless `ok`.
+        missing: How many calls are missing; 0 unless the criterion is `missing_calls` and the decision `no`.
+        tool: Name of the called tool; `None` for a unit.
+        called: Position of the call in its `tools_called`, from 0; `None` for a unit.
+        turn: Position of its turn, from 0; `None` for a unit and in a case without turns.
+        probability: Of the decision, in [0, 1], if the judge or several samples give one.
+        rationale: The judge's words, or what code found; `None` where a judge gives none.
+        evidence: What it rests on: `c2` is the second call of the case, `m1` its first message, `t3` the third tool.
+        flip_rate: The share of samples that say something else, in [0, 1]; `None` for one sample.
+        problem: Why there is no decision.
+    """
+
+    criterion: Literal["tool_selection", "arguments", "missing_calls"]
+    decided_by: Literal["code", "judge"]
+    outcome: str = "ok"
+    decision: Literal["yes", "no", "cannot_tell"] | None = None
+    missing: int = 0
+    tool: str | None = None
+    called: int | None = None
+    turn: int | None = None
+    probability: float | None = None
+    rationale: str | None = None
+    evidence: tuple[str, ...] = ()
+    flip_rate: float | None = None
+    problem: str | None = None
+
+    def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
+        """Return this as JSON values, without secrets; what is not there is left out."""
+        plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        plain["evidence"] = list(self.evidence)
+        return {name: redactor(value) for name, value in plain.items() if value not in (None, [])}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitResult:
+    """What a judge, and code, say of one unit interaction.
+
+    Attributes:
+        index: Its place among the units of the case, from 0.
+        turns: Positions of its turns, from 0; empty in a case without turns.
+        selection: Its selection score, in [0, 1]; `None` where nothing was decided.
+        arguments: Its argument score, likewise; also `None` where it has no call, or arguments were not asked about.
+        questions: Every question about it.
+    """
+
+    index: int
+    turns: tuple[int, ...] = ()
+    selection: float | None = None
+    arguments: float | None = None
+    questions: tuple[Judged, ...] = ()
+
+    def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
+        """Return this as JSON values, without secrets; a score that is not there is null."""
+        return {
+            "index": self.index,
+            "turns": list(self.turns),
+            "selection": self.selection,
+            "arguments": self.arguments,
+            "questions": [question.to_dict(redactor) for question in self.questions],
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +174,12 @@ class MetricResult:
         alignment: Which called tool stands for which expected one.
         warnings: What makes the score less sure: an incomplete recording, a part that was not judged.
         error: `"TypeName: text"` of a failed result.
+        units: What was judged, unit by unit; empty where nothing was.
+        judge: Who judged: `model`, `prompts` (their version), `samples`; `None` where nothing was judged. Scores of
+            different judges or prompts are not comparable.
+        usage: Tokens that judging took, by name, those of failed attempts among them, and `requests`; what came from a
+            cache took none.
+        cost: What that cost, at the prices of the judge; `None` where they are not known.
     """
 
     metric: str
@@ -105,15 +193,22 @@ class MetricResult:
     alignment: Alignment | None = None
     warnings: tuple[str, ...] = ()
     error: str | None = None
+    units: tuple[UnitResult, ...] = ()
+    judge: Mapping[str, str] | None = None
+    usage: Mapping[str, int] = field(default_factory=dict[str, int])
+    cost: float | None = None
 
     def __post_init__(self) -> None:
-        """Make the parts read-only."""
-        object.__setattr__(self, "parts", MappingProxyType(dict(self.parts)))
+        """Make the mappings read-only."""
+        for name in _MAPPINGS:
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     def __reduce__(self) -> tuple[Callable[..., MetricResult], tuple[dict[str, Any]]]:
         """Cross process boundaries, which a read-only mapping cannot do by itself."""
         state = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        return _restored, ({**state, "parts": dict(self.parts)},)
+        plain = {name: dict(state[name]) for name in _MAPPINGS if state[name] is not None}
+        return _restored, ({**state, **plain},)
 
     def __float__(self) -> float:
         """Return the score.
@@ -144,6 +239,11 @@ class MetricResult:
             plain["warnings"] = [redactor(text) for text in self.warnings]
         if self.alignment is not None:
             plain["alignment"] = self.alignment.to_dict()
+        if self.judge is not None:
+            plain["judge"] = dict(self.judge)
+            plain["units"] = [unit.to_dict(redactor) for unit in self.units]
+            plain["usage"] = dict(self.usage)
+            plain["cost"] = self.cost
         return plain
 
 

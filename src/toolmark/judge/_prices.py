@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
@@ -26,6 +26,17 @@ class Price(Model):
 
 Prices: TypeAlias = Mapping[str, Price]
 """Prices by the name of the model."""
+
+
+def read_prices(prices: Mapping[str, Price | Mapping[str, Any]]) -> Prices:
+    """Return prices by the name of the model, each given as `Price` or as a dict of its fields.
+
+    Raises:
+        InvalidDataError: One of them is no price.
+    """
+    return {
+        name: price if isinstance(price, Price) else Price.model_validate(dict(price)) for name, price in prices.items()
+    }
 
 
 def cost_of(usage: Mapping[str, int], price: Price) -> float:

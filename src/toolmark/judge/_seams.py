@@ -148,7 +148,8 @@ class TextModel(Protocol):
 
     A model may say who it is in a property `identity`, a JSON object of everything that its answers depend on (the name
     of the model, the settings that are sent): replies are kept in a cache under it, and not at all without it. It may
-    have `prices` (see `Price`), from which the cost of a result is computed.
+    have `prices` (see `Price`), from which the cost of a result is computed, and `paced = True` if it limits its requests
+    and their time by itself, so that nobody else has to.
     """
 
     def complete(self, prompt: Prompt, /) -> Reply | Awaitable[Reply]:

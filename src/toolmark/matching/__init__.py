@@ -2,6 +2,7 @@
 
 from toolmark.matching._align import align
 from toolmark.matching._alignment import Alignment, Denominator, Item, Pair
+from toolmark.matching._redacted import has_mark
 from toolmark.matching._values import (
     ABSENT,
     Absent,
@@ -24,6 +25,7 @@ __all__ = [
     "Path",
     "align",
     "argument_differences",
+    "has_mark",
     "json_equal",
     "outputs_equal",
     "similarity",

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
 from toolmark.errors import ConfigurationError, NotMeasuredError
 from toolmark.result import MetricResult
+
+if TYPE_CHECKING:
+    from toolmark.judge._drive import Flow
+    from toolmark.judge._seams import Prompt
 
 _Results = WeakKeyDictionary["Metric", MetricResult]
 
@@ -50,9 +54,14 @@ class Metric(ABC):
     def label(self) -> str:
         """The name under which results are reported, with the options that differ from the defaults."""
 
+    @property
+    def waits(self) -> bool:
+        """Whether measuring waits for something outside, so that `evaluate` measures several cases at the same time."""
+        return False
+
     @abstractmethod
-    def _measure(self, case: Any) -> MetricResult:
-        """Return the result of one case, from the case and the options alone."""
+    def _measure(self, case: Any) -> MetricResult | Flow[MetricResult]:
+        """Return the result of one case, from the case and the options alone; or the flow that a judge is asked in."""
 
     def _show(self, result: MetricResult, case: Any) -> None:  # noqa: B027 - most metrics have nothing to show
         """Show the steps, if the metric was asked to."""
@@ -63,17 +72,45 @@ class Metric(ABC):
         Raises:
             ToolmarkError: The case cannot be measured; the message says which field is missing or wrong.
         """
-        result = self._measure(case)
+        made = self._measure(case)
+        if not isinstance(made, MetricResult):
+            from toolmark.judge._drive import drive  # noqa: PLC0415 - only where a judge is asked
+
+            made = drive(made)
+        return self._kept(made, case)
+
+    async def a_measure(self, case: Any, /) -> MetricResult:
+        """Return what `measure` returns; awaits where the metric has to wait for something."""
+        made = self._measure(case)
+        if not isinstance(made, MetricResult):
+            from toolmark.judge._drive import a_drive  # noqa: PLC0415 - as above
+
+            made = await a_drive(made)
+        return self._kept(made, case)
+
+    def prompts(self, case: Any, /) -> tuple[Prompt, ...]:
+        """Return what a judge would be asked about a case, without asking; empty where no judge is needed.
+
+        Raises:
+            ToolmarkError: As for `measure`.
+        """
+        made = self._measure(case)
+        if isinstance(made, MetricResult):
+            return ()
+        try:
+            return next(made).prompts
+        except StopIteration:
+            return ()
+        finally:
+            made.close()
+
+    def _kept(self, result: MetricResult, case: Any) -> MetricResult:
         # A new mapping each time: tasks inherit their parent's, and must not write into it.
         results: _Results = WeakKeyDictionary(_last.get() or {})
         results[self] = result
         _last.set(results)
         self._show(result, case)
         return result
-
-    async def a_measure(self, case: Any, /) -> MetricResult:
-        """Return what `measure` returns; awaits where the metric has to wait for something."""
-        return self.measure(case)
 
     def _remembered(self) -> MetricResult | None:
         results = _last.get()
