@@ -117,6 +117,9 @@ class Endpoint:
     apis: ClassVar[tuple[str, ...]] = ()
     """The APIs that this class can ask, the default first."""
 
+    paced: ClassVar[bool] = True
+    """It limits its requests and their time by itself."""
+
     def __init__(
         self,
         model: str,
