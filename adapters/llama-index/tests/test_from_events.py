@@ -1,17 +1,16 @@
 """Runs read from events: several of them, parts of them, and lists that hold something else."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 
 import pytest
 from li_agents import Played, add, agent, asks, play, played, seen, slow
+from li_versions import WORKFLOWS_2
 from llama_index.core.agent.workflow import AgentOutput, ToolCall, ToolCallResult
-from llama_index.core.workflow import Event, JsonSerializer, StopEvent
+from llama_index.core.workflow import Event, JsonSerializer, StartEvent, StopEvent, Workflow, step
 
 from toolmark.errors import InvalidDataError
-from toolmark_llama_index import runs_from_events
+from toolmark_llama_index import record, runs_from_events
 
 ADDED = asks(("add", {"a": 1, "b": 2}, "c1"))
 ONE_CALL = [("add", {"a": 1, "b": 2}, "c1", 3)]
@@ -116,6 +115,49 @@ def test_the_callers_time_limit() -> None:
 
     assert run.status.value == "stopped"
     assert seen(run.calls) == [("slow", {"ms": 2000}, "c1", "cancelled")]
+
+
+def test_a_failure_that_only_the_events_tell() -> None:
+    """What the model asked for at a limit of steps is a call, also where nobody says what was caught."""
+    told = played(lambda: agent(ADDED, asks(("add", {"a": 1, "b": 1}, "c2")), tools=[add]), max_iterations=2)
+
+    (run,) = runs_from_events(told.events)
+
+    assert seen(run.calls) == [*ONE_CALL, ("add", {"a": 1, "b": 1}, "c2", "not_executed")]
+    assert run.status.value == "stopped"
+    assert ("Max iterations" in (run.error or "")) == WORKFLOWS_2
+
+
+class Report(StopEvent):
+    """The result of a workflow written by hand."""
+
+    answer: str
+
+
+class Reporting(Workflow):
+    """A workflow whose result is an event of its own."""
+
+    @step
+    async def go(self, ev: StartEvent) -> Report:
+        """Report."""
+        return Report(answer=f"about {ev.get('topic')}")
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_result_of_the_users_own(given: bool) -> None:
+    """A workflow may end with an event of its own kind; what is in it is the answer."""
+
+    async def go() -> tuple[list[Event], Any, Any]:
+        with record() as rec:
+            handler = Reporting().run(topic="x")
+            events = [event async for event in handler.stream_events()]
+            return events, await handler, rec.last_run
+
+    events, result, recorded = asyncio.run(go())
+    (run,) = runs_from_events(events, result if given else None)
+
+    assert (run.status.value, run.actual_output) == ("ok", '{"answer": "about x"}')
+    assert (recorded.status.value, recorded.actual_output) == ("ok", '{"answer": "about x"}')
 
 
 def test_saved_failures() -> None:

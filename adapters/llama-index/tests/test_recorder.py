@@ -269,6 +269,16 @@ def test_a_loop_that_fails() -> None:
     assert (rec.last_run.status.value, rec.last_run.error) == ("error", "ZeroDivisionError: division by zero")
 
 
+def test_a_loop_round_which_nothing_listens() -> None:
+    """A recorder that was not entered says so."""
+    rec = record()
+
+    with rec.single_run("q"):
+        FunctionTool.from_defaults(add)(a=1, b=2)
+
+    assert "was not entered" in rec.last_run.warnings[0]
+
+
 def test_a_tool_outside_any_run() -> None:
     """A tool that runs outside any workflow is not recorded, and the recorder says so."""
     with record() as rec:

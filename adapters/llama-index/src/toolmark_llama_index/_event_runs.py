@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -21,6 +22,9 @@ _STOPPED: Final = {
     "WorkflowCancelledEvent": "cancelled",
     "IdleReleasedEvent": "released while it waited",
 }
+_TELLS_FAILURES: Final = hasattr(sys.modules[StopEvent.__module__], "WorkflowFailedEvent")
+"""Whether the installed version has events of its own for failures; in others a run may fail and end with nothing."""
+
 _BLIND: Final = "the events begin in the middle of a run; the calls that it goes on with are taken for the model's"
 _SEVERAL: Final = "an agent ran inside a tool while several tools ran; which one does not show, the newest was taken"
 _OPEN_END: Final = "the events do not say how the run ended; pass `result=` or `error=`, or all events"
@@ -64,8 +68,10 @@ class EventRun:
         self.builder = RunBuilder()
         self.assembler = Assembler(self.builder)
         self.stop = next((event for event in reversed(events) if isinstance(event, StopEvent)), None)
-        if self.result is None and self.stop is not None:
-            self.result = agent_output(self.stop.result)
+        self.failure = self._failure()
+        if self.failure is None and self.result is None and self.stop is not None:
+            own = type(self.stop) is not StopEvent and self.stop.result is None
+            self.result = self.stop if own else agent_output(self.stop.result)
         self._keys = count()
         self._asked: list[_Slot] = []
         self._running: list[_Slot] = []
@@ -179,18 +185,18 @@ class EventRun:
         """Return whether the last answer only repeats the calls of the run, as it does once it was read from JSON."""
         if any(isinstance(event, (ToolCall, ToolCallResult)) for event in self.events[index + 1 :]):
             return False
-        if self.result is not None and self.error is None:
+        if self.failure is not None:
+            return False
+        if self.result is not None:
             return True
         left = [(call.tool_id, call.tool_name, call.tool_kwargs) for call in self._done]
         asked = [(call.tool_id, call.tool_name, call.tool_kwargs) for call in output.tool_calls]
-        return (
-            self.error is None and len(left) == len(asked) and all(left.count(one) == asked.count(one) for one in asked)
-        )
+        return len(left) == len(asked) and all(left.count(one) == asked.count(one) for one in asked)
 
     def _end(self, last: int | None) -> None:
-        failure = self._failure()
-        if failure is not None:
-            self.builder.ended(None, status=failure[0], error=failure[1])
+        if self.failure is not None:
+            status, error = self.failure
+            self.builder.ended(None, status=status, error=error)
             return
         if self.result is not None:
             structured = _requests.structured_of(self.result)
@@ -202,7 +208,7 @@ class EventRun:
             self.builder.ended(None, may_wait=True)
             return
         answer = self._answer(last)
-        if answer is not None:
+        if answer is not None or (self.stop is not None and _TELLS_FAILURES):
             self.builder.ended(answer)
             return
         self.builder.warn(_OPEN_END)

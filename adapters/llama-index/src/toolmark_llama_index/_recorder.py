@@ -110,6 +110,8 @@ class ToolCallRecorder(RunRecorder[Recording]):
         recording = Recording(self._label(), grouped=True)
         with self._lock:
             recording.builder.started(input)
+            if not self._entered:
+                recording.builder.warn("the recorder was not entered, so nothing was seen; use `with record() as rec:`")
             self._keep(recording)
         token = _groups.set({**_groups.get(), id(self): recording})
         raised: BaseException | None = None

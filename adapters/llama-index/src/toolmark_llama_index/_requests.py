@@ -179,7 +179,7 @@ def structured_of(result: object) -> Any:  # noqa: ANN401 - the user's own struc
 
 def text_of(message: object) -> str:
     """Return the text of a message or answer."""
-    if isinstance(message, (AgentOutput,)):
+    if isinstance(message, AgentOutput):
         message = message.response
     if isinstance(message, ChatResponse):
         message = message.message
