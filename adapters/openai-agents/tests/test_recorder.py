@@ -13,8 +13,9 @@ import pytest
 from agents import Agent, RunConfig, RunHooks, Runner, SQLiteSession, function_tool
 from agents.agent import AgentBase
 from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_runner
-from oa_agents import add, all_seen, called, make_agent, run_or_stream, slow
+from oa_agents import add, all_seen, called, make_agent, play, run_or_stream, slow
 from oa_models import Scripted, own_loop
+from pydantic import BaseModel
 
 from toolmark import InvalidDataError, NothingRecordedError, Run, ToolCall, ToolCorrectnessMetric
 from toolmark.capture import RunBuilder, conversation
@@ -22,6 +23,12 @@ from toolmark.testing import AskFor
 from toolmark_openai_agents import Recorder, record, run_from_result
 
 ADDED = [called("add", {"a": 1, "b": 2}, "c1", {"sum": 3})]
+
+
+class Place(BaseModel):
+    """What an agent may answer."""
+
+    city: str
 
 
 def adding(answer: str = "three", **more: Any) -> Agent[Any]:
@@ -250,6 +257,51 @@ def test_sinks() -> None:
 
     assert [all_seen(run.calls) for run in sink.runs] == [ADDED] * 3
     assert recorder.runs == []
+
+
+def test_a_sink_does_not_hold_up_others() -> None:
+    """While a sink is busy, other threads go on."""
+    seen: list[int] = []
+
+    class Busy:
+        def write(self, run: Run) -> None:  # noqa: ARG002
+            other = threading.Thread(target=lambda: seen.append(len(recorder.runs)))
+            other.start()
+            other.join(2)
+
+    recorder = Recorder(sink=Busy())
+    in_loop(recorder, adding())
+
+    assert seen == [1]
+
+
+def test_streams_that_cannot_be_followed() -> None:
+    """A stream of another kind, as of a runner of somebody else, is the user's all the same, and nothing is left."""
+
+    class Odd(AgentRunner):
+        def run_streamed(self, *_args: Any, **_kwargs: Any) -> Any:
+            return "a stream"
+
+    before = get_default_agent_runner()
+    set_default_agent_runner(Odd())
+    try:
+        with record() as recorder:
+            assert Runner.run_streamed(adding(), "hi") == "a stream"
+        assert isinstance(get_default_agent_runner(), Odd)
+    finally:
+        set_default_agent_runner(before)
+
+    assert "the recorder failed at a stream" in recorder.last_run.warnings[0]
+
+
+@pytest.mark.parametrize("mode", ["record", "streamed", "result"])
+def test_answers_that_are_nothing(mode: str) -> None:
+    """A final answer of None is an answer."""
+    message = '{"response": null}'
+    one = play(mode, make_agent(message, output_type=Place | None))
+
+    assert (one.run.status.value, one.run.actual_output) == ("ok", None)
+    assert one.error is None
 
 
 def test_a_sink_that_fails() -> None:

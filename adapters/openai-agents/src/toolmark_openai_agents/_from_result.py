@@ -67,7 +67,7 @@ def run_from_result(
         if not isinstance(error, _sdk.WHOLE):
             builder.warn(_CUT_SHORT)
         builder.ended(None, status=_errors.status_of(error), error=_errors.error_text(error))
-    elif not waits and not _sdk.has_answer(kept):
+    elif not waits and hasattr(kept, "stream_events") and not _sdk.has_answer(kept):
         builder.ended(None, status=RunStatus.STOPPED, error=_sdk.what_stopped(kept))
     else:
         builder.ended(None if waits else _sdk.final_text(kept.final_output), may_wait=waits)

@@ -35,7 +35,7 @@ def watch(server: Any, said: Callable[[str], None]) -> bool:  # noqa: ANN401 - a
         call_tool_and_say.toolmark_own = own  # type: ignore[attr-defined]
         try:
             server.call_tool = call_tool_and_say
-        except AttributeError:
+        except (AttributeError, TypeError, ValueError):  # an object that takes no attributes
             return False
         _watched[id(server)] = server, 1
         return True

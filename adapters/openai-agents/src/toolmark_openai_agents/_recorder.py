@@ -125,7 +125,8 @@ class Recorder(RunRecorder[Recording]):
 
     def follow(self, watch: Watch, result: Any) -> None:  # noqa: ANN401 - a result of the SDK
         """A run was begun that goes on in a task of its own."""
-        self.note(watch, "a stream", self._follow, watch, result)
+        if self.note(watch, "a stream", self._follow, watch, result) is None:
+            self._over(watch)
 
     # Inside
 
@@ -190,7 +191,7 @@ class Recorder(RunRecorder[Recording]):
             if not any(server is known for known in watch.servers) and _mcp.watch(server, _said_it_failed):
                 watch.servers.append(server)
 
-    def _follow(self, watch: Watch, result: Any) -> None:  # noqa: ANN401 - a result of the SDK
+    def _follow(self, watch: Watch, result: Any) -> bool:  # noqa: ANN401 - a result of the SDK
         kept = weakref.ref(result)
         events = type(result).stream_events
 
@@ -212,6 +213,7 @@ class Recorder(RunRecorder[Recording]):
         result.stream_events = stream_events
         task = _sdk.task_of(result)
         task.add_done_callback(functools.partial(self._stream_ended, watch, kept))
+        return True
 
     def _stream_ended(self, watch: Watch, kept: weakref.ref[Any], task: asyncio.Task[Any]) -> None:
         self.note(watch, "the end of a stream", watch.stream_ended, kept(), task)
@@ -227,7 +229,10 @@ class Recorder(RunRecorder[Recording]):
         if watch.paused and not watch.recording.inner:
             self._paused.append(watch)
             del self._paused[: -self._limit]
-        self.note(watch, "a sink", self._deliver, [watch.recording])
+        try:
+            self._deliver([watch.recording])  # without the lock, since a sink may take its time
+        except Exception as error:  # noqa: BLE001 - as in `note`
+            self._fault(watch, "a sink", error)
 
     def _drop(self, recording: Recording) -> bool:
         self._paused = [watch for watch in self._paused if watch.recording is not recording]

@@ -29,6 +29,8 @@ class Watch:
         blind: No hooks could be attached, so that all is read from the result.
         paused: It ended by waiting for a person.
         servers: The MCP servers that are looked at for it.
+        answered: An agent gave its final answer.
+        answer: That answer.
         told: It is known how its stream ended.
     """
 
@@ -41,6 +43,7 @@ class Watch:
         self.servers: list[Any] = []
         self.told = False
         self.question: object = None
+        self.answered = False
         self.answer: Any = None
         self._items: list[Any] = []
         self._open: list[Execution] = []
@@ -80,8 +83,7 @@ class Watch:
 
     def resumed(self) -> None:
         """The run goes on after an interruption."""
-        self.paused = self.told = False
-        self.answer = None
+        self.paused = self.told = self.answered = False
         if self.scope is None:
             self.builder.resumed()
 
@@ -170,8 +172,8 @@ class Watch:
         self._close(run)
 
     def on_agent_end(self, context: Any, agent: Any, output: Any, **_more: Any) -> None:  # noqa: ANN401, ARG002
-        """An agent gave its final answer."""
-        self.answer = output
+        """An agent gave its final answer, which may be none."""
+        self.answered, self.answer = True, output
 
     # What else is told of a tool that runs
 
@@ -230,7 +232,7 @@ class Watch:
 
     def stream_read(self, result: Any) -> None:  # noqa: ANN401 - a result of the SDK
         """A stream was read to its end, which may be before its task ends."""
-        if not self.told and _sdk.has_answer(result):
+        if not self.told and (self.answered or _sdk.has_answer(result)):
             self.told = True
             self.finished(result)
 
@@ -241,10 +243,10 @@ class Watch:
             return
         if error is not None:
             self.failed(error)
-        elif _sdk.has_answer(result):
-            self.finished(result)
-        elif result is None and self.answer is not None:
+        elif result is None and self.answered:
             self.finished(_sdk.Answered(self.answer))
+        elif self.answered or _sdk.has_answer(result):
+            self.finished(result)
         else:
             self._complete(list(getattr(result, "new_items", ()) or ()), [])
             if self.scope is None:
