@@ -12,15 +12,17 @@ from typing import Any
 
 import pytest
 
-from judge_prompts import IMAGE, SCHEMA, YES, prompt
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
 from toolmark.judge import Reply as JudgeReply
 from toolmark.judge import TextModel
 from toolmark.judge.openai import OpenAIJudge, judge_from_environment
-from toolmark.testing import FakeOpenAI, HttpFault, ReceivedRequest, Reply, Step
+from toolmark.testing import VERDICT_SCHEMA, FakeOpenAI, HttpFault, ReceivedRequest, Reply, Step
+from toolmark.testing import sample_prompt as prompt
 
 openai = pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 
+YES = '{"verdict": "yes"}'
+IMAGE = "data:image/png;base64,iVBORw0KGgo="
 SOON = {"retry-after-ms": "20"}
 APIS = pytest.mark.parametrize("api", ["chat", "responses"])
 
@@ -93,7 +95,7 @@ def test_chat_is_asked_with_the_schema() -> None:
         ],
         "response_format": {
             "type": "json_schema",
-            "json_schema": {"name": "tool_selection", "schema": SCHEMA, "strict": True},
+            "json_schema": {"name": "tool_selection", "schema": VERDICT_SCHEMA, "strict": True},
         },
     }
     assert (reply.text, reply.finish, reply.model, reply.attempts) == (YES, "stop", "m", 1)
@@ -115,7 +117,7 @@ def test_responses_are_asked_on_demand() -> None:
             {"role": "system", "content": "You judge tool calls."},
             {"role": "user", "content": "Was the call right?"},
         ],
-        "text": {"format": {"type": "json_schema", "name": "tool_selection", "schema": SCHEMA, "strict": True}},
+        "text": {"format": {"type": "json_schema", "name": "tool_selection", "schema": VERDICT_SCHEMA, "strict": True}},
     }
     assert (reply.text, reply.usage["input_tokens"], reply.usage["output_tokens"]) == (YES, 11, 4)
 
@@ -135,7 +137,7 @@ def test_images_are_parts(api: str) -> None:
     else:
         assert body["input"][1]["content"] == [
             {"type": "input_text", "text": "Was the call right?"},
-            {"type": "input_image", "image_url": IMAGE},
+            {"type": "input_image", "image_url": IMAGE, "detail": "auto"},
         ]
 
 

@@ -1,6 +1,9 @@
 """The judge: a language model that is asked what code cannot decide. It is asked only where a metric was given one."""
 
 from toolmark.errors import JudgeError, JudgeOutcome
+from toolmark.judge._answered import Answered
+from toolmark.judge._apart import apart
+from toolmark.judge._judge import Judge, JudgeLike
 from toolmark.judge._prices import Price, Prices, add_usage, cost_of
 from toolmark.judge._seams import (
     Answer,
@@ -17,25 +20,33 @@ from toolmark.judge._seams import (
     Verdict,
     cache_key,
 )
+from toolmark.judge.cache import Cache, MemoryCache, SqliteCache
 
 __all__ = [
     "Answer",
+    "Answered",
     "Answers",
+    "Cache",
     "Decision",
     "DecisionModel",
     "ImagePart",
+    "Judge",
     "JudgeError",
     "JudgeFunction",
+    "JudgeLike",
     "JudgeOutcome",
+    "MemoryCache",
     "Message",
     "Price",
     "Prices",
     "Prompt",
     "Question",
     "Reply",
+    "SqliteCache",
     "TextModel",
     "Verdict",
     "add_usage",
+    "apart",
     "cache_key",
     "cost_of",
 ]

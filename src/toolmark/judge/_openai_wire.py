@@ -56,7 +56,7 @@ def chat_body(prompt: Prompt, rung: Rung) -> JsonObject:
 
 def responses_body(prompt: Prompt, rung: Rung) -> JsonObject:
     """Return a prompt as a request to the Responses API, which is told to keep nothing of it."""
-    body: JsonObject = {"input": _input(_told(prompt, rung)), "store": False}
+    body: JsonObject = {"input": [message.to_responses() for message in _told(prompt, rung)], "store": False}
     if rung is Rung.PLAIN:
         return body
     if rung is Rung.JSON_OBJECT:
@@ -76,7 +76,7 @@ def decisions_body(state: Sequence[Message], questions: Sequence[Question]) -> J
         }
         for question in questions
     ]
-    return {"input": _input(state), "questions": asked}
+    return {"input": [message.to_responses() for message in state], "questions": asked}
 
 
 def chat_reply(body: JsonObject) -> Reply:
@@ -211,24 +211,6 @@ def _told(prompt: Prompt, rung: Rung) -> tuple[Message, ...]:
     if first.role == "system" and isinstance(first.content, str):
         return Message(role="system", content=f"{first.content}\n\n{text}"), *others
     return Message(role="system", content=text), *prompt.messages
-
-
-def _input(messages: Sequence[Message]) -> list[JsonObject]:
-    """Return messages as input of the Responses and Decisions APIs."""
-    return [
-        {
-            "role": message.role,
-            "content": message.content
-            if isinstance(message.content, str)
-            else [
-                {"type": "input_text", "text": part}
-                if isinstance(part, str)
-                else {"type": "input_image", "image_url": part.url}
-                for part in message.content
-            ],
-        }
-        for message in messages
-    ]
 
 
 WIRES: Mapping[TextApi, Wire] = {

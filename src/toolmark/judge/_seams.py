@@ -44,6 +44,18 @@ class Message(Model):
         ]
         return {"role": self.role, "content": parts}
 
+    def to_responses(self) -> JsonObject:
+        """Return this as an input item of OpenAI's Responses API, whose form other APIs and OpenAI Agents share."""
+        if isinstance(self.content, str):
+            return {"role": self.role, "content": self.content}
+        parts: list[JsonObject] = [
+            {"type": "input_text", "text": part}
+            if isinstance(part, str)
+            else {"type": "input_image", "image_url": part.url, "detail": "auto"}
+            for part in self.content
+        ]
+        return {"role": self.role, "content": parts}
+
 
 class Question(Model):
     """A question for a model that decides: it gives each option a probability."""
@@ -138,8 +150,8 @@ class Verdict(Model):
     evidence: tuple[str, ...] = ()
     """Ids of what it rests on, as the prompt issued them."""
     missing: tuple[str, ...] = ()
-    """Ids of the tools that should have been called and were not, one for each such call; only in answer to the question
-    about missing calls."""
+    """Ids of the tools that should have been called and were not, one for each such call; only in answer to the
+    question about missing calls."""
 
 
 @runtime_checkable
@@ -148,8 +160,8 @@ class TextModel(Protocol):
 
     A model may say who it is in a property `identity`, a JSON object of everything that its answers depend on (the name
     of the model, the settings that are sent): replies are kept in a cache under it, and not at all without it. It may
-    have `prices` (see `Price`), from which the cost of a result is computed, and `paced = True` if it limits its requests
-    and their time by itself, so that nobody else has to.
+    have `prices` (see `Price`), from which the cost of a result is computed, and `paced = True` if it limits its
+    requests and their time by itself, so that nobody else has to.
     """
 
     def complete(self, prompt: Prompt, /) -> Reply | Awaitable[Reply]:

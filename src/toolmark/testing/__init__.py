@@ -16,6 +16,7 @@ class TestMyAdapter(AdapterContract):  # pytest finds the tests that it inherits
 
 from toolmark.testing._contract import AdapterContract, check_contract
 from toolmark.testing._hooks import AdapterHooks, Fault, NotSupportedError, PlantedFaultError, Recorded
+from toolmark.testing._prompts import VERDICT_SCHEMA, sample_prompt
 from toolmark.testing._samples import sample_runs
 from toolmark.testing._scene import AgentTool, Scene
 from toolmark.testing._script import AskFor, HandOff, ScriptedModel, ScriptEndedError, Step, StepLike
@@ -29,6 +30,7 @@ __all__ = [
     "BOOM",
     "FILL",
     "SLOW",
+    "VERDICT_SCHEMA",
     "AdapterContract",
     "AdapterHooks",
     "AgentTool",
@@ -52,5 +54,6 @@ __all__ = [
     "ToolDouble",
     "check_contract",
     "flaky_tool",
+    "sample_prompt",
     "sample_runs",
 ]

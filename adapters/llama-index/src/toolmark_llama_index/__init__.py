@@ -13,6 +13,7 @@ from toolmark import NothingRecordedError
 from toolmark.capture import Sink
 from toolmark_llama_index._agent import as_agent
 from toolmark_llama_index._from_events import runs_from_events
+from toolmark_llama_index._judge import as_judge
 from toolmark_llama_index._recorder import ToolCallRecorder, record
 from toolmark_llama_index._run_case import run_case
 from toolmark_llama_index._tools import available_tools
@@ -23,6 +24,7 @@ __all__ = [
     "Sink",
     "ToolCallRecorder",
     "as_agent",
+    "as_judge",
     "available_tools",
     "record",
     "run_case",

@@ -13,6 +13,7 @@ from toolmark import NothingRecordedError
 from toolmark.capture import Sink
 from toolmark_openai_agents._agent import as_agent
 from toolmark_openai_agents._from_result import run_from_result
+from toolmark_openai_agents._judge import as_judge
 from toolmark_openai_agents._recorder import Recorder, record
 from toolmark_openai_agents._tools import available_tools
 
@@ -21,6 +22,7 @@ __all__ = [
     "Recorder",
     "Sink",
     "as_agent",
+    "as_judge",
     "available_tools",
     "record",
     "run_from_result",

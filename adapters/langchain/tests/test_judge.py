@@ -1,0 +1,161 @@
+"""A chat model of LangChain as a judge: what it is asked, what its answers are read as, and that nobody watches."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.messages import AIMessage, SystemMessage
+from langchain_core.runnables import RunnableLambda
+from lc_agents import ScriptedModel
+
+from toolmark import ConfigurationError
+from toolmark.judge import Judge, JudgeOutcome, Reply, TextModel
+from toolmark.testing import sample_prompt
+from toolmark_langchain import as_judge, record
+
+YES = '{"verdict": "yes"}'
+IMAGE = "data:image/png;base64,iVBORw0KGgo="
+
+
+class Asked(ScriptedModel):
+    """Remembers what it was asked."""
+
+    seen: Any = None
+
+    def answer(self, messages: Any) -> AIMessage:
+        """Answer, and remember."""
+        self.seen.append(messages)
+        return super().answer(messages)
+
+
+def ask(model: Any, text: str = "Was the call right?", **options: Any) -> Reply:
+    """The reply of a model to one prompt."""
+    return asyncio.run(as_judge(model).complete(sample_prompt(text, **options)))  # type: ignore[arg-type]
+
+
+def test_it_is_a_text_model() -> None:
+    """The judge has what the seam asks for."""
+    assert isinstance(as_judge(ScriptedModel(script=[YES])), TextModel)
+
+
+def test_the_prompt_arrives_whole() -> None:
+    """System and user messages, texts and images arrive as LangChain's messages, in their order."""
+    model = Asked(script=[YES], seen=[])
+
+    reply = ask(model, images=(IMAGE,))
+
+    [[system, user]] = model.seen
+    assert isinstance(system, SystemMessage)
+    assert system.content == "You judge tool calls."
+    assert user.content == [
+        {"type": "text", "text": "Was the call right?"},
+        {"type": "image_url", "image_url": {"url": IMAGE}},
+    ]
+    assert (reply.text, reply.finish) == (YES, "stop")
+
+
+def test_tokens_and_the_model_are_told() -> None:
+    """What the provider counted is the usage, cached and reasoning tokens among it."""
+    usage = {
+        "input_tokens": 100,
+        "output_tokens": 20,
+        "total_tokens": 120,
+        "input_token_details": {"cache_read": 64},
+        "output_token_details": {"reasoning": 12},
+    }
+    answer = AIMessage(YES, response_metadata={"model_name": "scripted-9"})
+
+    reply = ask(ScriptedModel(script=[answer], usage=usage))
+
+    assert reply.usage == {"input_tokens": 100, "output_tokens": 20, "cached_tokens": 64, "reasoning_tokens": 12}
+    assert reply.model == "scripted-9"
+
+
+@pytest.mark.parametrize(
+    ("answer", "fields"),
+    [
+        (AIMessage([{"type": "text", "text": YES[:5]}, {"type": "text", "text": YES[5:]}]), {"text": YES}),
+        (AIMessage("", additional_kwargs={"refusal": "I cannot."}), {"refusal": "I cannot.", "text": None}),
+        (AIMessage("No.", response_metadata={"stop_reason": "refusal"}), {"refusal": "No.", "text": None}),
+        (AIMessage("{", response_metadata={"finish_reason": "length"}), {"text": "{", "finish": "length"}),
+        (AIMessage("{", response_metadata={"stop_reason": "max_tokens"}), {"text": "{", "finish": "length"}),
+        (AIMessage("", response_metadata={"finish_reason": "content_filter"}), {"finish": "content_filter"}),
+        (AIMessage(YES, response_metadata={"finish_reason": "stop"}), {"text": YES, "finish": "stop"}),
+    ],
+)
+def test_what_came_is_told_as_it_is(answer: AIMessage, fields: dict[str, Any]) -> None:
+    """Parts are joined; refusals, cuts and withheld answers are what they are, on each provider."""
+    reply = ask(ScriptedModel(script=[answer]))
+
+    assert {name: getattr(reply, name) for name in fields} == fields
+
+
+def test_an_exception_is_an_outcome() -> None:
+    """What the model raises becomes an outcome of the question, never a score."""
+
+    def fails(_text: str) -> Any:
+        raise ValueError("no luck")
+
+    answered = asyncio.run(Judge(as_judge(ScriptedModel(script=fails))).ask(sample_prompt()))
+
+    assert answered.outcome is JudgeOutcome.TRANSIENT
+    assert "no luck" in (answered.problem or "")
+
+
+def test_no_recorder_sees_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judge that is asked within a recorded run is no part of it, and LangSmith hears nothing."""
+    traced: list[str] = []
+    monkeypatch.setenv("LANGSMITH_TRACING", "true")
+    monkeypatch.setattr(
+        "langchain_core.tracers.langchain.LangChainTracer.on_chat_model_start",
+        lambda *_args, **_options: traced.append("judge"),
+    )
+    judge = as_judge(ScriptedModel(script=[YES]))
+
+    async def node(_: Any) -> str | None:
+        return (await judge.complete(sample_prompt())).text  # type: ignore[misc]
+
+    async def main() -> Any:
+        with record() as recorder:
+            monkeypatch.setenv("LANGSMITH_TRACING", "false")
+            found = await RunnableLambda(node).ainvoke("x")
+            monkeypatch.setenv("LANGSMITH_TRACING", "true")
+            await judge.complete(sample_prompt())  # type: ignore[misc]
+        return found, recorder
+
+    found, recorder = asyncio.run(main())
+
+    assert found == YES
+    assert traced == []
+    assert [run.models for run in recorder.runs] == [[]]
+
+
+def test_who_it_is_has_the_settings_and_no_secret() -> None:
+    """Models that LangChain can write out say who they are; other settings are another judge."""
+
+    class Written(FakeListChatModel):
+        temperature: float = 0.0
+
+        @classmethod
+        def is_lc_serializable(cls) -> bool:
+            return True
+
+    one, other = (Judge(as_judge(Written(responses=[YES], temperature=t))) for t in (0.0, 1.0))
+
+    assert one.key_of(sample_prompt()) == Judge(as_judge(Written(responses=[YES]))).key_of(sample_prompt())
+    assert one.key_of(sample_prompt()) != other.key_of(sample_prompt())
+
+
+def test_a_model_that_cannot_be_written_out_has_no_lasting_name() -> None:
+    """Its replies are not taken for those of another model in a later process."""
+    assert as_judge(ScriptedModel(script=[YES])).identity is None  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("model", ["gpt-4.1", RunnableLambda(str), None])
+def test_what_is_no_model_is_refused(model: Any) -> None:
+    """The error names what was given."""
+    with pytest.raises(ConfigurationError, match=type(model).__name__):
+        as_judge(model)

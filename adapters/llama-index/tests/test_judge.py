@@ -1,0 +1,138 @@
+"""A model of LlamaIndex as a judge: what it is asked, what its answers are read as, and who hears of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from li_agents import ScriptedLLM, agent, asks, played
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ImageBlock
+from llama_index.core.llms import MockLLM
+
+from toolmark import ConfigurationError
+from toolmark.judge import Judge, JudgeOutcome, Reply, TextModel
+from toolmark.testing import ScriptedModel, sample_prompt
+from toolmark_llama_index import as_judge
+
+YES = '{"verdict": "yes"}'
+PNG = "data:image/png;base64,iVBORw0KGgo="
+
+
+class Asked(ScriptedLLM):
+    """Remembers what it was asked, and answers with what it was given."""
+
+    seen: Any = None
+    response: Any = None
+
+    async def achat(self, messages: Any, **kwargs: Any) -> ChatResponse:  # type: ignore[override]
+        """Answer, and remember."""
+        self.seen.append(messages)
+        return self.response or await super().achat(messages, **kwargs)
+
+
+def scripted(*steps: Any, **options: Any) -> ScriptedLLM:
+    """A model with a script."""
+    return ScriptedLLM(script=ScriptedModel(*steps), **options)
+
+
+def ask(llm: Any, **options: Any) -> Reply:
+    """The reply of a model to one prompt."""
+    return asyncio.run(as_judge(llm).complete(sample_prompt(**options)))  # type: ignore[arg-type]
+
+
+def test_it_is_a_text_model() -> None:
+    """The judge has what the seam asks for."""
+    assert isinstance(as_judge(scripted(YES)), TextModel)
+
+
+def test_the_prompt_arrives_whole() -> None:
+    """Roles, texts and images arrive as LlamaIndex's blocks, in their order; the image itself where it was given."""
+    llm = Asked(script=ScriptedModel(YES), seen=[])
+
+    reply = ask(llm, images=(PNG, "https://example.com/a.png"))
+
+    [[system, user]] = llm.seen
+    text, image, address = user.blocks
+    assert (system.role.value, system.content) == ("system", "You judge tool calls.")
+    assert (user.role.value, text.text) == ("user", "Was the call right?")
+    assert isinstance(image, ImageBlock)
+    assert image.resolve_image().read() == b"\x89PNG\r\n\x1a\n"
+    assert image.image_mimetype == "image/png"
+    assert str(address.url) == "https://example.com/a.png"
+    assert (reply.text, reply.finish, reply.model) == (YES, "stop", "scripted-1")
+
+
+def test_tokens_are_told() -> None:
+    """What the provider counted is the usage, cached and reasoning tokens among it."""
+    usage = {
+        "prompt_tokens": 100,
+        "completion_tokens": 20,
+        "prompt_tokens_details": {"cached_tokens": 64},
+        "completion_tokens_details": {"reasoning_tokens": 12},
+    }
+
+    reply = ask(scripted(YES, usage=[usage]))
+
+    assert reply.usage == {"input_tokens": 100, "output_tokens": 20, "cached_tokens": 64, "reasoning_tokens": 12}
+
+
+@pytest.mark.parametrize(
+    ("raw", "fields"),
+    [
+        ({"choices": [{"finish_reason": "length"}]}, {"text": "{", "finish": "length"}),
+        ({"choices": [{"finish_reason": "content_filter"}]}, {"finish": "content_filter"}),
+        ({"choices": [{"message": {"refusal": "I cannot."}}]}, {"refusal": "I cannot.", "text": None}),
+        ({"stop_reason": "max_tokens"}, {"text": "{", "finish": "length"}),
+        ({"stop_reason": "refusal"}, {"refusal": "{", "text": None}),
+        (None, {"text": "{", "finish": "stop", "usage": {}}),
+    ],
+)
+def test_what_came_is_told_as_it_is(raw: Any, fields: dict[str, Any]) -> None:
+    """Refusals, cuts and withheld answers are what they are, on each provider."""
+    response = ChatResponse(message=ChatMessage(role="assistant", content="{"), raw=raw)
+
+    reply = ask(Asked(script=ScriptedModel(), seen=[], response=response))
+
+    assert {name: getattr(reply, name) for name in fields} == fields
+
+
+def test_an_exception_is_an_outcome() -> None:
+    """What the model raises becomes an outcome of the question, never a score."""
+    answered = asyncio.run(Judge(as_judge(scripted(ValueError("no luck")))).ask(sample_prompt()))
+
+    assert answered.outcome is JudgeOutcome.TRANSIENT
+    assert "no luck" in (answered.problem or "")
+
+
+def test_no_recorder_sees_the_judge() -> None:
+    """A judge that is asked within a recorded run is no part of it, not even its tokens."""
+    judge = as_judge(scripted(YES, usage=[{"prompt_tokens": 1000, "completion_tokens": 1000}]))
+
+    async def think(text: str) -> str | None:
+        """Ask the judge."""
+        return (await judge.complete(sample_prompt(text))).text  # type: ignore[misc]
+
+    small = [{"prompt_tokens": 1, "completion_tokens": 1}] * 2
+    steps = (asks(("think", {"text": "x"}, "c1")), "done")
+    [run] = played(lambda: agent(*steps, tools=[think], usage=small)).recorded
+
+    assert [call.output for call in run.tools_called] == [YES]
+    assert run.usage["input_tokens"] == 2
+
+
+def test_who_it_is_has_the_settings() -> None:
+    """Other settings, or another class, are another judge."""
+    judges = [MockLLM(max_tokens=5), MockLLM(max_tokens=5), MockLLM(max_tokens=6), scripted(YES)]
+
+    first, second, third, fourth = (Judge(as_judge(llm)).key_of(sample_prompt()) for llm in judges)
+
+    assert first == second
+    assert len({first, third, fourth}) == 3
+
+
+@pytest.mark.parametrize("llm", ["gpt-4.1", None, object()])
+def test_what_is_no_model_is_refused(llm: Any) -> None:
+    """The error names what was given."""
+    with pytest.raises(ConfigurationError, match=type(llm).__name__):
+        as_judge(llm)

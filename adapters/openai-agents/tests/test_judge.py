@@ -1,0 +1,132 @@
+"""A model of OpenAI Agents as a judge: what it is asked, what its answers are read as, and that nobody watches."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from agents import ModelSettings, OpenAIChatCompletionsModel, OpenAIResponsesModel
+from oa_models import Scripted
+from openai import AsyncOpenAI
+from openai.types.responses import ResponseOutputMessage, ResponseOutputRefusal
+
+from toolmark import ConfigurationError
+from toolmark.judge import Judge, JudgeOutcome, Reply, TextModel
+from toolmark.testing import FakeOpenAI, sample_prompt
+from toolmark.testing import Reply as Played
+from toolmark_openai_agents import as_judge
+
+YES = '{"verdict": "yes"}'
+PNG = "data:image/png;base64,iVBORw0KGgo="
+KINDS = pytest.mark.parametrize("kind", [OpenAIChatCompletionsModel, OpenAIResponsesModel])
+
+
+def ask(model: Any, *, settings: Any = None, **options: Any) -> Reply:
+    """The reply of a model to one prompt."""
+    return asyncio.run(as_judge(model, settings=settings).complete(sample_prompt(**options)))  # type: ignore[arg-type]
+
+
+def over_http(kind: Any, server: FakeOpenAI, **options: Any) -> Reply:
+    """The reply of one of the SDK's own models."""
+
+    async def main() -> Any:
+        async with AsyncOpenAI(base_url=server.base_url, api_key="any", max_retries=0) as client:
+            settings = options.pop("settings", None)
+            judge = as_judge(kind(model="m", openai_client=client), settings=settings)
+            return await judge.complete(sample_prompt(**options))  # type: ignore[misc]
+
+    return asyncio.run(main())  # type: ignore[no-any-return]
+
+
+def test_it_is_a_text_model() -> None:
+    """The judge has what the seam asks for."""
+    assert isinstance(as_judge(Scripted()), TextModel)
+
+
+@KINDS
+def test_the_prompt_arrives_whole(kind: Any) -> None:
+    """The SDK's own models send instructions, text, images and settings, and no tool; tokens come back."""
+    with FakeOpenAI(Played(YES, usage=(100, 20))) as server:
+        reply = over_http(kind, server, images=(PNG,), settings=ModelSettings(temperature=0.5))
+
+    body = server.requests[0].body
+    assert body["temperature"] == 0.5
+    assert not body.get("tools")
+    if kind is OpenAIChatCompletionsModel:
+        system, user = body["messages"]
+        assert system["content"] == "You judge tool calls."
+        assert user["content"][0] == {"type": "text", "text": "Was the call right?"}
+        assert user["content"][1]["image_url"]["url"] == PNG
+    else:
+        assert body["instructions"] == "You judge tool calls."
+        assert body["input"][0]["content"][0] == {"type": "input_text", "text": "Was the call right?"}
+        assert body["input"][0]["content"][1]["image_url"] == PNG
+    assert reply.text == YES
+    assert (reply.usage["input_tokens"], reply.usage["output_tokens"], reply.attempts) == (100, 20, 1)
+
+
+def test_a_refusal_is_told_as_one() -> None:
+    """A refusal is no text."""
+    part = ResponseOutputRefusal(refusal="I cannot.", type="refusal")
+    item = ResponseOutputMessage(id="m", content=[part], role="assistant", type="message", status="completed")
+
+    reply = ask(Scripted([item]))
+
+    assert (reply.refusal, reply.text) == ("I cannot.", None)
+
+
+def test_an_exception_is_an_outcome() -> None:
+    """What the model raises becomes an outcome of the question, never a score."""
+    answered = asyncio.run(Judge(as_judge(Scripted(ValueError("no luck")))).ask(sample_prompt()))
+
+    assert answered.outcome is JudgeOutcome.TRANSIENT
+    assert "no luck" in (answered.problem or "")
+
+
+def test_no_trace_sees_the_judge() -> None:
+    """Within a trace of the SDK, the judge leaves no span, and the model is told to make none."""
+    from agents import set_trace_processors, trace
+    from agents.models.interface import ModelTracing
+
+    heard: list[Any] = []
+    given: list[Any] = []
+
+    class Listener:
+        def __getattr__(self, name: str) -> Any:
+            return lambda *args: heard.append((name, *args)) if name == "on_span_start" else None
+
+    class Model(Scripted):
+        async def get_response(self, *args: Any, **kwargs: Any) -> Any:
+            given.append(args[6])
+            return await super().get_response(*args, **kwargs)
+
+    set_trace_processors([Listener()])  # type: ignore[list-item]
+    try:
+        with trace("agent"):
+            ask(Model(YES))
+    finally:
+        set_trace_processors([])
+
+    assert given == [ModelTracing.DISABLED]
+    assert heard == []
+
+
+def test_who_it_is_has_model_address_and_settings() -> None:
+    """Another model, server or setting is another judge; the key plays no part."""
+
+    def key(model: str = "m", host: str = "a", temperature: float = 0.0, api_key: str = "k") -> str:
+        client = AsyncOpenAI(base_url=f"http://{host}/v1", api_key=api_key)
+        settings = ModelSettings(temperature=temperature)
+        judge = as_judge(OpenAIChatCompletionsModel(model=model, openai_client=client), settings=settings)
+        return Judge(judge).key_of(sample_prompt())
+
+    assert key() == key(api_key="other")
+    assert len({key(), key(model="n"), key(host="b"), key(temperature=1.0)}) == 4
+
+
+@pytest.mark.parametrize("model", ["gpt-4.1", None, object()])
+def test_what_is_no_model_is_refused(model: Any) -> None:
+    """The error names what was given."""
+    with pytest.raises(ConfigurationError, match=type(model).__name__):
+        as_judge(model)
