@@ -17,8 +17,8 @@ _CUT_SHORT: Final = "read from a run that failed: the calls of the turn in which
 
 def run_from_result(
     result: Any,  # noqa: ANN401 - a result or an exception of the SDK
-    *,
     error: BaseException | None = None,
+    *,
     input: str | None = None,
     conversation_id: str | None = None,
 ) -> Run:
