@@ -36,8 +36,10 @@ if TYPE_CHECKING:
         ConfigurationError,
         DataFileError,
         InvalidDataError,
+        JudgeError,
         MetricAssertionError,
         MissingFieldError,
+        MissingPackageError,
         NothingRecordedError,
         NotMeasuredError,
         Problem,
@@ -47,8 +49,9 @@ if TYPE_CHECKING:
     from toolmark.evaluation import Evaluator, assert_test, evaluate, evaluate_async
     from toolmark.formats.records import case_from_record
     from toolmark.formats.trajectory import run_from_messages
+    from toolmark.judge import Judge
     from toolmark.matching import Alignment, Pair
-    from toolmark.metrics import Metric, MultimodalToolCorrectnessMetric, ToolCorrectnessMetric
+    from toolmark.metrics import Metric, MultimodalToolCorrectnessMetric, ToolCorrectnessMetric, ToolUseMetric
     from toolmark.report import CaseResult, MetricSummary, Report
     from toolmark.result import Finding, MetricResult, ResultStatus
 
@@ -66,6 +69,8 @@ _HOME = {
     "Golden": "cases",
     "Handoff": "cases",
     "InvalidDataError": "errors",
+    "Judge": "judge",
+    "JudgeError": "errors",
     "LLMTestCase": "cases",
     "MLLMImage": "cases",
     "MLLMTestCase": "cases",
@@ -74,6 +79,7 @@ _HOME = {
     "MetricResult": "result",
     "MetricSummary": "report",
     "MissingFieldError": "errors",
+    "MissingPackageError": "errors",
     "MultimodalToolCorrectnessMetric": "metrics",
     "NotMeasuredError": "errors",
     "NothingRecordedError": "errors",
@@ -88,6 +94,7 @@ _HOME = {
     "ToolCallType": "calls",
     "ToolCorrectnessMetric": "metrics",
     "ToolSpec": "calls",
+    "ToolUseMetric": "metrics",
     "ToolmarkError": "errors",
     "ToolmarkWarning": "errors",
     "Turn": "cases",
@@ -114,6 +121,8 @@ __all__ = [
     "Golden",
     "Handoff",
     "InvalidDataError",
+    "Judge",
+    "JudgeError",
     "LLMTestCase",
     "MLLMImage",
     "MLLMTestCase",
@@ -122,6 +131,7 @@ __all__ = [
     "MetricResult",
     "MetricSummary",
     "MissingFieldError",
+    "MissingPackageError",
     "MultimodalToolCorrectnessMetric",
     "NotMeasuredError",
     "NothingRecordedError",
@@ -136,6 +146,7 @@ __all__ = [
     "ToolCallType",
     "ToolCorrectnessMetric",
     "ToolSpec",
+    "ToolUseMetric",
     "ToolmarkError",
     "ToolmarkWarning",
     "Turn",

@@ -314,3 +314,6 @@ class Golden(Model):
 
 TestCase: TypeAlias = LLMTestCase | MLLMTestCase
 """A case with called and expected tools."""
+
+AnyCase: TypeAlias = TestCase | ConversationalTestCase
+"""Whatever can be measured."""

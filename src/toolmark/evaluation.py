@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from toolmark._waiting import wait_for
 from toolmark.agents import DEFAULT_CONCURRENCY, AgentCallable, run_goldens
 from toolmark.calls import ToolCallParams
-from toolmark.cases import Golden, TestCase
+from toolmark.cases import AnyCase, Golden
 from toolmark.errors import ConfigurationError, InvalidDataError, MetricAssertionError
 from toolmark.matching import Denominator
 from toolmark.metrics import MetricLike, ToolCorrectnessMetric
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 def evaluate(
-    test_cases: Iterable[TestCase] | None = None,
+    test_cases: Iterable[AnyCase] | None = None,
     metrics: Sequence[MetricLike] = (),
     *,
     goldens: Iterable[Golden] | None = None,
@@ -75,7 +75,7 @@ def evaluate(
 
 
 async def evaluate_async(
-    test_cases: Iterable[TestCase] | None = None,
+    test_cases: Iterable[AnyCase] | None = None,
     metrics: Sequence[MetricLike] = (),
     *,
     goldens: Iterable[Golden] | None = None,
@@ -97,7 +97,7 @@ async def evaluate_async(
 class _Sheet:
     """The results of an evaluation, entered in any order."""
 
-    def __init__(self, cases: list[TestCase], metrics: Sequence[MetricLike], advance: Callable[[], None]) -> None:
+    def __init__(self, cases: list[AnyCase], metrics: Sequence[MetricLike], advance: Callable[[], None]) -> None:
         self.cases = cases
         self.metrics = metrics
         self._names = _distinct([metric.label for metric in metrics])
@@ -138,7 +138,7 @@ async def _fill(sheet: _Sheet, places: Sequence[int], limit: int) -> None:
             worker.cancel()
 
 
-def _measured(metric: MetricLike, case: TestCase) -> MetricResult:
+def _measured(metric: MetricLike, case: AnyCase) -> MetricResult:
     try:
         # In a context of its own: what the metrics remember is not the caller's last result.
         return _result(copy_context().run(metric.measure, case))
@@ -146,7 +146,7 @@ def _measured(metric: MetricLike, case: TestCase) -> MetricResult:
         return failed(metric.label, metric.threshold, error)
 
 
-async def _a_measured(metric: MetricLike, case: TestCase) -> MetricResult:
+async def _a_measured(metric: MetricLike, case: AnyCase) -> MetricResult:
     try:
         return _result(await asyncio.create_task(metric.a_measure(case)))
     except Exception as error:  # noqa: BLE001 - as above
@@ -178,7 +178,7 @@ def _asks(test_cases: object, goldens: object, agent: object) -> bool:
 
 
 def _prepared(
-    test_cases: Iterable[TestCase] | None, metrics: Sequence[MetricLike], show_progress: bool | None
+    test_cases: Iterable[AnyCase] | None, metrics: Sequence[MetricLike], show_progress: bool | None
 ) -> tuple[_Sheet, AbstractContextManager[object]]:
     cases = _listed(test_cases)
     if not cases:
@@ -196,7 +196,7 @@ def _on_a_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()  # a program without a console has no standard error
 
 
-def _listed(test_cases: object) -> list[TestCase]:
+def _listed(test_cases: object) -> list[AnyCase]:
     """Return the cases; what they are is for the metrics to say. A single case is iterable, by its fields."""
     if isinstance(test_cases, (BaseModel, str, bytes, Mapping)) or not isinstance(test_cases, Iterable):
         message = f"test_cases must be a list of cases, got {type(test_cases).__name__}; or give goldens and an agent"
@@ -239,7 +239,7 @@ def _distinct(labels: Sequence[str]) -> list[str]:
     return names
 
 
-def assert_test(test_case: TestCase, metrics: Sequence[MetricLike]) -> tuple[MetricResult, ...]:
+def assert_test(test_case: AnyCase, metrics: Sequence[MetricLike]) -> tuple[MetricResult, ...]:
     """Measure one case, and raise unless every metric that applies passes.
 
     Returns:
@@ -282,14 +282,14 @@ class Evaluator(Generic[T]):
         True
     """
 
-    def __init__(self, data: Iterable[T], to_case: Callable[[T], TestCase]) -> None:
+    def __init__(self, data: Iterable[T], to_case: Callable[[T], AnyCase]) -> None:
         """Keep the data and how each item becomes a case; see `from_data`."""
         self._data = data
         self._to_case = to_case
         self._metrics: list[MetricLike] = []
 
     @classmethod
-    def from_data(cls, data: Iterable[T], to_case: Callable[[T], TestCase]) -> Self:
+    def from_data(cls, data: Iterable[T], to_case: Callable[[T], AnyCase]) -> Self:
         """Return an evaluator of `data`, each item of which `to_case` turns into a case."""
         return cls(data, to_case)
 
@@ -341,8 +341,8 @@ class Evaluator(Generic[T]):
         """Do what `run` does, inside a running event loop."""
         return await evaluate_async(self._cases(), self._metrics)
 
-    def _cases(self) -> list[TestCase]:
-        cases: list[TestCase] = []
+    def _cases(self) -> list[AnyCase]:
+        cases: list[AnyCase] = []
         for index, item in enumerate(self._data):
             try:
                 cases.append(self._to_case(item))

@@ -8,15 +8,20 @@ from typing import Any
 import pytest
 
 import toolmark
+from judging import RuleJudge
 from processes import toolmark_score
 from toolmark import (
+    ConversationalTestCase,
     LLMTestCase,
+    MissingFieldError,
     MLLMImage,
     MLLMTestCase,
     MultimodalToolCorrectnessMetric,
     ToolCall,
     ToolCallParams,
     ToolCorrectnessMetric,
+    ToolUseMetric,
+    Turn,
     case_from_record,
 )
 from toolmark.compat.gllm_evals import DeepEvalToolCorrectnessMetric
@@ -149,8 +154,17 @@ def test_batch_polling() -> None:
     assert not any("batch" in name.lower() for name in toolmark.__all__)
 
 
-@pytest.mark.parametrize("row", ["ToolUse with no tool call anywhere", "available_tools of ToolUse"])
-def test_rows_about_tool_use(row: str) -> None:
-    """There is no ToolUse metric yet; whoever adds it writes this row's test here."""
-    assert row
-    assert not [name for name in toolmark.__all__ if "tooluse" in name.lower()]
+def test_tool_use_with_no_tool_call_anywhere() -> None:
+    """The argument part is left out, not counted as 0: the score is that of the selection."""
+    turns = [Turn(role="user", content="Hello!"), Turn(role="assistant", content="Hello.")]
+    result = ToolUseMetric([{"name": "a"}], judge=RuleJudge("yes")).measure(ConversationalTestCase(turns=turns))
+    assert (result.score, "arguments" in result.parts) == (1, False)
+
+
+def test_available_tools_of_tool_use() -> None:
+    """They are optional, for the case may have them; where neither has any, the error says so."""
+    turns = [Turn(role="user", content="Hello!"), Turn(role="assistant", content="Hello.")]
+    metric = ToolUseMetric(judge=RuleJudge("yes"))
+    assert metric.measure(ConversationalTestCase(turns=turns, available_tools=[{"name": "a"}])).score == 1
+    with pytest.raises(MissingFieldError, match="needs available_tools"):
+        metric.measure(ConversationalTestCase(turns=turns))

@@ -206,9 +206,11 @@ def test_warnings_of_the_run_stand_in_the_result() -> None:
 
 
 def test_every_kind_of_finding_is_known_here() -> None:
-    """The kinds that these tests and the reasons know are all that there are."""
+    """The kinds that these tests, the reasons, and the tests of judged metrics know are all that there are."""
     known = {"missing", "unexpected", "out_of_order", "wrong_argument", "missing_argument", "extra_argument"}
-    assert set(get_args(FindingKind)) == {*known, "wrong_output", "wrong_type", "not_compared"}
+    compared = {*known, "wrong_output", "wrong_type", "not_compared"}
+    judged = {"unknown_tool", "schema_violation", "wrong_tool", "wrong_arguments", "missing_call", "not_judged"}
+    assert set(get_args(FindingKind)) == compared | judged
 
 
 def test_large_and_strange_values_are_scored_and_explained() -> None:
@@ -270,7 +272,7 @@ def test_label(options: dict[str, Any], label: str) -> None:
         pytest.param({"evaluation_params": ["args"]}, "holds 'args'; known are ToolCallParams.TOOL", id="param"),
         pytest.param({"evaluation_params": ToolCallParams.OUTPUT}, "must be a list of ToolCallParams", id="no list"),
         pytest.param({"evaluation_params": 3}, "must be a list of ToolCallParams, got 3", id="a number"),
-        pytest.param({"judge": "gpt"}, "this version has no judge", id="judge"),
+        pytest.param({"judge": 3}, "a judge is the name of a model", id="judge"),
     ],
 )
 def test_options_out_of_range(options: dict[str, Any], message: str) -> None:

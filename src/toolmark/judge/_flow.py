@@ -1,7 +1,7 @@
 """Judging a case, without input or output: decide what code can decide, ask the rest, count the verdicts.
 
-The flow yields once, with every prompt of the case: no question depends on the answer to another. So the prompts of many
-cases can be listed in advance, and asked in any order, or as a batch.
+The flow yields once, with every prompt of the case: no question depends on the answer to another. So the prompts of
+many cases can be listed in advance, and asked in any order, or as a batch.
 """
 
 from __future__ import annotations

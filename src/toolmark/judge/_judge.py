@@ -90,6 +90,15 @@ class Judge:
         self._lock = threading.Lock()
         self._built: tuple[TextModel | DecisionModel, AbstractAsyncContextManager[object], float | None] | None = None
 
+    @classmethod
+    def of(cls, judge: JudgeLike | None) -> Judge:
+        """Return what `judge=` was given as a `Judge`, itself if it is one; `None` as in `Judge(None)`.
+
+        Raises:
+            ConfigurationError: It is nothing that can judge.
+        """
+        return judge if isinstance(judge, Judge) else cls(judge)
+
     def __repr__(self) -> str:
         """Return the model that judges; never a key."""
         return f"Judge({_name(self._given)})"
@@ -189,15 +198,6 @@ class Judge:
                 places = Slots(self._places or 16) if self._places is not None or not paced else nullcontext()
                 self._built = (model, places, None if paced else self._timeout)
             return self._built
-
-
-def resolve_judge(judge: JudgeLike | None) -> Judge | None:
-    """Return what `judge=` was given as a `Judge`; `None` stays `None`.
-
-    Raises:
-        ConfigurationError: It is nothing that can judge.
-    """
-    return judge if judge is None or isinstance(judge, Judge) else Judge(judge)
 
 
 class _Function:

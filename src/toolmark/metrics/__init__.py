@@ -3,5 +3,6 @@
 from toolmark.metrics._base import Metric, MetricLike
 from toolmark.metrics.multimodal import MultimodalToolCorrectnessMetric
 from toolmark.metrics.tool_correctness import ToolCorrectnessMetric
+from toolmark.metrics.tool_use import ToolUseMetric
 
-__all__ = ["Metric", "MetricLike", "MultimodalToolCorrectnessMetric", "ToolCorrectnessMetric"]
+__all__ = ["Metric", "MetricLike", "MultimodalToolCorrectnessMetric", "ToolCorrectnessMetric", "ToolUseMetric"]

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from toolmark.calls import ToolCall, ToolCallParams, ToolSpec, read_tool_spec
 from toolmark.cases import LLMTestCase, MLLMTestCase, TestCase
 from toolmark.errors import ConfigurationError, MissingFieldError
 from toolmark.matching import ABSENT, Alignment, Denominator, Item, align
 from toolmark.metrics._base import Metric, check_threshold
-from toolmark.metrics._explain import arithmetic, findings_of, reason_of
-from toolmark.result import TOLERANCE, MetricResult, ResultStatus
+from toolmark.metrics._explain import arithmetic, findings_of
+from toolmark.metrics._outcome import Outcome, outcome
+from toolmark.result import MetricResult
+
+if TYPE_CHECKING:
+    from toolmark.judge import JudgeLike
+    from toolmark.judge._drive import Flow
+    from toolmark.judge._flow import Judgement
 
 NOT_JUDGED = "tool selection was not judged: available_tools was given without a judge"
+NO_TOOLS = "tool selection was not judged: neither the metric nor the case has available_tools"
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +43,14 @@ class ToolCorrectnessMetric(Metric):
         strict_mode: Threshold 1, and any score below 1 becomes 0.
         include_reason: Put the arithmetic and the findings into words.
         verbose_mode: Print the alignment and the arithmetic of each measured case.
-        available_tools: The tools the agent could choose from, in any form that `ToolSpec` reads. Their selection is
-            judged only by a judge; without one the result says that it was not.
-        judge: Reserved for the judge of tool selection; must be `None` in this version.
+        available_tools: The tools the agent could choose from, in any form that `ToolSpec` reads; by default those of
+            the case. Their selection is judged only by a judge; without one the result says that it was not.
+        judge: Who judges whether the right tools were selected: the name of a model, a model, a function, or a `Judge`
+            (see docs/judge.md). The score is then the lower one of calling, as above, and selection. A case whose tools
+            are not known is not judged, and its result says so.
 
     Raises:
-        ConfigurationError: An option is out of range.
+        ConfigurationError: An option is out of range, or `judge` is nothing that can judge.
 
     Example:
         >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
@@ -62,13 +71,10 @@ class ToolCorrectnessMetric(Metric):
     include_reason: bool = True
     verbose_mode: bool = False
     available_tools: Sequence[ToolSpec | ToolCall | dict[str, Any]] | None = None
-    judge: None = None
+    judge: JudgeLike | None = None
 
     def __post_init__(self) -> None:
         """Check the options, and bring them into one form."""
-        if self.judge is not None:
-            message = f"judge={self.judge!r}: this version has no judge of tool selection; leave judge=None"
-            raise ConfigurationError(message)
         if self.denominator not in get_args(Denominator):
             message = f"denominator must be one of {', '.join(get_args(Denominator))}; got {self.denominator!r}"
             raise ConfigurationError(message)
@@ -77,6 +83,15 @@ class ToolCorrectnessMetric(Metric):
         set_field(self, "evaluation_params", read_params(self.evaluation_params))
         if self.available_tools is not None:
             set_field(self, "available_tools", tuple(read_tool_spec(tool) for tool in self.available_tools))
+        if self.judge is not None:
+            from toolmark.judge import Judge  # noqa: PLC0415 - loaded with the first metric that judges
+
+            set_field(self, "judge", Judge.of(self.judge))
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is a judge to wait for."""
+        return self.judge is not None
 
     @property
     def label(self) -> str:
@@ -88,6 +103,8 @@ class ToolCorrectnessMetric(Metric):
             options.append(f"denominator={self.denominator}")
         if self.strict_mode:
             options.append("strict")
+        if self.judge is not None:
+            options.append("judged")
         return f"{self._name}({', '.join(options)})" if options else self._name
 
     @property
@@ -111,41 +128,48 @@ class ToolCorrectnessMetric(Metric):
             output=ToolCallParams.OUTPUT in self.evaluation_params,
         )
 
-    def _measure(self, case: TestCase) -> MetricResult:
+    def _measure(self, case: TestCase) -> MetricResult | Flow[MetricResult]:
+        tools = self.available_tools if self.available_tools is not None else getattr(case, "available_tools", None)
+        if self.judge is None or tools is None:
+            return self._called(case, None, judgeable=tools is not None)
+        return self._judged(case, tuple(map(read_tool_spec, tools)))
+
+    def _judged(self, case: TestCase, tools: Sequence[ToolSpec]) -> Flow[MetricResult]:
+        """Judge the selection of the tools, and return the lower score."""
+        from toolmark.metrics._judging import Judge, judgement_of  # noqa: PLC0415 - as above
+
+        _sides(case, type(self).__name__)
+        if case.input is None:
+            message = f"{type(self).__name__} needs input{_named(case)} for its judge; give what the agent was asked"
+            raise MissingFieldError(message)
+        judgement = yield from judgement_of(Judge.of(self.judge), case, tools)
+        return self._called(case, judgement, judgeable=True)
+
+    def _called(self, case: TestCase, judgement: Judgement | None, *, judgeable: bool) -> MetricResult:
         alignment = self.align(case)
         expected, called = _sides(case, type(self).__name__)
         exact = self.should_exact_match
         calling = float(alignment.exact) if exact else alignment.score(self.denominator)
-        score = float(calling >= 1 - TOLERANCE) if self.strict_mode else calling
-        passed = score >= self.threshold - TOLERANCE
         findings = findings_of(alignment, [call.name for call in expected], [call.name for call in called])
         warnings = case.run.notes if case.run is not None else []
         warnings.extend(_left_out(alignment))
-        if self.available_tools is not None:
-            warnings.append(NOT_JUDGED)
-        reason = None
-        if self.include_reason:
-            strict = ", strict: 0" if self.strict_mode and calling != score else ""
-            verdict = "passed" if passed else "failed"
-            head = f"{arithmetic(alignment, self.denominator, exact=exact)}{strict} ({verdict} at {self.threshold:g})."
-            reason = reason_of(head, findings, warnings)
-        parts = {
-            "calling": calling,
-            "precision": alignment.precision,
-            "recall": alignment.recall,
-            "f1": alignment.f1,
-        }
-        return MetricResult(
-            metric=self.label,
-            status=ResultStatus.SCORED,
-            score=score,
-            threshold=self.threshold,
-            passed=passed,
-            reason=reason,
-            findings=findings,
-            parts=parts,
-            alignment=alignment,
-            warnings=tuple(warnings),
+        if judgement is None and (self.available_tools is not None or self.judge is not None):
+            warnings.append(NOT_JUDGED if judgeable else NO_TOOLS)
+        return outcome(
+            Outcome(
+                metric=self.label,
+                threshold=self.threshold,
+                strict=self.strict_mode,
+                include_reason=self.include_reason,
+                scores={"calling": calling},
+                sums={"calling": arithmetic(alignment, self.denominator, exact=exact)},
+                parts={"precision": alignment.precision, "recall": alignment.recall, "f1": alignment.f1},
+                findings=findings,
+                warnings=tuple(warnings),
+                alignment=alignment,
+                judgement=judgement,
+                judged=("selection",),
+            )
         )
 
     def _show(self, result: MetricResult, case: TestCase) -> None:
@@ -181,13 +205,17 @@ def _sides(case: object, metric: str) -> tuple[list[ToolCall], list[ToolCall]]:
         raise ConfigurationError(message)
     for name in ("expected_tools", "tools_called"):
         if getattr(case, name) is None:
-            label = f" of case {case.id or case.name!r}" if case.id or case.name else ""
+            label = _named(case)
             notes = case.run.notes[:1] if case.run is not None and name == "tools_called" else []
             message = "; ".join([f"{metric} needs {name}{label}", *notes, "give the calls, or [] for none"])
             raise MissingFieldError(message)
     assert case.expected_tools is not None  # noqa: S101 - checked above; tells the type checkers
     assert case.tools_called is not None  # noqa: S101 - as above
     return case.expected_tools, case.tools_called
+
+
+def _named(case: TestCase) -> str:
+    return f" of case {case.id or case.name!r}" if case.id or case.name else ""
 
 
 def _left_out(alignment: Alignment) -> list[str]:

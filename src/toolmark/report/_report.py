@@ -9,7 +9,7 @@ from typing import Any
 
 from toolmark._json import finite, json_text
 from toolmark._text import count, number
-from toolmark.cases import TestCase
+from toolmark.cases import AnyCase
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.result import MetricResult, ResultStatus
 
@@ -25,7 +25,7 @@ class CaseResult:
     """
 
     index: int
-    case: TestCase
+    case: AnyCase
     results: tuple[MetricResult, ...]
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from toolmark._text import number, shorten, shown, visible
-from toolmark.cases import TestCase
+from toolmark.cases import AnyCase, ConversationalTestCase
 from toolmark.matching import ABSENT, Alignment, Difference, Pair
 from toolmark.result import MetricResult, hidden
 
@@ -35,13 +35,13 @@ class Row(NamedTuple):
     called: str
 
 
-def rows(result: MetricResult, case: TestCase) -> list[Row]:
+def rows(result: MetricResult, case: AnyCase) -> list[Row]:
     """Return the comparison line by line: expected calls in their order, then calls that nothing expected.
 
     Empty where the result has no alignment.
     """
     alignment = result.alignment
-    if alignment is None:
+    if alignment is None or isinstance(case, ConversationalTestCase):
         return []
     expected = [_name(call.name) for call in case.expected_tools or []]
     called = [_name(call.name) for call in case.tools_called or []]

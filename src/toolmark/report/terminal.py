@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from toolmark._text import count, number, shorten, shown, visible
-from toolmark.cases import TestCase
+from toolmark.cases import AnyCase
 from toolmark.report._report import CaseResult, MetricSummary, Report
 from toolmark.report._rows import Mark, Row, rows
 from toolmark.result import Finding, MetricResult, ResultStatus, hidden
@@ -101,7 +101,7 @@ def _print_warnings(console: Console, report: Report) -> None:
         _print(console, Text(f"  ... and {len(warned) - _WARNINGS} more (all of them are in the JSON report)"))
 
 
-def print_result(result: MetricResult, case: TestCase, console: Console | None = None) -> None:
+def print_result(result: MetricResult, case: AnyCase, console: Console | None = None) -> None:
     """Print one result: the sum, expected and called side by side, the reason's notes."""
     console = console or make_console()
     _print_entry(console, case.id or case.name or "case", case, result)
@@ -162,14 +162,24 @@ def _first_problem(result: MetricResult) -> Text:
 def _brief(finding: Finding) -> str:
     """Return a finding in a few words: the sentence of the reason without its positions."""
     tool = visible(finding.tool)
-    whole = {"missing": "not called", "unexpected": "not expected", "out_of_order": "out of order"}
+    whole = {
+        "missing": "not called",
+        "unexpected": "not expected",
+        "out_of_order": "out of order",
+        "unknown_tool": "not available",
+        "wrong_tool": "not the right tool",
+        "wrong_arguments": "wrong arguments",
+        "missing_call": "needed, not called",
+        "not_judged": "not judged",
+    }
     if finding.kind in whole:
-        return f"{whole[finding.kind]}: {tool}"
+        return f"{whole[finding.kind]}: {tool or '(a call)'}"
     place = visible(finding.path or "").removeprefix("$.").removeprefix("input_parameters.")
     values = {
         "missing_argument": "is missing",
         "extra_argument": "not expected",
         "not_compared": "not recorded",
+        "schema_violation": "does not fit the schema",
     }
     called, expected = (hidden(value, finding.path) for value in (finding.called_value, finding.expected_value))
     text = values.get(finding.kind) or f"{shown(called, 24)}, not {shown(expected, 24)}"
@@ -189,7 +199,7 @@ def _case_table(entries: Sequence[Entry]) -> Table:
     return table
 
 
-def _print_entry(console: Console, label: str, case: TestCase, result: MetricResult) -> None:
+def _print_entry(console: Console, label: str, case: AnyCase, result: MetricResult) -> None:
     name = shorten(visible(label), 2 * _LABEL)
     _print(console, Text.assemble((name, "bold"), "  ", visible(result.metric), "  ", _verdict(result)))
     if result.reason:

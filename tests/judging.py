@@ -1,0 +1,86 @@
+"""A judge for tests: a plain function that reads the prompt as a model would, and answers by a rule."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from toolmark.judge import Reply
+
+Messages = list[dict[str, Any]]
+Rule = Callable[[str, dict[str, Any]], Any]
+
+
+def shown(messages: Messages) -> str:
+    """The text in which the record stands."""
+    content = messages[-1]["content"]
+    return content if isinstance(content, str) else next(part["text"] for part in content if part["type"] == "text")
+
+
+def record(messages: Messages) -> dict[str, Any]:
+    """The record that a prompt shows."""
+    match = re.search(r"<record-([0-9a-f]{16})>\n(.*)\n</record-\1>", shown(messages), re.DOTALL)
+    assert match is not None
+    document: dict[str, Any] = json.loads(match[2])
+    return document
+
+
+def criterion(messages: Messages) -> str:
+    """What a prompt asks."""
+    text = messages[0]["content"]
+    if '"missing"' in text:
+        return "missing_calls"
+    return "arguments" if "Are the arguments of this call right?" in text else "tool_selection"
+
+
+def answer(verdict: str, *, missing: tuple[str, ...] | None = None, evidence: tuple[str, ...] = ()) -> str:
+    """A reply in the form that is asked for."""
+    fields: dict[str, Any] = {"evidence": list(evidence), "reasoning": f"I say {verdict}."}
+    if missing is not None:
+        fields["missing"] = list(missing)
+    return json.dumps({**fields, "verdict": verdict})
+
+
+class RuleJudge:
+    """Answers by a rule, and remembers what it was asked.
+
+    The rule is handed the criterion and the record. It returns a verdict, a list of ids of missing tools (which is a
+    *no* to the question about missing calls), a whole reply as text, or an exception to raise.
+    """
+
+    def __init__(self, rule: Rule | Mapping[str, Any] | str = "yes") -> None:
+        """Keep the rule: a function, an answer for each criterion, or one answer for everything."""
+        self._rule = rule
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.messages: list[Messages] = []
+
+    def __call__(self, messages: Messages) -> str:
+        """Return the reply."""
+        asked, document = criterion(messages), record(messages)
+        self.asked.append((asked, document))
+        self.messages.append(messages)
+        said = self._said(asked, document)
+        if isinstance(said, BaseException):
+            raise said
+        if isinstance(said, (list, tuple)):
+            return answer("no", missing=tuple(said))
+        if said not in {"yes", "no", "cannot_tell"}:
+            return str(said)
+        return answer(said, missing=() if asked == "missing_calls" else None)
+
+    def _said(self, asked: str, document: dict[str, Any]) -> Any:
+        if isinstance(self._rule, Mapping):
+            return self._rule.get(asked, "yes")
+        return self._rule(asked, document) if callable(self._rule) else self._rule
+
+    @property
+    def criteria(self) -> list[str]:
+        """What was asked, in order of asking made sorted: questions are asked at the same time."""
+        return sorted(name for name, _ in self.asked)
+
+
+def counted(text: str, model: str = "fake-1", **usage: int) -> Reply:
+    """A reply with the tokens it took."""
+    return Reply(text=text, model=model, usage=usage)
