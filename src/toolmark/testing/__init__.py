@@ -21,6 +21,7 @@ from toolmark.testing._samples import sample_runs
 from toolmark.testing._scene import AgentTool, Scene
 from toolmark.testing._script import AskFor, HandOff, ScriptedModel, ScriptEndedError, Step, StepLike
 from toolmark.testing._server import FakeOpenAI
+from toolmark.testing._server_batches import BatchEnd, BatchPlan
 from toolmark.testing._server_http import ReceivedRequest
 from toolmark.testing._server_replies import HttpFault, Reply, ReplyLike
 from toolmark.testing._tools import ADD, BOOM, FILL, SLOW, HangingTool, ToolDouble, flaky_tool
@@ -35,6 +36,8 @@ __all__ = [
     "AdapterHooks",
     "AgentTool",
     "AskFor",
+    "BatchEnd",
+    "BatchPlan",
     "FakeOpenAI",
     "Fault",
     "HandOff",

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from toolmark._json import JsonObject, json_text
 from toolmark.errors import ConfigurationError, ToolmarkError
 from toolmark.testing import _server_chat as chat
+from toolmark.testing import _server_decisions as decisions
 from toolmark.testing import _server_responses as responses
 from toolmark.testing._script import Script, ScriptEndedError
+from toolmark.testing._server_batches import BATCHES, FILES, Batches, BatchPlan
 from toolmark.testing._server_http import JSON_TYPE, Listener, ReceivedRequest, Transmission
 from toolmark.testing._server_replies import HttpFault, Ids, Reply, ReplyLike
 
@@ -23,6 +25,7 @@ _STREAM_TYPE = {"content-type": "text/event-stream; charset=utf-8", "cache-contr
 _CHAT = "/v1/chat/completions"
 _RESPONSES = "/v1/responses"
 _MODELS = "/v1/models"
+_ASKED = (_CHAT, _RESPONSES, decisions.PATH)
 _TENTHS = 10
 
 Answer: TypeAlias = Callable[[ReceivedRequest], ReplyLike]
@@ -30,7 +33,7 @@ Answer: TypeAlias = Callable[[ReceivedRequest], ReplyLike]
 
 
 class FakeOpenAI:
-    """A real HTTP server on this machine that plays `/v1/chat/completions`, `/v1/responses` and `/v1/models`.
+    """A real HTTP server on this machine that plays OpenAI's API: chats, responses, decisions, models, files, batches.
 
     What a script says is played on either API, whole or as a stream, as the request asks. It begins to listen on
     entering the context, on a free port of 127.0.0.1, and is gone on leaving it, together with requests that still
@@ -60,6 +63,7 @@ class FakeOpenAI:
         *steps: ReplyLike,
         models: Mapping[str, Sequence[ReplyLike]] | None = None,
         answer: Answer | None = None,
+        batches: Sequence[BatchPlan] = (),
     ) -> None:
         """Keep what it should say.
 
@@ -70,6 +74,8 @@ class FakeOpenAI:
                 do not take each other's steps.
             answer: Gives the answer to each request that names none of these models, in place of `steps`; called in
                 several threads.
+            batches: What becomes of batches, in the order of their creation; those beyond are completed. Their lines
+                are answered like requests of their own.
 
         Raises:
             ConfigurationError: Both `steps` and `answer`, or a script that is text.
@@ -85,7 +91,9 @@ class FakeOpenAI:
         self._ids = Ids()
         self._lock = threading.Lock()
         self._requests: list[ReceivedRequest] = []
+        self._lines: list[ReceivedRequest] = []
         self._errors: list[str] = []
+        self._batches = Batches(batches, self._ids, self._line)
         self._listener: Listener | None = None
 
     @property
@@ -109,6 +117,12 @@ class FakeOpenAI:
         """All requests so far, as they came; with one script, each has the step of its position."""
         with self._lock:
             return tuple(self._requests)
+
+    @property
+    def batched(self) -> tuple[ReceivedRequest, ...]:
+        """The lines of batches that were answered so far, as if each were a request."""
+        with self._lock:
+            return tuple(self._lines)
 
     @property
     def errors(self) -> tuple[str, ...]:
@@ -163,6 +177,10 @@ class FakeOpenAI:
 
     def _respond(self, request: ReceivedRequest) -> Transmission:
         path = request.path.partition("?")[0]
+        if path.startswith((FILES, BATCHES)):
+            with self._lock:
+                self._requests.append(request)
+            return self._played(self._batches.respond(request, path), request, path)
         # A step is taken under the lock that keeps the requests in order, so that both have the same order.
         with self._lock:
             self._requests.append(request)
@@ -187,6 +205,19 @@ class FakeOpenAI:
         except ScriptEndedError as error:
             self._errors.append(f"request {len(self._requests)} (model {request.model!r}): {error}")
             return HttpFault.broken(f"the script of the fake endpoint has ended: {error}")
+
+    def _line(self, request: ReceivedRequest) -> tuple[int, str]:
+        """Return status and body of the answer to a line of a batch."""
+        with self._lock:
+            self._lines.append(request)
+            found = self._found(request, request.path)
+        if callable(found):
+            found = self._asked(found, request)
+        sent = self._played(found, request, request.path)
+        body = b"".join(sent.pieces).decode()
+        if sent.ending != "whole" or not sent.headers["content-type"].startswith("application/json"):
+            return HttpFault.status(500).code, HttpFault.status(500, "the line could not be executed").text
+        return sent.status, body
 
     def _asked(self, answer: Answer, request: ReceivedRequest) -> Reply | HttpFault:
         try:
@@ -230,6 +261,8 @@ class FakeOpenAI:
         if not request.streams:
             if reply.events is not None:
                 raise ConfigurationError("the reply has `events`, but no stream was asked for; give it a `body`")
+            if path == decisions.PATH:
+                return [json_text(decisions.decision(reply, request)).encode()], False
             whole = chat.completion if is_chat else responses.response
             return [json_text(whole(reply, request, self._ids)).encode()], False
         streamed = chat.chunks if is_chat else responses.events
@@ -242,8 +275,8 @@ class FakeOpenAI:
 
 def _refused(request: ReceivedRequest, path: str) -> HttpFault | None:
     """Return the error for a request that asks no model."""
-    if request.method != "POST" or path not in {_CHAT, _RESPONSES}:
-        return HttpFault.status(404, f"there is no {request.method} {path} here, only POST {_CHAT} and {_RESPONSES}")
+    if request.method != "POST" or path not in _ASKED:
+        return HttpFault.status(404, f"there is no {request.method} {path} here, only POST {', '.join(_ASKED)}")
     if not request.model:
         return HttpFault.status(400, "you must provide a model parameter")
     if path == _CHAT and not isinstance(request.body.get("messages"), list):

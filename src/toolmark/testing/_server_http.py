@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from toolmark._json import JsonObject, json_text, parse_json
 from toolmark.errors import InvalidDataError
+from toolmark.testing._server_forms import form
 from toolmark.testing._server_replies import Ending
 
 _POLL = 0.02  # seconds until the loop that accepts connections sees that it should end
@@ -32,7 +33,7 @@ class ReceivedRequest:
         path: Path and query, as sent.
         headers: Headers, their names in lower case; kept out of the `repr`, since they hold the key.
         text: The body, as sent.
-        body: The body's JSON object; empty if there is none.
+        body: The body's JSON object, or the fields of a form; empty if there is none.
     """
 
     method: str
@@ -202,14 +203,16 @@ class Handler(BaseHTTPRequestHandler):
         except ValueError:
             self.close_connection = True  # where the next request begins is not known
             return "the length of the body cannot be read"
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        text = content.decode("utf-8", "replace")
+        if headers.get("content-type", "").startswith("multipart/"):
+            return ReceivedRequest(self.command, self.path, headers, text, form(content, headers["content-type"]))
         try:
             body = parse_json(content, allow_nan=True) if content else {}
         except InvalidDataError as error:
             return f"the body is not JSON: {error}"
         if not isinstance(body, dict):
             return f"the body is no JSON object but {type(body).__name__}"
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        text = content.decode("utf-8", "replace")
         return ReceivedRequest(self.command, self.path, headers, text, cast("JsonObject", body))
 
     def _content(self) -> bytes:

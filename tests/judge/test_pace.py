@@ -1,0 +1,97 @@
+"""When a request may be sent: the pause after refusals, and what may be spent."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from toolmark.judge._pace import Budget, CoolDown, Slots, Spent, pause
+
+
+def test_the_pause_doubles_up_to_a_minute() -> None:
+    """Half a second, one, two, and never more than a minute, each shortened by at most a quarter."""
+    expected = [0.5, 1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+    for failures, longest in enumerate(expected, start=1):
+        assert 0.75 * longest <= pause(failures) <= longest
+    assert pause(10_000) <= 60
+
+
+def test_refusals_of_one_burst_are_one() -> None:
+    """Requests that were sent before the pause began do not make it longer."""
+    gate = CoolDown()
+    sent = time.monotonic()
+
+    for _ in range(10):
+        gate.refused(sent, None)
+
+    assert 0 < gate.left() <= 0.5
+
+
+def test_refusals_one_after_the_other_double_it() -> None:
+    """A request that was sent after the pause and refused makes the next one longer, and a success forgets that."""
+    gate = CoolDown()
+    for _ in range(3):
+        gate.refused(time.monotonic(), None)
+    assert 1.4 < gate.left() <= 2
+
+    gate = CoolDown()
+    for _ in range(3):
+        gate.refused(time.monotonic(), None)
+        gate.accepted(time.monotonic())
+    assert gate.left() <= 0.5
+
+
+def test_the_longest_wish_counts() -> None:
+    """A shorter time that the endpoint asks for does not shorten a longer one."""
+    gate = CoolDown()
+    sent = time.monotonic()
+
+    gate.refused(sent, 5.0)
+    gate.refused(sent, 1.0)
+
+    assert 4.5 < gate.left() <= 5
+
+
+def test_what_is_set_aside_counts() -> None:
+    """Reservations hold until they are settled; what was cheaper than thought is free again."""
+    budget = Budget(100, None)
+    first = budget.reserve(Spent(60))
+
+    assert first is not None
+    assert budget.reserve(Spent(60)) is None
+    budget.settle(first, Spent(30))
+    assert budget.reserve(Spent(60)) == Spent(60)
+    assert budget.spent == Spent(30)
+
+
+def test_the_dearest_request_is_the_estimate() -> None:
+    """A request is thought to cost at least what the dearest before it did."""
+    budget = Budget(None, 1.0)
+    first = budget.reserve(Spent(1, 0.1))
+    assert first is not None
+    budget.settle(first, Spent(10, 0.4))
+
+    assert budget.reserve(Spent(1, 0.1)) == Spent(10, 0.4)
+    assert budget.reserve(Spent(1, 0.1)) is None
+
+
+@pytest.mark.parametrize("places", [1, 3])
+def test_places_are_given_in_turn(places: int) -> None:
+    """Who came first is served first, and a place that nobody took is there again."""
+    order: list[int] = []
+
+    async def use(slots: Slots, number: int) -> None:
+        async with slots:
+            order.append(number)
+            await asyncio.sleep(0.001)
+
+    async def main() -> None:
+        slots = Slots(places)
+        await asyncio.gather(*[use(slots, number) for number in range(10)])
+        assert slots._free == places
+
+    asyncio.run(main())
+    assert order == list(range(10))
