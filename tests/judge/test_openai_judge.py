@@ -435,6 +435,30 @@ def test_a_fatal_fault_stops_what_waits_and_keeps_what_is_done() -> None:
     assert set(outcomes) == {JudgeOutcome.OK, JudgeOutcome.FATAL, JudgeOutcome.ABORTED}
 
 
+def test_after_a_fatal_fault_a_run_ends_and_the_next_one_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Questions that follow in the same event loop are not sent for a while; another loop asks at once."""
+
+    async def main(ours: OpenAIJudge) -> list[Any]:
+        found = []
+        for seconds in (0, 0, 0, 0.3):
+            await asyncio.sleep(seconds)
+            try:
+                found.append((await ours.complete(prompt())).text)
+            except JudgeError as error:
+                found.append(error.outcome)
+        return found
+
+    monkeypatch.setattr("toolmark.judge._openai_client._STOP", 0.2)
+    with FakeOpenAI(HttpFault.status(401, "revoked"), YES, YES) as server:
+        ours = judge(server)
+        first = asyncio.run(main(ours))
+        second = ask(ours)
+
+    assert first == [JudgeOutcome.FATAL, JudgeOutcome.ABORTED, JudgeOutcome.ABORTED, YES]
+    assert second.text == YES
+    assert len(server.requests) == 3
+
+
 def test_a_filtered_prompt_is_its_own_outcome() -> None:
     """A provider that refuses the prompt itself for its content does not stop the others."""
     with FakeOpenAI(HttpFault.status(400, "filtered", error_code="content_filter"), YES) as server:

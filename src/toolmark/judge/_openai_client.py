@@ -43,6 +43,16 @@ _Lifetime: TypeAlias = "AsyncGenerator[AsyncOpenAI, None]"
 _NEVER = 10 * 365 * 24 * 3600.0
 
 
+_STOP = 30.0
+
+
+class _Stopped(NamedTuple):
+    """Why nothing is asked in one event loop, and until when, as `time.monotonic()` counts."""
+
+    until: float
+    fault: faults.Fault
+
+
 class _Client(NamedTuple):
     """The client of one event loop, what closes it, and what keeps that alive."""
 
@@ -82,7 +92,6 @@ class _Course:
 
     Attributes:
         deadline: Until when there may be an answer, as `time.monotonic()` counts.
-        epoch: How many fatal faults there were when it was asked.
         rung: What form is demanded of the reply.
         attempts: Requests sent.
         failures: Of them, those that failed for a reason that may be gone next time, other than overload.
@@ -91,7 +100,6 @@ class _Course:
     """
 
     deadline: float
-    epoch: int
     rung: Rung
     attempts: int = 0
     failures: int = 0
@@ -112,6 +120,9 @@ class Endpoint:
     It may be used from several threads and event loops at once: the limits hold for all of them together, and each
     loop has a client of its own, which is closed when the loop shuts down. No key is read, and no client is built,
     before the first request.
+
+    After a fault that stays (a wrong key, an empty account, an unknown model), nothing is asked in that event loop for
+    half a minute, so that a long run ends instead of failing question by question.
     """
 
     apis: ClassVar[tuple[str, ...]] = ()
@@ -189,7 +200,7 @@ class Endpoint:
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, _Client] = WeakKeyDictionary()
         self._lock = threading.Lock()
         self._rung = Rung.JSON_SCHEMA
-        self._epoch = 0
+        self._stopped: WeakKeyDictionary[asyncio.AbstractEventLoop, _Stopped] = WeakKeyDictionary()
 
     def __repr__(self) -> str:
         """Return the model and the address; never the key."""
@@ -214,17 +225,19 @@ class Endpoint:
         Raises:
             JudgeError: There is none; `outcome` says why.
         """
-        epoch = self._epoch
+        loop = asyncio.get_running_loop()
         async with self._slots:
-            course = _Course(time.monotonic() + self._deadline, epoch, self._rung)
+            course = _Course(time.monotonic() + self._deadline, self._rung)
             while True:
                 if not await self._cool_down.wait(course.deadline):
                     told = (
                         f"the endpoint wants a pause of {self._cool_down.left():.0f} s, longer than the deadline allows"
                     )
                     raise course.failed(None, told)
-                if self._epoch != course.epoch:
-                    raise course.failed(JudgeOutcome.ABORTED, "not asked, since another request met a fault that stays")
+                stopped = self._stopped.get(loop)
+                if stopped is not None and time.monotonic() < stopped.until:
+                    told = f"not asked: another request met a fault that stays, {stopped.fault.message}"
+                    raise JudgeError(told, JudgeOutcome.ABORTED, usage=course.usage, attempts=course.attempts)
                 answered = await self._attempt(request, course)
                 if answered is not None:
                     return answered
@@ -297,8 +310,7 @@ class Endpoint:
             course.rung = max(Rung(course.rung + 1), self._rung)
             return
         if fault.outcome is JudgeOutcome.FATAL:
-            with self._lock:
-                self._epoch += 1
+            self._stopped[asyncio.get_running_loop()] = _Stopped(time.monotonic() + _STOP, fault)
         if not fault.again:
             raise course.failed()
         if fault.everybody:
