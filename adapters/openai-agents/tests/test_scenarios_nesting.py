@@ -317,6 +317,22 @@ def test_ids_that_come_again(mode: str) -> None:
     ]
 
 
+@scenario("27b")
+@pytest.mark.parametrize("apart", [False, True], ids=["together", "apart"])
+def test_calls_that_come_again_word_for_word(mode: str, apart: bool) -> None:
+    """Same id, same words: releases that enforce ids run it once, and it counts once; others run it twice."""
+    call = AskFor("add", {"a": 1, "b": 2}, "c1")
+    agent = make_agent(*([[call], [call]] if apart else [[call, call]]), "done", tools=[add])
+
+    with record() as recorder:
+        result = asyncio.run(run_or_stream(mode, agent, "hi"))
+    run = run_from_result(result) if mode == "result" else recorder.last_run
+
+    once = [called("add", {"a": 1, "b": 2}, "c1", {"sum": 3})]
+    assert all_seen(run.calls) == once * (1 if ENFORCES_IDS else 2)
+    assert any("came twice" in warning for warning in run.warnings) == ENFORCES_IDS
+
+
 @scenario("28", ())
 def test_stream_that_is_cancelled(mode: str) -> None:  # noqa: ARG001
     """A stream that is cancelled while a tool runs was stopped; the call was given up."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -54,12 +54,14 @@ class Kept:
         results: The results, by the id of their call, in their order.
         listed: Tools that hosted MCP servers listed.
         targets: The agents that can be handed over to, by the names of the tools that do it.
+        repeated: Calls that a provider repeated, and that were run once.
     """
 
     calls: list[list[Call]] = field(default_factory=list)
     results: dict[str | None, deque[Result]] = field(default_factory=lambda: defaultdict(deque))
     listed: list[ToolSpec] = field(default_factory=list)
     targets: dict[str, str] = field(default_factory=dict)
+    repeated: list[Request] = field(default_factory=list)
 
 
 def tell(
@@ -87,6 +89,8 @@ def tell(
     if kept.listed:
         builder.offered(kept.listed, scope=scope, all_known=False)
     texts = frozenset(refused)
+    for request in kept.repeated:
+        builder.warn(repeats(request))
     for message in kept.calls:
         builder.model_asked([call.request for call in message], scope=scope, agent=message[0].agent)
         for call in message:
@@ -216,7 +220,7 @@ def _read(items: Sequence[Any], responses: Sequence[Any]) -> Kept:
         request = None if kind in _COPIES else openai_responses.item_call(given)
         if request is not None:
             told[-1].append(Call(_typed(request, item), _agent_of(item), kind == "handoff_call_item"))
-    kept.calls = [message for message in _by_response(told, responses, kept.targets) if message]
+    kept.calls = [message for message in _by_response(told, responses, kept, kept.repeated) if message]
     return kept
 
 
@@ -240,9 +244,12 @@ def _note_target(told: list[list[Call]], item: Any, call_id: str | None) -> None
             call.handoff, call.to = True, target
 
 
-def _by_response(told: list[list[Call]], responses: Sequence[Any], targets: Mapping[str, str]) -> Iterator[list[Call]]:
+def _by_response(
+    told: list[list[Call]], responses: Sequence[Any], kept: Kept, repeated: list[Request]
+) -> Iterator[list[Call]]:
     """Yield the calls of each message: those of each response, and what none of them has."""
     waiting = [call for message in told for call in message]
+    targets, results = kept.targets, kept.results
     seen: list[Request] = []
     for response in responses:
         message: list[Call] = []
@@ -253,8 +260,9 @@ def _by_response(told: list[list[Call]], responses: Sequence[Any], targets: Mapp
             call = next((call for call in waiting if _same(call.request, request)), None)
             if call is not None:
                 waiting.remove(call)
-            elif any(_same(request, known) and request.arguments == known.arguments for known in seen):
-                continue  # the provider repeated itself, and the SDK ran it once
+            elif is_repeated(request, seen) and len(results[request.id]) <= sum(_same(request, one) for one in seen):
+                repeated.append(request)  # the SDK ran it once: there are no more results than calls before it
+                continue
             to = targets.get(request.name)
             message.append(call or Call(request, _shared_agent(message), handoff=to is not None, to=to))
             seen.append(request)
@@ -265,6 +273,18 @@ def _by_response(told: list[list[Call]], responses: Sequence[Any], targets: Mapp
 
 def _shared_agent(message: Sequence[Call]) -> str | None:
     return message[0].agent if message else None
+
+
+def is_repeated(request: Request, before: Iterable[Request]) -> bool:
+    """Return whether a call stands before with the same id, name and arguments."""
+    return bool(request.id) and any(_same(request, one) and request.arguments == one.arguments for one in before)
+
+
+def repeats(request: Request) -> str:
+    """Return what is to be said of a call that was repeated and run once."""
+    return (
+        f"the call {request.id!r} of {request.name!r} came twice with the same words, and was run once; it counts once"
+    )
 
 
 def _same(one: Request, other: Request) -> bool:

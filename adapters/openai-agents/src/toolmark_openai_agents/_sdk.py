@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import json
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from typing import Any, Final
 
 from agents import Agent
@@ -262,6 +263,12 @@ def tells_exceptions() -> bool:
     except ImportError:
         return False
     return "error" in {field.name for field in dataclasses.fields(ToolErrorFormatterArgs)}
+
+
+@functools.cache
+def runs_repeated_calls_once() -> bool:
+    """Return whether this release runs a call once that a provider repeats under the same id, with the same words."""
+    return find_spec("agents._tool_invocation") is not None
 
 
 # A run that goes on with an interrupted one

@@ -51,6 +51,7 @@ class Watch:
         self._keys: dict[int, str | None] = {}
         self._asked: list[Asked] = []
         self._last: list[Asked] = []
+        self._seen: list[Request] = []
         self._failures: dict[int, BaseException] = {}
         self._told: dict[int, str] = {}
         self._servers: dict[str, str] = {}
@@ -137,7 +138,7 @@ class Watch:
     def on_llm_end(self, context: Any, agent: Any, response: Any, **_more: Any) -> None:  # noqa: ANN401, ARG002
         """The model answered."""
         output = list(getattr(response, "output", ()))
-        requests = [request for request in (self._request(item) for item in output) if request is not None]
+        requests = self._requests(output)
         name = getattr(agent, "name", None)
         self.builder.model_asked(requests, scope=self.scope, agent=name if isinstance(name, str) else None)
         self.builder.model_used(_sdk.model_name(agent, None) or self._model_name, _sdk.usage_of(response))
@@ -253,6 +254,17 @@ class Watch:
                 self.builder.ended(None, status=RunStatus.STOPPED, error=_sdk.what_stopped(result), at=now())
 
     # Inside
+
+    def _requests(self, output: Sequence[Any]) -> list[Request]:
+        """Return the calls of a message, without those that the SDK takes for repetitions."""
+        found: list[Request] = []
+        for request in filter(None, map(self._request, output)):
+            if _sdk.runs_repeated_calls_once() and _items.is_repeated(request, [*self._seen, *found]):
+                self.builder.warn(_items.repeats(request))
+            else:
+                found.append(request)
+        self._seen += found
+        return found
 
     def _request(self, item: Any) -> Request | None:  # noqa: ANN401 - an item of the SDK
         request = openai_responses.item_call(item)
