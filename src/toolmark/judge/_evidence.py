@@ -54,6 +54,7 @@ class Exhibits:
         self._tools = [redactor.model(tool) for tool in tools]
         self._redactor = redactor
         self._images = images
+        self._shown: dict[tuple[int, int | None], JsonObject] = {}
 
     def of_call(self, unit: Unit, made: MadeCall, *, all_tools: bool) -> Evidence:
         """Return the evidence about one call: what led to it, and nothing that came after it.
@@ -157,7 +158,16 @@ class Exhibits:
         return shown[::-1]
 
     def _call(self, made: MadeCall, limit: int | None) -> JsonObject:
-        """Return a call; with its result, of at most `limit` characters, unless that is `None`."""
+        """Return a call; with its result, of at most `limit` characters, unless that is `None`.
+
+        Each is made once: of many calls, every later one shows the earlier ones again.
+        """
+        key = (made.number, limit)
+        if key not in self._shown:
+            self._shown[key] = self._made(made, limit)
+        return dict(self._shown[key])
+
+    def _made(self, made: MadeCall, limit: int | None) -> JsonObject:
         call = self._redactor.model(made.call)
         execution = call.execution
         arguments: Any = call.arguments

@@ -191,7 +191,7 @@ def _settle(question: _Question, answers: Sequence[Answered], tools: Sequence[To
             )
         )
         return
-    (most, votes), *_ = Counter(verdict.decision for verdict in verdicts).most_common(1)
+    most, votes = Counter(verdict.decision for verdict in verdicts).most_common(1)[0]
     decision = most if 2 * votes > len(verdicts) else Decision.CANNOT_TELL
     agreeing = [verdict for verdict in verdicts if verdict.decision is decision]
     several = len(answers) > 1

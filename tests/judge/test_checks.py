@@ -1,0 +1,148 @@
+"""What code decides about a call: its tool, and its arguments against the tool's JSON Schema."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from judging import RuleJudge
+from processes import environment
+from toolmark import Execution, LLMTestCase, ToolCall, ToolCorrectnessMetric, ToolSpec
+from toolmark.judge._checks import Checks
+from toolmark.redact import REDACTED
+
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+def checked(schema: dict[str, Any] | None, arguments: dict[str, Any] | None, **fields: Any) -> Any:
+    """What code says of the arguments of one call."""
+    spec = ToolSpec(name="a", **({} if schema is None else {"input_schema": schema}))
+    return Checks([spec]).arguments(ToolCall(name="a", input_parameters=arguments, **fields))
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments", "state"),
+    [
+        pytest.param(CITY, {"city": "Oslo"}, "open", id="valid: a judge is asked"),
+        pytest.param(CITY, {"city": 3}, "invalid", id="wrong type"),
+        pytest.param(CITY, {}, "invalid", id="lacking"),
+        pytest.param(CITY, None, "invalid", id="no arguments at all are an empty object"),
+        pytest.param(None, {"city": 3}, "open", id="no schema"),
+        pytest.param({}, {"city": 3}, "open", id="a schema that allows anything"),
+        pytest.param({**CITY, "additionalProperties": False}, {"city": "", "x": 1}, "invalid", id="one too many"),
+        pytest.param({"properties": {"n": {"minimum": 0}}}, {"n": -1}, "invalid", id="out of range"),
+        pytest.param(
+            {"properties": {"x": {"prefixItems": [{"type": "string"}]}}},
+            {"x": [1]},
+            "invalid",
+            id="draft 2020-12 by default",
+        ),
+        pytest.param(
+            {
+                "$schema": "http://json-schema.org/draft-07/schema#",
+                "properties": {"x": {"items": [{"type": "string"}]}},
+            },
+            {"x": [1]},
+            "invalid",
+            id="draft-07",
+        ),
+        pytest.param(
+            {"$defs": {"c": {"type": "string"}}, "properties": {"x": {"$ref": "#/$defs/c"}}},
+            {"x": 1},
+            "invalid",
+            id="a reference within the schema",
+        ),
+    ],
+)
+def test_arguments_against_a_schema(schema: dict[str, Any] | None, arguments: dict[str, Any], state: str) -> None:
+    """Arguments that do not fit are wrong; those that fit are for a judge."""
+    found = checked(schema, arguments)
+
+    assert (found.state, found.note) == (state, None)
+    assert bool(found.violations) == (state == "invalid")
+
+
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        pytest.param({"$ref": "https://example.com/schema.json"}, "cannot be used", id="a remote reference"),
+        pytest.param(
+            {"properties": {"city": {"$ref": "http://127.0.0.1:9/x"}}}, "cannot be used", id="a local address"
+        ),
+        pytest.param({"$ref": "file:///etc/passwd"}, "cannot be used", id="a file"),
+        pytest.param({"$ref": "#/nowhere"}, "cannot be used", id="a reference that leads nowhere"),
+        pytest.param({"type": "strng"}, "is invalid", id="no schema"),
+        pytest.param({"properties": {"city": {"pattern": "("}}}, "", id="a pattern that is none"),
+    ],
+)
+def test_a_schema_that_cannot_be_used_decides_nothing(schema: dict[str, Any], told: str) -> None:
+    """Nothing is fetched, the judge is asked, and the result says why code did not decide."""
+    found = checked(schema, {"city": "Oslo"})
+
+    assert found.state == "open"
+    assert told in found.note
+
+
+def test_what_was_not_recorded_is_not_wrong() -> None:
+    """Arguments that the recording did not keep are unknown; hidden ones are left to the judge."""
+    assert checked(CITY, None, execution=Execution(not_captured=["input_parameters"])).state == "unknown"
+    assert checked(CITY, {"city": REDACTED, "n": 1}).state == "open"
+    assert checked({"properties": {"city": {"enum": ["Oslo"]}}}, {"city": REDACTED}).state == "open"
+
+
+def test_text_that_is_no_object_is_wrong() -> None:
+    """Arguments whose text was no JSON object are wrong without a look at the schema; the text is not repeated."""
+    found = checked(None, None, execution=Execution(status="invalid_arguments", requested_parameters="{oops secret"))
+
+    assert found.state == "invalid"
+    assert "secret" not in str(found)
+
+
+def test_of_two_tools_with_one_name_a_call_must_fit_one() -> None:
+    """Where a name stands twice, code finds only what fits neither."""
+    tools = [ToolSpec(name="a", input_schema=CITY), ToolSpec(name="a", input_schema={"required": ["n"]})]
+    checks = Checks(tools)
+
+    assert checks.arguments(ToolCall(name="a", input_parameters={"n": 1})).state == "open"
+    assert checks.arguments(ToolCall(name="a", input_parameters={"x": 1})).state == "invalid"
+
+
+def test_violations_do_not_repeat_values() -> None:
+    """A finding says where and which rule, not the value, which may be long or a secret."""
+    found = checked({"properties": {"pin": {"type": "string"}, "n": {"maximum": 1}}}, {"pin": 123456, "n": 7})
+
+    assert [violation.path for violation in found.violations] == ["$.input_parameters.n", "$.input_parameters.pin"]
+    assert "123456" not in str(found)
+
+
+def test_what_code_decides_is_not_asked() -> None:
+    """An unknown tool is a no without a question."""
+    judge = RuleJudge("yes")
+    case = LLMTestCase(input="?", tools_called=[ToolCall(name="b"), ToolCall(name="a")], expected_tools=[])
+    result = ToolCorrectnessMetric(available_tools=[{"name": "a"}], judge=judge).measure(case)
+
+    assert judge.criteria == ["missing_calls", "tool_selection"]
+    assert result.parts["selection"] == 0.5
+    assert [finding.kind for finding in result.findings if finding.kind == "unknown_tool"] == ["unknown_tool"]
+
+
+def test_without_jsonschema_the_error_names_the_package() -> None:
+    """Where the package is missing nothing is guessed: measuring raises, with the line that installs it."""
+    program = """
+import sys
+sys.modules["jsonschema"] = None
+from toolmark import ConversationalTestCase, ToolCall, ToolUseMetric, Turn, MissingPackageError
+turns = [Turn(role="user", content="?"), Turn(role="assistant", content="!", tools_called=[{"name": "a"}])]
+metric = ToolUseMetric([{"name": "a", "parameters": {"type": "object"}}], judge=lambda messages: "")
+try:
+    metric.measure(ConversationalTestCase(turns=turns))
+except MissingPackageError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(), capture_output=True, check=True, text=True, timeout=60
+    )
+    assert "pip install 'toolmark[judge]'" in done.stdout

@@ -1,0 +1,184 @@
+"""What a judge is shown: what led to a call, nothing that came later, and everything with its name."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+
+from judging import RuleJudge
+from toolmark import ConversationalTestCase, Execution, ToolCall, ToolUseMetric, Turn
+from toolmark.judge._units import units_of
+
+TOOLS = [
+    {"name": "find", "description": "Finds.", "parameters": {"type": "object", "properties": {"q": {}}}},
+    {"name": "book"},
+]
+
+
+def conversation(*turns: Turn) -> ConversationalTestCase:
+    """A conversation of these turns."""
+    return ConversationalTestCase(turns=list(turns))
+
+
+def user(text: str) -> Turn:
+    """What a user says."""
+    return Turn(role="user", content=text)
+
+
+def agent(text: str, *calls: ToolCall) -> Turn:
+    """What an agent says and calls."""
+    return Turn(role="assistant", content=text, tools_called=list(calls))
+
+
+def find(q: Any, output: Any = "found", **execution: Any) -> ToolCall:
+    """A call."""
+    fields = {"execution": Execution(**execution)} if execution else {}
+    return ToolCall(name="find", input_parameters={"q": q}, output=output, **fields)
+
+
+def asked(*turns: Turn) -> dict[tuple[str, str], dict[str, Any]]:
+    """The record of every question: by criterion and the call's id, or `u` and the first message of the unit."""
+    judge = RuleJudge("yes")
+    ToolUseMetric(TOOLS, judge=judge).measure(conversation(*turns))
+    found = {}
+    for criterion, document in judge.asked:
+        name = document["call"]["id"] if "call" in document else document["request"][0]["id"]
+        found[criterion, name] = document
+    return found
+
+
+# Units
+
+
+@pytest.mark.parametrize(
+    ("roles", "units", "notes"),
+    [
+        pytest.param("ua", [("u1", "a2")], [], id="one"),
+        pytest.param("uaua", [("u1", "a2"), ("u3", "a4")], [], id="two"),
+        pytest.param("uuaa", [("u1u2", "a3a4")], [], id="several turns on each side"),
+        pytest.param("aua", [("u2", "a3")], ["assistant turn #1 before the first user turn"], id="a greeting"),
+        pytest.param("Aua", [("", "A1"), ("u2", "a3")], ["judged as calls that nobody asked for"], id="calls first"),
+        pytest.param("uauu", [("u1", "a2")], ["user turns #3 to #4 at the end: not answered"], id="unanswered end"),
+        pytest.param("u", [], ["user turn #1 at the end"], id="only a question"),
+        pytest.param("a", [], ["assistant turn #1 before the first user turn"], id="only a greeting"),
+        pytest.param("", [], [], id="nothing"),
+    ],
+)
+def test_units(roles: str, units: list[tuple[str, str]], notes: list[str]) -> None:
+    """User turns with the assistant turns up to the next user turn; what is in no unit is told."""
+    turns = [user("?") if role == "u" else agent("!", *([find(1)] if role == "A" else [])) for role in roles]
+    found, told = units_of(conversation(*turns))
+
+    def named(said: Any) -> str:
+        return "".join(f"{roles[message.number - 1]}{message.number}" for message in said)
+
+    assert [(named(unit.asked), named(unit.answered)) for unit in found] == units
+    assert len(told) == len(notes)
+    assert all(note in text for note, text in zip(notes, told, strict=True))
+
+
+# What is shown
+
+
+def test_a_call_is_shown_with_what_came_before_it() -> None:
+    """Earlier calls with their results, the request and the conversation before; no later call, no answer."""
+    records = asked(
+        user("Find a."),
+        agent("A it is.", find("a", {"id": 1})),
+        user("And b, c."),
+        agent("Here.", find("b", "B"), find("c", "C")),
+    )
+
+    second = records["tool_selection", "c2"]
+    assert second["request"] == [{"id": "m3", "role": "user", "content": "And b, c."}]
+    assert [(message["id"], message["content"]) for message in second["earlier"]] == [
+        ("m1", "Find a."),
+        ("m2", "A it is."),
+    ]
+    assert second["earlier"][1]["calls"] == [{"id": "c1", "name": "find", "arguments": {"q": "a"}, "result": {"id": 1}}]
+    assert second["call"] == {"id": "c2", "name": "find", "arguments": {"q": "b"}}
+    assert second["done"] == []
+    assert "Here." not in str(second)
+    assert "'C'" not in str(second)
+    assert "'B'" not in str(second)
+    third = records["arguments", "c3"]
+    assert third["done"] == [{"id": "c2", "name": "find", "arguments": {"q": "b"}, "result": "B"}]
+
+
+def test_schemas_are_shown() -> None:
+    """All tools for the selection and for missing calls; only the called one for its arguments."""
+    records = asked(user("Find a."), agent("A.", find("a")))
+
+    assert [tool["name"] for tool in records["tool_selection", "c1"]["tools"]] == ["find", "book"]
+    assert [tool["id"] for tool in records["missing_calls", "m1"]["tools"]] == ["t1", "t2"]
+    (tool,) = records["arguments", "c1"]["tools"]
+    assert tool["input_schema"] == TOOLS[0]["parameters"]
+
+
+def test_the_unit_is_shown_whole_for_missing_calls() -> None:
+    """All calls with their results, and the answer."""
+    record = asked(user("Find a."), agent("A.", find("a"), find("b", "B")))["missing_calls", "m1"]
+
+    assert [call["result"] for call in record["calls"]] == ["found", "B"]
+    assert record["answer"] == [{"id": "m2", "role": "assistant", "content": "A."}]
+
+
+def test_calls_that_were_asked_at_once_did_not_know_each_other() -> None:
+    """A result of a call of the same model message is not shown to the question about its neighbour."""
+    records = asked(user("?"), agent("!", find("a", "A", step=0), find("b", "B", step=0), find("c", "C", step=1)))
+
+    (neighbour,) = records["arguments", "c2"]["done"]
+    assert neighbour == {"id": "c1", "name": "find", "arguments": {"q": "a"}, "asked_at_once_with_the_call": True}
+    assert [call.get("result") for call in records["arguments", "c3"]["done"]] == ["A", "B"]
+
+
+def test_what_became_of_calls_is_shown() -> None:
+    """A failed call with its error, one without a recorded result as such, and not as one without a result."""
+    failed = ToolCall(name="find", execution=Execution(status="error", error="Timeout: too slow"))
+    silent = ToolCall(name="find", input_parameters={"q": 1})
+    empty = ToolCall(name="find", input_parameters={"q": 1}, output=None)
+    lost = find("a", not_captured=["output", "input_parameters"])
+    records = asked(user("?"), agent("!", failed, silent, empty, lost))
+
+    first, second, third, fourth = records["missing_calls", "m1"]["calls"]
+    assert (first["status"], first["error"], "result" in first) == ("error", "Timeout: too slow", False)
+    assert second["result"] == {"not_recorded": True}
+    assert third["result"] is None
+    assert fourth["result"] == fourth["arguments"] == {"not_recorded": True}
+
+
+def test_long_values_are_cut_with_their_hash() -> None:
+    """The beginning, the length and the SHA-256 of the whole are shown."""
+    text = "x" * 10_000
+    record = asked(user("?"), agent("!", find("a", text)))["missing_calls", "m1"]
+
+    assert record["calls"][0]["result"] == {
+        "cut_off": True,
+        "characters": 10_000,
+        "sha256": hashlib.sha256(text.encode()).hexdigest(),
+        "beginning": "x" * 4_000,
+    }
+
+
+def test_long_conversations_have_an_end() -> None:
+    """Hundreds of turns and calls make a record of bounded size, which says how much was left out."""
+    turns = [turn for i in range(40) for turn in (user(f"question {i}"), agent("!", find(i, "r" * 5_000)))]
+    calls = [find(i, "r" * 5_000) for i in range(210)]
+    judge = RuleJudge("yes")
+    many = conversation(*turns, user("last"), agent("!", *calls))
+    ToolUseMetric(TOOLS, judge=judge).measure(many)
+
+    lengths = [len(str(document)) for _, document in judge.asked]
+    assert max(lengths) < 450_000
+    assert any(document.get("earlier_left_out") == 50 for _, document in judge.asked)
+    assert any(document.get("calls_left_out") == 10 for _, document in judge.asked)
+
+
+def test_what_the_agent_said_between_its_calls_is_shown() -> None:
+    """In a unit of several turns the text of earlier turns is shown; that of the call's own turn is not."""
+    records = asked(user("?"), agent("First I look.", find("a")), agent("Now again.", find("b")))
+
+    assert [message["content"] for message in records["arguments", "c2"]["said"]] == ["First I look."]
+    assert "said" not in records["arguments", "c1"]

@@ -1,0 +1,473 @@
+"""Whoever judges: models of every kind, what goes wrong with them, and what is kept, counted and repeated."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judging import Messages, RuleJudge, answer, counted
+from toolmark import (
+    ConfigurationError,
+    JudgeError,
+    LLMTestCase,
+    MetricResult,
+    ToolCall,
+    ToolCorrectnessMetric,
+    ToolmarkError,
+    evaluate,
+)
+from toolmark.judge import Answer, Answers, Judge, JudgeOutcome, MemoryCache, Prompt, Question, Reply, SqliteCache
+
+TOOLS = [{"name": "find"}, {"name": "book"}]
+
+
+def case(*names: str) -> LLMTestCase:
+    """A case with these calls, as expected."""
+    calls = [ToolCall(name=name) for name in names]
+    return LLMTestCase(input="Find it.", tools_called=calls, expected_tools=calls)
+
+
+def judged(judge: Any, *names: str) -> MetricResult:
+    """The result of one case."""
+    return ToolCorrectnessMetric(available_tools=TOOLS, judge=judge).measure(case(*names))
+
+
+class Text:
+    """A model that writes text, and says who it is."""
+
+    def __init__(self, *replies: Any, model: str = "fake-1") -> None:
+        """Keep what to answer; the last one again and again."""
+        self.identity = {"model": model, "temperature": 0}
+        self._replies = list(replies)
+        self.prompts: list[Prompt] = []
+
+    async def complete(self, prompt: Prompt, /) -> Reply:
+        """Return the next reply."""
+        self.prompts.append(prompt)
+        reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
+        made = reply(prompt) if callable(reply) else reply
+        if isinstance(made, BaseException):
+            raise made
+        return made if isinstance(made, Reply) else Reply(text=made)
+
+
+def yes(prompt: Prompt) -> Reply:
+    """Yes to everything, with what it took."""
+    text = answer("yes", missing=() if prompt.name == "missing_calls" else None)
+    return counted(text, input_tokens=100, output_tokens=10, cached_tokens=40)
+
+
+# Models of every kind
+
+
+def test_a_sync_function() -> None:
+    """A plain function from messages to text."""
+    assert judged(RuleJudge("yes"), "find").score == 1
+
+
+def test_an_async_function() -> None:
+    """An async one, a method of an object, and a callable object."""
+    rule = RuleJudge("yes")
+
+    async def function(messages: Messages) -> str:
+        await asyncio.sleep(0)
+        return rule(messages)
+
+    class Asked:
+        async def __call__(self, messages: Messages) -> str:
+            return rule(messages)
+
+    for judge in (function, rule.__call__, Asked(), lambda messages: asyncio.sleep(0, rule(messages))):
+        assert judged(judge, "find").score == 1
+
+
+def test_a_sync_model_does_not_hold_up_the_others() -> None:
+    """A model whose `complete` is sync runs in threads of its own: its questions wait together, not for each other."""
+    at_once: list[int] = []
+    running = [0]
+    lock = threading.Lock()
+
+    class Slow:
+        def complete(self, prompt: Prompt, /) -> Reply:
+            with lock:
+                running[0] += 1
+                at_once.append(running[0])
+            time.sleep(0.05)
+            with lock:
+                running[0] -= 1
+            return yes(prompt)
+
+    assert judged(Slow(), *["find"] * 6).score == 1
+    assert max(at_once) > 1
+
+
+def test_the_limit_on_requests_at_the_same_time_holds() -> None:
+    """Whatever the number of cases and questions, no more are asked at once than the judge allows."""
+    running, most = 0, 0
+
+    async def slow(messages: Messages) -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.005)
+        running -= 1
+        return RuleJudge("yes")(messages)
+
+    metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=Judge(slow, max_concurrency=3, cache=None))
+    report = evaluate([case("find", "book") for _ in range(10)], [metric])
+    assert report.passed
+    assert most == 3
+
+
+class Decides:
+    """A model that gives probabilities."""
+
+    def __init__(self, **probabilities: float) -> None:
+        """Keep them."""
+        self._probabilities = probabilities
+        self.states: list[Any] = []
+
+    async def decide(self, state: Sequence[Any], questions: Sequence[Question], /) -> Answers:
+        """Return the same for every question."""
+        self.states.append(state)
+        answers = {question.id: Answer(probabilities=dict(self._probabilities)) for question in questions}
+        return Answers(answers=answers, usage={"input_tokens": 5}, model="luna")
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "score", "decision", "probability"),
+    [
+        pytest.param({"yes": 0.7, "no": 0.2, "cannot_tell": 0.1}, 1, "yes", 0.7, id="yes"),
+        pytest.param({"yes": 0.2, "no": 0.7, "cannot_tell": 0.1}, 0, "no", 0.7, id="no"),
+        pytest.param({"yes": 0.5, "no": 0.5, "cannot_tell": 0.0}, None, "cannot_tell", 0, id="a tie is no verdict"),
+    ],
+)
+def test_a_model_that_decides(
+    probabilities: dict[str, float], score: float | None, decision: str, probability: float
+) -> None:
+    """The likeliest option counts, with its probability and without a rationale; a *no* to *missing* is one call."""
+    model = Decides(**probabilities)
+    result = judged(model, "find")
+
+    (first, _) = result.units[0].questions
+    assert (first.decision, first.probability, first.rationale) == (decision, probability, None)
+    assert result.parts.get("selection") == score
+    assert (result.judge or {})["model"] == "luna"
+    assert all("Reply with one JSON object" not in message.content for state in model.states for message in state)
+
+
+@pytest.mark.parametrize(
+    "probabilities",
+    [{"yes": 1.0}, {"yes": 1.2, "no": 0.0, "cannot_tell": 0.0}, {"yes": float("nan"), "no": 0.0, "cannot_tell": 0.0}],
+)
+def test_probabilities_of_another_form(probabilities: dict[str, float]) -> None:
+    """Options that are lacking, and numbers that are no probabilities, are malformed."""
+    result = judged(Decides(**probabilities), "find")
+    assert {entry.outcome for entry in result.units[0].questions} == {"malformed"}
+
+
+@pytest.mark.parametrize("wrong", [3, object(), "", Text, b"gpt"])
+def test_what_cannot_judge_is_refused_at_once(wrong: object) -> None:
+    """The error comes where the metric is made, and says what can judge."""
+    with pytest.raises(ConfigurationError, match="a judge is the name of a model, an object with complete or decide"):
+        ToolCorrectnessMetric(judge=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"samples": 0}, {"samples": True}, {"max_concurrency": 0}, {"cache": 3}, {"prices": {"m": {"input": -1}}}],
+)
+def test_options_out_of_range(options: dict[str, Any]) -> None:
+    """Each is an error that names the option or the price."""
+    with pytest.raises(ToolmarkError):
+        Judge(RuleJudge(), **options)
+
+
+def test_nothing_is_built_or_read_before_the_first_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judge by name, and one of the environment, cost nothing until they are asked; then the error is clear."""
+    for name in ("TOOLMARK_JUDGE_MODEL", "OPENAI_API_KEY", "TOOLMARK_JUDGE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    metric = ToolCorrectnessMetric(available_tools=TOOLS, judge="gpt-4.1")
+    assert repr(metric.judge) == "Judge(gpt-4.1)"
+
+    with pytest.raises(ConfigurationError, match=r"there is no judge: give judge= .* or set TOOLMARK_JUDGE_MODEL"):
+        judged(Judge(), "find")
+
+
+# What goes wrong is never a score
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome"),
+    [
+        pytest.param(Reply(refusal="I will not."), "refusal", id="refusal"),
+        pytest.param(Reply(text="", finish="content_filter"), "content_filter", id="content filter"),
+        pytest.param(Reply(text='{"evidence": [', finish="length"), "truncated", id="truncated"),
+        pytest.param(Reply(text="yes"), "malformed", id="malformed"),
+        pytest.param(Reply(), "malformed", id="nothing"),
+        pytest.param(TimeoutError(), "timeout", id="timeout"),
+        pytest.param(asyncio.TimeoutError(), "timeout", id="timeout of asyncio"),
+        pytest.param(ValueError("boom"), "transient", id="any exception"),
+        pytest.param(StopIteration(), "transient", id="an exception that futures cannot carry"),
+        pytest.param(JudgeError("overloaded", JudgeOutcome.TRANSIENT), "transient", id="transient"),
+        pytest.param(JudgeError("spent", JudgeOutcome.BUDGET), "budget", id="budget"),
+        pytest.param(JudgeError("no key", JudgeOutcome.FATAL), "fatal", id="fatal"),
+        pytest.param(17, "malformed", id="no reply at all"),
+    ],
+)
+def test_outcomes(reply: Any, outcome: str) -> None:
+    """Every one becomes an outcome of its question; with no verdict at all the result failed."""
+
+    class Once:
+        async def complete(self, _: Prompt, /) -> Any:
+            if isinstance(reply, BaseException):
+                raise reply
+            return reply
+
+    result = judged(Once(), "find")
+    assert (result.status.value, result.score, result.passed) == ("failed", None, None)
+    assert {entry.outcome for entry in result.units[0].questions} <= {outcome, "aborted"}
+    assert str(result.error).startswith("JudgeError: selection: the judge answered none of 2 questions")
+    assert result.parts["calling"] == 1
+
+
+def test_a_timeout() -> None:
+    """A model without limits of its own is given a time for each request."""
+
+    async def never(_: Messages) -> str:
+        await asyncio.sleep(60)
+        return ""
+
+    started = time.monotonic()
+    result = judged(Judge(never, timeout=0.05), "find")
+    assert time.monotonic() - started < 10
+    assert {entry.outcome for entry in result.units[0].questions} == {"timeout"}
+
+
+def test_after_a_fatal_fault_nothing_more_is_asked() -> None:
+    """What was asked before keeps its verdict; what comes after is aborted."""
+    model = Text(yes, JudgeError("no quota left", JudgeOutcome.FATAL, usage={"input_tokens": 7}, attempts=2), yes)
+    judge = Judge(model, max_concurrency=1)
+    result = judged(judge, *["find"] * 5)
+
+    outcomes = [entry.outcome for entry in result.units[0].questions]
+    assert outcomes.count("fatal") == 1
+    assert outcomes.count("ok") >= 1
+    assert len(model.prompts) <= 6
+    assert result.usage["input_tokens"] >= 107
+
+
+def test_a_part_of_the_questions_unanswered_is_told_with_bounds() -> None:
+    """The score is over what was decided; coverage and bounds say what the rest could mean."""
+
+    def rule(criterion: str, document: dict[str, Any]) -> Any:
+        if criterion == "tool_selection" and document["call"]["id"] == "c2":
+            return ValueError("boom")
+        return {"c3": "no", "c4": "cannot_tell"}.get(document.get("call", {}).get("id", ""), "yes")
+
+    result = judged(RuleJudge(rule), "find", "find", "find", "find")
+    assert (result.status.value, result.score) == ("scored", 0.5)
+    assert result.parts["coverage"] == 3 / 5
+    assert (result.parts["selection_low"], result.parts["selection_high"]) == (0.25, 0.75)
+    (warning,) = result.warnings
+    assert warning == (
+        "2 of 5 questions to the judge and to code have no yes or no (1 cannot_tell, 1 transient); with them the score "
+        "lies between 0.25 and 0.75, so it is not sure whether it passes"
+    )
+    assert [finding.called for finding in result.findings if finding.kind == "not_judged"] == [1, 3]
+
+
+def test_code_alone_is_no_judgement() -> None:
+    """Where the judge answered nothing, what code decided is not the score of the rest."""
+    result = judged(RuleJudge(lambda *_: ValueError("boom")), "find", "unknown")
+    assert (result.status.value, result.score) == ("failed", None)
+
+
+def test_nothing_decided_is_left_out() -> None:
+    """A judge that cannot tell anything leaves the calling score alone, and the result says so."""
+    result = judged(RuleJudge("cannot_tell"), "find")
+    assert (result.status.value, result.score, "selection" in result.parts) == ("scored", 1, False)
+    assert "2 cannot_tell" in result.warnings[0]
+
+
+# Samples
+
+
+def test_samples() -> None:
+    """The majority counts, and the share of samples that differ is told."""
+    said = {0: "yes", 1: "no", 2: "yes"}
+    model = Text(
+        lambda prompt: answer(
+            said[prompt.content["sample"]] if prompt.name != "missing_calls" else "yes",
+            missing=() if prompt.name == "missing_calls" else None,
+        )
+    )
+    result = judged(Judge(model, samples=3), "find")
+
+    selection, missing = result.units[0].questions
+    assert (selection.decision, selection.probability) == ("yes", pytest.approx(2 / 3))
+    assert (selection.flip_rate, missing.flip_rate) == (pytest.approx(1 / 3), 0)
+    assert result.parts["flip_rate"] == pytest.approx(1 / 6)
+    assert len(model.prompts) == 6
+    assert (result.judge or {})["samples"] == "3"
+
+
+def test_samples_without_a_majority() -> None:
+    """Two samples that differ are no verdict."""
+    model = Text(
+        lambda prompt: answer(
+            "yes" if prompt.content["sample"] else "no",
+            missing=None if prompt.name != "missing_calls" else (() if prompt.content["sample"] else ("t1",)),
+        )
+    )
+    result = judged(Judge(model, samples=2), "find")
+    assert {entry.decision for entry in result.units[0].questions} == {"cannot_tell"}
+    assert "the samples disagree: no, yes" in str(result.reason)
+
+
+# Usage, cost, cache
+
+
+def test_usage_and_cost() -> None:
+    """Tokens of all requests are summed, and cost what the user says; failed attempts count, cached replies do not."""
+    model = Text(JudgeError("busy", JudgeOutcome.TRANSIENT, usage={"input_tokens": 50}, attempts=3), yes)
+    judge = Judge(model, prices={"fake-1": {"input": 2.0, "output": 8.0, "cached_input": 0.5}})
+    first, second = judged(judge, "find"), judged(judge, "find")
+
+    assert dict(first.usage) == {"input_tokens": 150, "output_tokens": 10, "cached_tokens": 40, "requests": 4}
+    assert first.cost == pytest.approx((50 * 2 + 60 * 2 + 40 * 0.5 + 10 * 8) / 1e6)
+    assert dict(second.usage) == {"input_tokens": 100, "output_tokens": 10, "cached_tokens": 40, "requests": 1}
+    third = judged(judge, "find")
+    assert (dict(third.usage), third.cost) == ({"requests": 0}, 0)
+
+
+def test_cost_without_prices_is_unknown() -> None:
+    """No prices are shipped: without the user's, the cost is None, and so it is for a model without one."""
+    assert judged(Text(yes), "find").cost is None
+    assert judged(Judge(Text(yes), prices={"other": {"input": 1, "output": 1}}), "find").cost is None
+
+
+def test_only_verdicts_are_kept() -> None:
+    """A refusal, a fault and a malformed reply are asked again; a verdict is not."""
+    model = Text("nonsense", Reply(refusal="no"), ValueError("boom"), yes)
+    judge = Judge(model, max_concurrency=1)
+    results = [judged(judge, "find") for _ in range(4)]
+
+    assert [result.status.value for result in results] == ["failed", "scored", "scored", "scored"]
+    assert len(model.prompts) == 5
+
+
+def test_a_cache_on_disk_serves_the_next_run(tmp_path: Path) -> None:
+    """What one judge object paid for, another one with the same model and questions does not ask."""
+    path = tmp_path / "cache.db"
+    first, second, other = Text(yes), Text(yes), Text(yes, model="fake-2")
+
+    results = [judged(Judge(model, cache=path), "find") for model in (first, second, other)]
+    assert [len(model.prompts) for model in (first, second, other)] == [2, 0, 2]
+    assert [result.score for result in results] == [1, 1, 1]
+    assert dict(results[1].usage) == {"requests": 0}
+
+
+def test_a_function_needs_an_identity_for_a_cache_on_disk(tmp_path: Path) -> None:
+    """Nobody can know what a function's answers depend on, so it must be said."""
+    with pytest.raises(ConfigurationError, match=r"does not say which model answers; give Judge\(\.\.\., identity="):
+        judged(Judge(RuleJudge(), cache=tmp_path / "c.db"), "find")
+    assert not (tmp_path / "c.db").exists()
+    assert judged(Judge(RuleJudge(), cache=tmp_path / "c.db", identity={"model": "mine"}), "find").score == 1
+
+
+def test_no_file_is_written_unless_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default replies are kept in memory."""
+    monkeypatch.chdir(tmp_path)
+    rule = RuleJudge()
+    judge = Judge(rule)
+    judged(judge, "find")
+    judged(judge, "find")
+    assert len(rule.asked) == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_a_cache_everything_is_asked_again() -> None:
+    """`cache=None` keeps nothing; a cache of one's own is used."""
+    rule = RuleJudge()
+    judge = Judge(rule, cache=None)
+    judged(judge, "find")
+    judged(judge, "find")
+    assert len(rule.asked) == 4
+    mine = MemoryCache()
+    judged(Judge(Text(yes), cache=mine), "find")
+    assert judged(Judge(Text(yes), cache=mine), "find").usage["requests"] == 0
+
+
+def test_secrets_are_not_shown() -> None:
+    """What the judge reads is redacted as everything that leaves the process, and scored on real values elsewhere."""
+    rule = RuleJudge()
+    call = ToolCall(name="find", input_parameters={"api_key": "hunter2-secret"}, output={"password": "hunter2-secret"})
+    given = LLMTestCase(input="key sk-abcdefghijklmnopqrstuvwx1", tools_called=[call, call], expected_tools=[])
+    ToolCorrectnessMetric(available_tools=TOOLS, judge=rule).measure(given)
+
+    assert rule.asked
+    assert "hunter2" not in json.dumps(rule.asked)
+    assert "sk-abcdefghij" not in json.dumps(rule.asked)
+
+
+# Inside and outside of event loops
+
+
+def test_inside_a_running_event_loop() -> None:
+    """`measure` and `evaluate` work where a loop runs, as in a notebook, and leave it alone."""
+    model = Text(yes)
+
+    async def cell() -> list[float | None]:
+        metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=Judge(model, cache=None))
+        loop = asyncio.get_running_loop()
+        report = evaluate([case("find"), case("book")], [metric])
+        scores = [metric.measure(case("find")).score, (await metric.a_measure(case("find"))).score]
+        assert asyncio.get_running_loop() is loop
+        return [*scores, *(result.score for _, result in report.results())]
+
+    assert asyncio.run(cell()) == [1, 1, 1, 1]
+
+
+def test_one_judge_in_many_threads() -> None:
+    """The same metric measures in several threads at once."""
+    metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=Judge(RuleJudge(), cache=None, max_concurrency=2))
+    scores: list[float | None] = []
+    threads = [threading.Thread(target=lambda: scores.append(metric.measure(case("find")).score)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert scores == [1] * 8
+
+
+def test_results_stand_in_the_order_of_the_cases() -> None:
+    """Whichever is answered first."""
+
+    async def last_first(messages: Messages) -> str:
+        await asyncio.sleep(0.05 if "case 0" in messages[-1]["content"] else 0)
+        return RuleJudge("no" if "case 1" in messages[-1]["content"] else "yes")(messages)
+
+    cases = [LLMTestCase(input=f"case {i}", tools_called=[], expected_tools=[]) for i in range(4)]
+    metric = ToolCorrectnessMetric(available_tools=[], judge=last_first)
+    assert [result.score for _, result in evaluate(cases, [metric]).results()] == [1] * 4
+
+    def reply(_: str, document: dict[str, Any]) -> Any:
+        return ["t1"] if "case 1" in str(document["request"]) else "yes"
+
+    metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=RuleJudge(reply))
+    assert [result.score for _, result in evaluate(cases, [metric]).results()] == [1, 0, 1, 1]
+
+
+def test_sqlite_cache_is_a_cache(tmp_path: Path) -> None:
+    """It is public, and takes the place of a path."""
+    judge = Judge(Text(yes), cache=SqliteCache(tmp_path / "c.db"))
+    assert judged(judge, "find").score == 1
+    assert (tmp_path / "c.db").exists()

@@ -1,0 +1,104 @@
+"""The formulas: worked examples, and laws against a slow count of every way the open questions could be answered."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolmark.judge import _scores as scores
+
+CALLS = st.lists(st.sampled_from((True, False, None)), max_size=4)
+MISSING = st.sampled_from((None, 0, 1, 2))
+
+
+def filled(calls: list[bool | None]) -> list[tuple[bool, ...]]:
+    """Every way in which the open calls could have been decided."""
+    return list(product(*[(call,) if call is not None else (True, False) for call in calls]))
+
+
+def slow_selection(calls: tuple[bool, ...], missing: int) -> Fraction:
+    """The selection score of a unit in which everything is decided, from the words of the definition."""
+    if not calls:
+        return Fraction(missing == 0)
+    yes = sum(calls)
+    return Fraction(yes, yes + calls.count(False) + missing)
+
+
+@pytest.mark.parametrize(
+    ("calls", "missing", "score", "low", "high", "coverage"),
+    [
+        pytest.param([True, True], 0, 1, 1, 1, 1, id="all right"),
+        pytest.param([True, False], 0, 0.5, 0.5, 0.5, 1, id="one wrong"),
+        pytest.param([True], 1, 0.5, 0.5, 0.5, 1, id="one missing"),
+        pytest.param([True, False], 2, 0.25, 0.25, 0.25, 1, id="one wrong and two missing"),
+        pytest.param([True, None], 0, 1, 0.5, 1, 2 / 3, id="one open: left out, and counted"),
+        pytest.param([True], None, 1, 0.5, 1, 0.5, id="whether one is missing is open"),
+        pytest.param([None], 0, None, 0, 1, 0.5, id="the only call is open"),
+        pytest.param([None], 1, 0, 0, 0.5, 1 / 2, id="open, and one is missing"),
+        pytest.param([], 0, 1, 1, 1, 1, id="no call, and none was needed"),
+        pytest.param([], 2, 0, 0, 0, 1, id="no call, and two were needed"),
+        pytest.param([], None, None, 0, 1, 0, id="no call, and it is open whether one was needed"),
+    ],
+)
+def test_selection(
+    calls: list[bool | None], missing: int | None, score: float | None, low: float, high: float, coverage: float
+) -> None:
+    """The selection score of a unit is yes / (yes + no); each missing call is a no."""
+    part = scores.selection(calls, missing)
+
+    assert part.score == score
+    assert (part.low, part.high, part.coverage) == pytest.approx((low, high, coverage))
+
+
+def test_arguments() -> None:
+    """The argument score is yes / (yes + no) over the calls; a unit without calls has none."""
+    part = scores.arguments([True, False, None])
+
+    assert part is not None
+    assert (part.score, part.low, part.high) == (0.5, 1 / 3, 2 / 3)
+    assert part.coverage == 2 / 3
+    assert scores.arguments([]) is None
+
+
+def test_mean() -> None:
+    """Units in which nothing was decided are left out of the mean, not out of the bounds and the coverage."""
+    units = [scores.selection([True], 0), scores.selection([None], None), scores.selection([False], 0), None]
+    part = scores.mean(units)
+
+    assert part is not None
+    assert (part.score, part.low, part.high) == (0.5, 1 / 3, 2 / 3)
+    assert part.coverage == 4 / 6
+    assert scores.mean([None]) is None
+    assert scores.mean([scores.selection([], None)]).score is None  # type: ignore[union-attr]
+
+
+@given(CALLS, MISSING)
+def test_bounds_hold_whatever_the_open_answers_are(calls: list[bool | None], missing: int | None) -> None:
+    """The bounds are the least and the greatest score over every answer, where an open *missing* means one call."""
+    part = scores.selection(calls, missing)
+    possible = [
+        slow_selection(way, number) for way in filled(calls) for number in ((0, 1) if missing is None else (missing,))
+    ]
+
+    assert part.low == pytest.approx(float(min(possible)))
+    assert part.high == pytest.approx(float(max(possible)))
+    if part.score is not None:
+        assert part.low - 1e-12 <= part.score <= part.high + 1e-12
+    if None not in calls and missing is not None:
+        assert part.score == pytest.approx(float(possible[0]))
+
+
+@given(st.lists(st.tuples(CALLS, MISSING), min_size=1, max_size=4))
+def test_the_mean_lies_within_its_bounds(units: list[tuple[list[bool | None], int | None]]) -> None:
+    """A mean over some of the units cannot leave the bounds over all of them."""
+    part = scores.mean([scores.selection(calls, missing) for calls, missing in units])
+
+    assert part is not None
+    assert 0 <= part.low <= part.high <= 1
+    assert 0 <= part.coverage <= 1
+    if part.score is not None:
+        assert part.low - 1e-12 <= part.score <= part.high + 1e-12
