@@ -159,7 +159,7 @@ def _about_arguments(unit: Unit, made: MadeCall, checks: Checks, exhibits: Exhib
     if checked.state == "open":
         question.evidence = exhibits.of_call(unit, made, all_tools=False)
     elif checked.state == "invalid":
-        text = "; ".join(f"{path}: {message}" for path, message in checked.violations)
+        text = "; ".join(f"{violation.path}: {violation.message}" for violation in checked.violations)
         question.answer(_code("arguments", Decision.NO, text), violations=checked.violations)
     else:
         question.answer(_code("arguments", Decision.CANNOT_TELL, "the recording did not keep its arguments"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -116,12 +117,14 @@ class SqliteCache:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         layout = connection.execute("PRAGMA user_version").fetchone()[0]
-        tables = connection.execute("SELECT count(*) FROM sqlite_master WHERE name != 'replies'").fetchone()[0]
+        tables = connection.execute("SELECT count(*) FROM sqlite_master WHERE tbl_name != 'replies'").fetchone()[0]
         if layout not in (0, _LAYOUT) or (layout == 0 and tables):
             message = f"the file {str(self.path)!r} is no cache of this version of toolmark; name another file"
             raise ConfigurationError(message)
-        # A write ahead log: readers do not wait for writers, and a write does not wait for the disk.
-        connection.execute("PRAGMA journal_mode=WAL")
+        # A write ahead log: readers do not wait for writers, and a write does not wait for the disk. Another process may
+        # be about to set it, or a file system may not have it: that costs time alone.
+        with suppress(sqlite3.OperationalError):
+            connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
         with connection:
             connection.execute("CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL)")
