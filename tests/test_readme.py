@@ -1,4 +1,4 @@
-"""The README and the scoring page tell the truth: their code runs, prints what they say, and their options exist."""
+"""The README and the pages beside it tell the truth: their code runs, prints what they say, and their options exist."""
 
 import importlib
 import re
@@ -17,6 +17,7 @@ from toolmark.cli import main
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SCORING = (ROOT / "docs" / "scoring.md").read_text(encoding="utf-8")
 FORMATS = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 
 
 class Block(NamedTuple):
@@ -36,10 +37,15 @@ def blocks(page: str) -> list[Block]:
 
 
 BLOCKS = blocks(README)
-PROGRAMS = [(block, after) for block, after in pairwise(BLOCKS) if block.language == "python"]
+PROGRAMS = [
+    pytest.param(block, after, id=f"{name} line {block.line}")
+    for name, page in (("README.md", README), ("docs/metrics.md", METRICS))
+    for block, after in pairwise(blocks(page))
+    if block.language == "python"
+]
 
 
-@pytest.mark.parametrize(("program", "shown"), PROGRAMS, ids=[f"line-{block.line}" for block, _ in PROGRAMS])
+@pytest.mark.parametrize(("program", "shown"), PROGRAMS)
 def test_python_prints_what_stands_below_it(tmp_path: Path, program: Block, shown: Block) -> None:
     """As a program of its own, in an empty folder, with warnings as errors."""
     (tmp_path / "program.py").write_text(program.text, encoding="utf-8")
@@ -92,7 +98,9 @@ def test_the_command_shown_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "folder"), [(README, ROOT), (SCORING, ROOT / "docs")], ids=["README.md", "docs/scoring.md"]
+    ("page", "folder"),
+    [(README, ROOT), (SCORING, ROOT / "docs"), (METRICS, ROOT / "docs")],
+    ids=["README.md", "docs/scoring.md", "docs/metrics.md"],
 )
 def test_links_lead_somewhere(page: str, folder: Path) -> None:
     """Every relative link is a file of this repository."""

@@ -51,12 +51,19 @@ if TYPE_CHECKING:
     from toolmark.formats.trajectory import run_from_messages
     from toolmark.judge import Judge
     from toolmark.matching import Alignment, Pair
-    from toolmark.metrics import Metric, MultimodalToolCorrectnessMetric, ToolCorrectnessMetric, ToolUseMetric
+    from toolmark.metrics import (
+        ArgumentSchemaMetric,
+        Metric,
+        MultimodalToolCorrectnessMetric,
+        ToolCorrectnessMetric,
+        ToolUseMetric,
+    )
     from toolmark.report import CaseResult, MetricSummary, Report
     from toolmark.result import Finding, MetricResult, ResultStatus
 
 _HOME = {
     "Alignment": "matching",
+    "ArgumentSchemaMetric": "metrics",
     "CallOrigin": "calls",
     "CallStatus": "calls",
     "CaseResult": "report",
@@ -109,6 +116,7 @@ _HOME = {
 
 __all__ = [
     "Alignment",
+    "ArgumentSchemaMetric",
     "CallOrigin",
     "CallStatus",
     "CaseResult",

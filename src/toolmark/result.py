@@ -34,6 +34,17 @@ FindingKind: TypeAlias = Literal[
     "wrong_arguments",
     "missing_call",
     "not_judged",
+    "invalid_schema",
+    "redundant",
+    "loop",
+    "over_budget",
+    "failed_call",
+    "abandoned",
+    "repeated",
+    "forbidden",
+    "forbidden_argument",
+    "not_approved",
+    "too_early",
 ]
 """What can be found: see `Finding`."""
 
@@ -58,6 +69,9 @@ class Finding:
             `not_compared` (the recording did not keep the field). Where tools are judged, also `unknown_tool` and
             `schema_violation` (found by code), `wrong_tool`, `wrong_arguments` and `missing_call` (found by the judge),
             and `not_judged` (no verdict).
+            Of calls alone: `invalid_schema` (of a tool), `redundant`, `loop` and `over_budget`; `failed_call`,
+            `abandoned` and `repeated` (failures that were not recovered from); `forbidden`, `forbidden_argument`,
+            `not_approved` and `too_early` (policy). docs/metrics.md says when.
         message: One sentence for people; positions in it count from 1.
         tool: Name of the tool.
         expected: Position of the expected call, from 0; `None` where there is none.

@@ -206,11 +206,13 @@ def test_warnings_of_the_run_stand_in_the_result() -> None:
 
 
 def test_every_kind_of_finding_is_known_here() -> None:
-    """The kinds that these tests, the reasons, and the tests of judged metrics know are all that there are."""
+    """The kinds that these tests, the reasons, and the tests of the other metrics know are all that there are."""
     known = {"missing", "unexpected", "out_of_order", "wrong_argument", "missing_argument", "extra_argument"}
     compared = {*known, "wrong_output", "wrong_type", "not_compared"}
     judged = {"unknown_tool", "schema_violation", "wrong_tool", "wrong_arguments", "missing_call", "not_judged"}
-    assert set(get_args(FindingKind)) == compared | judged
+    of_calls = {"invalid_schema", "redundant", "loop", "over_budget", "failed_call", "abandoned", "repeated"}
+    of_policy = {"forbidden", "forbidden_argument", "not_approved", "too_early"}
+    assert set(get_args(FindingKind)) == compared | judged | of_calls | of_policy
 
 
 def test_large_and_strange_values_are_scored_and_explained() -> None:

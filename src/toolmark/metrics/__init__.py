@@ -1,8 +1,16 @@
 """The metrics: one file per question. Each is a frozen object that stores nothing."""
 
 from toolmark.metrics._base import Metric, MetricLike
+from toolmark.metrics.argument_schema import ArgumentSchemaMetric
 from toolmark.metrics.multimodal import MultimodalToolCorrectnessMetric
 from toolmark.metrics.tool_correctness import ToolCorrectnessMetric
 from toolmark.metrics.tool_use import ToolUseMetric
 
-__all__ = ["Metric", "MetricLike", "MultimodalToolCorrectnessMetric", "ToolCorrectnessMetric", "ToolUseMetric"]
+__all__ = [
+    "ArgumentSchemaMetric",
+    "Metric",
+    "MetricLike",
+    "MultimodalToolCorrectnessMetric",
+    "ToolCorrectnessMetric",
+    "ToolUseMetric",
+]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 from weakref import WeakKeyDictionary
 
 from toolmark.errors import ConfigurationError, NotMeasuredError
@@ -158,7 +158,12 @@ def check_threshold(value: object) -> float:
     Raises:
         ConfigurationError: It is no number between 0 and 1.
     """
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+    if not is_share(value):
         message = f"threshold must be a number from 0 to 1, got {value!r}"
         raise ConfigurationError(message)
     return float(value)
+
+
+def is_share(value: object) -> TypeGuard[float]:
+    """Return whether a value is a number from 0 to 1."""
+    return not isinstance(value, bool) and isinstance(value, (int, float)) and 0 <= value <= 1

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from toolmark.calls import ToolCall, ToolCallParams, ToolSpec, read_tool_spec
-from toolmark.cases import LLMTestCase, MLLMTestCase, TestCase
+from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError, MissingFieldError
 from toolmark.matching import ABSENT, Alignment, Denominator, Item, align
 from toolmark.metrics._base import Metric, check_threshold
+from toolmark.metrics._calls import calls_of, check_case, named
 from toolmark.metrics._explain import arithmetic, findings_of
 from toolmark.metrics._outcome import Outcome, outcome
 from toolmark.result import MetricResult
@@ -140,7 +141,7 @@ class ToolCorrectnessMetric(Metric):
 
         _sides(case, type(self).__name__)
         if case.input is None:
-            message = f"{type(self).__name__} needs input{_named(case)} for its judge; give what the agent was asked"
+            message = f"{type(self).__name__} needs input{named(case)} for its judge; give what the agent was asked"
             raise MissingFieldError(message)
         judgement = yield from judgement_of(Judge.of(self.judge), case, tools)
         return self._called(case, judgement, judgeable=True)
@@ -200,22 +201,8 @@ def read_params(params: object) -> tuple[ToolCallParams, ...]:
 
 
 def _sides(case: object, metric: str) -> tuple[list[ToolCall], list[ToolCall]]:
-    if not isinstance(case, (LLMTestCase, MLLMTestCase)):
-        message = f"{metric} measures an LLMTestCase or MLLMTestCase, got {type(case).__name__}"
-        raise ConfigurationError(message)
-    for name in ("expected_tools", "tools_called"):
-        if getattr(case, name) is None:
-            label = _named(case)
-            notes = case.run.notes[:1] if case.run is not None and name == "tools_called" else []
-            message = "; ".join([f"{metric} needs {name}{label}", *notes, "give the calls, or [] for none"])
-            raise MissingFieldError(message)
-    assert case.expected_tools is not None  # noqa: S101 - checked above; tells the type checkers
-    assert case.tools_called is not None  # noqa: S101 - as above
-    return case.expected_tools, case.tools_called
-
-
-def _named(case: TestCase) -> str:
-    return f" of case {case.id or case.name!r}" if case.id or case.name else ""
+    checked = check_case(case, metric)
+    return calls_of(checked, "expected_tools", metric), calls_of(checked, "tools_called", metric)
 
 
 def _left_out(alignment: Alignment) -> list[str]:

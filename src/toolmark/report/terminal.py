@@ -171,15 +171,26 @@ def _brief(finding: Finding) -> str:
         "wrong_arguments": "wrong arguments",
         "missing_call": "needed, not called",
         "not_judged": "not judged",
+        "invalid_schema": "a schema that cannot be used",
+        "redundant": "called again for nothing",
+        "loop": "loops",
+        "over_budget": "over budget",
+        "failed_call": "failed",
+        "abandoned": "failed, not tried again",
+        "repeated": "failed, tried again unchanged",
+        "forbidden": "forbidden",
+        "not_approved": "not approved",
+        "too_early": "too early",
     }
     if finding.kind in whole:
-        return f"{whole[finding.kind]}: {tool or '(a call)'}"
+        return f"{whole[finding.kind]}: {tool or ('(all calls)' if finding.kind == 'over_budget' else '(a call)')}"
     place = visible(finding.path or "").removeprefix("$.").removeprefix("input_parameters.")
     values = {
         "missing_argument": "is missing",
         "extra_argument": "not expected",
         "not_compared": "not recorded",
         "schema_violation": "does not fit the schema",
+        "forbidden_argument": "has a forbidden value",
     }
     called, expected = (hidden(value, finding.path) for value in (finding.called_value, finding.expected_value))
     text = values.get(finding.kind) or f"{shown(called, 24)}, not {shown(expected, 24)}"

@@ -1,0 +1,143 @@
+"""The laws of the metrics that look at calls alone, with slow, obvious answers to compare theirs with.
+
+Bounds, determinism, strictness and explanation hold for every one of them; so does that one more good call (valid,
+useful, successful, allowed) never lowers the score. Which ones do not ask in what order the calls were made is
+declared, and one that is declared to ask really does.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import toolmark.metrics
+from strategies import NAN, few
+from toolmark import CallStatus, LLMTestCase, MetricResult, ResultStatus, Run, ToolCall
+from toolmark.metrics._calls import CallMetric
+
+Calls = list[ToolCall]
+
+TOOLS = [
+    {"name": "look", "parameters": {"properties": {"a": {"type": "integer"}}, "required": ["a"]}},
+    {"name": "book", "parameters": {"additionalProperties": False}},
+    {"name": "note"},
+]
+
+_execution = st.fixed_dictionaries(
+    {"status": st.sampled_from([CallStatus.OK, CallStatus.ERROR, *CallStatus])},
+    optional={
+        "error": st.sampled_from(("full", "late")),
+        "step": st.integers(0, 2),
+        "executed": st.booleans(),
+        "not_captured": st.just(["input_parameters"]),
+    },
+)
+_fields = st.fixed_dictionaries(
+    {"name": st.sampled_from(("look", "look", "book", "note", "what"))},
+    optional={
+        "input_parameters": st.dictionaries(st.sampled_from("ab"), st.sampled_from((0, 1, True, "1", NAN)), max_size=1),
+        "execution": _execution,
+    },
+)
+calls_drawn = st.lists(_fields.map(lambda fields: ToolCall(**fields)), max_size=8)
+
+
+class Row(NamedTuple):
+    """A metric with options, a call that is good whatever came before, and whether the order of calls plays no part."""
+
+    options: dict[str, Any]
+    good: Callable[[Calls], ToolCall]
+    any_order: bool
+
+
+def fresh(calls: Calls) -> ToolCall:
+    """A call that is valid, new, and succeeds."""
+    return ToolCall(
+        name="look", input_parameters={"a": 1000 + len(calls)}, execution={"status": "ok", "step": 1000 + len(calls)}
+    )
+
+
+TABLE: dict[str, list[Row]] = {
+    "ArgumentSchemaMetric": [Row({}, fresh, True), Row({"formats": False, "threshold": 0.5}, fresh, True)],
+}
+ROWS = [
+    pytest.param(getattr(toolmark.metrics, name), row, id=" ".join([name, *row.options]))
+    for name, rows in TABLE.items()
+    for row in rows
+]
+of_every_row = pytest.mark.parametrize(("metric", "row"), ROWS)
+
+
+def measured(metric: type[CallMetric], options: dict[str, Any], calls: Calls) -> MetricResult:
+    """The result of one case; the run took as many seconds as it has calls."""
+    run = Run(duration=len(calls))
+    return metric(**options).measure(LLMTestCase(tools_called=calls, available_tools=TOOLS, run=run))
+
+
+def test_every_metric_of_calls_stands_in_the_table() -> None:
+    """Nobody shall forget to say what a metric promises."""
+    public = [getattr(toolmark.metrics, name) for name in toolmark.metrics.__all__]
+    assert {thing.__name__ for thing in public if inspect.isclass(thing) and issubclass(thing, CallMetric)} == {*TABLE}
+
+
+@of_every_row
+@few
+@given(calls=calls_drawn)
+def test_laws_of_all(metric: type[CallMetric], row: Row, calls: Calls) -> None:
+    """Scores and parts are in [0, 1]; the verdict is that of the threshold; a lower score is explained."""
+    result = measured(metric, row.options, calls)
+    assert repr(result) == repr(measured(metric, row.options, calls))
+    assert all(finding.message in str(result.reason) for finding in result.findings)
+    if result.status is ResultStatus.SKIPPED:
+        assert (result.score, result.passed) == (None, None)
+        return
+    assert result.score is not None
+    assert result.score == min(result.parts.values())
+    assert all(0 <= part <= 1 for part in result.parts.values())
+    assert result.passed == (result.score >= result.threshold - 1e-9)
+    assert result.findings or result.score == 1
+    strict = measured(metric, {**row.options, "strict_mode": True}, calls)
+    assert (strict.score, strict.passed, strict.threshold) == (float(result.score == 1), result.score == 1, 1)
+
+
+@of_every_row
+@few
+@given(calls=calls_drawn)
+def test_one_more_good_call_never_lowers_the_score(metric: type[CallMetric], row: Row, calls: Calls) -> None:
+    """A call that is valid, useful, successful and allowed costs nothing, whatever came before."""
+    options = {name: value for name, value in row.options.items() if not name.startswith("max_")}
+    before = measured(metric, options, calls).score
+    after = measured(metric, options, [*calls, row.good(calls)]).score
+    assert before is None or (after is not None and after >= before)
+
+
+@of_every_row
+@few
+@given(calls=calls_drawn, seed=st.integers(0, 99))
+def test_order_plays_no_part_where_that_is_declared(
+    metric: type[CallMetric], row: Row, calls: Calls, seed: int
+) -> None:
+    """The score is the same to the last bit in whatever order the calls are listed."""
+    if row.any_order:
+        shuffled = random.Random(seed).sample(calls, len(calls))
+        assert measured(metric, row.options, calls).score == measured(metric, row.options, shuffled).score
+
+
+@of_every_row
+def test_order_plays_a_part_where_the_opposite_is_not_declared(metric: type[CallMetric], row: Row) -> None:
+    """Some small case scores otherwise when it is told backwards, exactly where order plays a part."""
+    ok, bad = {"status": "ok"}, {"status": "error"}
+    cases = [
+        [ToolCall(name="book", execution=bad), ToolCall(name="book", execution=ok)],
+        [ToolCall(name="look", execution=ok), ToolCall(name="book", execution=ok)],
+    ]
+    differ = [
+        measured(metric, row.options, case).score != measured(metric, row.options, case[::-1]).score for case in cases
+    ]
+    assert any(differ) is not row.any_order

@@ -1,0 +1,250 @@
+"""Argument schema: calls against the JSON Schemas of the tools; what cannot be checked is left out, and said."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from processes import environment
+from toolmark import (
+    ArgumentSchemaMetric,
+    ConfigurationError,
+    Execution,
+    LLMTestCase,
+    MetricAssertionError,
+    MissingFieldError,
+    ResultStatus,
+    Run,
+    ToolCall,
+    ToolCallType,
+    assert_test,
+    evaluate,
+)
+from toolmark.redact import REDACTED
+
+BOOK = {
+    "name": "book",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "seats": {"type": "integer", "minimum": 1},
+            "class": {"enum": ["economy", "business"]},
+            "day": {"type": "string", "format": "date"},
+            "guests": {"type": "array", "items": {"type": "object", "required": ["name"]}},
+        },
+        "required": ["seats"],
+        "additionalProperties": False,
+    },
+}
+ANYTHING = {"name": "note"}
+BROKEN = {"name": "broken", "parameters": {"type": "strng"}}
+REMOTE = {"name": "remote", "parameters": {"$ref": "https://example.com/schema.json"}}
+TOOLS = [BOOK, ANYTHING, BROKEN, REMOTE]
+
+
+def book(**arguments: Any) -> ToolCall:
+    """A call of the tool that has a schema."""
+    return ToolCall(name="book", input_parameters=arguments)
+
+
+def measured(*calls: ToolCall, **options: Any) -> Any:
+    """The result of one case."""
+    return ArgumentSchemaMetric(**options).measure(LLMTestCase(tools_called=list(calls), available_tools=TOOLS))
+
+
+@pytest.mark.parametrize(
+    ("call", "path"),
+    [
+        pytest.param(book(seats=2, guests=[{"name": "Ann"}]), None, id="valid"),
+        pytest.param(book(seats=2.0), None, id="a whole number is an integer, however it is written"),
+        pytest.param(book(), "$.input_parameters", id="a required argument is missing"),
+        pytest.param(ToolCall(name="book"), "$.input_parameters", id="no arguments at all"),
+        pytest.param(book(seats=1, view="sea"), "$.input_parameters", id="an argument that is not taken"),
+        pytest.param(book(seats="two"), "$.input_parameters.seats", id="wrong type"),
+        pytest.param(book(seats=True), "$.input_parameters.seats", id="a boolean is no integer"),
+        pytest.param(book(seats=0), "$.input_parameters.seats", id="out of range"),
+        pytest.param(book(seats=1, **{"class": "first"}), "$.input_parameters.class", id="none of the enum"),
+        pytest.param(book(seats=1, day="2026-02-30"), "$.input_parameters.day", id="no such day"),
+        pytest.param(book(seats=1, guests=[{"name": "A"}, {}]), "$.input_parameters.guests[1]", id="deep inside"),
+    ],
+)
+def test_one_call(call: ToolCall, path: str | None) -> None:
+    """A call is valid or has a finding that names the place; one call gives 1 or 0."""
+    result = measured(call)
+
+    assert (result.score, result.passed) == ((1.0, True) if path is None else (0.0, False))
+    assert [(finding.kind, finding.called, finding.path) for finding in result.findings] == (
+        [] if path is None else [("schema_violation", 0, path)]
+    )
+    assert all(finding.message in result.reason for finding in result.findings)
+
+
+@pytest.mark.parametrize(
+    ("format", "good", "bad"),
+    [
+        ("date", "2024-02-29", "2023-02-29"),
+        ("date-time", "2024-02-29T23:59:60.5+01:00", "2024-02-29 10:00:00Z"),
+        ("date-time", "2024-02-29t10:00:00z", "2023-02-29T10:00:00Z"),
+        ("date-time", "2024-01-01T00:00:00Z", "2024-01-01T00:00:00"),
+        ("email", "a@b.c", "a.b.c"),
+        ("ipv4", "127.0.0.1", "127.0.0.256"),
+        ("ipv6", "::1", ":::"),
+        ("regex", "a+", "("),
+        ("uuid", "123e4567-e89b-12d3-a456-426614174000", "123"),
+        ("uri", "anything", None),
+    ],
+)
+def test_formats(format: str, good: str, bad: str | None) -> None:
+    """The formats that are told are checked, unless switched off; any other is an annotation; so are other types."""
+    tool = {"name": "a", "parameters": {"properties": {"x": {"format": format}}}}
+
+    def score(value: object, **options: Any) -> float:
+        case = LLMTestCase(tools_called=[ToolCall(name="a", input_parameters={"x": value})])
+        return float(ArgumentSchemaMetric([tool], **options).measure(case))
+
+    assert score(good) == 1
+    assert score(17) == 1
+    if bad is not None:
+        assert score(bad) == 0
+        assert score(bad, formats=False) == 1
+
+
+def test_the_score_is_valid_over_checked() -> None:
+    """The score is the share of valid calls, with the sum in the reason, and the value found in the finding."""
+    result = measured(book(seats=1), book(seats="two"), book(seats=3))
+
+    assert result.score == pytest.approx(2 / 3)
+    assert result.reason.split("\n") == [
+        "valid: 2 / 3 checked calls = 0.6667 (failed at 1).",
+        "called #2 'book': $.input_parameters.seats does not fit type 'integer', called with \"two\".",
+    ]
+    assert result.findings[0].called_value == "two"
+
+
+def test_values_under_secret_keys_stay_out_of_reasons() -> None:
+    """A value that stands under a secret key is in no reason and in no written result."""
+    tool = {"name": "a", "parameters": {"properties": {"password": {"type": "integer"}}}}
+    case = LLMTestCase(tools_called=[ToolCall(name="a", input_parameters={"password": "hunter2"})])
+    result = ArgumentSchemaMetric([tool]).measure(case)
+
+    assert result.score == 0
+    assert "hunter2" not in str(result.reason) + str(result.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        pytest.param(
+            ToolCall(name="book", execution=Execution(not_captured=["input_parameters"])),
+            "the recording did not keep their arguments",
+            id="not recorded",
+        ),
+        pytest.param(book(seats=REDACTED), "redacted", id="redacted"),
+        pytest.param(ToolCall(name="note", input_parameters={"x": 1}), "no input_schema", id="no schema"),
+        pytest.param(ToolCall(name="broken"), "cannot be used", id="a schema that is none"),
+        pytest.param(ToolCall(name="remote"), "cannot be used", id="a schema elsewhere is not fetched"),
+        pytest.param(ToolCall(name="web", type=ToolCallType.HOSTED), "of a provider", id="a tool of the provider"),
+    ],
+)
+def test_what_cannot_be_checked_is_left_out(call: ToolCall, told: str) -> None:
+    """It counts neither for nor against, and the result says so; alone it is skipped."""
+    alone, beside = measured(call), measured(call, book(seats="x"), book(seats=1))
+
+    assert (alone.status, alone.score) == (ResultStatus.SKIPPED, None)
+    assert beside.score == 0.5
+    for result in (alone, beside):
+        assert any(text.startswith("1 call left out: ") and told in text for text in result.warnings)
+        assert told in result.reason
+
+
+def test_a_broken_schema_is_a_finding_on_the_tool() -> None:
+    """It is told once for all calls of the tool, and does not crash."""
+    result = measured(ToolCall(name="broken"), ToolCall(name="broken"), book(seats=1))
+
+    assert [(finding.kind, finding.tool, finding.called) for finding in result.findings] == [
+        ("invalid_schema", "broken", None)
+    ]
+    assert "'strng' is not valid" in result.findings[0].message
+    assert result.score == 1
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"name": "boook"}, id="no such tool"),
+        pytest.param({"name": "x", "type": "mcp", "execution": {"status": "unknown_tool"}}, id="known to be unknown"),
+    ],
+)
+def test_an_unknown_tool_is_invalid(fields: Any) -> None:
+    """A call of a tool that was not available is invalid, and its finding says why."""
+    result = measured(ToolCall(**fields), book(seats=1))
+
+    assert result.score == 0.5
+    assert [finding.kind for finding in result.findings] == ["unknown_tool"]
+
+
+def test_text_that_is_no_object_is_invalid() -> None:
+    """It is so without a look at the schema, also for a tool that has none."""
+    result = measured(ToolCall(name="note", execution=Execution(status="invalid_arguments", error="no JSON")))
+
+    assert result.score == 0
+    assert [finding.path for finding in result.findings] == ["$.input_parameters"]
+
+
+def test_no_call_is_skipped_and_no_tools_are_an_error() -> None:
+    """Nothing to check is not measured; tools that nobody named are an error, and `[]` says that there were none."""
+    call = ToolCall(name="book")
+
+    assert ArgumentSchemaMetric().measure(LLMTestCase(tools_called=[])).reason == "Skipped: no call was made."
+    with pytest.raises(MissingFieldError, match="available_tools of case 'c1'"):
+        ArgumentSchemaMetric().measure(LLMTestCase(id="c1", tools_called=[call]))
+    with pytest.raises(MissingFieldError, match="needs tools_called"):
+        ArgumentSchemaMetric().measure(LLMTestCase(available_tools=TOOLS))
+    with pytest.raises(ConfigurationError, match="got str"):
+        ArgumentSchemaMetric().measure("case")
+    assert ArgumentSchemaMetric().measure(LLMTestCase(tools_called=[call], available_tools=[])).score == 0
+
+
+def test_the_metric_s_tools_win_over_the_case_s() -> None:
+    """Tools that the metric is given stand in place of those of the case."""
+    case = LLMTestCase(tools_called=[book(seats="x")], available_tools=TOOLS)
+
+    assert ArgumentSchemaMetric([{"name": "book", "parameters": {}}]).measure(case).score == 1
+    assert ArgumentSchemaMetric().measure(case).score == 0
+
+
+def test_it_works_where_other_metrics_do() -> None:
+    """`evaluate` and `assert_test` take it, with the warnings of the run, and options show in the label."""
+    good = LLMTestCase(tools_called=[book(seats=1)], available_tools=TOOLS, run=Run(warnings=["a span was lost"]))
+    bad = LLMTestCase(tools_called=[book(seats="x"), book(seats=1)], available_tools=TOOLS)
+    report = evaluate([good, bad, LLMTestCase(tools_called=[book()])], [ArgumentSchemaMetric(threshold=0.5)])
+
+    assert [case.results[0].score for case in report.cases] == [1, 0.5, None]
+    assert report.cases[0].results[0].warnings == ("a span was lost",)
+    assert report.cases[2].results[0].status is ResultStatus.FAILED
+    with pytest.raises(
+        MetricAssertionError, match=r"argument_schema\(strict\): valid: .* = 0.5, strict: 0 \(failed at 1\)"
+    ):
+        assert_test(bad, [ArgumentSchemaMetric(threshold=0.5, strict_mode=True)])
+    assert ArgumentSchemaMetric(formats=False).label == "argument_schema(no formats)"
+
+
+def test_without_jsonschema_the_error_names_the_package() -> None:
+    """Where the package is missing nothing is guessed: measuring raises, with the line that installs it."""
+    program = """
+import sys
+sys.modules["jsonschema"] = None
+from toolmark import ArgumentSchemaMetric, LLMTestCase, MissingPackageError
+try:
+    ArgumentSchemaMetric([{"name": "a", "parameters": {}}]).measure(LLMTestCase(tools_called=[{"name": "a"}]))
+except MissingPackageError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(), capture_output=True, check=True, text=True, timeout=60
+    )
+    assert "jsonschema" in done.stdout
+    assert "pip install" in done.stdout
