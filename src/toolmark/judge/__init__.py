@@ -3,6 +3,7 @@
 from toolmark.errors import JudgeError, JudgeOutcome
 from toolmark.judge._answered import Answered
 from toolmark.judge._apart import apart
+from toolmark.judge._calibrate import Agreement, Estimate, Label, calibrate
 from toolmark.judge._judge import Judge, JudgeLike
 from toolmark.judge._prices import Price, Prices, add_usage, cost_of
 from toolmark.judge._seams import (
@@ -23,18 +24,21 @@ from toolmark.judge._seams import (
 from toolmark.judge.cache import Cache, MemoryCache, SqliteCache
 
 __all__ = [
+    "Agreement",
     "Answer",
     "Answered",
     "Answers",
     "Cache",
     "Decision",
     "DecisionModel",
+    "Estimate",
     "ImagePart",
     "Judge",
     "JudgeError",
     "JudgeFunction",
     "JudgeLike",
     "JudgeOutcome",
+    "Label",
     "MemoryCache",
     "Message",
     "Price",
@@ -48,5 +52,6 @@ __all__ = [
     "add_usage",
     "apart",
     "cache_key",
+    "calibrate",
     "cost_of",
 ]

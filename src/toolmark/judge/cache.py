@@ -121,8 +121,8 @@ class SqliteCache:
         if layout not in (0, _LAYOUT) or (layout == 0 and tables):
             message = f"the file {str(self.path)!r} is no cache of this version of toolmark; name another file"
             raise ConfigurationError(message)
-        # A write ahead log: readers do not wait for writers, and a write does not wait for the disk. Another process may
-        # be about to set it, or a file system may not have it: that costs time alone.
+        # A write ahead log: readers do not wait for writers, and a write does not wait for the disk. Another process
+        # may be about to set it, or a file system may not have it: that costs time alone.
         with suppress(sqlite3.OperationalError):
             connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")

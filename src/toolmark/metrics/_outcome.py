@@ -74,11 +74,12 @@ def outcome(made: Outcome) -> MetricResult:
         if part.score is not None:
             scores[name] = part.score
             sums[name] = _sum(name, part, judgement)
-    warnings = (*made.warnings, *(judgement.notes if judgement else ()), *_doubts(made, scores))
+    doubts = () if lost else _doubts(made, scores)
+    warnings = (*made.warnings, *(judgement.notes if judgement else ()), *doubts)
     findings = (*made.findings, *(_findings(judgement.settled) if judgement else ()))
     if lost:
         error = f"JudgeError: {'; '.join(lost)}"
-        reason = reason_of(f"Not measured: {'; '.join(lost)}.", findings, warnings)
+        reason = reason_of(f"Not measured: {'; '.join(lost).rstrip('.')}.", findings, warnings)
         return _result(made, ResultStatus.FAILED, scores, findings, warnings, reason=reason, error=error)
     if not scores:
         reason = reason_of("Skipped: nothing was decided.", findings, warnings)
