@@ -21,7 +21,7 @@ from toolmark.testing import sample_prompt as prompt
 
 openai = pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 
-YES = '{"verdict": "yes"}'
+YES = '{"evidence": ["c1"], "reasoning": "it fits", "verdict": "yes"}'
 IMAGE = "data:image/png;base64,iVBORw0KGgo="
 SOON = {"retry-after-ms": "20"}
 APIS = pytest.mark.parametrize("api", ["chat", "responses"])
@@ -502,11 +502,11 @@ def test_no_more_requests_at_once_than_allowed() -> None:
 
 def test_a_budget_of_tokens_is_not_overspent() -> None:
     """The last request that fits is sent, the next one is not."""
-    with FakeOpenAI(*[Reply(YES, usage=(90, 10))] * 5) as server:
-        ours = judge(server, token_budget=350)
+    with FakeOpenAI(*[Reply(YES, usage=(900, 100))] * 5) as server:
+        ours = judge(server, token_budget=3500)
         for _ in range(3):
             ask(ours)
-        error = fails(ours, JudgeOutcome.BUDGET, "tokens=300")
+        error = fails(ours, JudgeOutcome.BUDGET, "tokens=3000")
 
     assert len(server.requests) == 3
     assert error.attempts == 0

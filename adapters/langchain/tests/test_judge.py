@@ -16,7 +16,7 @@ from toolmark.judge import Judge, JudgeOutcome, Reply, TextModel
 from toolmark.testing import sample_prompt
 from toolmark_langchain import as_judge, record
 
-YES = '{"verdict": "yes"}'
+YES = '{"evidence": ["c1"], "reasoning": "it fits", "verdict": "yes"}'
 IMAGE = "data:image/png;base64,iVBORw0KGgo="
 
 

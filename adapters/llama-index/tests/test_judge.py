@@ -15,7 +15,7 @@ from toolmark.judge import Judge, JudgeOutcome, Reply, TextModel
 from toolmark.testing import ScriptedModel, sample_prompt
 from toolmark_llama_index import as_judge
 
-YES = '{"verdict": "yes"}'
+YES = '{"evidence": ["c1"], "reasoning": "it fits", "verdict": "yes"}'
 PNG = "data:image/png;base64,iVBORw0KGgo="
 
 

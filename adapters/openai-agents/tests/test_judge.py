@@ -17,7 +17,7 @@ from toolmark.testing import FakeOpenAI, sample_prompt
 from toolmark.testing import Reply as Played
 from toolmark_openai_agents import as_judge
 
-YES = '{"verdict": "yes"}'
+YES = '{"evidence": ["c1"], "reasoning": "it fits", "verdict": "yes"}'
 PNG = "data:image/png;base64,iVBORw0KGgo="
 KINDS = pytest.mark.parametrize("kind", [OpenAIChatCompletionsModel, OpenAIResponsesModel])
 

@@ -109,6 +109,16 @@ class Judge:
         known = (self._identity or _identity_of(self._given) or {}).get("model")
         return known if isinstance(known, str) else _name(self._given)
 
+    @property
+    def model(self) -> TextModel | DecisionModel:
+        """The model that is asked; built when it is first needed."""
+        return self._model()[0]
+
+    @property
+    def keeps(self) -> bool:
+        """Whether it has a cache."""
+        return self._cache is not None
+
     def key_of(self, prompt: Prompt) -> str:
         """Return the key under which the reply to a prompt is kept in the cache.
 
@@ -175,7 +185,7 @@ class Judge:
         return cost_of(usage, price)
 
     def _who(self) -> JsonObject:
-        known = self._identity or _identity_of(self._resolved())
+        known = self._identity or _identity_of(self.model)
         if known is not None:
             return known
         if isinstance(self._cache, MemoryCache):
@@ -185,9 +195,6 @@ class Judge:
             "Judge(..., identity={'model': ...}), with whatever else the answers depend on"
         )
         raise ConfigurationError(message)
-
-    def _resolved(self) -> TextModel | DecisionModel:
-        return self._model()[0]
 
     def _model(self) -> tuple[TextModel | DecisionModel, AbstractAsyncContextManager[object], float | None]:
         """Return the model, its places and the time for a request; built once, when first needed."""

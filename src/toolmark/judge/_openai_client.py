@@ -12,14 +12,14 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
-from toolmark._json import JsonObject, parse_json, short_repr, to_json_value
+from toolmark._json import JsonObject, short_repr, to_json_value
 from toolmark._marker import REDACTED
-from toolmark.errors import ConfigurationError, InvalidDataError, JudgeError, JudgeOutcome, MissingPackageError
+from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome, MissingPackageError
 from toolmark.judge import _openai_faults as faults
-from toolmark.judge._openai_wire import SHOWN, Rung, UnreadableError, usage_of
+from toolmark.judge._openai_wire import Rung, UnreadableError, read_object, usage_of
 from toolmark.judge._pace import Budget, CoolDown, Slots, Spent, pause
 from toolmark.judge._prices import Price, Prices, add_usage, cost_of, read_prices
 
@@ -176,8 +176,9 @@ class Endpoint:
         known = api or self.apis[0]
         if known not in self.apis:
             raise ConfigurationError(f"api {api!r} is none that {type(self).__name__} asks; known are {self.apis}")
-        if not isinstance(model, str) or not model:
-            raise ConfigurationError(f"model must be the name of a model, got {short_repr(model)}")
+        given: object = model  # whatever the annotation says
+        if not isinstance(given, str) or not given:
+            raise ConfigurationError(f"model must be the name of a model, got {short_repr(given)}")
         limits = {"max_concurrency": max_concurrency, "max_attempts": max_attempts, "timeout": timeout}
         for name, value in {
             **limits,
@@ -263,7 +264,7 @@ class Endpoint:
                 return None
             text, request_id = found
             self._cool_down.accepted(sent)
-            content = _object(text)
+            content = read_object(text)
             used = usage_of(content)
             course.usage = add_usage(course.usage, used)
             cost = self._cost(used) if used else reserved
@@ -278,20 +279,34 @@ class Endpoint:
 
     async def _sent(self, sending: Awaitable[Any], course: _Course) -> tuple[str, str | None] | faults.Fault:
         """Return the text of an answer with the id of its request, or what went wrong."""
-        import openai  # noqa: PLC0415 - an optional package, loaded when it is needed
+        raw = await _carried(sending, max(0.0, min(self._timeout, course.deadline - time.monotonic())))
+        return raw if isinstance(raw, faults.Fault) else (raw.text, raw.headers.get("x-request-id"))
 
-        patience = max(0.0, min(self._timeout, course.deadline - time.monotonic()))
-        try:
-            raw = await asyncio.wait_for(sending, patience)
-        except (asyncio.TimeoutError, openai.APITimeoutError):
-            return faults.too_late(patience)
-        except openai.APIConnectionError as error:
-            return faults.unanswered(error)
-        except openai.APIStatusError as error:
-            return faults.refused(error)
-        except (openai.OpenAIError, ValueError, TypeError) as error:  # the two others: a key or address that is none
-            return faults.Fault(JudgeOutcome.FATAL, f"{type(error).__name__}: {error}")
-        return raw.text, raw.headers.get("x-request-id")
+    async def call(
+        self, send: Callable[[AsyncOpenAI], Awaitable[Any]], *, again: bool = True, timeout: float | None = None
+    ) -> bytes:
+        """Carry another call of the API, one that asks no model, and return the content of its answer.
+
+        Args:
+            send: Sends it, and returns the raw response of OpenAI's client.
+            again: Try again where it may succeed later; no, where what was done is not to be done twice.
+            timeout: Seconds for the whole answer; by default those of this object.
+
+        Raises:
+            JudgeError: It failed.
+        """
+        client = await self._client()
+        failures = 0
+        while True:
+            raw = await _carried(send(client), timeout or self._timeout)
+            if not isinstance(raw, faults.Fault):
+                content: bytes = raw.content
+                return content
+            failures += 1
+            if not (again and raw.again) or failures >= self._max_attempts:
+                told = raw.message.replace(client.api_key or _NO_KEY, REDACTED)
+                raise JudgeError(told, raw.outcome, attempts=failures)
+            await asyncio.sleep(max(pause(failures), raw.retry_after or 0.0))
 
     def _note(self, course: _Course, fault: faults.Fault) -> None:
         if course.fault is None or course.fault.again or not fault.other_form:
@@ -386,16 +401,20 @@ class Endpoint:
             raise JudgeError(told.replace(key or _NO_KEY, REDACTED), JudgeOutcome.FATAL) from None
 
 
-def _object(text: str) -> JsonObject:
-    """Return the JSON object that an answer should be."""
+async def _carried(sending: Awaitable[Any], seconds: float) -> Any:  # noqa: ANN401 - the raw response of any version
+    """Return the raw response to what is being sent, or what went wrong as a `Fault`."""
+    import openai  # noqa: PLC0415 - an optional package, loaded when it is needed
+
     try:
-        content = parse_json(text, allow_nan=True)
-    except InvalidDataError:
-        content = None
-    if not isinstance(content, dict):
-        told = short_repr(text, SHOWN)
-        raise UnreadableError(f"the answer is no JSON object; is the address that of an API? It begins {told}")
-    return cast("JsonObject", content)
+        return await asyncio.wait_for(sending, seconds)
+    except (asyncio.TimeoutError, openai.APITimeoutError):
+        return faults.too_late(seconds)
+    except openai.APIConnectionError as error:
+        return faults.unanswered(error)
+    except openai.APIStatusError as error:
+        return faults.refused(error)
+    except (openai.OpenAIError, ValueError, TypeError) as error:  # the two others: a key or address that is none
+        return faults.Fault(JudgeOutcome.FATAL, f"{type(error).__name__}: {error}")
 
 
 def _hold(_lifetime: _Lifetime) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
-from toolmark._json import JsonObject, json_text, short_repr
+from toolmark._json import JsonObject, json_text, parse_json, short_repr
+from toolmark.errors import InvalidDataError
 from toolmark.judge._prices import add_usage
 from toolmark.judge._seams import Answer, Message, Prompt, Question, Reply
 
@@ -140,6 +141,22 @@ def _decided(told: Any, question: Question) -> Answer:  # noqa: ANN401 - whateve
     if set(shares) != set(question.options):
         raise UnreadableError(f"question {question.id!r} has no probability for each of its options: {_shown(told)}")
     return Answer(probabilities=shares)
+
+
+def read_object(text: str | bytes) -> JsonObject:
+    """Return the JSON object that an answer should be.
+
+    Raises:
+        UnreadableError: It is none.
+    """
+    try:
+        content = parse_json(text, allow_nan=True)
+    except InvalidDataError:
+        content = None
+    if not isinstance(content, dict):
+        told = short_repr(text, SHOWN)
+        raise UnreadableError(f"the answer is no JSON object; is the address that of an API? It begins {told}")
+    return cast("JsonObject", content)
 
 
 def usage_of(body: Mapping[str, Any]) -> dict[str, int]:

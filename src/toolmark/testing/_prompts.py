@@ -9,11 +9,15 @@ from toolmark.judge import ImagePart, Message, Prompt, Question
 
 VERDICT_SCHEMA: Final[JsonObject] = {
     "type": "object",
-    "properties": {"verdict": {"enum": ["yes", "no", "cannot_tell"]}},
-    "required": ["verdict"],
+    "properties": {
+        "evidence": {"type": "array", "items": {"enum": ["c1"]}},
+        "reasoning": {"type": "string"},
+        "verdict": {"enum": ["yes", "no", "cannot_tell"]},
+    },
+    "required": ["evidence", "reasoning", "verdict"],
     "additionalProperties": False,
 }
-"""The form of a reply to `sample_prompt`."""
+"""The form of a reply to `sample_prompt`: `{"evidence": ["c1"], "reasoning": "...", "verdict": "yes"}`."""
 
 
 def sample_prompt(

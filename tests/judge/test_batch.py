@@ -1,0 +1,346 @@
+"""Judging in batches, over HTTP: what is sent, what comes back, and what a crash leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from processes import environment
+from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
+from toolmark.judge import Judge
+from toolmark.judge.batch import Batch, BatchState
+from toolmark.judge.openai import OpenAIJudge
+from toolmark.testing import BatchPlan, FakeOpenAI, HttpFault, ReceivedRequest, Reply, sample_prompt
+
+pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
+sys.path.insert(0, str(Path(__file__).parent))
+from batch_worker import batch_in, prompts_of, run  # a script beside this file
+
+YES = '{"evidence": ["c1"], "reasoning": "it fits", "verdict": "yes"}'
+STEPS = 27
+"""Steps of a run without a crash: what is written, sent, looked at and fetched."""
+
+
+def yes(_request: ReceivedRequest) -> Reply:
+    """The answer to every question."""
+    return Reply(YES, usage=(10, 5))
+
+
+@pytest.fixture(autouse=True)
+def _verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses between attempts are short."""
+    monkeypatch.setattr("toolmark.judge._pace._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("toolmark.judge._batch_remote._PAUSE", 0.01)
+
+
+def made(server: FakeOpenAI, folder: Path, **options: Any) -> tuple[Batch, Judge]:
+    """A run of batches, and its judge, whose verdicts stay in memory."""
+    judge = Judge(OpenAIJudge("m", base_url=server.base_url))
+    return Batch(folder / "b", judge, **options), judge
+
+
+def questions(server: FakeOpenAI) -> list[str]:
+    """What was asked in batches, that is: what was paid for."""
+    return [request.body["messages"][-1]["content"] for request in server.batched]
+
+
+def prompts(count: int) -> list[Any]:
+    """So many prompts."""
+    return [sample_prompt(f"question {number}") for number in range(count)]
+
+
+def through(batch: Batch, given: Any = ()) -> BatchState:
+    """The state after all three verbs."""
+    batch.submit(given)
+    batch.poll(batch_status_check_interval=0)
+    return batch.collect()
+
+
+# The way of a prompt
+
+
+def test_verdicts_enter_the_cache(tmp_path: Path) -> None:
+    """What was asked in a batch is not asked again: the judge has the verdict, at no cost."""
+    with FakeOpenAI(answer=yes) as server:
+        batch, judge = made(server, tmp_path)
+        state = through(batch, prompts(3))
+        asked = len(server.requests)
+        answered = [asyncio.run(judge.ask(prompt)) for prompt in prompts(3)]
+
+    assert (state.prompts, state.verdicts, state.under_way, state.open, state.lost) == (3, 3, 0, 0, {})
+    assert state.usage == {"input_tokens": 30, "output_tokens": 15}
+    assert [one.outcome for one in answered] == [JudgeOutcome.OK] * 3
+    assert all(one.cached for one in answered)
+    assert len(server.requests) == asked
+
+
+def test_a_line_is_the_request_that_would_be_sent(tmp_path: Path) -> None:
+    """The body is that of the live request, options and all, and the batch is for its endpoint."""
+    with FakeOpenAI(answer=yes) as server:
+        live = OpenAIJudge("m", base_url=server.base_url, options={"temperature": 0})
+        through(Batch(tmp_path / "b", Judge(live)), prompts(1))
+        asyncio.run(live.complete(prompts(1)[0]))
+
+    assert server.batched[0].body == server.requests[-1].body
+    assert server.batched[0].path == server.requests[-1].path
+
+
+def test_responses_go_in_batches_too(tmp_path: Path) -> None:
+    """The other API has batches of its own."""
+    with FakeOpenAI(answer=yes) as server:
+        judge = Judge(OpenAIJudge("m", api="responses", base_url=server.base_url))
+        state = through(Batch(tmp_path / "b", judge), prompts(2))
+
+    assert state.verdicts == 2
+    assert {request.path for request in server.batched} == {"/v1/responses"}
+
+
+def test_what_is_known_or_under_way_is_not_sent(tmp_path: Path) -> None:
+    """Each prompt is sent once, however often it is submitted; a verdict in the cache is none at all."""
+    with FakeOpenAI(answer=yes) as server:
+        batch, judge = made(server, tmp_path)
+        asyncio.run(judge.ask(prompts(1)[0]))
+        batch.submit([*prompts(3), *prompts(3)])
+        batch.submit(prompts(4))
+        state = through(batch, prompts(4))
+
+    assert sorted(questions(server)) == ["question 1", "question 2", "question 3"]
+    assert (state.prompts, state.verdicts) == (3, 3)
+
+
+def test_limits_split(tmp_path: Path) -> None:
+    """No batch has more requests or bytes than allowed, and all verdicts come together."""
+    with FakeOpenAI(answer=yes) as server:
+        by_count, _ = made(server, tmp_path / "one", max_requests=2)
+        counted = through(by_count, prompts(5))
+        size = len((tmp_path / "one" / "b" / "requests-0001.jsonl").read_bytes())
+        by_size, _ = made(server, tmp_path / "two", max_bytes=size)
+        sized = through(by_size, prompts(5))
+
+    assert [shard.requests for shard in counted.shards] == [2, 2, 1]
+    assert [shard.requests for shard in sized.shards] == [2, 2, 1]
+    assert (counted.verdicts, sized.verdicts) == (5, 5)
+
+
+def test_a_prompt_that_fits_no_batch_is_named(tmp_path: Path) -> None:
+    """Nothing is sent then."""
+    with FakeOpenAI(answer=yes) as server:
+        batch, _ = made(server, tmp_path, max_bytes=100)
+        with pytest.raises(ConfigurationError, match=r"'tool_selection'.*more than a batch may have"):
+            batch.submit(prompts(1))
+
+    assert server.requests == ()
+
+
+# What does not come back
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        BatchPlan("expired", answered=1),
+        BatchPlan("cancelled", answered=1),
+        BatchPlan("expired", answered=0),
+        BatchPlan("failed", polls=0),
+        BatchPlan(create_fault=HttpFault.cut()),
+        BatchPlan(create_fault=HttpFault.status(500)),
+        BatchPlan(create_fault=HttpFault.html()),
+    ],
+    ids=repr,
+)
+def test_what_was_not_answered_is_sent_again_alone(tmp_path: Path, plan: BatchPlan) -> None:
+    """What a batch left open is open until the next submission, which sends that and no more."""
+    with FakeOpenAI(answer=yes, batches=[plan]) as server:
+        batch, _ = made(server, tmp_path)
+        first = through(batch, prompts(3))
+        second = through(batch)
+
+    answered = {"failed": 0}.get(plan.end, 3 if plan.answered is None else plan.answered)
+    assert (first.verdicts, first.open, first.lost) == (answered, 3 - answered, {})
+    assert (second.verdicts, second.open) == (3, 0)
+    assert sorted(questions(server)) == ["question 0", "question 1", "question 2"]
+
+
+def test_failed_lines_are_sent_again_where_that_may_help(tmp_path: Path) -> None:
+    """Overload and server errors are, a request that is wrong is not; nobody is sent for ever."""
+    asked: Counter[str] = Counter()
+
+    def answer(request: ReceivedRequest) -> Any:
+        text = request.body["messages"][-1]["content"]
+        asked[text] += 1
+        return {
+            "question 0": yes(request),
+            "question 1": HttpFault.status(429) if asked[text] == 1 else yes(request),
+            "question 2": HttpFault.status(400, "too long"),
+            "question 3": HttpFault.status(500, "broken"),
+        }[text]
+
+    with FakeOpenAI(answer=answer) as server:
+        batch, judge = made(server, tmp_path)
+        states = [through(batch, prompts(4)) for _ in range(4)]
+        keys = [judge.key_of(prompt) for prompt in prompts(4)]
+
+    assert [state.verdicts for state in states] == [1, 2, 2, 2]
+    assert [state.open for state in states] == [2, 1, 0, 0]
+    assert set(states[-1].lost) == {keys[2], keys[3]}
+    assert "too long" in states[-1].lost[keys[2]].problem
+    assert "broken" in states[-1].lost[keys[3]].problem
+    assert asked == {"question 0": 1, "question 1": 2, "question 2": 1, "question 3": 3}
+
+
+def test_an_answer_without_a_verdict_is_told_and_not_kept(tmp_path: Path) -> None:
+    """Refusals, cuts and nonsense were paid for: they are counted, told, and not sent again."""
+    steps = {
+        "question 0": Reply(refusal="I cannot.", usage=(10, 1)),
+        "question 1": Reply('{"verdict"', finish="length", usage=(10, 1)),
+        "question 2": Reply("maybe", usage=(10, 1)),
+    }
+    with FakeOpenAI(answer=lambda request: steps[request.body["messages"][-1]["content"]]) as server:
+        batch, judge = made(server, tmp_path)
+        through(batch, prompts(3))
+        state = through(batch)
+        outcomes = [state.lost[judge.key_of(prompt)].outcome for prompt in prompts(3)]
+
+    assert outcomes == ["refusal", "truncated", "malformed"]
+    assert (state.verdicts, state.open) == (0, 0)
+    assert state.usage == {"input_tokens": 30, "output_tokens": 3}
+    assert len(server.batched) == 3
+
+
+def test_a_line_that_spoils_its_batch_is_left_out(tmp_path: Path) -> None:
+    """Where the provider refuses the file for one line, the others are sent again without it."""
+    with FakeOpenAI(answer=yes, batches=[BatchPlan(polls=0)]) as server:
+        batch, judge = made(server, tmp_path)
+        batch.submit(prompts(1))
+        batch.collect()
+        batch.submit(prompts(3))
+        manifest = json.loads((tmp_path / "b" / "manifest.json").read_text())
+        told = {"code": "invalid", "line": 2, "message": "no such thing", "param": None}
+        manifest["shards"][-1] |= {"status": "failed", "errors": [told], "output_file_id": None}
+        (tmp_path / "b" / "manifest.json").write_text(json.dumps(manifest))
+        batch.collect()
+        state = through(batch)
+
+    assert set(state.lost) == {judge.key_of(prompts(3)[2])}
+    assert state.verdicts == 2
+
+
+# Waiting
+
+
+def test_waiting_is_bounded_only_on_demand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses begin with the interval, grow by half up to two minutes, and end with the batches or the iterations."""
+    pauses: list[float] = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    with FakeOpenAI(answer=yes, batches=[BatchPlan(polls=12)]) as server:
+        batch, _ = made(server, tmp_path)
+        batch.submit(prompts(1))
+        few = batch.poll(batch_max_iterations=3)
+        before = list(pauses)
+        pauses.clear()
+        seen: list[BatchState] = []
+        all_of_it = batch.poll(on_state=seen.append)
+
+    assert not few.ended
+    assert before == [30, 45]
+    assert all_of_it.ended
+    assert pauses[:5] == [30, 45, 67.5, 101.25, 120]
+    assert max(pauses) == 120
+    assert [state.ended for state in seen] == [False] * len(pauses) + [True]
+
+
+def test_a_look_that_fails_is_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider that cannot be reached for a while is looked at again; one that refuses the key is not."""
+    with FakeOpenAI(answer=yes, batches=[BatchPlan(polls=1)]) as server:
+        batch, _ = made(server, tmp_path)
+        batch.submit(prompts(1))
+        outcomes = iter([JudgeOutcome.TRANSIENT, JudgeOutcome.TIMEOUT])
+        from toolmark.judge._batch_remote import Remote
+
+        look = Remote.look
+
+        async def failing(self: Any, key: str) -> Any:
+            outcome = next(outcomes, None)
+            if outcome is not None:
+                raise JudgeError("away", outcome)
+            return await look(self, key)
+
+        monkeypatch.setattr(Remote, "look", failing)
+        assert batch.poll(batch_status_check_interval=0).ended
+
+
+def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
+    """Nothing to wait for, a judge that has no batches or no cache, a folder of another judge."""
+    with FakeOpenAI(answer=yes) as server:
+        batch, _ = made(server, tmp_path)
+        for verb in (batch.poll, batch.collect, batch.state):
+            with pytest.raises(ConfigurationError, match="submit some first"):
+                verb()
+        batch.submit(prompts(1))
+        other = Batch(tmp_path / "b", Judge(OpenAIJudge("n", base_url=server.base_url)))
+        with pytest.raises(ConfigurationError, match="use another folder"):
+            other.submit(prompts(1))
+        with pytest.raises(ConfigurationError, match="behind OpenAI's API"):
+            Batch(tmp_path / "c", Judge(lambda _: "")).submit(prompts(1))
+        with pytest.raises(ConfigurationError, match="with a cache"):
+            Batch(tmp_path / "c", Judge(OpenAIJudge("m"), cache=None)).submit(prompts(1))
+        with batch._folder.locked(), pytest.raises(ConfigurationError, match="another process"):
+            batch.submit(prompts(1))
+
+
+def test_no_key_is_written(tmp_path: Path) -> None:
+    """Whatever is in the folder, the key is not."""
+    with FakeOpenAI(answer=yes) as server:
+        judge = Judge(OpenAIJudge("m", base_url=server.base_url, api_key="sk-made-up-key"))
+        through(Batch(tmp_path / "b", judge), prompts(2))
+
+    assert all(b"sk-made-up-key" not in path.read_bytes() for path in (tmp_path / "b").iterdir())
+
+
+# Crashes
+
+
+@pytest.fixture(scope="module")
+def crashed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, FakeOpenAI]]:
+    """Folders of runs that were killed, one after each step, and the endpoint that they asked."""
+    folder = tmp_path_factory.mktemp("crashed")
+    worker = Path(__file__).parent / "batch_worker.py"
+    with FakeOpenAI(answer=yes) as server:
+        done = subprocess.run(
+            [sys.executable, str(worker), str(folder), server.base_url],
+            env=environment(),
+            capture_output=True,
+            check=False,
+            timeout=240,
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        # Killed after each step but the last one, after which nothing is left to be killed in.
+        assert list(map(int, done.stdout.split())) == [*range(1, STEPS + 1), STEPS]
+        yield folder, server
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are killed and copied as POSIX does")
+@pytest.mark.parametrize("step", range(1, STEPS + 1))
+def test_a_crash_loses_nothing_and_repeats_nothing(crashed: tuple[Path, FakeOpenAI], step: int) -> None:
+    """Killed after any step, the next run ends with every verdict, and no question was paid for twice."""
+    folder, server = crashed
+    folder = folder / f"step {step}"
+
+    state = run(folder, server.base_url)
+
+    judge = batch_in(folder, server.base_url)[1]
+    assert (state.verdicts, state.under_way, state.open, state.lost) == (3, 0, 0, {})
+    assert all(judge.cached(prompt) for prompt in prompts_of(folder))
+    judge._cache.close()  # type: ignore[union-attr]
+    paid = [text for text in questions(server) if text.startswith(f"{folder.name},")]
+    assert sorted(paid) == [f"{folder.name}, question {number}" for number in range(3)]
