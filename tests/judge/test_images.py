@@ -1,0 +1,144 @@
+"""Images for a judge: read from where the case says they are, checked, sent as parts, and fetched by nobody here."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judging import RuleJudge, shown
+from toolmark import (
+    ConfigurationError,
+    InvalidDataError,
+    MLLMImage,
+    MLLMTestCase,
+    ToolCall,
+    ToolCorrectnessMetric,
+    evaluate,
+)
+from toolmark.judge import Judge
+from toolmark.testing import FakeOpenAI
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
+JPEG = b"\xff\xd8\xff\xe0" + b"\0" * 20
+GIF = b"GIF89a" + b"\0" * 20
+WEBP = b"RIFF\0\0\0\0WEBP" + b"\0" * 20
+TOOLS = [{"name": "look"}]
+
+
+def case(*images: MLLMImage) -> MLLMTestCase:
+    """A case with these images in its input."""
+    calls = [ToolCall(name="look")]
+    return MLLMTestCase(input=["What is this?", *images], tools_called=calls, expected_tools=calls)
+
+
+def judged(given: MLLMTestCase, **options: Any) -> tuple[Any, RuleJudge]:
+    """The result, and the judge."""
+    rule = RuleJudge("yes")
+    return ToolCorrectnessMetric(available_tools=TOOLS, judge=Judge(rule, **options)).measure(given), rule
+
+
+def urls(rule: RuleJudge) -> list[str]:
+    """The images that each question was asked with."""
+    return [
+        part["image_url"]["url"]
+        for messages in rule.messages
+        for part in messages[-1]["content"]
+        if part["type"] == "image_url"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "mime"), [(PNG, "image/png"), (JPEG, "image/jpeg"), (GIF, "image/gif"), (WEBP, "image/webp")]
+)
+def test_images_from_everywhere(tmp_path: Path, content: bytes, mime: str) -> None:
+    """A path, bytes, base64 text and a data: URL are the same image; its type is read from its bytes."""
+    path = tmp_path / "image"
+    path.write_bytes(content)
+    text = base64.b64encode(content).decode()
+    images = [
+        MLLMImage(path=str(path)),
+        MLLMImage(data=content),  # type: ignore[arg-type]
+        MLLMImage(data=text, mime_type=mime),
+        MLLMImage(url=f"data:{mime};base64,{text}"),
+    ]
+    result, rule = judged(case(*images))
+
+    assert (result.score, result.warnings) == (1, ())
+    assert set(urls(rule)) == {f"data:{mime};base64,{text}"}
+    assert len(urls(rule)) == 8
+    (request,) = rule.asked[0][1]["request"]
+    assert request["content"][0] == "What is this?"
+    assert [part["image"] for part in request["content"][1:]] == ["i1", "i2", "i3", "i4"]
+    assert len({part["sha256"] for part in request["content"][1:]}) == 1
+    assert "Image i1 of the record" in str(rule.messages[0][-1]["content"])
+    assert text not in shown(rule.messages[0])
+
+
+@pytest.mark.parametrize(
+    ("image", "message"),
+    [
+        pytest.param({"path": "nowhere.png"}, "'nowhere.png' cannot be read", id="no file"),
+        pytest.param({"path": "/etc/hostname"}, "is no PNG, JPEG, GIF or WebP", id="a file that is no image"),
+        pytest.param({"data": b"hello"}, "given as data is no PNG", id="bytes that are no image"),
+        pytest.param({"data": PNG, "mime_type": "image/jpeg"}, "is said to be 'image/jpeg'", id="another type"),
+        pytest.param({"url": "data:image/png,abc"}, "has the form data:image/png;base64", id="no base64"),
+        pytest.param({"url": "data:image/png;base64,!!!!"}, "holds no base64 text", id="broken base64"),
+        pytest.param({"data": PNG + b"\0" * 20_000_000}, "at most 20,000,000", id="too large"),
+    ],
+)
+def test_what_is_no_image(image: dict[str, Any], message: str) -> None:
+    """The error says which image, and what is wrong with it; nothing was sent."""
+    rule = RuleJudge("yes")
+    metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=rule)
+    with pytest.raises(InvalidDataError, match=message):
+        metric.measure(case(MLLMImage(**image)))
+    assert not rule.asked
+
+
+def test_addresses_are_handed_on_only_if_allowed() -> None:
+    """By default such a case fails with what to do; if it is allowed, the provider of the judge gets the address."""
+    given = case(MLLMImage(url="https://example.com/a.png"))
+    with pytest.raises(ConfigurationError, match="image_addresses=True"):
+        judged(given)
+    result, rule = judged(given, image_addresses=True)
+
+    assert result.score == 1
+    assert set(urls(rule)) == {"https://example.com/a.png"}
+    with pytest.raises(InvalidDataError, match="begins with https:, http: or data:"):
+        judged(case(MLLMImage(url="file:///etc/passwd")), image_addresses=True)
+
+
+def test_one_bad_image_fails_one_case() -> None:
+    """The others are judged."""
+    metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=RuleJudge("yes"))
+    report = evaluate([case(MLLMImage(data=PNG)), case(MLLMImage(path="nowhere")), case()], [metric])  # type: ignore[arg-type]
+    assert [result.status.value for _, result in report.results()] == ["scored", "failed", "scored"]
+
+
+def test_over_http() -> None:
+    """The image arrives at a server that speaks OpenAI's API, as that API has it."""
+    pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
+    from toolmark.judge.openai import OpenAIJudge
+
+    reply = '{"evidence": ["i1"], "reasoning": "seen", "verdict": "yes"}'
+    with FakeOpenAI(answer=lambda _: reply) as server:
+        model = OpenAIJudge("gpt-4o", base_url=server.base_url)
+        metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=model)
+        result = metric.measure(case(MLLMImage(data=PNG)))  # type: ignore[arg-type]
+
+    parts = server.requests[0].body["messages"][-1]["content"]
+    assert [part["type"] for part in parts] == ["text", "text", "image_url"]
+    assert result.units[0].questions[0].evidence == ("i1",)
+
+
+def test_images_change_the_key() -> None:
+    """Another image is another question, whatever its place is called; the same image elsewhere is the same one."""
+    metric = ToolCorrectnessMetric(available_tools=TOOLS, judge="gpt-4o")
+    contents = [
+        metric.prompts(case(MLLMImage(data=content)))[0].content  # type: ignore[arg-type]
+        for content in (PNG, PNG, JPEG)
+    ]
+    assert contents[0] == contents[1] != contents[2]
