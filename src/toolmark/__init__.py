@@ -56,6 +56,8 @@ if TYPE_CHECKING:
         Metric,
         MultimodalToolCorrectnessMetric,
         ToolCorrectnessMetric,
+        ToolErrorMetric,
+        ToolRecoveryMetric,
         ToolUseMetric,
     )
     from toolmark.report import CaseResult, MetricSummary, Report
@@ -100,6 +102,8 @@ _HOME = {
     "ToolCallParams": "calls",
     "ToolCallType": "calls",
     "ToolCorrectnessMetric": "metrics",
+    "ToolErrorMetric": "metrics",
+    "ToolRecoveryMetric": "metrics",
     "ToolSpec": "calls",
     "ToolUseMetric": "metrics",
     "ToolmarkError": "errors",
@@ -153,6 +157,8 @@ __all__ = [
     "ToolCallParams",
     "ToolCallType",
     "ToolCorrectnessMetric",
+    "ToolErrorMetric",
+    "ToolRecoveryMetric",
     "ToolSpec",
     "ToolUseMetric",
     "ToolmarkError",

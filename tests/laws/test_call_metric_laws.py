@@ -65,6 +65,8 @@ def fresh(calls: Calls) -> ToolCall:
 
 TABLE: dict[str, list[Row]] = {
     "ArgumentSchemaMetric": [Row({}, fresh, True), Row({"formats": False, "threshold": 0.5}, fresh, True)],
+    "ToolErrorMetric": [Row({}, fresh, True), Row({"max_rate": 0.25}, fresh, True)],
+    "ToolRecoveryMetric": [Row({}, fresh, False)],
 }
 ROWS = [
     pytest.param(getattr(toolmark.metrics, name), row, id=" ".join([name, *row.options]))
@@ -141,3 +143,74 @@ def test_order_plays_a_part_where_the_opposite_is_not_declared(metric: type[Call
         measured(metric, row.options, case).score != measured(metric, row.options, case[::-1]).score for case in cases
     ]
     assert any(differ) is not row.any_order
+
+
+# The same answers, slowly
+
+
+def fits(call: ToolCall) -> bool | None:
+    """Whether a call fits `TOOLS`, read from the schemas by hand; None where nobody can say."""
+    assert call.execution is None or isinstance(call.execution.status, CallStatus)
+    if call.execution is not None and call.execution.status is CallStatus.INVALID_ARGUMENTS:
+        return False
+    if call.name == "what":
+        return False
+    if call.name == "note" or not call.captured("input_parameters"):
+        return None
+    if call.name == "book":
+        return not call.arguments
+    return type(call.arguments.get("a")) is int
+
+
+@given(calls=calls_drawn)
+def test_argument_schema_against_the_rules_written_by_hand(calls: Calls) -> None:
+    """The score is the share of calls that fit, among those of which it can be said."""
+    known = [fit for fit in map(fits, calls) if fit is not None]
+    expected = sum(known) / len(known) if known else None
+
+    assert measured(toolmark.ArgumentSchemaMetric, {}, calls).score == expected
+
+
+def status(call: ToolCall) -> str:
+    """What became of a call; nothing where nobody knows."""
+    return "" if call.execution is None else call.execution.status.value
+
+
+def apart(one: ToolCall, other: ToolCall) -> bool:
+    """Whether two calls are not known to be asked for at the same time."""
+    steps = [call.execution.step if call.execution else None for call in (one, other)]
+    return steps[0] is None or steps[0] != steps[1]
+
+
+def failed(call: ToolCall) -> bool:
+    """Whether a call failed."""
+    return status(call) in {"error", "invalid_arguments", "unknown_tool"}
+
+
+def recovered(calls: Calls) -> list[bool | None]:
+    """For each episode, whether something answered its last failure; None where a call that tries again waits."""
+    found: list[bool | None] = []
+    for last, call in enumerate(calls):
+        same = [index for index in range(last + 1, len(calls)) if calls[index].name == call.name]
+        answers = [index for index in same if status(calls[index]) == "ok" and apart(calls[index], call)]
+        further = [index for index in same if failed(calls[index])]
+        # A failure is the last of its episode if something answered it before the next failure, or there is no next.
+        if not failed(call) or (further and not any(index < further[0] for index in answers)):
+            continue
+        any_tool = [index for index in range(last + 1, len(calls)) if status(calls[index]) == "ok"]
+        if status(call) == "unknown_tool":
+            answers += [index for index in any_tool if apart(calls[index], call)]
+        waits = any(status(calls[index]) == "pending" and apart(calls[index], call) for index in same)
+        found.append(True if answers else None if waits else False)
+    return found
+
+
+@given(calls=calls_drawn)
+def test_recovery_against_the_definition(calls: Calls) -> None:
+    """The score is recovered episodes over decided ones, counted failure by failure."""
+    # Steps of a recording do not fall: a later message comes later.
+    numbered = sorted(calls, key=lambda call: (call.execution.step or 0) if call.execution else 0)
+    decided = [one for one in recovered(numbered) if one is not None]
+    expected = sum(decided) / len(decided) if decided else None
+
+    assert measured(toolmark.ToolRecoveryMetric, {}, numbered).score == expected

@@ -4,6 +4,8 @@ from toolmark.metrics._base import Metric, MetricLike
 from toolmark.metrics.argument_schema import ArgumentSchemaMetric
 from toolmark.metrics.multimodal import MultimodalToolCorrectnessMetric
 from toolmark.metrics.tool_correctness import ToolCorrectnessMetric
+from toolmark.metrics.tool_errors import ToolErrorMetric
+from toolmark.metrics.tool_recovery import ToolRecoveryMetric
 from toolmark.metrics.tool_use import ToolUseMetric
 
 __all__ = [
@@ -12,5 +14,7 @@ __all__ = [
     "MetricLike",
     "MultimodalToolCorrectnessMetric",
     "ToolCorrectnessMetric",
+    "ToolErrorMetric",
+    "ToolRecoveryMetric",
     "ToolUseMetric",
 ]

@@ -1,0 +1,28 @@
+"""Recorded calls in a few letters: `look(1):error=full@2` is a call of `look` with n=1 that failed, in step 2."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from toolmark import Execution, ToolCall
+
+_FORM = re.compile(r"(?P<name>\w+)(?:\((?P<n>\w*)\))?(?::(?P<status>\w+))?(?:=(?P<error>\w+))?(?:@(?P<step>\d+))?")
+
+
+def made(text: str) -> list[ToolCall]:
+    """The calls of a text: without a status nobody knows what became of one, and `(?)` was not recorded."""
+    return [_call(word) for word in text.split()]
+
+
+def _call(word: str) -> ToolCall:
+    match = _FORM.fullmatch(word.replace("(?)", "(unknown)"))
+    assert match, word
+    fields: dict[str, Any] = {"status": match["status"] or "ok", "error": match["error"]}
+    if match["step"]:
+        fields["step"] = int(match["step"])
+    if match["n"] == "unknown":
+        fields["not_captured"] = ["input_parameters"]
+    arguments = {"n": match["n"]} if match["n"] not in {None, "unknown"} else {}
+    known = match["status"] or match["step"] or "not_captured" in fields
+    return ToolCall(name=match["name"], input_parameters=arguments, execution=Execution(**fields) if known else None)
