@@ -81,6 +81,11 @@ class RuleJudge:
         return sorted(name for name, _ in self.asked)
 
 
+def served(judge: RuleJudge) -> Callable[[Any], str]:
+    """The same judge as what `FakeOpenAI` answers."""
+    return lambda request: judge(request.body["messages"])
+
+
 def counted(text: str, model: str = "fake-1", **usage: int) -> Reply:
     """A reply with the tokens it took."""
     return Reply(text=text, model=model, usage=usage)

@@ -1,6 +1,7 @@
 """The examples of five documentation pages of other libraries, as a reader would type them, with the import changed.
 
-Left out, as this version does not have them: what needs a judge, and evaluation within components.
+What needs a judge asks a server on this machine, to which the environment points. Left out, as this version does not
+have it: evaluation within components.
 """
 
 import inspect
@@ -12,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from toolmark import Evaluator, MultimodalToolCorrectnessMetric, ToolCallParams, ToolCorrectnessMetric
+from judging import RuleJudge, served
+from toolmark import Evaluator, MultimodalToolCorrectnessMetric, ToolCallParams, ToolCorrectnessMetric, ToolUseMetric
 from toolmark.compat.gllm_evals import DeepEvalToolCorrectnessMetric, ToolCallParser, TrajectoryParser
+from toolmark.testing import FakeOpenAI
 
 PAGE_000 = """
 from deepeval import evaluate
@@ -85,7 +88,10 @@ from gllm_evals import DeepEvalToolCorrectnessMetric
 
 metric = DeepEvalToolCorrectnessMetric(
     model_credentials="your-api-key",
-    available_tools=[{"name": "data_checker", "description": "Runs a query.", "parameters": {"type": "object"}}]
+    available_tools=[
+        {"name": "data_checker", "description": "Runs a query.", "parameters": {"type": "object"}},
+        {"name": "calculator", "description": "Calculates.", "parameters": {"type": "object"}},
+    ]
 )
 trajectory = [
     {"role": "user", "content": "What is the average sales amount..."},
@@ -174,6 +180,12 @@ def defaults(function: Any) -> dict[str, Any]:
     """The parameters of a function with their defaults."""
     parameters = inspect.signature(function).parameters.items()
     return {name: parameter.default for name, parameter in parameters if name != "self"}
+
+
+def on_this_machine(patch: pytest.MonkeyPatch, server: FakeOpenAI) -> None:
+    """What a user sets so that OpenAI's client asks another server."""
+    patch.setenv("OPENAI_BASE_URL", server.base_url)
+    patch.delenv("OPENAI_API_KEY", raising=False)
 
 
 # 000: tool correctness
@@ -299,8 +311,85 @@ def test_page_001_takes_a_configured_metric(tmp_path: Path) -> None:
 # 002: a conversation
 
 
+METRIC_002 = """
+from deepeval import evaluate
+from deepeval.metrics import ToolUseMetric
+
+metric = ToolUseMetric(threshold=0.5)
+"""
+AVAILABLE_002 = METRIC_002.replace("threshold=0.5", 'available_tools=[ToolCall(name="weather")]')
+
+
+def test_page_002_standalone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`metric.measure(convo_test_case)`, judged by the model that the environment names."""
+    judge = RuleJudge({"arguments": "no"})
+    with FakeOpenAI(answer=served(judge)) as server:
+        on_this_machine(monkeypatch, server)
+        monkeypatch.setenv("TOOLMARK_JUDGE_MODEL", "gpt-4o")
+        names = run(PAGE_002 + AVAILABLE_002 + STANDALONE.replace("test_case", "convo_test_case"), tmp_path)
+
+    assert capsys.readouterr().out.startswith("0.0 min(selection 1, arguments 0) = 0 (failed at 0.5).")
+    assert names["metric"].result.judge["model"] == "gpt-4o"
+    assert judge.criteria == ["arguments", "missing_calls", "tool_selection"]
+    assert {request.body["model"] for request in server.requests} == {"gpt-4o"}
+
+
+def test_page_002_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`model=` names one of OpenAI's models, as on the page."""
+    with FakeOpenAI(answer=served(RuleJudge("yes"))) as server:
+        on_this_machine(monkeypatch, server)
+        text = AVAILABLE_002.replace("ToolUseMetric(", 'ToolUseMetric(model="gpt-4o-mini", ')
+        names = run(PAGE_002 + text + "result = metric.measure(convo_test_case)", tmp_path)
+
+    assert (names["result"].score, names["result"].judge["model"]) == (1, "gpt-4o-mini")
+
+
+def test_page_002_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it stands the page's example names no tools, which it calls mandatory: the result says what to give."""
+    monkeypatch.setenv("TOOLMARK_JUDGE_MODEL", "gpt-4o")
+    end = "report = evaluate(test_cases=[convo_test_case], metrics=[metric])"
+    (result,) = run(PAGE_002 + METRIC_002 + end, tmp_path)["report"].cases[0].results
+
+    assert (
+        result.error
+        == "MissingFieldError: ToolUseMetric needs available_tools, of the metric or of the case; [] is none"
+    )
+    with FakeOpenAI(answer=served(RuleJudge("yes"))) as server:
+        on_this_machine(monkeypatch, server)
+        assert run(PAGE_002 + AVAILABLE_002 + end, tmp_path)["report"].passed
+
+
+def test_page_002_options() -> None:
+    """All seven, with the page's defaults; the model is that of the environment unless it is named."""
+    assert defaults(ToolUseMetric) == {
+        "available_tools": None,
+        "threshold": 0.5,
+        "judge": None,
+        "include_reason": True,
+        "strict_mode": False,
+        "async_mode": True,
+        "verbose_mode": False,
+        "model": None,
+    }
+
+
+def test_page_000_with_available_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the available tools and a judge the score is the lower one of calling and selection."""
+    rule = RuleJudge(lambda _, document: "no" if document.get("call", {}).get("name") == "ToolQuery" else "yes")
+    tools = '[ToolCall(name="WebSearch"), ToolCall(name="ToolQuery")]'
+    text = PAGE_000.replace("Metric()", f'Metric(available_tools={tools}, judge="gpt-4o")')
+    with FakeOpenAI(answer=served(rule)) as server:
+        on_this_machine(monkeypatch, server)
+        names = run(text + EVALUATE.replace("evaluate(", "report = evaluate("), tmp_path)
+
+    (result,) = names["report"].cases[0].results
+    assert (result.score, result.parts["calling"], result.parts["selection"]) == (0.5, 1, 0.5)
+
+
 def test_page_002_builds_its_conversation(tmp_path: Path) -> None:
-    """`ConversationalTestCase` with `Turn` and `ToolCall`; it is measured once there is a judge."""
+    """`ConversationalTestCase` with `Turn` and `ToolCall`."""
     case = run(PAGE_002, tmp_path)["convo_test_case"]
 
     assert [turn.role for turn in case.turns] == ["user", "assistant"]
@@ -312,14 +401,19 @@ def test_page_002_builds_its_conversation(tmp_path: Path) -> None:
 # 003: records and trajectories
 
 
-def test_page_003_examples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With trajectories and with lists of tools; the result says that the selection was not judged."""
-    run(PAGE_003, tmp_path)
+def test_page_003_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """With trajectories and with lists of tools; the selection is judged by the page's model, with its key."""
+    with FakeOpenAI(answer=served(RuleJudge("yes"))) as server:
+        on_this_machine(monkeypatch, server)
+        run(PAGE_003, tmp_path)
 
     assert capsys.readouterr().out == 2 * (
-        "1.0 1 matched / 1 expected = 1 (passed at 0.5).\n"
-        "Note: tool selection was not judged: available_tools was given without a judge.\n"
+        "1.0 min(calling 1, selection 1) = 1 (passed at 0.5).\n"
+        "Calling: 1 matched / 1 expected = 1.\n"
+        "Selection: 1 yes / (1 yes + 0 no) = 1.\n"
     )
+    assert {request.body["model"] for request in server.requests} == {"gpt-4.1"}
+    assert {request.headers["authorization"] for request in server.requests} == {"Bearer your-api-key"}
 
 
 def test_page_003_options() -> None:

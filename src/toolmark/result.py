@@ -114,7 +114,7 @@ class Judged:
         missing: How many calls are missing; 0 unless the criterion is `missing_calls` and the decision `no`.
         tool: Name of the called tool; `None` for a unit.
         called: Position of the call in its `tools_called`, from 0; `None` for a unit.
-        turn: Position of its turn, from 0; `None` for a unit and in a case without turns.
+        turn: Position of its turn, or of the last turn of the unit, from 0; `None` in a case without turns.
         probability: Of the decision, in [0, 1], if the judge or several samples give one.
         rationale: The judge's words, or what code found; `None` where a judge gives none.
         evidence: What it rests on: `c2` is the second call of the case, `m1` its first message, `t3` the third tool.

@@ -2,17 +2,20 @@
 
 import asyncio
 import inspect
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judging import RuleJudge, served
 from toolmark.calls import CallStatus, ToolCall, ToolCallParams
 from toolmark.compat.gllm_evals import DeepEvalToolCorrectnessMetric, ToolCallParser, TrajectoryParser
-from toolmark.errors import ConfigurationError, InvalidDataError, MissingFieldError, ToolmarkWarning
+from toolmark.errors import ConfigurationError, InvalidDataError, JudgeError, MissingFieldError, ToolmarkWarning
 from toolmark.formats.trajectory import run_from_messages
 from toolmark.result import MetricResult
+from toolmark.testing import BatchPlan, FakeOpenAI
 
 QUERY = "What is the average sales amount in the orders table?"
 SQL = '{"query": "SELECT AVG(amount) as avg_sales FROM orders LIMIT 1"}'
@@ -46,9 +49,8 @@ def answers(call_id: str | None, text: str | None) -> dict[str, Any]:
 
 
 def test_the_example_with_trajectories_works() -> None:
-    """The page's first example: arguments and outputs are compared, and the selection was not judged."""
+    """The page's first example, without a key: arguments and outputs are compared, and the selection was not judged."""
     metric = DeepEvalToolCorrectnessMetric(
-        model_credentials="your-api-key",
         available_tools=[{"name": "data_checker", "description": "Runs SQL.", "parameters": {"type": "object"}}],
     )
 
@@ -110,6 +112,80 @@ def test_credentials_are_never_shown() -> None:
 
     assert "sk-" not in repr(metric)
     assert (metric.model_credentials, metric.model_config) == ("sk-secret", {"api_key": "sk-other"})
+
+
+TOOLS = [{"name": "calculator", "description": "Calculates.", "parameters": {"type": "object"}}]
+RECORD: dict[str, Any] = {
+    "query": "What is 15 plus 27?",
+    "tools_called": [CALCULATOR],
+    "expected_tools": [CALCULATOR],
+    "available_tools": TOOLS,
+}
+
+
+def test_the_model_its_key_and_its_settings_take_effect() -> None:
+    """The provider's name goes, the key is sent, and so are the parameters; the rest is set up."""
+    judge = RuleJudge({"tool_selection": "no"})
+    with FakeOpenAI(answer=served(judge)) as server:
+        config = {"base_url": server.base_url, "timeout": 5, "default_hyperparameters": {"temperature": 0.5}}
+        metric = DeepEvalToolCorrectnessMetric(model="openai/small", model_credentials="sk-mine", model_config=config)
+        result = measure(metric, **RECORD)
+
+    assert (result.score, result.parts["calling"], result.parts["selection"]) == (0, 1, 0)
+    assert {request.body["model"] for request in server.requests} == {"small"}
+    assert {request.body["temperature"] for request in server.requests} == {0.5}
+    assert {request.headers["authorization"] for request in server.requests} == {"Bearer sk-mine"}
+
+
+def test_a_model_may_be_whatever_judges() -> None:
+    """A function needs no credentials; without available tools nothing is judged."""
+    metric = DeepEvalToolCorrectnessMetric(model=RuleJudge("yes"))
+
+    assert measure(metric, **RECORD).parts["selection"] == 1
+    unjudged = measure(metric, tools_called=[CALCULATOR], expected_tools=[CALCULATOR])
+    assert (unjudged.score, "selection" in unjudged.parts, unjudged.warnings) == (1, False, ())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model": "anthropic/claude"}, "of a provider that toolmark does not ask by name"),
+        (
+            {"model_config": {"temperatur": 1}},
+            r"model_config holds \['temperatur'\]; known are default_hyperparameters",
+        ),
+        ({"model_config": {"options": 3}}, "default_hyperparameters and options are objects"),
+        ({"model": 3}, "a judge is the name of a model"),
+    ],
+)
+def test_models_and_settings_that_cannot_be_used(options: dict[str, Any], message: str) -> None:
+    """They are refused when the metric is made."""
+    with pytest.raises(ConfigurationError, match=message):
+        DeepEvalToolCorrectnessMetric(model_credentials="k", **options)
+
+
+def test_a_batch_takes_the_options_of_the_page(tmp_path: Path) -> None:
+    """Records are judged over the Batch API, with as many looks as allowed, and a second call goes on."""
+    records = [{**RECORD, "query": f"question {number}"} for number in range(3)]
+    with FakeOpenAI(answer=served(RuleJudge("yes")), batches=[BatchPlan(polls=3)]) as server:
+        metric = DeepEvalToolCorrectnessMetric(
+            model_credentials="k",
+            model_config={"base_url": server.base_url},
+            batch_status_check_interval=0,
+            batch_max_iterations=2,
+        )
+        with pytest.raises(JudgeError, match="have not ended after 2 looks; call again with the same folder"):
+            asyncio.run(metric.measure_batch(records, tmp_path / "batches"))
+        results = asyncio.run(metric.measure_batch(records, tmp_path / "batches"))
+
+    assert [(result.score, result.usage["requests"]) for result in results] == [(1, 0)] * 3
+    assert len(server.batched) == 6
+
+
+def test_a_batch_without_credentials() -> None:
+    """There is nobody to send it to."""
+    with pytest.raises(ConfigurationError, match="a batch needs model_credentials"):
+        asyncio.run(DeepEvalToolCorrectnessMetric().measure_batch([RECORD], "nowhere"))
 
 
 def test_options_are_the_cores() -> None:

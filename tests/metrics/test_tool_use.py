@@ -78,7 +78,7 @@ def test_the_lower_of_two_means() -> None:
         "Wrong tool: turn #2, called #2 'book': I say no.",
         "Wrong arguments: turn #4, called #1 'find': I say no.",
         "turn #4, called #3 'find': $.input_parameters.q does not fit type 'string'.",
-        "Missing: a call of 'book' was needed: I say no.",
+        "Missing: turn #6, a call of 'book' was needed: I say no.",
     ]
     assert [finding.kind for finding in result.findings] == [
         "wrong_tool",

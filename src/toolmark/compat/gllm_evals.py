@@ -1,25 +1,34 @@
 """The names of `gllm-evals`, for code that comes from there: its parsers, and its tool correctness metric.
 
-Nothing is computed here: trajectories are read by `toolmark.formats`, scores come from `ToolCorrectnessMetric`.
+Nothing is computed here: trajectories are read by `toolmark.formats`, scores come from `ToolCorrectnessMetric`, and the
+selection of tools is judged by `toolmark.judge`.
 
-What differs on purpose: the pairing of calls is optimal (theirs depends on the order of the list), no model is called,
-and a name loses its suffix only by the rule that stands in `toolmark.formats.names`.
+What differs on purpose: the pairing of calls is optimal (theirs depends on the order of the list), each call is judged
+by itself, and a name loses its suffix only by the rule that stands in `toolmark.formats.names`.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
 
 from toolmark._json import JsonObject
 from toolmark.calls import ToolCall, ToolCallParams, ToolSpec, read_tool_spec
-from toolmark.errors import InvalidDataError, ToolmarkWarning
+from toolmark.cases import TestCase
+from toolmark.errors import ConfigurationError, InvalidDataError, JudgeError, JudgeOutcome, ToolmarkWarning
 from toolmark.formats._reading import Notes
 from toolmark.formats._tools import read_tools
 from toolmark.formats.names import describe_rewrites, strip_suffix, strip_suffixes
 from toolmark.formats.records import case_from_record
 from toolmark.formats.trajectory import read_run_and_answers
+from toolmark.judge import Judge, JudgeLike
+from toolmark.judge.batch import Batch
+from toolmark.judge.openai import OpenAIJudge
 from toolmark.metrics.tool_correctness import ToolCorrectnessMetric
 from toolmark.result import MetricResult
 
@@ -130,25 +139,28 @@ class DeepEvalToolCorrectnessMetric:
     """Tool correctness with the constructor, the fields and the defaults of `gllm-evals`.
 
     Names, arguments and outputs are compared, and called names lose their random suffixes. The score is
-    `ToolCorrectnessMetric`'s. This version calls no model: with `available_tools` the result says, in `warnings`, that
-    the selection of the tools was not judged.
+    `ToolCorrectnessMetric`'s. Where the available tools are known, their selection is judged by the model; where the
+    model is a name without `model_credentials`, the result says, in `warnings`, that it was not.
 
     Args:
         threshold: A score at or above it passes; in [0, 1].
-        model: The model that judges the selection of tools. Kept, and of no effect until toolmark judges.
-        model_credentials: Its key. Kept, never shown, and of no effect until toolmark judges.
-        model_config: Its settings. Kept, never shown, and of no effect until toolmark judges.
+        model: The model that judges the selection of tools: the name of a model of OpenAI or of a server like it,
+            with or without `openai/`; or whatever else `judge=` takes.
+        model_credentials: The key of a model that is given by its name. Never shown.
+        model_config: Settings of a model that is given by its name, as `OpenAIJudge` takes them: `base_url`,
+            `api_key`, `timeout`, and so on; `default_hyperparameters`, or `options`, are sent with every request.
+            Never shown.
         include_reason: Put the arithmetic and the findings into words.
         strict_mode: Threshold 1, and any score below 1 becomes 0.
         should_exact_match: 1 if expected and called are the same call by call, else 0.
         should_consider_ordering: Only calls in the expected order count.
         available_tools: The tools the agent could choose from; their names are known ones and never change.
         evaluation_params: What is compared beside the name; `None` is arguments and outputs, `[]` is the name alone.
-        batch_status_check_interval: Seconds between two looks at a batch. Kept, and of no effect until toolmark judges.
-        batch_max_iterations: The most such looks. Kept, and of no effect until toolmark judges.
+        batch_status_check_interval: Seconds between two looks at a batch, see `measure_batch`; they grow to 120.
+        batch_max_iterations: The most such looks. Nothing is lost when they are used up: call `measure_batch` again.
 
     Raises:
-        ConfigurationError: An option is out of range.
+        ConfigurationError: An option is out of range, or the model can be none that judges.
     """
 
     threshold: float = 0.5
@@ -164,6 +176,7 @@ class DeepEvalToolCorrectnessMetric:
     batch_status_check_interval: float = 30.0
     batch_max_iterations: int = 120
     _core: ToolCorrectnessMetric = field(init=False, repr=False)
+    _judge: Judge | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Build the metric that does the work, which checks the options."""
@@ -178,6 +191,7 @@ class DeepEvalToolCorrectnessMetric:
             available_tools=self.available_tools,
         )
         object.__setattr__(self, "_core", core)  # the dataclass is frozen
+        object.__setattr__(self, "_judge", _judge(self.model, self.model_credentials, self.model_config))
 
     async def measure(self, record: Mapping[str, object] | None = None, /, **fields: object) -> MetricResult:
         """Return the result of one record.
@@ -192,14 +206,97 @@ class DeepEvalToolCorrectnessMetric:
             InvalidDataError: It is no such record, or a field was given twice; `problems` has every place.
             MissingFieldError: Neither called nor expected tools, or only one of the two, can be told from it.
         """
+        core, case = self._prepared(record, fields)
+        return await core.a_measure(case)
+
+    async def measure_batch(
+        self, records: Iterable[Mapping[str, object]], folder: str | os.PathLike[str]
+    ) -> list[MetricResult]:
+        """Return the results of many records, whose tools are judged in one go over OpenAI's Batch API.
+
+        That costs less and may take a day. A question that no batch could answer is asked directly at the end.
+
+        Args:
+            records: The records, see `measure`.
+            folder: Where the state of the batches and the verdicts are kept; the same one to go on where a call, or the
+                program, was ended.
+
+        Raises:
+            ConfigurationError: The model cannot be asked in batches.
+            JudgeError: The provider refuses, or the batches have not ended after `batch_max_iterations` looks.
+            InvalidDataError, MissingFieldError: As for `measure`, of the first such record.
+        """
+        if self._judge is None:
+            raise ConfigurationError("a batch needs model_credentials, or a judge as `model`")
+        given = isinstance(self.model, Judge)  # then the verdicts go where it keeps them
+        judge = self._judge if given else Judge(self._judge.model, cache=Path(folder) / "verdicts.db")
+        prepared = [self._prepared(record, {}, judge) for record in records]
+        batch = Batch(folder, judge)
+        await asyncio.to_thread(batch.submit, [prompt for core, case in prepared for prompt in core.prompts(case)])
+        state = await asyncio.to_thread(
+            batch.poll,
+            batch_status_check_interval=self.batch_status_check_interval,
+            batch_max_iterations=self.batch_max_iterations,
+        )
+        await asyncio.to_thread(batch.collect)
+        if not state.ended:
+            looks = self.batch_max_iterations
+            message = f"the batches have not ended after {looks} looks; call again with the same folder to go on"
+            raise JudgeError(message, JudgeOutcome.TIMEOUT)
+        return [await core.a_measure(case) for core, case in prepared]
+
+    def _prepared(
+        self, record: Mapping[str, object] | None, fields: Mapping[str, object], judge: Judge | None = None
+    ) -> tuple[ToolCorrectnessMetric, TestCase]:
+        """Return the case of a record, and the metric that measures it."""
         twice = sorted(fields.keys() & (record or {}).keys())
         if twice:
             raise InvalidDataError(f"{', '.join(map(repr, twice))} given both in the record and by name; give it once")
         known = [read_tool_spec(tool).name for tool in self.available_tools or ()]
         case = case_from_record({**(record or {}), **fields}, normalize_names=True, known_names=known)
-        tools = case.available_tools
-        core = self._core if tools is None else replace(self._core, available_tools=tools)
-        return await core.a_measure(case)
+        tools = self.available_tools if case.available_tools is None else case.available_tools
+        if tools is None:
+            return self._core, case
+        return replace(self._core, available_tools=tools, judge=judge or self._judge), case
+
+
+_PROVIDER = "openai/"
+_SETTINGS = frozenset(
+    {"api", "base_url", "client", "cost_budget", "deadline", "max_attempts", "max_concurrency"}
+    | {"options", "prices", "timeout", "token_budget"}
+)
+
+
+def _judge(model: object, key: str | None, config: Mapping[str, object] | None) -> Judge | None:
+    """Return the judge that the options describe; `None` for a name without a key."""
+    if not isinstance(model, str):
+        return Judge.of(cast("JudgeLike", model))  # which checks it
+    settings = dict(config or {})
+    own = settings.pop("api_key", None)
+    key = str(own) if key is None and own is not None else key
+    if key is None:
+        return None
+    if "/" in model and not model.startswith(_PROVIDER) and not settings.get("base_url"):
+        message = (
+            f"model {model!r} is of a provider that toolmark does not ask by name; give 'openai/...', a base_url in "
+            "model_config for a server that speaks OpenAI's API, or a model or a function as `model`"
+        )
+        raise ConfigurationError(message)
+    sent = settings.pop("default_hyperparameters", None)
+    unknown = sorted(settings.keys() - _SETTINGS)
+    if unknown:
+        message = f"model_config holds {unknown}; known are default_hyperparameters, {', '.join(sorted(_SETTINGS))}"
+        raise ConfigurationError(message)
+    if sent is not None or "options" in settings:
+        settings["options"] = {**_mapping(sent), **_mapping(settings.get("options"))}
+    return Judge(OpenAIJudge(model.removeprefix(_PROVIDER), api_key=key, **cast("dict[str, Any]", settings)))
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    if value is None or isinstance(value, Mapping):
+        return value or {}
+    message = f"model_config: default_hyperparameters and options are objects, got {type(value).__name__}"
+    raise ConfigurationError(message)
 
 
 def _warn(texts: Iterable[str]) -> None:

@@ -78,12 +78,15 @@ class _Question:
     criterion: Criterion
     unit: int
     made: MadeCall | None = None
+    turn: int | None = None
     evidence: Evidence | None = None
     settled: Settled | None = None
 
     def answer(self, judged: Judged, **more: tuple[Violation, ...] | tuple[str, ...]) -> None:
         if self.made is not None:
             judged = replace(judged, tool=self.made.call.name, called=self.made.position, turn=self.made.turn)
+        else:
+            judged = replace(judged, turn=self.turn)
         self.settled = Settled(judged, **more)  # type: ignore[arg-type]
 
 
@@ -132,7 +135,8 @@ def _planned(judge: Judge, units: Sequence[Unit], tools: Sequence[ToolSpec], *, 
             plan.questions.append(_about_selection(unit, made, checks, exhibits))
             if arguments and checks.known(made.call):
                 plan.questions.append(_about_arguments(unit, made, checks, exhibits, plan.notes))
-        missing = _Question("missing_calls", unit.index)
+        last = unit.answered[-1].number - 1 if unit.of_turns else None
+        missing = _Question("missing_calls", unit.index, turn=last)
         if tools:
             missing.evidence = exhibits.of_unit(unit)
         else:

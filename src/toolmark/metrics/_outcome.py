@@ -235,14 +235,15 @@ def _of_call(entry: Settled) -> Iterator[Finding]:
 
 def _of_missing(entry: Settled) -> Iterator[Finding]:
     judged = entry.judged
+    where = "" if judged.turn is None else f"turn #{judged.turn + 1}, "
     if judged.decision != "no":
-        text = f"Not judged: whether a call is missing{_why(judged)}."
+        text = f"Not judged: {where}whether a call is missing{_why(judged)}."
         yield Finding("not_judged", text, "", turn=judged.turn)
         return
     for place in range(judged.missing):
         tool = entry.missing[place] if place < len(entry.missing) else ""
         named = f"a call of {visible(tool)!r}" if tool else "a call"
-        yield Finding("missing_call", f"Missing: {named} was needed{_why(judged)}.", tool, turn=judged.turn)
+        yield Finding("missing_call", f"Missing: {where}{named} was needed{_why(judged)}.", tool, turn=judged.turn)
 
 
 def _why(judged: Judged) -> str:

@@ -1,0 +1,72 @@
+"""How is a conversation judged? A plain function stands in for the model, so this runs offline and without a key.
+
+The function reads the record that toolmark would send to a language model, and answers in the form that is asked for.
+In its place `judge="gpt-4.1"`, an `OpenAIJudge`, or a framework's model through an adapter's `as_judge` would do.
+"""
+
+import json
+import re
+
+from toolmark import ConversationalTestCase, ToolCall, ToolUseMetric, Turn
+
+TOOLS = [
+    {
+        "name": "weather",
+        "description": "The weather in a city.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+    {"name": "send_mail", "description": "Sends a mail."},
+]
+CONVERSATION = ConversationalTestCase(
+    turns=[
+        Turn(role="user", content="What is the weather in Oslo?"),
+        Turn(
+            role="assistant",
+            content="Rain.",
+            tools_called=[ToolCall(name="weather", input_parameters={"city": "Oslo"}, output="rain")],
+        ),
+        Turn(role="user", content="And in Lima? Mail it to me."),
+        Turn(
+            role="assistant",
+            content="Done.",
+            tools_called=[ToolCall(name="weather", input_parameters={"city": "Rome"}, output="sun")],
+        ),
+        Turn(role="user", content="And in Cairo?"),
+        Turn(
+            role="assistant",
+            content="Sun.",
+            tools_called=[ToolCall(name="weather", input_parameters={"town": "Cairo"}, output="error")],
+        ),
+    ]
+)
+
+
+def judge(messages: list[dict[str, object]]) -> str:
+    """Answers as a careful reader would, by rules that fit this conversation alone."""
+    question, text = str(messages[0]["content"]), str(messages[1]["content"])
+    record = json.loads(re.search(r"<record-(\w+)>\n(.*)\n</record-\1>", text)[2])  # type: ignore[index]
+    asked = record["request"][-1]
+    reply = {"evidence": [asked["id"]], "reasoning": "It is what the user asked for."}
+    verdict = "yes"
+    if "call" in record:
+        city = record["call"]["arguments"].get("city", "")
+        if "Are the arguments" in question and city not in asked["content"]:
+            verdict, reply["reasoning"] = "no", f"The user did not ask about {city}."
+    else:
+        made = {call["name"] for call in record["calls"]}
+        forgotten = [tool["id"] for tool in record["tools"] if "ail" in tool["name"] and "Mail" in asked["content"]]
+        if forgotten and "send_mail" not in made:
+            verdict, reply["reasoning"] = "no", "The user wanted a mail, and none was sent."
+        reply["missing"] = forgotten if verdict == "no" else []
+    return json.dumps({**reply, "verdict": verdict})
+
+
+result = ToolUseMetric(TOOLS, judge=judge).measure(CONVERSATION)
+print(result.reason)
+print()
+for unit in result.units:
+    print(f"turns {unit.turns}: selection {unit.selection:g}, arguments {unit.arguments:g}")
+    for entry in unit.questions:
+        print(f"  {entry.criterion:15} {entry.tool or '':8} {entry.decision:4} by {entry.decided_by}")
+print()
+print(f"asked {result.usage['requests']} questions of {len(result.units)} units; coverage {result.parts['coverage']:g}")
