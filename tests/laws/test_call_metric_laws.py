@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import inspect
 import random
+import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -17,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolmark.metrics
+from oracles import equal as same
 from strategies import NAN, few
 from toolmark import CallStatus, LLMTestCase, MetricResult, ResultStatus, Run, ToolCall
 from toolmark.metrics._calls import CallMetric
@@ -65,6 +68,11 @@ def fresh(calls: Calls) -> ToolCall:
 
 TABLE: dict[str, list[Row]] = {
     "ArgumentSchemaMetric": [Row({}, fresh, True), Row({"formats": False, "threshold": 0.5}, fresh, True)],
+    "ToolEfficiencyMetric": [
+        Row({}, fresh, False),
+        Row({"repeatable": ["l*"]}, fresh, False),
+        Row({"max_calls": 2, "max_seconds": 1.5}, fresh, False),
+    ],
     "ToolErrorMetric": [Row({}, fresh, True), Row({"max_rate": 0.25}, fresh, True)],
     "ToolRecoveryMetric": [Row({}, fresh, False)],
 }
@@ -145,6 +153,16 @@ def test_order_plays_a_part_where_the_opposite_is_not_declared(metric: type[Call
     assert any(differ) is not row.any_order
 
 
+def test_a_budget_that_is_wider_never_lowers_the_score() -> None:
+    """The score grows with the budget, and is that without one where the budget is kept."""
+    calls = [ToolCall(name="look"), ToolCall(name="book"), ToolCall(name="look")]
+    metric = toolmark.ToolEfficiencyMetric
+    scores = [measured(metric, {"max_calls": budget}, calls).score for budget in range(5)]
+
+    assert scores == [0, 1 / 3, 2 / 3, 2 / 3, 2 / 3]
+    assert scores[-1] == measured(metric, {}, calls).score
+
+
 # The same answers, slowly
 
 
@@ -185,6 +203,61 @@ def apart(one: ToolCall, other: ToolCall) -> bool:
 def failed(call: ToolCall) -> bool:
     """Whether a call failed."""
     return status(call) in {"error", "invalid_arguments", "unknown_tool"}
+
+
+def known(call: ToolCall) -> bool:
+    """Whether the arguments of a call are known."""
+    return status(call) != "invalid_arguments" and call.captured("input_parameters")
+
+
+def is_redundant(calls: Calls, index: int) -> bool:
+    """Whether an identical earlier call succeeded, or two failed alike."""
+    call = calls[index]
+    earlier = [
+        other
+        for other in calls[:index]
+        if known(other) and other.name == call.name and same(other.arguments, call.arguments)
+    ]
+    if any(status(other) in {"", "ok"} for other in earlier):
+        return True
+    failures = Counter((status(other), other.execution.error) for other in earlier if failed(other) and other.execution)
+    return any(amount >= 2 for amount in failures.values())
+
+
+@given(calls=calls_drawn)
+def test_efficiency_against_the_definition(calls: Calls) -> None:
+    """The score is the share of calls that are not redundant, among those whose arguments are known."""
+    places = [index for index, call in enumerate(calls) if known(call)]
+    wanted = [index for index in places if is_redundant(calls, index)]
+    result = measured(toolmark.ToolEfficiencyMetric, {}, calls)
+
+    assert [finding.called for finding in result.findings if finding.kind == "redundant"] == wanted
+    assert result.score == ((len(places) - len(wanted)) / len(places) if places else None)
+
+
+@given(letters=st.text("abc", max_size=14))
+def test_loops_against_all_blocks(letters: str) -> None:
+    """There is a loop exactly if some block of two or more, not itself a repetition, stands three times in a row."""
+    blocks = {
+        (start, size)
+        for size in range(2, len(letters) + 1)
+        for start in range(len(letters) - 3 * size + 1)
+        if letters[start : start + size] * 3 == letters[start : start + 3 * size]
+        and not any(
+            size % part == 0 and letters[start : start + part] * (size // part) == letters[start : start + size]
+            for part in range(1, size)
+        )
+    }
+    result = measured(toolmark.ToolEfficiencyMetric, {}, [ToolCall(name=letter) for letter in letters])
+    loops = [finding for finding in result.findings if finding.kind == "loop"]
+    found = {
+        (finding.called, int(match[1]))
+        for finding in loops
+        if (match := re.search(r"the same (\d+) calls", finding.message))
+    }
+
+    # Each run of blocks is told once, at its first place.
+    assert found == {(start, size) for start, size in blocks if (start - 1, size) not in blocks}
 
 
 def recovered(calls: Calls) -> list[bool | None]:

@@ -4,6 +4,7 @@ from toolmark.metrics._base import Metric, MetricLike
 from toolmark.metrics.argument_schema import ArgumentSchemaMetric
 from toolmark.metrics.multimodal import MultimodalToolCorrectnessMetric
 from toolmark.metrics.tool_correctness import ToolCorrectnessMetric
+from toolmark.metrics.tool_efficiency import ToolEfficiencyMetric
 from toolmark.metrics.tool_errors import ToolErrorMetric
 from toolmark.metrics.tool_recovery import ToolRecoveryMetric
 from toolmark.metrics.tool_use import ToolUseMetric
@@ -14,6 +15,7 @@ __all__ = [
     "MetricLike",
     "MultimodalToolCorrectnessMetric",
     "ToolCorrectnessMetric",
+    "ToolEfficiencyMetric",
     "ToolErrorMetric",
     "ToolRecoveryMetric",
     "ToolUseMetric",

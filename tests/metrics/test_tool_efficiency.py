@@ -1,0 +1,222 @@
+"""Tool efficiency: redundant calls, loops, and budgets."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from shorthand import made
+from toolmark import (
+    ConfigurationError,
+    LLMTestCase,
+    MetricAssertionError,
+    ResultStatus,
+    Run,
+    ToolCall,
+    ToolEfficiencyMetric,
+    assert_test,
+    evaluate,
+)
+from toolmark.redact import REDACTED
+
+
+def measured(calls: str, *, duration: float | None = None, **options: Any) -> Any:
+    """The result of one case."""
+    run = None if duration is None else Run(duration=duration)
+    return ToolEfficiencyMetric(**options).measure(LLMTestCase(tools_called=made(calls), run=run))
+
+
+def redundant(result: Any) -> list[int]:
+    """Positions of the redundant calls."""
+    return [finding.called for finding in result.findings if finding.kind == "redundant"]
+
+
+@pytest.mark.parametrize(
+    ("calls", "wanted"),
+    [
+        pytest.param("a:ok", [], id="one"),
+        pytest.param("a:ok a:ok", [1], id="the same again"),
+        pytest.param("a:ok b:ok a:ok", [2], id="whatever happened in between"),
+        pytest.param("a:ok a:ok a:ok", [1, 2], id="each time again"),
+        pytest.param("a(1):ok a(2):ok", [], id="other arguments"),
+        pytest.param("a:ok b:ok", [], id="another tool"),
+        pytest.param("a a", [1], id="nothing known of what became of it"),
+        pytest.param("a:error a:error", [], id="a first retry"),
+        pytest.param("a:error=x a:error=x a:error=x", [2], id="a retry after two equal failures"),
+        pytest.param("a:error=x a:error=y a:error=z", [], id="failures that differ"),
+        pytest.param("a:error=x a:error=y a:error=x a:ok", [3], id="two equal ones among others"),
+        pytest.param("a:error=x a:error=x b:ok a:ok", [3], id="even if it then succeeds"),
+        pytest.param("a:error=x a:invalid_arguments=x a:ok", [], id="failures of another kind"),
+        pytest.param("a:error a:ok a:ok", [2], id="recovered, and then once more"),
+        pytest.param("a:pending a:rejected a:cancelled a:not_executed a:ok", [], id="neither done nor failed before"),
+        pytest.param("a:ok a:rejected", [1], id="asked again, and refused"),
+        pytest.param("a(?):ok a(?):ok", [], id="arguments that were not recorded"),
+    ],
+)
+def test_which_calls_are_redundant(calls: str, wanted: list[int]) -> None:
+    """A call is redundant if an identical one succeeded before, or failed twice alike."""
+    assert redundant(measured(calls)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"n": 1}, {"n": 1.0}, True),
+        ({"n": 1}, {"n": True}, False),
+        ({"n": 1}, {"n": "1"}, False),
+        ({"n": float("nan")}, {"n": float("nan")}, True),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
+        ({"l": [1, 2]}, {"l": [2, 1]}, False),
+        ({}, None, True),
+    ],
+)
+def test_identical_arguments_are_equal_json(one: Any, other: Any, *, same: bool) -> None:
+    """The values of arguments are compared as everywhere."""
+    calls = [ToolCall(name="a", input_parameters=arguments) for arguments in (one, other)]
+
+    assert bool(redundant(ToolEfficiencyMetric().measure(LLMTestCase(tools_called=calls)))) is same
+
+
+@pytest.mark.parametrize(
+    ("calls", "options", "duration", "wanted"),
+    [
+        pytest.param("a:ok a:ok b:ok", {}, None, 2 / 3, id="useful over calls"),
+        pytest.param("a:ok b:ok", {"max_calls": 1}, None, 1 / 2, id="too many calls"),
+        pytest.param("a:ok", {"max_calls": 5}, None, 1, id="few calls are no more than enough"),
+        pytest.param("a:ok a:ok", {"max_calls": 1}, None, 1 / 2, id="the lowest part counts, not the product"),
+        pytest.param("a:ok", {"max_calls": 0}, None, 0, id="none would do"),
+        pytest.param("a:ok", {"max_seconds": 2}, 8.0, 1 / 4, id="too slow"),
+        pytest.param("a:ok", {"max_seconds": 2}, 0.0, 1, id="no time at all"),
+        pytest.param("a:ok", {"max_seconds": 2}, None, 1, id="nobody knows how long"),
+        pytest.param("a:ok b:ok", {"max_calls": 1, "max_seconds": 2}, 8.0, 1 / 4, id="both budgets"),
+        pytest.param("a(?):ok b:ok b:ok", {}, None, 1 / 2, id="what cannot be compared is left out"),
+        pytest.param("a(?):ok b:ok", {"max_calls": 1}, None, 1 / 2, id="and counts in the budget all the same"),
+        pytest.param("a(?):ok", {}, None, None, id="nothing to compare"),
+        pytest.param("", {}, None, None, id="no call"),
+        pytest.param("", {"max_calls": 0}, None, 1, id="no call, and a budget of calls"),
+        pytest.param("", {"max_seconds": 1}, 2.0, 1 / 2, id="no call, and a budget of time"),
+        pytest.param("", {"max_seconds": 1}, None, None, id="no call, and a time that nobody knows"),
+    ],
+)
+def test_edges(calls: str, options: dict[str, Any], duration: float | None, wanted: float | None) -> None:
+    """The score is the lowest part that applies."""
+    result = measured(calls, duration=duration, **options)
+
+    assert result.score == (None if wanted is None else pytest.approx(wanted))
+    assert (result.status is ResultStatus.SKIPPED) == (wanted is None)
+    assert any("how long the run took" in text for text in result.warnings) == (
+        "max_seconds" in options and duration is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("calls", "wanted"),
+    [
+        pytest.param("a b " * 3, [(0, "3 times the same 2 calls")], id="three times two"),
+        pytest.param("a b " * 2, [], id="twice is none"),
+        pytest.param("a " * 9, [], id="one call is no block"),
+        pytest.param("a b " * 6, [(0, "6 times the same 2 calls")], id="six times two is not three times four"),
+        pytest.param("x a b a b a b a y", [(1, "3 times the same 2 calls")], id="in the middle, and begun once more"),
+        pytest.param("a(1) b a(2) b a(3) b", [], id="other arguments each time"),
+        pytest.param("a(?) b a(?) b a(?) b", [], id="arguments that were not recorded"),
+        pytest.param("a a b " * 3, [(0, "3 times the same 3 calls")], id="a block that repeats a call"),
+        pytest.param("a b " * 3 + "c d e " * 3, [(0, "3 times the same 2"), (6, "3 times the same 3")], id="two loops"),
+    ],
+)
+def test_loops(calls: str, wanted: list[tuple[int, str]]) -> None:
+    """A block of at least two calls that stands three times in a row is a finding."""
+    loops = [finding for finding in measured(calls).findings if finding.kind == "loop"]
+
+    assert [finding.called for finding in loops] == [place for place, _ in wanted]
+    assert all(text in finding.message for finding, (_, text) in zip(loops, wanted, strict=True))
+
+
+def test_tools_that_ask_again_on_purpose() -> None:
+    """Calls of repeatable tools are never redundant; a pattern names several; case counts."""
+    calls = "status:ok status:ok get_x:ok get_x:ok book:ok book:ok"
+
+    assert redundant(measured(calls)) == [1, 3, 5]
+    assert redundant(measured(calls, repeatable=["status", "get_*"])) == [5]
+    assert redundant(measured(calls, repeatable=["STATUS"])) == [1, 3, 5]
+
+
+def test_redacted_arguments_may_be_any() -> None:
+    """Two hidden values may be two values."""
+    call = ToolCall(name="a", input_parameters={"api_key": REDACTED})
+    result = ToolEfficiencyMetric().measure(LLMTestCase(tools_called=[call, call]))
+
+    assert (result.status, result.warnings) == (
+        ResultStatus.SKIPPED,
+        ("2 calls left out: not all of their arguments are known",),
+    )
+
+
+def test_findings_and_reason() -> None:
+    """The reason has the sum of each part, and says of each redundant call why it is one."""
+    calls = "a:ok b:error=full a:ok b:error=full b:error=full"
+    result = measured(calls, duration=3, max_calls=4, max_seconds=1.5)
+
+    assert result.reason.split("\n") == [
+        "min(useful 0.6, calls 0.8, seconds 0.5) = 0.5 (passed at 0.5).",
+        "Useful: 3 / 5 calls = 0.6.",
+        "Calls: 4 / 5 calls = 0.8.",
+        "Seconds: 1.5 / 3 seconds = 0.5.",
+        "Redundant: called #3 'a', #1 was the same and succeeded.",
+        "Redundant: called #5 'b', #2 and #4 were the same and failed (error: full).",
+        "Over budget: 5 calls, at most 4 would do.",
+        "Over budget: 3 seconds, at most 1.5 would do.",
+    ]
+    assert result.parts == {"useful": 0.6, "calls": 0.8, "seconds": 0.5}
+    assert "Calls: 5 calls within 6 = 1." in measured(calls, max_calls=6).reason
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"max_calls": -1}, "max_calls must be a whole number from 0"),
+        ({"max_calls": 1.5}, "max_calls"),
+        ({"max_calls": True}, "max_calls"),
+        ({"max_seconds": 0}, "max_seconds must be a finite number above 0"),
+        ({"max_seconds": float("nan")}, "max_seconds"),
+        ({"max_seconds": float("inf")}, "max_seconds"),
+        ({"max_seconds": "1"}, "max_seconds"),
+        ({"repeatable": "status"}, "repeatable must be a list"),
+        ({"repeatable": [""]}, "repeatable must be a list"),
+        ({"threshold": 2}, "threshold"),
+    ],
+)
+def test_options_out_of_range(options: dict[str, Any], told: str) -> None:
+    """They are refused by name."""
+    with pytest.raises(ConfigurationError, match=told):
+        ToolEfficiencyMetric(**options)
+
+
+def test_it_works_where_other_metrics_do() -> None:
+    """`evaluate` and `assert_test` take it; options show in the label."""
+    bad = LLMTestCase(tools_called=made("a:ok a:ok a:ok"))
+    report = evaluate([bad, LLMTestCase(tools_called=[]), LLMTestCase()], [ToolEfficiencyMetric()])
+
+    assert [case.results[0].status.value for case in report.cases] == ["scored", "skipped", "failed"]
+    with pytest.raises(MetricAssertionError, match=r"tool_efficiency: useful: 1 / 3 calls = 0.3333 \(failed at 0.5\)"):
+        assert_test(bad, [ToolEfficiencyMetric()])
+    assert ToolEfficiencyMetric(3, 1.5, repeatable=["a"], strict_mode=True).label == (
+        "tool_efficiency(max_calls=3, max_seconds=1.5, repeatable, strict)"
+    )
+
+
+def test_long_and_deep_recordings() -> None:
+    """Some thousand calls take a moment, and arguments may be as deep as they can be."""
+    deep: Any = 1
+    for _ in range(199):
+        deep = {"k": deep}
+    calls = [
+        ToolCall(name=f"t{index % 1000}", input_parameters={"v": deep} if index < 9 else {}) for index in range(3000)
+    ]
+    started = time.perf_counter()
+    result = ToolEfficiencyMetric().measure(LLMTestCase(tools_called=calls))
+
+    assert result.score is not None
+    assert result.score == pytest.approx((1000 + 9) / 3000)
+    assert time.perf_counter() - started < 20
