@@ -14,6 +14,7 @@ from typing import Literal, NoReturn, get_args
 
 import click
 
+from toolmark._batch_commands import batch
 from toolmark._text import count, visible
 from toolmark.calls import ToolCallParams
 from toolmark.convert import Unit, calls_in, describe, read_transcripts
@@ -42,6 +43,9 @@ def main() -> None:
     """Measure how well LLM agents call their tools."""
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the encoding of a pipe lacks must not end the program
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+main.add_command(batch)
 
 
 def _params(_context: click.Context, _option: click.Parameter, value: str) -> tuple[ToolCallParams, ...]:

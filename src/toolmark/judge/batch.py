@@ -24,6 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from toolmark._json import JsonObject
@@ -35,6 +36,7 @@ from toolmark.judge._batch_remote import PASSES, Remote
 from toolmark.judge._judge import Judge, JudgeLike
 from toolmark.judge._prices import add_usage
 from toolmark.judge._seams import Prompt
+from toolmark.judge.cache import Cache
 from toolmark.judge.openai import OpenAIJudge
 
 __all__ = ["Batch", "BatchState", "Lost", "Shard"]
@@ -124,6 +126,31 @@ class Batch:
         self._judge = Judge.of(judge)
         self._limits = (max_requests, max_bytes)
         self._max_attempts = max_attempts
+
+    @classmethod
+    def reopened(cls, folder: str | os.PathLike[str], *, cache: Cache | str | os.PathLike[str]) -> Batch:
+        """Return the run of batches that is in a folder, with the judge that it was begun with.
+
+        The key comes from the environment, see `OpenAIJudge`.
+
+        Args:
+            folder: Where the state is kept.
+            cache: Where the verdicts go, as for `toolmark.judge.Judge`.
+
+        Raises:
+            ConfigurationError: There is no batch in the folder.
+        """
+        known = Folder(folder).manifest()
+        if known is None:
+            raise _none_in(folder)
+        model = known.model
+        judge = OpenAIJudge(model["model"], api=model["api"], base_url=model["base_url"], options=model["options"])
+        return cls(folder, Judge(judge, cache=cache))
+
+    @property
+    def folder(self) -> Path:
+        """Where the state is kept."""
+        return self._folder.path
 
     def submit(self, prompts: Iterable[Prompt] = ()) -> BatchState:
         """See to it that every prompt without a verdict is under way.
@@ -237,7 +264,7 @@ class Batch:
     def _known(self) -> Manifest:
         manifest = self._folder.manifest()
         if manifest is None:
-            raise ConfigurationError(f"there are no batches in {str(self._folder.path)!r}; submit some first")
+            raise _none_in(self.folder)
         return manifest
 
     def _busy(self, manifest: Manifest) -> set[str]:
@@ -352,6 +379,10 @@ class Batch:
                 lost[key] = Lost(outcome=result.outcome.value, problem=result.problem)
         done = shard.model_copy(update={"state": "collected", "usage": usage})
         return manifest.with_shard(done).model_copy(update={"lost": lost})
+
+
+def _none_in(folder: str | os.PathLike[str]) -> ConfigurationError:
+    return ConfigurationError(f"there are no batches in {os.fspath(folder)!r}; submit some first")
 
 
 def _created(shard: Shard, batch: JsonObject) -> Shard:
