@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         ToolCorrectnessMetric,
         ToolEfficiencyMetric,
         ToolErrorMetric,
+        ToolPolicyMetric,
         ToolRecoveryMetric,
         ToolUseMetric,
     )
@@ -105,6 +106,7 @@ _HOME = {
     "ToolCorrectnessMetric": "metrics",
     "ToolEfficiencyMetric": "metrics",
     "ToolErrorMetric": "metrics",
+    "ToolPolicyMetric": "metrics",
     "ToolRecoveryMetric": "metrics",
     "ToolSpec": "calls",
     "ToolUseMetric": "metrics",
@@ -161,6 +163,7 @@ __all__ = [
     "ToolCorrectnessMetric",
     "ToolEfficiencyMetric",
     "ToolErrorMetric",
+    "ToolPolicyMetric",
     "ToolRecoveryMetric",
     "ToolSpec",
     "ToolUseMetric",

@@ -66,12 +66,22 @@ def fresh(calls: Calls) -> ToolCall:
     )
 
 
+def free(calls: Calls) -> ToolCall:
+    """A call about which no rule of the table says anything."""
+    return ToolCall(name="free", input_parameters={"a": len(calls)}, execution={"status": "ok"})
+
+
 TABLE: dict[str, list[Row]] = {
     "ArgumentSchemaMetric": [Row({}, fresh, True), Row({"formats": False, "threshold": 0.5}, fresh, True)],
     "ToolEfficiencyMetric": [
         Row({}, fresh, False),
         Row({"repeatable": ["l*"]}, fresh, False),
         Row({"max_calls": 2, "max_seconds": 1.5}, fresh, False),
+    ],
+    "ToolPolicyMetric": [
+        Row({"denied": ["book"], "argument_rules": {"look": {"a": {"denied": [1]}}}}, fresh, True),
+        Row({"allowed": ["l*", "b*"], "threshold": 0.5}, fresh, True),
+        Row({"required_before": {"look": ["book"]}, "needs_approval": ["note"]}, free, False),
     ],
     "ToolErrorMetric": [Row({}, fresh, True), Row({"max_rate": 0.25}, fresh, True)],
     "ToolRecoveryMetric": [Row({}, fresh, False)],
@@ -260,6 +270,50 @@ def test_loops_against_all_blocks(letters: str) -> None:
     assert found == {(start, size) for start, size in blocks if (start - 1, size) not in blocks}
 
 
+def breaks(calls: Calls, index: int, approved: set[int]) -> list[str]:
+    """What a call breaks of the policy below."""
+    call = calls[index]
+    ran = status(call) in {"", "ok", "error"} or (call.execution and call.execution.executed)
+    before = [
+        other for other in calls[:index] if other.name == "note" and status(other) in {"", "ok"} and apart(other, call)
+    ]
+    told = ["forbidden"] if call.name == "what" else []
+    if call.name == "book" and ran and status(call) not in {"pending", "rejected"} and index not in approved:
+        told.append("not_approved")
+    if call.name in {"look", "book"} and not before:
+        told.append("too_early")
+    if call.name == "look" and call.captured("input_parameters") and same(call.arguments.get("a"), 1):
+        told.append("forbidden_argument")
+    return told
+
+
+@given(calls=calls_drawn, approved=st.sets(st.integers(0, 7)))
+def test_policy_against_its_rules_written_by_hand(calls: Calls, approved: set[int]) -> None:
+    """The findings are those of each rule by itself, and the score counts the calls that have any."""
+    numbered = in_time(calls)
+    metric = toolmark.ToolPolicyMetric(
+        denied=["wh?t"],
+        needs_approval=["book"],
+        required_before={"look": ["note"], "b*": ["n*"]},
+        argument_rules={"look": {"a": {"denied": [1]}}},
+    )
+    case = LLMTestCase(tools_called=numbered, metadata={"approved_calls": sorted(approved)})
+    result = metric.measure(case)
+    told = [breaks(numbered, index, approved) for index in range(len(numbered))]
+    unknown = [call.name == "look" and not call.captured("input_parameters") for call in numbered]
+    decided = [bool(kinds) for kinds, hidden in zip(told, unknown, strict=True) if kinds or not hidden]
+
+    assert [(finding.called, finding.kind) for finding in result.findings] == [
+        (index, kind) for index, kinds in enumerate(told) for kind in kinds
+    ]
+    assert result.score == (decided.count(False) / len(decided) if decided else None)
+
+
+def in_time(calls: Calls) -> Calls:
+    """The calls as a recording has them: steps do not fall, for a later message comes later."""
+    return sorted(calls, key=lambda call: (call.execution.step or 0) if call.execution else 0)
+
+
 def recovered(calls: Calls) -> list[bool | None]:
     """For each episode, whether something answered its last failure; None where a call that tries again waits."""
     found: list[bool | None] = []
@@ -281,8 +335,7 @@ def recovered(calls: Calls) -> list[bool | None]:
 @given(calls=calls_drawn)
 def test_recovery_against_the_definition(calls: Calls) -> None:
     """The score is recovered episodes over decided ones, counted failure by failure."""
-    # Steps of a recording do not fall: a later message comes later.
-    numbered = sorted(calls, key=lambda call: (call.execution.step or 0) if call.execution else 0)
+    numbered = in_time(calls)
     decided = [one for one in recovered(numbered) if one is not None]
     expected = sum(decided) / len(decided) if decided else None
 

@@ -6,6 +6,7 @@ from toolmark.metrics.multimodal import MultimodalToolCorrectnessMetric
 from toolmark.metrics.tool_correctness import ToolCorrectnessMetric
 from toolmark.metrics.tool_efficiency import ToolEfficiencyMetric
 from toolmark.metrics.tool_errors import ToolErrorMetric
+from toolmark.metrics.tool_policy import ToolPolicyMetric
 from toolmark.metrics.tool_recovery import ToolRecoveryMetric
 from toolmark.metrics.tool_use import ToolUseMetric
 
@@ -17,6 +18,7 @@ __all__ = [
     "ToolCorrectnessMetric",
     "ToolEfficiencyMetric",
     "ToolErrorMetric",
+    "ToolPolicyMetric",
     "ToolRecoveryMetric",
     "ToolUseMetric",
 ]
