@@ -17,6 +17,7 @@ from toolmark.cli import main
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SCORING = (ROOT / "docs" / "scoring.md").read_text(encoding="utf-8")
 FORMATS = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+JUDGE = (ROOT / "docs" / "judge.md").read_text(encoding="utf-8")
 METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 
 
@@ -39,7 +40,7 @@ def blocks(page: str) -> list[Block]:
 BLOCKS = blocks(README)
 PROGRAMS = [
     pytest.param(block, after, id=f"{name} line {block.line}")
-    for name, page in (("README.md", README), ("docs/metrics.md", METRICS))
+    for name, page in (("README.md", README), ("docs/metrics.md", METRICS), ("docs/judge.md", JUDGE))
     for block, after in pairwise(blocks(page))
     if block.language == "python"
 ]
