@@ -19,7 +19,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from toolmark import InvalidDataError, Problem, ToolCall, ToolmarkWarning
-from toolmark._json import MAX_DEPTH, finite, json_path, json_text, parse_json, to_json_value
+from toolmark._json import MAX_DEPTH, canonical_json, finite, json_path, json_text, parse_json, to_json_value
 
 NAN = float("nan")
 
@@ -311,3 +311,14 @@ def test_json_path(parts: tuple[str | int, ...], path: str) -> None:
 def test_a_problem_reads_as_path_and_message() -> None:
     """A problem shows where it is, then what it is."""
     assert str(Problem("$.a", "is required", line=3)) == "$.a: is required"
+
+
+def test_canonical_text() -> None:
+    """Equal values have equal text, whatever the order of keys; it is ASCII, and what JSON has not is text."""
+    one = canonical_json({"b": [1, "é\u202e"], "a": float("nan"), "n": 10**5000})
+    other = canonical_json({"n": 10**5000, "a": float("nan"), "b": [1, "é\u202e"]})
+
+    assert one == other
+    assert one.isascii()
+    assert one.startswith('{"a":"NaN","b":[1,"\\u00e9\\u202e"],"n":"0x')
+    assert canonical_json({"b": 1, "a": None}) == '{"a":null,"b":1}'

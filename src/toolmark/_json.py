@@ -290,4 +290,7 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
 
 def canonical_json(value: Any) -> str:
     """Return the JSON text that stands for `value` in a hash: ASCII, keys sorted, no spaces."""
-    return json.dumps(finite(value), ensure_ascii=True, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    try:
+        return json.dumps(value, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    except ValueError:  # NaN, an infinity or an integer of thousands of digits
+        return json.dumps(finite(value), allow_nan=False, sort_keys=True, separators=(",", ":"))
