@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolmark._images import DATA_URL, image_type
 from toolmark._json import short_repr
 from toolmark.cases import MLLMImage
 from toolmark.errors import ConfigurationError, InvalidDataError
 
 LARGEST = 20_000_000
 """Bytes of an image."""
-
-_DATA_URL = re.compile(r"data:(?P<mime>[\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,(?P<data>.*)", re.DOTALL | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ def _content(image: MLLMImage) -> tuple[bytes, str | None]:
     if image.data is not None:
         content, said = base64.b64decode(image.data), image.mime_type
     else:
-        match = _DATA_URL.fullmatch(image.url or "")
+        match = DATA_URL.fullmatch(image.url or "")
         if match is None:
             message = f"a data: URL of an image has the form data:image/png;base64,..., got {short_repr(image.url)}"
             raise InvalidDataError(message)
@@ -115,7 +113,7 @@ def _too_large(where: str, size: int) -> InvalidDataError:
 
 def _mime(content: bytes, said: str | None, image: MLLMImage) -> str:
     """Return what the bytes are. A file that is no image is not sent, whatever it is called."""
-    found = _sniffed(content)
+    found = image_type(content)
     name = repr(image.path) if image.path is not None else "given as data"
     if found is None:
         message = f"the image {name} is no PNG, JPEG, GIF or WebP; it begins with {content[:12]!r}"
@@ -124,15 +122,3 @@ def _mime(content: bytes, said: str | None, image: MLLMImage) -> str:
         message = f"the image {name} is said to be {said!r}, but its bytes are {found!r}; correct mime_type"
         raise InvalidDataError(message)
     return found
-
-
-def _sniffed(content: bytes) -> str | None:
-    if content.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if content.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if content.startswith((b"GIF87a", b"GIF89a")):
-        return "image/gif"
-    if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
-        return "image/webp"
-    return None

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
+from toolmark._images import by_content
 from toolmark.calls import ToolCall, ToolCallParams, ToolSpec, read_tool_spec
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError, MissingFieldError
@@ -36,7 +37,8 @@ class ToolCorrectnessMetric(Metric):
 
     Args:
         threshold: A score at or above it passes; in [0, 1].
-        evaluation_params: What is compared beside the name (`TOOL`, always on): `INPUT_PARAMETERS`, `OUTPUT`.
+        evaluation_params: What is compared beside the name (`TOOL`, always on): `INPUT_PARAMETERS`, `OUTPUT`. Images in
+            outputs are compared by their bytes.
         should_exact_match: 1 if expected and called are the same call by call, else 0. Wins over ordering.
         should_consider_ordering: Only calls in the expected order count (maximum-weight common subsequence).
         denominator: `"expected"` (recall), `"called"` (precision), `"longest"`, `"f1"`. Without effect on an exact
@@ -120,13 +122,14 @@ class ToolCorrectnessMetric(Metric):
             ConfigurationError: It is no case with called and expected tools.
         """
         expected, called = _sides(case, type(self).__name__)
+        output = ToolCallParams.OUTPUT in self.evaluation_params
         return align(
-            [_expected_item(call) for call in expected],
-            [_called_item(call) for call in called],
+            [_expected_item(call, output=output) for call in expected],
+            [_called_item(call, output=output) for call in called],
             # An exact match is an ordered one that leaves nothing out, so both are read off the same alignment.
             ordered=self.should_exact_match or self.should_consider_ordering,
             arguments=ToolCallParams.INPUT_PARAMETERS in self.evaluation_params,
-            output=ToolCallParams.OUTPUT in self.evaluation_params,
+            output=output,
         )
 
     def _measure(self, case: TestCase) -> MetricResult | Flow[MetricResult]:
@@ -216,21 +219,26 @@ def _left_out(alignment: Alignment) -> list[str]:
     return notes
 
 
-def _expected_item(call: ToolCall) -> Item:
+def _expected_item(call: ToolCall, *, output: bool) -> Item:
     given = call.model_fields_set
     return Item(
         call.name,
         None if call.type is None else call.type.value,
         call.arguments if "input_parameters" in given else ABSENT,
-        call.output if "output" in given else ABSENT,
+        _output(call, output=output) if "output" in given else ABSENT,
     )
 
 
-def _called_item(call: ToolCall) -> Item:
+def _called_item(call: ToolCall, *, output: bool) -> Item:
     kind = None if call.type is None else call.type.value
     return Item(
         call.name,
         kind if call.captured("type") else ABSENT,
         call.arguments if call.captured("input_parameters") else ABSENT,
-        call.output if call.captured("output") else ABSENT,
+        _output(call, output=output) if call.captured("output") else ABSENT,
     )
+
+
+def _output(call: ToolCall, *, output: bool) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the output of a call as it is compared, if it is: images by their content, in whatever form they came."""
+    return by_content(call.output) if output else call.output
