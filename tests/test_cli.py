@@ -109,6 +109,10 @@ def test_the_exit_code_tells_whether_the_scores_will_do(cases: list[Any], option
         (["--limit", "-1"], "-1 is not in the range x>=0"),
         (["--ordered", "--exact"], "--ordered and --exact contradict each other"),
         (["more.jsonl"], "unexpected extra argument"),
+        (["--max-calls", "3"], "--max-calls is an option of tool-efficiency, which --metric does not name"),
+        (["--metric", "tool-errors", "--max-seconds", "3"], "--max-seconds is an option of tool-efficiency"),
+        (["--metric", "tool-efficiency", "--max-calls", "-1"], "-1 is not in the range x>=0"),
+        (["--metric", "tool-efficiency", "--max-seconds", "nan"], "max_seconds must be a finite number"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -377,6 +381,67 @@ def test_a_report_that_cannot_be_written_exits_with_2(tmp_path: Path, place: str
 
     assert outcome.code == 2
     assert outcome.err.startswith(f"error: cannot write {place}: ")
+
+
+# Metrics of calls alone
+
+TOOLS = [{"name": "look", "parameters": {"properties": {"n": {"type": "integer"}}, "required": ["n"]}}]
+FULL = {"status": "error", "error": "full"}
+ALONE = {
+    "id": "alone",
+    "tools_called": [
+        {**call("look", n=1), "execution": {"status": "ok"}},
+        {**call("look", n="x"), "execution": FULL},
+        {**call("look", n=1), "execution": {"status": "ok"}},
+        {**call("book"), "execution": FULL},
+    ],
+    "available_tools": TOOLS,
+    "run": {"duration": 8.0},
+}
+"""One case that each of these metrics gives another score."""
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "mean", "code"),
+    [
+        ("argument-schema", [], 2 / 4, 1),
+        ("argument-schema", ["--threshold", "0.5"], 2 / 4, 0),
+        ("argument-schema", ["--strict"], 0, 1),
+        ("tool-efficiency", [], 3 / 4, 0),
+        ("tool-efficiency", ["--max-calls", "2"], 2 / 4, 0),
+        ("tool-efficiency", ["--max-seconds", "2"], 2 / 8, 1),
+        ("tool-errors", [], 2 / 4, 1),
+        ("tool-errors", ["--threshold", "0.5"], 2 / 4, 0),
+        ("tool-recovery", [], 1 / 2, 0),
+        ("tool-recovery", ["--threshold", "0.6"], 1 / 2, 1),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_metrics_of_calls_alone(metric: str, options: list[str], mean: float, code: int) -> None:
+    """Each is measured without expected calls, with its options, and passes from its own threshold by default."""
+    result = score(lines(ALONE), "--metric", metric, *options, "--json", "-")
+    (summary,) = json.loads(result.stdout)["metrics"]
+
+    assert (summary["mean"], result.exit_code) == (mean, code)
+    assert result.stderr == ""
+
+
+def test_metrics_of_calls_alone_in_the_terminal() -> None:
+    """Several at once: each has its table, and the first problem says what was found in a few words."""
+    names = ["argument-schema", "tool-efficiency", "tool-errors", "tool-recovery"]
+    result = score(lines(ALONE), *(part for name in names for part in ("--metric", name)), "--max-calls", "1")
+
+    assert result.exit_code == 1
+    for text in (
+        "look: n does not fit the schema (+1)",
+        "called again for nothing: look (+1)",
+        "failed: look (+1)",
+        "failed, not tried again: book",
+        "min(useful 0.75, calls 0.25) = 0.25 (failed at 0.5).",
+        " Redundant: called #3 'look', #1 was the same and succeeded.",
+    ):
+        assert text in result.stdout
+    assert "= same" not in result.stdout
 
 
 def test_help_is_there(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ import io
 import json
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, NoReturn, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 import click
 
@@ -19,11 +20,19 @@ from toolmark._text import count, visible
 from toolmark.calls import ToolCallParams
 from toolmark.convert import Unit, calls_in, describe, read_transcripts
 from toolmark.dataset import read_cases, write_cases
-from toolmark.errors import DataFileError, ToolmarkError, TornLineWarning
+from toolmark.errors import ConfigurationError, DataFileError, ToolmarkError, TornLineWarning
 from toolmark.evaluation import evaluate
 from toolmark.formats import FORMATS, FormatName
 from toolmark.matching import Denominator
-from toolmark.metrics import MetricLike, MultimodalToolCorrectnessMetric, ToolCorrectnessMetric
+from toolmark.metrics import (
+    ArgumentSchemaMetric,
+    MetricLike,
+    MultimodalToolCorrectnessMetric,
+    ToolCorrectnessMetric,
+    ToolEfficiencyMetric,
+    ToolErrorMetric,
+    ToolRecoveryMetric,
+)
 from toolmark.report import Report
 
 _PARAMS = {
@@ -31,10 +40,16 @@ _PARAMS = {
     "input": ToolCallParams.INPUT_PARAMETERS,
     "output": ToolCallParams.OUTPUT,
 }
-_METRICS = {
-    "tool-correctness": ToolCorrectnessMetric,
-    "multimodal-tool-correctness": MultimodalToolCorrectnessMetric,
+_COMPARING = ("threshold", "evaluation_params", "should_consider_ordering", "should_exact_match")
+_METRICS: dict[str, tuple[Callable[..., MetricLike], tuple[str, ...]]] = {
+    "argument-schema": (ArgumentSchemaMetric, ("threshold",)),
+    "multimodal-tool-correctness": (MultimodalToolCorrectnessMetric, _COMPARING),
+    "tool-correctness": (ToolCorrectnessMetric, (*_COMPARING, "denominator")),
+    "tool-efficiency": (ToolEfficiencyMetric, ("threshold", "max_calls", "max_seconds")),
+    "tool-errors": (ToolErrorMetric, ("max_rate",)),
+    "tool-recovery": (ToolRecoveryMetric, ("threshold",)),
 }
+"""Each metric of `toolmark score`, with the options that it takes beside `strict_mode`."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -57,13 +72,31 @@ def _params(_context: click.Context, _option: click.Parameter, value: str) -> tu
     return tuple(_PARAMS[name] for name in names)
 
 
+def _metrics(names: tuple[str, ...], options: dict[str, Any], strict: bool) -> list[MetricLike]:
+    """Return the metrics of these names, each with the options that it takes."""
+    taken = {option for name in names for option in _METRICS[name][1]}
+    for option in ("max_calls", "max_seconds"):
+        if option in options and option not in taken:
+            message = f"--{option.replace('_', '-')} is an option of tool-efficiency, which --metric does not name"
+            raise click.UsageError(message)
+    made: list[MetricLike] = []
+    for name in dict.fromkeys(names):
+        metric, accepted = _METRICS[name]
+        chosen = {option: options[option] for option in accepted if option in options}
+        try:
+            made.append(metric(**chosen, strict_mode=strict))
+        except ConfigurationError as error:  # what click lets pass, such as nan
+            raise click.UsageError(str(error)) from error
+    return made
+
+
 @main.command()
 @click.argument("file", type=click.Path(allow_dash=True))
 @click.option(
     "--metric",
     "metric_names",
     multiple=True,
-    type=click.Choice(sorted(_METRICS)),
+    type=click.Choice(list(_METRICS)),
     default=["tool-correctness"],
     show_default=True,
     help="What to measure; may be given several times.",
@@ -84,8 +117,14 @@ def _params(_context: click.Context, _option: click.Parameter, value: str) -> tu
     show_default=True,
     help="What the matched calls are divided by.",
 )
+@click.option("--max-calls", type=click.IntRange(0), help="Calls that would do, for tool-efficiency.")
 @click.option(
-    "--threshold", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="A case passes from here."
+    "--max-seconds", type=click.FloatRange(0, min_open=True), help="Seconds that would do, for tool-efficiency."
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    help="A case passes from here.  [default: 0.5; 1 for argument-schema and tool-errors]",
 )
 @click.option("--strict", is_flag=True, help="Threshold 1, and any lower score becomes 0.")
 @click.option(
@@ -106,7 +145,9 @@ def score(
     exact: bool,
     params: tuple[ToolCallParams, ...],
     denominator: Denominator,
-    threshold: float,
+    max_calls: int | None,
+    max_seconds: float | None,
+    threshold: float | None,
     strict: bool,
     fail_under: float | None,
     json_path: str | None,
@@ -123,17 +164,15 @@ def score(
         raise click.UsageError(message)
     options = {
         "threshold": threshold,
+        "max_rate": None if threshold is None else 1 - threshold,
         "evaluation_params": params,
         "should_consider_ordering": ordered,
         "should_exact_match": exact,
-        "strict_mode": strict,
+        "denominator": denominator,
+        "max_calls": max_calls,
+        "max_seconds": max_seconds,
     }
-    metrics: list[MetricLike] = []
-    for name in dict.fromkeys(metric_names):
-        if name == "tool-correctness":
-            metrics.append(ToolCorrectnessMetric(denominator=denominator, **options))  # type: ignore[arg-type]
-        else:
-            metrics.append(MultimodalToolCorrectnessMetric(**options))  # type: ignore[arg-type]
+    metrics = _metrics(metric_names, {name: value for name, value in options.items() if value is not None}, strict)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

@@ -27,6 +27,7 @@ _WIDEST = 120
 _LABEL = 24
 _WARNINGS = 3
 _ROWS = 60
+_FINDINGS = 10
 
 _MARKS: dict[Mark, tuple[str, str]] = {
     "same": ("=", "dim"),
@@ -77,7 +78,7 @@ def print_report(
     for case, result in shown_entries:
         console.print()
         _print_entry(console, case.label, case.case, result)
-    if shown_entries:
+    if any(result.alignment is not None for _, result in shown_entries):
         _print(console, Text(f"\n {_MARK_KEY}", style="dim"))
     console.print()
     _print(console, _total_table(report.summaries))
@@ -224,6 +225,12 @@ def _print_entry(console: Console, label: str, case: AnyCase, result: MetricResu
         _print(
             console, Text(f" ... and {len(lines) - _ROWS} more lines (all calls are in the JSON report)", style="dim")
         )
+    if result.alignment is None:  # nothing stands side by side, so what was found is told in words
+        for finding in result.findings[:_FINDINGS]:
+            _print(console, Padding(Text(shorten(visible(finding.message), 300)), (0, 0, 0, 1)))
+        if len(result.findings) > _FINDINGS:
+            more = len(result.findings) - _FINDINGS
+            _print(console, Text(f" ... and {more} more (all of them are in the JSON report)", style="dim"))
 
 
 def _call_table(lines: Sequence[Row]) -> Table:
