@@ -5,9 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Any
 
+import pytest
+
 from toolmark.judge import Reply
+
+needs_openai = pytest.mark.skipif(not find_spec("openai"), reason="the core is tested alone here, without its client")
+"""For tests in which OpenAI's client asks a server."""
 
 Messages = list[dict[str, Any]]
 Rule = Callable[[str, dict[str, Any]], Any]

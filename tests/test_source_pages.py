@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from judging import RuleJudge, served
+from judging import RuleJudge, needs_openai, served
 from toolmark import Evaluator, MultimodalToolCorrectnessMetric, ToolCallParams, ToolCorrectnessMetric, ToolUseMetric
 from toolmark.compat.gllm_evals import DeepEvalToolCorrectnessMetric, ToolCallParser, TrajectoryParser
 from toolmark.testing import FakeOpenAI
@@ -320,6 +320,7 @@ metric = ToolUseMetric(threshold=0.5)
 AVAILABLE_002 = METRIC_002.replace("threshold=0.5", 'available_tools=[ToolCall(name="weather")]')
 
 
+@needs_openai
 def test_page_002_standalone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -336,6 +337,7 @@ def test_page_002_standalone(
     assert {request.body["model"] for request in server.requests} == {"gpt-4o"}
 
 
+@needs_openai
 def test_page_002_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`model=` names one of OpenAI's models, as on the page."""
     with FakeOpenAI(answer=served(RuleJudge("yes"))) as server:
@@ -346,6 +348,7 @@ def test_page_002_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert (names["result"].score, names["result"].judge["model"]) == (1, "gpt-4o-mini")
 
 
+@needs_openai
 def test_page_002_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it stands the page's example names no tools, which it calls mandatory: the result says what to give."""
     monkeypatch.setenv("TOOLMARK_JUDGE_MODEL", "gpt-4o")
@@ -375,6 +378,7 @@ def test_page_002_options() -> None:
     }
 
 
+@needs_openai
 def test_page_000_with_available_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the available tools and a judge the score is the lower one of calling and selection."""
     rule = RuleJudge(lambda _, document: "no" if document.get("call", {}).get("name") == "ToolQuery" else "yes")
@@ -401,6 +405,7 @@ def test_page_002_builds_its_conversation(tmp_path: Path) -> None:
 # 003: records and trajectories
 
 
+@needs_openai
 def test_page_003_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """With trajectories and with lists of tools; the selection is judged by the page's model, with its key."""
     with FakeOpenAI(answer=served(RuleJudge("yes"))) as server:

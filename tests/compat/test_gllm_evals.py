@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judging import RuleJudge, served
+from judging import RuleJudge, needs_openai, served
 from toolmark.calls import CallStatus, ToolCall, ToolCallParams
 from toolmark.compat.gllm_evals import DeepEvalToolCorrectnessMetric, ToolCallParser, TrajectoryParser
 from toolmark.errors import ConfigurationError, InvalidDataError, JudgeError, MissingFieldError, ToolmarkWarning
@@ -123,6 +123,7 @@ RECORD: dict[str, Any] = {
 }
 
 
+@needs_openai
 def test_the_model_its_key_and_its_settings_take_effect() -> None:
     """The provider's name goes, the key is sent, and so are the parameters; the rest is set up."""
     judge = RuleJudge({"tool_selection": "no"})
@@ -164,6 +165,7 @@ def test_models_and_settings_that_cannot_be_used(options: dict[str, Any], messag
         DeepEvalToolCorrectnessMetric(model_credentials="k", **options)
 
 
+@needs_openai
 def test_a_batch_takes_the_options_of_the_page(tmp_path: Path) -> None:
     """Records are judged over the Batch API, with as many looks as allowed, and a second call goes on."""
     records = [{**RECORD, "query": f"question {number}"} for number in range(3)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from judging import RuleJudge, shown
+from judging import RuleJudge, needs_openai, shown
 from toolmark import (
     ConfigurationError,
     InvalidDataError,
@@ -118,9 +118,9 @@ def test_one_bad_image_fails_one_case() -> None:
     assert [result.status.value for _, result in report.results()] == ["scored", "failed", "scored"]
 
 
+@needs_openai
 def test_over_http() -> None:
     """The image arrives at a server that speaks OpenAI's API, as that API has it."""
-    pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
     from toolmark.judge.openai import OpenAIJudge
 
     reply = '{"evidence": ["i1"], "reasoning": "seen", "verdict": "yes"}'

@@ -258,7 +258,10 @@ async def _reply(model: TextModel | DecisionModel, prompt: Prompt) -> Reply:
 async def _called(call: Callable[[], T | Awaitable[T]], method: Callable[..., object]) -> T:
     """Return what a sync or async method returns; a sync one runs in a thread, so that others need not wait for it."""
     made = call() if inspect.iscoroutinefunction(method) else await in_thread(call)
-    return await made if inspect.isawaitable(made) else made
+    if inspect.isawaitable(made):
+        awaited: T = await made
+        return awaited
+    return cast("T", made)
 
 
 def _typed(value: object, kind: type[T]) -> T:
