@@ -214,7 +214,7 @@ class Endpoint:
 
     @property
     def spent(self) -> Spent:
-        """Tokens and money of all requests so far; those whose answer was lost count as estimated."""
+        """Tokens and money of all requests so far; with a budget, those whose answer was lost count as estimated."""
         return self._budget.spent
 
     def _address(self) -> str | None:
@@ -343,6 +343,8 @@ class Endpoint:
 
     def _guess(self, body: JsonObject) -> Spent:
         """Return what a request may cost, before any was answered: its letters, and the output that it allows."""
+        if not self._budget.limited:
+            return Spent()
         asked = len(f"{body}") // _LETTERS_PER_TOKEN
         limits = [self._options.get(name) for name in _OUTPUT_LIMITS]
         return self._cost({"input_tokens": asked, "output_tokens": max(n if type(n) is int else 0 for n in limits)})

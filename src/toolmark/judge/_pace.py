@@ -178,6 +178,11 @@ class Budget:
         self._greatest = Spent()
 
     @property
+    def limited(self) -> bool:
+        """Whether there is any limit."""
+        return self._limits != (None, None)
+
+    @property
     def spent(self) -> Spent:
         """What was settled so far."""
         with self._lock:

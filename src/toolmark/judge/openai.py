@@ -67,8 +67,11 @@ class OpenAIJudge(Endpoint):
         return {"model": self.model, **self.wire.body(prompt, Rung.JSON_SCHEMA), **self._options}
 
     async def _post(self, client: AsyncOpenAI, body: JsonObject) -> Any:  # noqa: ANN401 - the raw response of any version
-        api: Any = client.responses if self.api == "responses" else client.chat.completions
-        return await api.with_raw_response.create(**body, extra_body=self._options or None)
+        # The body goes as it is: the client would copy it field by field, which takes as long as sending it.
+        whole = {**body, **self._options}
+        if self.api == "responses":
+            return await client.responses.with_raw_response.create(model=self.model, input="", extra_body=whole)
+        return await client.chat.completions.with_raw_response.create(model=self.model, messages=[], extra_body=whole)
 
 
 class OpenAIDecisions(Endpoint):
@@ -115,7 +118,8 @@ class OpenAIDecisions(Endpoint):
         api: Any = getattr(client, "decisions", None)
         if api is None:
             raise JudgeError("the Decisions API needs openai>=3.52; an older one is installed", JudgeOutcome.FATAL)
-        return await api.with_raw_response.create(**body, extra_body=self._options or None)
+        whole = {**body, **self._options}
+        return await api.with_raw_response.create(model=self.model, input="", questions=[], extra_body=whole)
 
 
 def judge_from_environment() -> OpenAIJudge | OpenAIDecisions | None:
