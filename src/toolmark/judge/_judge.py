@@ -261,7 +261,7 @@ async def _called(call: Callable[[], T | Awaitable[T]], method: Callable[..., ob
     if inspect.isawaitable(made):
         awaited: T = await made
         return awaited
-    return cast("T", made)
+    return made
 
 
 def _typed(value: object, kind: type[T]) -> T:
