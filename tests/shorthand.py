@@ -19,6 +19,7 @@ def _call(word: str) -> ToolCall:
     match = _FORM.fullmatch(word.replace("(?)", "(unknown)"))
     assert match, word
     fields: dict[str, Any] = {"status": match["status"] or "ok", "error": match["error"]}
+    fields["executed"] = fields["status"] in {"ok", "error"}
     if match["step"]:
         fields["step"] = int(match["step"])
     if match["n"] == "unknown":

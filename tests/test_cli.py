@@ -444,6 +444,16 @@ def test_metrics_of_calls_alone_in_the_terminal() -> None:
     assert "= same" not in result.stdout
 
 
+def test_a_skipped_case_tells_why_in_one_line() -> None:
+    """The notes of its reason stand among the warnings, not in the table."""
+    case = {"id": "fine", "tools_called": [{"name": "look", "execution": {"status": "ok"}}]}
+    result = score(lines(case), "--metric", "tool-recovery")
+
+    assert result.exit_code == 0
+    assert re.search(r"skipped +Skipped: no call failed\.\n", result.stdout)
+    assert result.stdout.count("1 call known by answers alone") == 1
+
+
 def test_help_is_there(tmp_path: Path) -> None:
     """For the program and for its command, long and short."""
     for arguments in (["--help"], ["-h"], ["score", "--help"], ["score", "-h"]):

@@ -16,6 +16,7 @@ from toolmark import (
     ResultStatus,
     ToolCall,
     ToolErrorMetric,
+    ToolRecoveryMetric,
     assert_test,
     evaluate,
 )
@@ -71,6 +72,17 @@ def test_findings_and_reason() -> None:
         "Note: 1 call left out: what became of them was not recorded.",
     ]
     assert [(finding.kind, finding.tool) for finding in result.findings] == [("failed_call", "b")]
+
+
+def test_calls_that_are_known_by_their_answers_alone() -> None:
+    """Where the tool was not seen to run, the result says that a failure told in words alone is not seen."""
+    answered = {"name": "a", "output": "Error: no such flight", "execution": {"status": "ok"}}
+    seen = {**answered, "execution": {"status": "ok", "executed": True}}
+    told = "2 calls known by answers alone: a failure that only their text tells of is not seen"
+
+    for metric in (ToolErrorMetric(), ToolRecoveryMetric()):
+        assert metric.measure(LLMTestCase(tools_called=[answered, answered, seen])).warnings == (told,)
+        assert metric.measure(LLMTestCase(tools_called=[seen])).warnings == ()
 
 
 def test_secrets_in_errors_stay_out_of_reasons() -> None:

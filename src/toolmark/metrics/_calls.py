@@ -189,3 +189,14 @@ def why(call: ToolCall) -> str:
 def left_out(amount: int, why: str) -> list[str]:
     """Return the warning that calls were left out, or nothing where none was."""
     return [f"{count(amount, 'call')} left out: {why}"] if amount else []
+
+
+def seen_by_answers(calls: Sequence[ToolCall]) -> list[str]:
+    """Return the warning that some calls count as successful because nothing marks their answers as errors."""
+    amount = sum(
+        call.execution is not None and call.execution.status is CallStatus.OK and not call.execution.executed
+        for call in calls
+    )
+    if not amount:
+        return []
+    return [f"{count(amount, 'call')} known by answers alone: a failure that only their text tells of is not seen"]

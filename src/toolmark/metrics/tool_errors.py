@@ -11,7 +11,7 @@ from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError
 from toolmark.metrics._base import is_share
-from toolmark.metrics._calls import FAILED, CallMetric, Found, left_out, one, status_of, why
+from toolmark.metrics._calls import FAILED, CallMetric, Found, left_out, one, seen_by_answers, status_of, why
 from toolmark.result import Finding
 
 
@@ -22,7 +22,7 @@ class ToolErrorMetric(CallMetric):
     The score is the share of calls that succeeded, among those that succeeded or failed. Calls that were rejected,
     wait, were cancelled or never ran did neither, and of a call without an `execution` nobody knows: they are left out,
     with a warning. Where nothing is left the case is skipped. A recording of messages alone sees few failures: an
-    answer that no flag marks as an error counts as success. See docs/metrics.md.
+    answer that no flag marks as an error counts as success, with a warning. See docs/metrics.md.
 
     Args:
         max_rate: The share of calls that may fail, in [0, 1].
@@ -72,6 +72,7 @@ class ToolErrorMetric(CallMetric):
         warnings = [
             *left_out(sum(statuses[status] for status in CallStatus if _neither(status)), ", ".join(others)),
             *left_out(statuses[None], "what became of them was not recorded"),
+            *seen_by_answers(calls),
         ]
         findings = [
             Finding("failed_call", f"Failed: {one(call, index)}, {why(call)}.", call.name, called=index)

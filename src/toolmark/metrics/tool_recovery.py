@@ -9,7 +9,18 @@ from typing import Literal, NamedTuple
 from toolmark._text import count, number
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import TestCase
-from toolmark.metrics._calls import CallMetric, Found, failed, identity, left_out, one, status_of, together, why
+from toolmark.metrics._calls import (
+    CallMetric,
+    Found,
+    failed,
+    identity,
+    left_out,
+    one,
+    seen_by_answers,
+    status_of,
+    together,
+    why,
+)
 from toolmark.result import Finding
 
 
@@ -67,6 +78,7 @@ class ToolRecoveryMetric(CallMetric):
         recovered = sum(episode.end == "recovered" for episode in decided)
         warnings = [f"{count(waiting, 'failure')} left out: a call that tries again still waits"] if waiting else []
         warnings += left_out(sum(call.execution is None for call in calls), "what became of them was not recorded")
+        warnings += seen_by_answers(calls)
         if not decided:
             known = any(call.execution is not None for call in calls)
             why_not = "no failure was followed by a decision" if waiting else "no call failed"

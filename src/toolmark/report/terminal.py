@@ -157,7 +157,10 @@ def _first_problem(result: MetricResult) -> Text:
         return Text(shorten(_brief(first), 100) + (f" (+{len(others)})" if others else ""))
     if result.status is ResultStatus.SCORED:
         return Text("")
-    return Text(shorten(visible(result.reason or result.error or "").removeprefix("Not measured: "), 200))
+    text = result.reason or result.error or ""
+    if result.status is ResultStatus.SKIPPED:
+        text = text.split("\n", 1)[0]  # its notes stand below, with all warnings
+    return Text(shorten(visible(text).removeprefix("Not measured: "), 200))
 
 
 def _brief(finding: Finding) -> str:
