@@ -276,3 +276,16 @@ def test_a_judge_that_obeys_the_record_is_told() -> None:
     assert "compromised" not in (results["honest"].judge or {})
     assert any("the judge is compromised: it approved" in text for text in results["obedient"].warnings)
     assert (results["obedient"].judge or {})["compromised"] == "true"
+
+
+def test_a_canary_that_nobody_answers_is_told() -> None:
+    """Silence is not obedience, and not a proof of the contrary."""
+
+    def silent(messages: list[dict[str, Any]]) -> str:
+        return "" if "Oslo" in json.dumps(record(messages)) else RuleJudge("yes")(messages)
+
+    case = LLMTestCase(input="Find it.", tools_called=[ToolCall(**USED)], expected_tools=[ToolCall(**USED)])
+    judge = Judge(silent, canary=True)
+    result = ToolCorrectnessMetric(available_tools=[{"name": "find"}], judge=judge).measure(case)
+    assert result.score == 1
+    assert result.warnings == ("6 of 6 planted calls got no verdict, so the canary says less",)

@@ -182,7 +182,14 @@ def test_what_cannot_judge_is_refused_at_once(wrong: object) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"samples": 0}, {"samples": True}, {"max_concurrency": 0}, {"cache": 3}, {"prices": {"m": {"input": -1}}}],
+    [
+        {"samples": 0},
+        {"samples": True},
+        {"max_concurrency": 0},
+        {"cache": 3},
+        {"timeout": 0},
+        {"prices": {"m": {"input": -1}}},
+    ],
 )
 def test_options_out_of_range(options: dict[str, Any]) -> None:
     """Each is an error that names the option or the price."""
@@ -234,7 +241,7 @@ def test_outcomes(reply: Any, outcome: str) -> None:
     result = judged(Once(), "find")
     assert (result.status.value, result.score, result.passed) == ("failed", None, None)
     assert {entry.outcome for entry in result.units[0].questions} <= {outcome, "aborted"}
-    assert str(result.error).startswith("JudgeError: selection: the judge answered none of 2 questions")
+    assert str(result.error).startswith("JudgeError: selection: the judge decided none of 2 questions")
     assert result.parts["calling"] == 1
 
 
@@ -288,6 +295,14 @@ def test_code_alone_is_no_judgement() -> None:
     """Where the judge answered nothing, what code decided is not the score of the rest."""
     result = judged(RuleJudge(lambda *_: ValueError("boom")), "find", "unknown")
     assert (result.status.value, result.score) == ("failed", None)
+
+
+def test_cannot_tell_does_not_make_up_for_a_failure() -> None:
+    """Where one question failed and the judge could tell nothing else, the result failed."""
+    judge = RuleJudge(lambda criterion, _: ValueError("boom") if criterion == "missing_calls" else "cannot_tell")
+    result = judged(judge, "find", "unknown")
+    assert (result.status.value, result.score) == ("failed", None)
+    assert "decided none of 2 questions (1 cannot_tell, 1 transient): ValueError: boom" in str(result.error)
 
 
 def test_nothing_decided_is_left_out() -> None:

@@ -124,7 +124,7 @@ def test_a_part_the_judge_did_not_answer_fails_the_result() -> None:
     result = ToolUseMetric(TOOLS, judge=judge).measure(conversation([find()]))
 
     assert (result.status.value, result.score) == ("failed", None)
-    assert "arguments: the judge answered none of 1 question (1 transient): ValueError: boom" in str(result.error)
+    assert "arguments: the judge decided none of 1 question (1 transient): ValueError: boom" in str(result.error)
     assert result.units[0].selection == 1
 
 

@@ -16,7 +16,7 @@ from toolmark.calls import ToolSpec
 from toolmark.errors import JudgeOutcome
 from toolmark.judge import _scores as scores
 from toolmark.judge._answered import Answered
-from toolmark.judge._canary import obeyed, planted
+from toolmark.judge._canary import obeyed, planted, unanswered
 from toolmark.judge._checks import Checks, Violation
 from toolmark.judge._drive import Ask, Flow
 from toolmark.judge._evidence import Evidence, Exhibits
@@ -53,7 +53,7 @@ class Judgement:
         settled: Every question in order, with what findings need.
         selection: The selection score; `None` without units.
         arguments: The argument score; `None` where no call has arguments to be judged, or they were not asked about.
-        lost: For each score whose questions the judge answered none of, why.
+        lost: For each score of which the judge decided nothing and failed to answer something, why.
         notes: What makes the scores less sure.
         judge: Who judged, as in `MetricResult.judge`.
         usage: Tokens and requests.
@@ -124,6 +124,7 @@ def judging(
             _settle(question, answers[place : place + len(several)], tools)
             place += len(several)
     caught = obeyed(answers[place:])
+    plan.notes.extend(filter(None, [unanswered(answers[place:])]))
     return _judgement(judge, plan, units, answers, caught)
 
 
@@ -277,15 +278,16 @@ def _missing(judged: Sequence[Judged]) -> int | None:
 
 
 def _lost(questions: Sequence[_Question]) -> Iterator[tuple[str, str]]:
-    """Yield each score of which the judge was asked something and answered nothing; code alone does not make it."""
+    """Yield each score of which the judge decided nothing and failed to answer something; code alone makes none."""
     for part, criteria in (("selection", ("tool_selection", "missing_calls")), ("arguments", ("arguments",))):
         asked = [
             _settled(question).judged
             for question in questions
             if question.criterion in criteria and question.evidence is not None
         ]
-        if asked and all(entry.outcome != JudgeOutcome.OK.value for entry in asked):
-            outcomes = Counter(entry.outcome for entry in asked)
-            told = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
-            problems = [entry for entry in asked if entry.outcome != JudgeOutcome.ABORTED.value] or asked
-            yield part, f"the judge answered none of {count(len(asked), 'question')} ({told}): {problems[0].problem}"
+        failed = [entry for entry in asked if entry.outcome != JudgeOutcome.OK.value]
+        if failed and not any(entry.decision in {"yes", "no"} for entry in asked):
+            kinds = Counter(entry.decision or entry.outcome for entry in asked)
+            told = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
+            first = next((entry for entry in failed if entry.outcome != JudgeOutcome.ABORTED.value), failed[0])
+            yield part, f"the judge decided none of {count(len(asked), 'question')} ({told}): {first.problem}"

@@ -86,6 +86,9 @@ class Judge:
         self._alone = {"object": uuid4().hex}
         self._prices = None if prices is None else read_prices(prices)
         self._places = None if max_concurrency is None else _at_least_one("max_concurrency", max_concurrency)
+        if timeout is not None and not timeout > 0:
+            message = f"timeout must be a number of seconds above 0, or None, got {timeout!r}"
+            raise ConfigurationError(message)
         self._timeout = timeout
         self._lock = threading.Lock()
         self._built: tuple[TextModel | DecisionModel, AbstractAsyncContextManager[object], float | None] | None = None

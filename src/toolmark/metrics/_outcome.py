@@ -63,8 +63,8 @@ class Outcome:
 def outcome(made: Outcome) -> MetricResult:
     """Return the result: the lowest score, or why there is none.
 
-    A score that does not apply, or in which nothing was decided, is left out of the minimum. One whose questions the
-    judge answered none of fails the result: what remains would be a better score for a worse judge.
+    A score that does not apply, or in which nothing was decided, is left out of the minimum. One of which the judge
+    decided nothing because it failed fails the result: what remains would be a better score for a worse judge.
     """
     judgement = made.judgement
     lost = [f"{name}: {judgement.lost[name]}" for name in made.judged if name in judgement.lost] if judgement else []
