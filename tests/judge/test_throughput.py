@@ -1,4 +1,4 @@
-"""A judged evaluation takes little more than the time that the endpoint needs; see benchmarks/judging.py for figures."""
+"""A judged evaluation takes little more than the time that the endpoint needs; benchmarks/judging.py has figures."""
 
 from __future__ import annotations
 

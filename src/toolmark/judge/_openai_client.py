@@ -123,6 +123,29 @@ class Endpoint:
 
     After a fault that stays (a wrong key, an empty account, an unknown model), nothing is asked in that event loop for
     half a minute, so that a long run ends instead of failing question by question.
+
+    Args:
+        model: Name of the model, as the endpoint knows it.
+        api: Which API is asked; one of `apis`.
+        base_url: Address of the endpoint, usually ending in `/v1`; by default that of `TOOLMARK_JUDGE_BASE_URL` or
+            `OPENAI_BASE_URL`, else OpenAI.
+        api_key: The key; by default that of `TOOLMARK_JUDGE_API_KEY` or `OPENAI_API_KEY`. A server with an address
+            of its own is asked without one where none is found.
+        options: Further fields of every request, such as `{"temperature": 0}`. None is sent unless it stands here.
+        prices: What a million tokens cost, by the name of the model, as `Price` or a dict of its fields.
+        max_concurrency: Requests at the same time.
+        max_attempts: How often a question is asked where the endpoint fails. Refusals for overload do not count:
+            they are waited out until the deadline.
+        timeout: Seconds from sending one request to the end of its answer.
+        deadline: Seconds for one question with all attempts and pauses, from its first turn on.
+        token_budget: Tokens that may be spent in all, input and output together. Each request sets aside what the
+            greatest one so far cost, and is refused where that is not left.
+        cost_budget: Money that may be spent in all, in the currency of the prices.
+        client: Makes the client, once for each event loop: for Azure, Bedrock, or a transport of your own.
+            `base_url` and `api_key` then play no part.
+
+    Raises:
+        ConfigurationError: A setting is out of range, or there is a budget of money without a price of the model.
     """
 
     apis: ClassVar[tuple[str, ...]] = ()
@@ -148,31 +171,7 @@ class Endpoint:
         cost_budget: float | None = None,
         client: Callable[[], AsyncOpenAI] | None = None,
     ) -> None:
-        """Keep the settings.
-
-        Args:
-            model: Name of the model, as the endpoint knows it.
-            api: Which API is asked; one of `apis`.
-            base_url: Address of the endpoint, usually ending in `/v1`; by default that of `TOOLMARK_JUDGE_BASE_URL` or
-                `OPENAI_BASE_URL`, else OpenAI.
-            api_key: The key; by default that of `TOOLMARK_JUDGE_API_KEY` or `OPENAI_API_KEY`. A server with an address
-                of its own is asked without one where none is found.
-            options: Further fields of every request, such as `{"temperature": 0}`. None is sent unless it stands here.
-            prices: What a million tokens cost, by the name of the model, as `Price` or a dict of its fields.
-            max_concurrency: Requests at the same time.
-            max_attempts: How often a question is asked where the endpoint fails. Refusals for overload do not count:
-                they are waited out until the deadline.
-            timeout: Seconds from sending one request to the end of its answer.
-            deadline: Seconds for one question with all attempts and pauses, from its first turn on.
-            token_budget: Tokens that may be spent in all, input and output together. Each request sets aside what the
-                greatest one so far cost, and is refused where that is not left.
-            cost_budget: Money that may be spent in all, in the currency of the prices.
-            client: Makes the client, once for each event loop: for Azure, Bedrock, or a transport of your own.
-                `base_url` and `api_key` then play no part.
-
-        Raises:
-            ConfigurationError: A setting is out of range, or there is a budget of money without a price of the model.
-        """
+        """Check and keep the settings."""
         known = api or self.apis[0]
         if known not in self.apis:
             raise ConfigurationError(f"api {api!r} is none that {type(self).__name__} asks; known are {self.apis}")

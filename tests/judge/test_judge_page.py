@@ -1,0 +1,42 @@
+"""The programs of the judge's page that ask OpenAI run as they stand, against an endpoint on this machine."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from processes import run_python
+from toolmark.testing import BatchPlan, FakeOpenAI, ReceivedRequest, Reply
+
+pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
+
+PAGE = (Path(__file__).parents[2] / "docs" / "judge.md").read_text(encoding="utf-8")
+PROGRAMS = re.findall(r"^```py\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def yes(request: ReceivedRequest) -> Reply:
+    """Yes to every question, in its form."""
+    wanted = request.body["response_format"]["json_schema"]["schema"]["properties"]
+    told = {"evidence": [], "reasoning": "it fits", "verdict": "yes", "missing": []}
+    return Reply(json.dumps({name: told[name] for name in wanted}))
+
+
+def test_the_programs_run(tmp_path: Path) -> None:
+    """Both run; the one with a batch ends with a score, and asks nothing outside of the batch."""
+    first, second = PROGRAMS
+    check = (
+        "\nassert (state.prompts, state.verdicts, state.ended) == (3, 3, True), state"
+        "\nassert report.cases[0].results[0].score == 1, report"
+        "\njudge._cache.close()\n"
+    )
+    with FakeOpenAI(answer=yes, batches=[BatchPlan(polls=0)]) as server:
+        settings = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk-made-up"}
+        for name, text in (("first", first), ("second", second + check)):
+            (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+            assert run_python([f"{name}.py"], tmp_path, settings=settings) == (0, "", "")
+
+    assert len(server.batched) == 3
+    assert {request.path.split("?")[0].split("/")[2] for request in server.requests} == {"files", "batches"}
