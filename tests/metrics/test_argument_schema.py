@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -158,6 +160,27 @@ def test_what_cannot_be_checked_is_left_out(call: ToolCall, told: str) -> None:
     for result in (alone, beside):
         assert any(text.startswith("1 call left out: ") and told in text for text in result.warnings)
         assert told in result.reason
+
+
+def test_a_schema_elsewhere_is_never_asked_for() -> None:
+    """A reference to an address sends nothing there, even if somebody would answer."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        tool = {"name": "a", "parameters": {"$ref": f"http://127.0.0.1:{server.server_port}/schema.json"}}
+        result = ArgumentSchemaMetric([tool]).measure(LLMTestCase(tools_called=[ToolCall(name="a")]))
+        server.shutdown()
+
+    assert asked == []
+    assert [finding.kind for finding in result.findings] == ["invalid_schema"]
 
 
 def test_a_broken_schema_is_a_finding_on_the_tool() -> None:
