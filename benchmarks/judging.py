@@ -15,7 +15,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -74,7 +74,7 @@ def serve(latency: float) -> None:
 
 
 @contextmanager
-def endpoint(latency: float) -> Iterator[str]:
+def endpoint(latency: float) -> Generator[str, None, None]:
     """The address of an endpoint in a process of its own."""
     with subprocess.Popen(  # noqa: S603 - this very file
         [sys.executable, __file__, "--serve", f"{latency}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

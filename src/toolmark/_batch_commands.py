@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -181,7 +181,7 @@ def _show(made: Batch, state: BatchState) -> None:
 
 
 @contextmanager
-def _told_errors() -> Iterator[None]:
+def _told_errors() -> Generator[None, None, None]:
     """End the program with code 2 and one message where the library raises one of its errors."""
     try:
         yield

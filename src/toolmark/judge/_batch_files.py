@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -90,7 +90,7 @@ class Folder:
         self.path = Path(path)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> Generator[None, None, None]:
         """Let nobody else work on this folder; a process that dies gives it free.
 
         Raises:
