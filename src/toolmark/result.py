@@ -109,7 +109,7 @@ class Judged:
     Attributes:
         criterion: `tool_selection` or `arguments` of a call, or `missing_calls` of a unit.
         decided_by: `code`, where no judge was needed, or `judge`.
-        outcome: What became of the question, as in `toolmark.JudgeOutcome`: `ok` if it has a decision.
+        outcome: What became of the question, as in `toolmark.judge.JudgeOutcome`: `ok` if it has a decision.
         decision: `yes`, `no` or `cannot_tell`; `None` unless `ok`.
         missing: How many calls are missing; 0 unless the criterion is `missing_calls` and the decision `no`.
         tool: Name of the called tool; `None` for a unit.

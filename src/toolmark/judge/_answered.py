@@ -34,3 +34,14 @@ class Answered:
     cost: float | None = 0.0
     model: str | None = None
     cached: bool = False
+
+
+@dataclass(slots=True)
+class Stop:
+    """What the questions of one case share.
+
+    Attributes:
+        fatal: One of them met a fault that will stay, so those that were not sent yet are not sent any more.
+    """
+
+    fatal: bool = False

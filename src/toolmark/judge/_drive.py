@@ -18,7 +18,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from toolmark._waiting import wait_for
 from toolmark.errors import JudgeOutcome
-from toolmark.judge._answered import Answered
+from toolmark.judge._answered import Answered, Stop
 from toolmark.judge._seams import Prompt
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ T = TypeVar("T")
 class Asked(Protocol):
     """Whoever answers prompts: a `Judge`."""
 
-    async def ask(self, prompt: Prompt, /) -> Answered:
+    async def ask(self, prompt: Prompt, stop: Stop, /) -> Answered:
         """Return the answer to one prompt."""
         ...
 
@@ -89,16 +89,12 @@ def drive(flow: Flow[T]) -> T:
 
 async def _answers(ask: Ask) -> tuple[Answered, ...]:
     """Return the answers; after one that is fatal, what was not asked yet is not asked any more."""
-    stopped = False
+    stop = Stop()
 
     async def one(prompt: Prompt) -> Answered:
-        nonlocal stopped
-        if stopped:
-            problem = "not asked, since an earlier question met a fault that will stay"
-            return Answered(prompt, JudgeOutcome.ABORTED, problem=problem)
-        answered = await ask.judge.ask(prompt)
+        answered = await ask.judge.ask(prompt, stop)
         if answered.outcome is JudgeOutcome.FATAL:
-            stopped = True
+            stop.fatal = True
         return answered
 
     if not ask.at_once:

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from toolmark._json import JsonObject, short_repr, to_json_value
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome, ToolmarkError
-from toolmark.judge._answered import Answered
+from toolmark.judge._answered import Answered, Stop
 from toolmark.judge._drive import in_thread
 from toolmark.judge._images import ImageReader
 from toolmark.judge._pace import Slots
@@ -141,8 +141,12 @@ class Judge:
             self._cache.put(self.key_of(prompt), reply)
         return answered
 
-    async def ask(self, prompt: Prompt, /) -> Answered:
+    async def ask(self, prompt: Prompt, stop: Stop | None = None, /) -> Answered:
         """Return the answer to one prompt: from the cache, or from the model.
+
+        Args:
+            prompt: What to ask.
+            stop: Says whether to send it still, when its turn has come.
 
         Raises:
             ToolmarkError: It cannot be asked at all: a package is missing, a setting is wrong, the cache is unusable.
@@ -156,6 +160,9 @@ class Judge:
         model, places, timeout = self._model()
         try:
             async with places:
+                if stop is not None and stop.fatal:
+                    problem = "not asked, since an earlier question met a fault that will stay"
+                    return Answered(prompt, JudgeOutcome.ABORTED, problem=problem)
                 reply = await asyncio.wait_for(_reply(model, prompt), timeout)
         except JudgeError as error:
             return self._failed(prompt, error)
