@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from toolmark._json import JsonObject, json_path, short_repr
-from toolmark.calls import CallStatus, ToolCall, ToolSpec
+from toolmark.calls import CallStatus, ToolCall, ToolCallType, ToolSpec
 from toolmark.errors import MissingPackageError
 from toolmark.matching import has_mark
 
@@ -24,7 +24,9 @@ MOST_VIOLATIONS = 10
 FORMATS = ("date", "date-time", "email", "ipv4", "ipv6", "regex", "uuid")
 """Values of `format` that can be checked, the same on every machine; others are annotations."""
 
-Fit: TypeAlias = Literal["valid", "invalid", "unknown_tool", "not_captured", "redacted", "no_schema", "unusable"]
+Fit: TypeAlias = Literal[
+    "valid", "invalid", "unknown_tool", "provided", "not_captured", "redacted", "no_schema", "unusable"
+]
 """What can be said of a call's arguments: see `Checked`."""
 
 
@@ -47,8 +49,9 @@ class Checked(NamedTuple):
 
     Attributes:
         fit: `valid`; `invalid` (also text that is no JSON object); or why nothing can be said: there is no such tool
-            (`unknown_tool`), the arguments were not recorded (`not_captured`) or are hidden in part (`redacted`), the
-            tool has no schema (`no_schema`) or one that is broken (`unusable`).
+            (`unknown_tool`), it is the provider's, under a name of its own (`provided`), the arguments were not
+            recorded (`not_captured`) or are hidden in part (`redacted`), the tool has no schema (`no_schema`) or one
+            that is broken (`unusable`).
         violations: What is wrong, at most ten.
         note: Why the schema cannot be used.
     """
@@ -72,8 +75,8 @@ class Schemas:
     _made: dict[int, Any] = field(default_factory=dict[int, Any], init=False, repr=False)
 
     def known(self, call: ToolCall) -> bool:
-        """Return whether a tool of this name was available."""
-        return any(tool.name == call.name for tool in self.tools)
+        """Return whether a tool of this name was available, or is one that the provider has under a name of its own."""
+        return any(tool.name == call.name for tool in self.tools) or _provided(call)
 
     def check(self, call: ToolCall) -> Checked:
         """Return what can be said of a call's arguments.
@@ -85,7 +88,7 @@ class Schemas:
             return Checked("invalid", (Violation("$.input_parameters", "what was written is no JSON object"),))
         specs = [(index, tool) for index, tool in enumerate(self.tools) if tool.name == call.name]
         if not specs:
-            return Checked("unknown_tool")
+            return Checked("provided" if _provided(call) else "unknown_tool")
         if not call.captured("input_parameters"):
             return Checked("not_captured")
         if has_mark(call.arguments):  # a hidden value fits no schema, whatever it was
@@ -113,6 +116,15 @@ class Schemas:
         if not errors:
             return Checked("valid")
         return Checked("invalid", tuple(map(_violation, errors[:MOST_VIOLATIONS])))
+
+
+def _provided(call: ToolCall) -> bool:
+    """Return whether a call is of a tool of the provider or of a server, which are offered under other names, or none.
+
+    One whose recording says that there is no such tool is none.
+    """
+    unknown = call.execution is not None and call.execution.status is CallStatus.UNKNOWN_TOOL
+    return call.type in {ToolCallType.HOSTED, ToolCallType.MCP} and not unknown
 
 
 def _violation(error: Any) -> Violation:  # noqa: ANN401 - an error of jsonschema, which has no types

@@ -10,7 +10,7 @@ import pytest
 
 from judging import RuleJudge
 from processes import environment
-from toolmark import Execution, LLMTestCase, ToolCall, ToolCorrectnessMetric, ToolSpec
+from toolmark import CallStatus, Execution, LLMTestCase, ToolCall, ToolCorrectnessMetric, ToolSpec
 from toolmark.judge._checks import Checks
 from toolmark.redact import REDACTED
 
@@ -146,3 +146,16 @@ except MissingPackageError as error:
         [sys.executable, "-c", program], env=environment(), capture_output=True, check=True, text=True, timeout=60
     )
     assert "pip install 'toolmark[judge]'" in done.stdout
+
+
+@pytest.mark.parametrize("kind", ["hosted", "mcp"])
+def test_tools_of_the_provider_are_known_under_names_of_their_own(kind: str) -> None:
+    """A call that the provider ran is no call of an unknown tool, unless the recording says that it is one."""
+    checks = Checks([ToolSpec(name="weather")])
+    ran = ToolCall(name="web_search", type=kind, input_parameters={"q": "x"})  # type: ignore[arg-type]
+    unknown = ran.model_copy(update={"execution": Execution(status=CallStatus.UNKNOWN_TOOL)})
+
+    assert checks.known(ran)
+    assert checks.arguments(ran).state == "open"
+    assert not checks.known(unknown)
+    assert not checks.known(ToolCall(name="web_search"))

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from toolmark._schemas import Checked, Fit, Schemas
 from toolmark._text import number, shown, visible
-from toolmark.calls import CallStatus, ToolCall, ToolCallType, ToolSpec, read_tool_spec
+from toolmark.calls import ToolCall, ToolSpec, read_tool_spec
 from toolmark.cases import TestCase
 from toolmark.errors import MissingFieldError
 from toolmark.matching import ABSENT
-from toolmark.metrics._calls import CallMetric, Found, left_out, named, one, status_of
+from toolmark.metrics._calls import CallMetric, Found, left_out, named, one
 from toolmark.result import Finding, hidden
 
 _NOT_CHECKED: Final[dict[Fit, str]] = {
@@ -21,7 +21,7 @@ _NOT_CHECKED: Final[dict[Fit, str]] = {
     "redacted": "values of their arguments are redacted",
     "no_schema": "their tools have no input_schema",
     "unusable": "the input_schema of their tools cannot be used",
-    "unknown_tool": "tools of a provider or a server that are not in available_tools",
+    "provided": "tools of a provider or a server that are not in available_tools",
 }
 
 
@@ -91,7 +91,7 @@ class ArgumentSchemaMetric(CallMetric):
             raise MissingFieldError(message)
         schemas = Schemas(tuple(map(read_tool_spec, given)), formats=self.formats)
         checked = [schemas.check(call) for call in calls]
-        fits = [_fit(call, entry) for call, entry in zip(calls, checked, strict=True)]
+        fits = [_fit(entry) for entry in checked]
         valid, judged = fits.count("valid"), fits.count("valid") + fits.count("invalid")
         skipped = Counter(entry.fit for entry, fit in zip(checked, fits, strict=True) if fit is None)
         warnings = [text for fit, why in _NOT_CHECKED.items() for text in left_out(skipped[fit], why)]
@@ -103,15 +103,11 @@ class ArgumentSchemaMetric(CallMetric):
         return Found(scores={"valid": score}, sums=sums, findings=findings, warnings=warnings)
 
 
-def _fit(call: ToolCall, checked: Checked) -> str | None:
+def _fit(checked: Checked) -> str | None:
     """Return whether a call is valid or invalid; `None` where nobody can tell."""
     if checked.fit in {"valid", "invalid"}:
         return checked.fit
-    if checked.fit != "unknown_tool":
-        return None
-    # Tools of the provider and of its servers are offered under other names, or none.
-    provided = call.type in {ToolCallType.HOSTED, ToolCallType.MCP} and status_of(call) is not CallStatus.UNKNOWN_TOOL
-    return None if provided else "invalid"
+    return "invalid" if checked.fit == "unknown_tool" else None
 
 
 def _of_tools(calls: Sequence[ToolCall], checked: Sequence[Checked]) -> Iterator[Finding]:
