@@ -143,7 +143,7 @@ class JudgeError(ToolmarkError):
     ) -> None:
         """Keep what happened and what it cost."""
         super().__init__(message)
-        self.outcome = JudgeOutcome(outcome)
+        self.outcome: JudgeOutcome = JudgeOutcome(outcome)
         self.usage: Mapping[str, int] = MappingProxyType(dict(usage or {}))
         self.attempts = attempts
 

@@ -87,7 +87,7 @@ class Folder:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Keep the path; nothing is read or written yet."""
-        self.path = Path(path)
+        self.path: Path = Path(path)
 
     @contextmanager
     def locked(self) -> Generator[None, None, None]:

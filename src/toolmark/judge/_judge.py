@@ -77,9 +77,9 @@ class Judge:
     ) -> None:
         """Check and keep the options."""
         self._given = _checked_model(model)
-        self.samples = _at_least_one("samples", samples)
+        self.samples: int = _at_least_one("samples", samples)
         self.canary = canary
-        self.images = ImageReader(addresses=image_addresses)
+        self.images: ImageReader = ImageReader(addresses=image_addresses)
         self.redactor = redactor
         self._cache = _cache(cache)
         self._identity = None if identity is None else cast("JsonObject", to_json_value(dict(identity)))

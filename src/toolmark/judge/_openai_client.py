@@ -187,8 +187,9 @@ class Endpoint:
         }.items():
             if value is not None and not value > 0:
                 raise ConfigurationError(f"{name} must be greater than 0, got {value!r}")
-        self.model, self.api = model, known
-        self.max_concurrency = max_concurrency
+        self.model: str = model
+        self.api: str = known
+        self.max_concurrency: int = max_concurrency
         self.prices: Prices = read_prices(prices or {})
         if cost_budget is not None and model not in self.prices:
             raise ConfigurationError(f"cost_budget needs the price of {model!r} in `prices`")

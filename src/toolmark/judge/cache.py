@@ -61,7 +61,7 @@ class SqliteCache:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Keep the path of the file."""
-        self.path = Path(path)
+        self.path: Path = Path(path)
         self._lock = threading.Lock()
         self._opened: tuple[int, sqlite3.Connection] | None = None
 
