@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def test_processes_and_threads_share_a_file(tmp_path: Path) -> None:
         worker.join(60)
 
     assert [process.exitcode for process in processes] == [0, 0]
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         assert connection.execute("SELECT count(*) FROM replies").fetchone() == (600,)
 
 
@@ -71,7 +72,7 @@ def test_another_file_is_left_alone(tmp_path: Path, content: str) -> None:
     """A file that is no cache, or one of a later version, is an error that names it, and is not written to."""
     path = tmp_path / "c.db"
     if content in {"other tables", "newer"}:
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute(
                 "CREATE TABLE users (name TEXT)" if content == "other tables" else "PRAGMA user_version=9"
             )
@@ -95,7 +96,7 @@ def test_an_entry_that_cannot_be_read_counts_as_none(tmp_path: Path) -> None:
     """It is asked again, and replaced."""
     cache = SqliteCache(tmp_path / "c.db")
     cache.put("k", Reply(text="x"))
-    with sqlite3.connect(tmp_path / "c.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "c.db")) as connection, connection:
         connection.execute("UPDATE replies SET reply = '{broken'")
     connection.close()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import weakref
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -64,6 +65,7 @@ class SqliteCache:
         self.path: Path = Path(path)
         self._lock = threading.Lock()
         self._opened: tuple[int, sqlite3.Connection] | None = None
+        self._closer: weakref.finalize[[int, sqlite3.Connection], SqliteCache] | None = None
 
     def get(self, key: str, /) -> Reply | None:
         """Return the reply under a key, or `None`; an entry that cannot be read counts as none.
@@ -88,9 +90,9 @@ class SqliteCache:
     def close(self) -> None:
         """Close the file; it is opened again when it is next used."""
         with self._lock:
-            if self._opened is not None:
-                self._opened[1].close()
-                self._opened = None
+            if self._closer is not None:
+                self._closer()
+            self._opened = self._closer = None
 
     def _run(self, statement: str, values: tuple[str, ...]) -> list[tuple[str, ...]]:
         with self._lock:
@@ -113,6 +115,7 @@ class SqliteCache:
             connection.close()
             raise
         self._opened = (os.getpid(), connection)
+        self._closer = weakref.finalize(self, _close, *self._opened)  # for those who never close it
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
@@ -129,3 +132,9 @@ class SqliteCache:
         with connection:
             connection.execute("CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL)")
             connection.execute(f"PRAGMA user_version={_LAYOUT}")
+
+
+def _close(process: int, connection: sqlite3.Connection) -> None:
+    """Close a connection in the process that opened it; in a fork of that, it is the parent's."""
+    if process == os.getpid():
+        connection.close()
