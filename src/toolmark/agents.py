@@ -77,10 +77,7 @@ async def run_goldens(
     if not callable(agent):
         message = f"agent must be a function `async (input, conversation) -> Run`, got {type(agent).__name__}"
         raise ConfigurationError(f"{message}; the adapters make one of their framework's agents with as_agent(agent)")
-    if type(max_concurrency) is not int or max_concurrency < 1:
-        message = f"max_concurrency must be a whole number from 1, got {max_concurrency!r}"
-        raise ConfigurationError(message)
-    places = asyncio.Semaphore(max_concurrency)
+    places = asyncio.Semaphore(check_concurrency(max_concurrency))
 
     async def ask(golden: Golden) -> Run:
         async with places:
@@ -93,6 +90,18 @@ async def run_goldens(
         for task in tasks:  # whoever stops the evaluation stops the agents, too
             task.cancel()
     return [_case(golden, run, index) for index, (golden, run) in enumerate(zip(asked, runs, strict=True))]
+
+
+def check_concurrency(value: object) -> int:
+    """Return how much may go on at the same time.
+
+    Raises:
+        ConfigurationError: It is no whole number from 1.
+    """
+    if type(value) is not int or value < 1:
+        message = f"max_concurrency must be a whole number from 1, got {value!r}"
+        raise ConfigurationError(message)
+    return value
 
 
 def _listed(goldens: object) -> Sequence[Golden]:

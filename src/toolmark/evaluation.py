@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from pydantic import BaseModel
 
 from toolmark._waiting import wait_for
-from toolmark.agents import DEFAULT_CONCURRENCY, AgentCallable, run_goldens
+from toolmark.agents import DEFAULT_CONCURRENCY, AgentCallable, check_concurrency, run_goldens
 from toolmark.calls import ToolCallParams
 from toolmark.cases import AnyCase, Golden
 from toolmark.errors import ConfigurationError, InvalidDataError, MetricAssertionError
@@ -62,7 +62,7 @@ def evaluate(
     if _asks(test_cases, goldens, agent):
         test_cases = wait_for(run_goldens(goldens or (), agent, max_concurrency=max_concurrency))  # type: ignore[arg-type]
     sheet, bar = _prepared(test_cases, checked, show_progress)
-    limit = _limit(max_concurrency)
+    limit = check_concurrency(max_concurrency)
     with bar:
         slow = [place for place, metric in enumerate(checked) if _waits(metric)]
         for index, case in enumerate(sheet.cases):
@@ -88,7 +88,7 @@ async def evaluate_async(
     if _asks(test_cases, goldens, agent):
         test_cases = await run_goldens(goldens or (), agent, max_concurrency=max_concurrency)  # type: ignore[arg-type]
     sheet, bar = _prepared(test_cases, checked, show_progress)
-    limit = _limit(max_concurrency)
+    limit = check_concurrency(max_concurrency)
     with bar:
         await _fill(sheet, range(len(checked)), limit if any(map(_waits, checked)) else 1)
         return sheet.report()
@@ -156,13 +156,6 @@ async def _a_measured(metric: MetricLike, case: AnyCase) -> MetricResult:
 def _waits(metric: MetricLike) -> bool:
     """Return whether measuring waits for something outside; a metric of anybody may say so in `waits`."""
     return getattr(metric, "waits", False) is True
-
-
-def _limit(max_concurrency: object) -> int:
-    if type(max_concurrency) is not int or max_concurrency < 1:
-        message = f"max_concurrency must be a whole number from 1, got {max_concurrency!r}"
-        raise ConfigurationError(message)
-    return max_concurrency
 
 
 def _asks(test_cases: object, goldens: object, agent: object) -> bool:

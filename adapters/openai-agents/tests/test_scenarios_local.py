@@ -44,10 +44,10 @@ def test_guardrail_that_trips_while_a_tool_runs(mode: str) -> None:
 
     assert (run.status.value, run.actual_output) == ("stopped", None)
     (call,) = run.calls
-    assert seen(call) in (
-        called("slow", {"d": 0.2}, "c1", status="cancelled"),
-        called("slow", {"d": 0.2}, "c1", "slept 0.2"),
-    )
+    if mode == "streamed" or VERSION < (0, 8):  # where the SDK lets it run on, in a stream and in the oldest release
+        assert seen(call) == called("slow", {"d": 0.2}, "c1", "slept 0.2")
+    else:
+        assert seen(call) == called("slow", {"d": 0.2}, "c1", status="cancelled")
 
 
 class Server(MCPServer):
@@ -122,11 +122,10 @@ def test_tools_of_an_agent(mode: str) -> None:  # noqa: ARG001
 
     tools = asyncio.run(available_tools(agent))
 
-    assert [tool.name for tool in tools] == ["search", "add", "slow"] or [tool.name for tool in tools] == [
-        *("add", "search", "slow")
-    ]
+    assert sorted(tool.name for tool in tools) == ["add", "search", "slow"]
     assert next(tool for tool in tools if tool.name == "add").input_schema is not None
-    assert [tool.name for tool in asyncio.run(available_tools(agent, handoffs=False))][-1:] != ["slow"]
+    own = asyncio.run(available_tools(agent, handoffs=False))
+    assert sorted(tool.name for tool in own) == ["add", "search"]
 
 
 def _shell_call(call_id: str) -> dict[str, Any]:
