@@ -6,7 +6,7 @@ import copy
 import datetime
 import json
 import pickle
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 
 from oracles import camel_form, fields_set
 from strategies import call_fields, calls
-from toolmark import CallStatus, Execution, InvalidDataError, Problem, ToolCall, ToolCallType, ToolSpec
+from toolmark import (
+    CallStatus,
+    Execution,
+    InvalidDataError,
+    LLMTestCase,
+    Problem,
+    ToolCall,
+    ToolCallType,
+    ToolEffect,
+    ToolSpec,
+)
 from toolmark.calls import read_tool_spec
 
 
@@ -173,7 +183,7 @@ def test_a_chain_of_calls_too_long_to_be_written_is_an_error_of_ours() -> None:
         pytest.param({"name": "a", "args": [1]}, "$.args", "expected an object of arguments", id="list of arguments"),
         pytest.param({"name": "a", "args": "[1]"}, "$.args", "expected an object of arguments", id="text of a list"),
         pytest.param({"name": "a", "args": "oops"}, "$.args", "not JSON", id="text that is no JSON"),
-        pytest.param({"name": "a", "args": '{"x": NaN}'}, "$.args", "bare NaN", id="text with NaN"),
+        pytest.param({"name": "a", "args": '{"x": NaN}'}, "$.args.x", "bare NaN", id="text with NaN"),
         pytest.param({"name": "a", "type": "web"}, "$.type", "'function', 'mcp', 'hosted' or 'custom'", id="type"),
         pytest.param({"name": "a", "inputs": {}}, "$.inputs", "unknown field 'inputs'", id="unknown field"),
         pytest.param({"name": "a", "outputs": {}}, "$.outputs", "did you mean 'output'?", id="nearly a field"),
@@ -288,7 +298,66 @@ def test_a_providers_own_tool_is_hosted() -> None:
     assert read_tool_spec({"type": "web_search"}) == ToolSpec(name="web_search", type=ToolCallType.HOSTED)
 
 
-@pytest.mark.parametrize("form", [3, None, "search", {}, {"description": "d"}, {"name": ""}])
+class Hints(NamedTuple):
+    """Annotations as an object, in the names of one version of a package or of another."""
+
+    readOnlyHint: bool | None = None  # noqa: N815 - the standard's spelling
+    read_only_hint: bool | None = None
+
+
+class Described(NamedTuple):
+    """A tool as an object."""
+
+    name: str
+    inputSchema: dict[str, object]  # noqa: N815 - as above
+    annotations: Hints | dict[str, object] | None = None
+    description: str | None = None
+
+
+@pytest.mark.parametrize(
+    ("annotations", "effect"),
+    [
+        ({"readOnlyHint": True}, ToolEffect.READ),
+        ({"readOnlyHint": False, "destructiveHint": False}, ToolEffect.WRITE),
+        ({"destructiveHint": True}, None),
+        ({"readOnlyHint": None}, None),
+        ({"readOnlyHint": "yes"}, None),
+        (None, None),
+        (Hints(readOnlyHint=True), ToolEffect.READ),
+        (Hints(read_only_hint=False), ToolEffect.WRITE),
+        (Hints(), None),
+    ],
+)
+def test_the_read_only_hint_of_mcp_is_the_effect(annotations: Any, effect: ToolEffect | None) -> None:
+    """True is read, false is write, and what is not said, or is no truth value, is not known."""
+    plain = {"name": "f", "inputSchema": {}, "annotations": annotations}
+
+    assert read_tool_spec(plain).effect is effect
+    assert read_tool_spec(Described("f", {}, annotations)) == read_tool_spec(plain)
+
+
+def test_a_stated_effect_wins_over_the_hint() -> None:
+    """The effect is read in any case; a hint beside it says nothing more; an unknown effect is refused."""
+    spec = read_tool_spec({"name": "f", "effect": "Write", "annotations": {"readOnlyHint": True}})
+
+    assert spec.effect is ToolEffect.WRITE
+    assert ToolSpec.from_json(spec.to_json()) == spec
+    with pytest.raises(InvalidDataError, match=r"\$\.effect"):
+        read_tool_spec({"name": "f", "effect": "perhaps"})
+
+
+def test_the_tools_of_a_server_are_read_as_its_package_gives_them() -> None:
+    """`mcp.types.Tool` is read with its schema and its hint."""
+    types = pytest.importorskip("mcp.types")
+    schema = {"type": "object", "properties": {}}
+    tool = types.Tool(name="f", description="d", inputSchema=schema, annotations={"readOnlyHint": True})
+
+    assert read_tool_spec(tool) == ToolSpec(name="f", description="d", input_schema=schema, effect="read")
+
+
+@pytest.mark.parametrize(
+    "form", [3, None, LLMTestCase(name="f"), Described, "search", {}, {"description": "d"}, {"name": ""}]
+)
 def test_what_is_no_tool(form: object) -> None:
     """What describes no tool is refused."""
     with pytest.raises(InvalidDataError):

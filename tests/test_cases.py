@@ -37,6 +37,7 @@ from toolmark import (
     RunStatus,
     ToolCall,
     ToolCallType,
+    ToolEffect,
     ToolSpec,
     Turn,
 )
@@ -50,7 +51,9 @@ FIELDS: dict[Any, st.SearchStrategy[dict[str, Any]]] = {
 }
 
 MOMENT = datetime.datetime(2024, 2, 29, 9, 30, 0, 1, tzinfo=datetime.timezone.utc)
-SPEC = ToolSpec(name="f", description="d", input_schema={"inputSchema": {"x": 1}}, type=ToolCallType.MCP)
+SPEC = ToolSpec(
+    name="f", description="d", input_schema={"inputSchema": {"x": 1}}, type=ToolCallType.MCP, effect=ToolEffect.READ
+)
 CALL = ToolCall(
     name="f",
     type=ToolCallType.HOSTED,

@@ -110,7 +110,7 @@ class Model(BaseModel):
 
 def invalid(model: type[BaseModel], error: ValidationError) -> InvalidDataError:
     """Return pydantic's findings as toolmark's error: JSON paths, accepted fields, nearest names."""
-    problems = [_problem(model, detail) for detail in error.errors(include_url=False)]
+    problems = [problem for detail in error.errors(include_url=False) for problem in _problems(model, detail)]
     lines = [f"{model.__name__}: {problem}" for problem in problems]
     return InvalidDataError("\n".join(lines), problems)
 
@@ -126,6 +126,15 @@ _EXPECTED = {
     "float_type": "a number",
     "bool_type": "true or false",
 }
+
+
+def _problems(model: type[BaseModel], detail: ErrorDetails) -> list[Problem]:
+    """Return what one finding of pydantic says; what raised it may have found several things, inside of its place."""
+    cause = detail.get("ctx", {}).get("error")
+    if isinstance(cause, InvalidDataError) and (len(cause.problems) > 1 or any(p.path != "$" for p in cause.problems)):
+        place = json_path(detail["loc"])
+        return [Problem(place + one.path.removeprefix("$"), one.message) for one in cause.problems]
+    return [_problem(model, detail)]
 
 
 def _problem(model: type[BaseModel], detail: ErrorDetails) -> Problem:

@@ -9,20 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from importlib import import_module
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from toolmark._json import JsonObject, json_path, short_repr
+from toolmark._json_schema import validator_of
 from toolmark.calls import CallStatus, ToolCall, ToolCallType, ToolSpec
-from toolmark.errors import MissingPackageError
 from toolmark.matching import has_mark
 
 MOST_VIOLATIONS = 10
 """Violations of one call that are told."""
-
-FORMATS = ("date", "date-time", "email", "ipv4", "ipv6", "regex", "uuid")
-"""Values of `format` that can be checked, the same on every machine; others are annotations."""
 
 Fit: TypeAlias = Literal[
     "valid", "invalid", "unknown_tool", "provided", "not_captured", "redacted", "no_schema", "unusable"
@@ -105,7 +100,7 @@ class Schemas:
 
     def _against(self, index: int, schema: JsonObject, arguments: JsonObject) -> Checked:
         if index not in self._made:
-            self._made[index] = _validator(schema, formats=self.formats)
+            self._made[index] = validator_of(schema, formats=self.formats)
         validator = self._made[index]
         if isinstance(validator, str):
             return Checked("unusable", note=validator)
@@ -129,64 +124,24 @@ def _provided(call: ToolCall) -> bool:
 
 def _violation(error: Any) -> Violation:  # noqa: ANN401 - an error of jsonschema, which has no types
     keys = tuple(error.absolute_path)
-    return Violation(json_path(("input_parameters", *keys)), _sentence(error), keys)
+    return Violation(json_path(("input_parameters", *keys)), violation_text(error), keys)
 
 
-def _sentence(error: Any) -> str:  # noqa: ANN401 - as above
+def violation_text(error: Any) -> str:  # noqa: ANN401 - as above
+    """Return what an error of jsonschema says, without the value: that may be long, or a secret."""
     rule = str(error.validator)
     if rule == "required":
         lacking = [name for name in error.validator_value if name not in error.instance]
         return f"lacks {', '.join(map(repr, lacking))}"
     if rule == "additionalProperties" and error.validator_value is False:
-        return f"has arguments that the tool does not take: {', '.join(map(short_repr, _not_taken(error)))}"
+        return f"has arguments that the tool does not take: {', '.join(map(short_repr, not_taken(error)))}"
     return f"does not fit {rule} {short_repr(error.validator_value)}"
 
 
-def _not_taken(error: Any) -> list[str]:  # noqa: ANN401 - as above
+def not_taken(error: Any) -> list[str]:  # noqa: ANN401 - as above
+    """Return the arguments that a schema with `"additionalProperties": false` does not take."""
     schema: Mapping[str, Any] = error.schema
     known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
     return [
         name for name in error.instance if name not in known and not any(re.search(text, name) for text in patterns)
     ]
-
-
-def _validator(schema: JsonObject, *, formats: bool) -> Any:  # noqa: ANN401 - as above; or why there is none
-    try:
-        jsonschema = import_module("jsonschema")
-        referencing = import_module("referencing")
-    except ImportError as error:
-        purpose = "checking the arguments of a tool that has an input_schema"
-        raise MissingPackageError.of("jsonschema", "judge", purpose) from error
-    kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    try:
-        kind.check_schema(schema)
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with a schema, it is no reason to fail
-        return f"its input_schema is invalid ({str(error).splitlines()[0]})"
-    checker = _format_checker(jsonschema) if formats else None
-    # An empty registry: the default one would fetch.
-    return kind(schema, registry=referencing.Registry(), format_checker=checker)
-
-
-_DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:[0-5]\d)", re.ASCII)
-
-
-def _format_checker(jsonschema: Any) -> Any:  # noqa: ANN401 - as above
-    """Return a checker of `FORMATS` alone: what else jsonschema checks depends on which packages are installed."""
-    checker = jsonschema.FormatChecker(formats=[name for name in FORMATS if name != "date-time"])
-    checker.checkers = {**checker.checkers, "date-time": (_is_date_time, ValueError)}
-    return checker
-
-
-def _is_date_time(value: object) -> bool:
-    """Return whether text is a date and time of RFC 3339, which has an offset; anything but text is.
-
-    Raises:
-        ValueError: There is no such day or time.
-    """
-    if not isinstance(value, str):
-        return True
-    if _DATE_TIME.fullmatch(value) is None:
-        return False
-    seconds = value[17:19]  # a leap second is one, and Python has none
-    datetime.fromisoformat(f"{value[:10]}T{value[11:17]}{'59' if seconds == '60' else seconds}")
-    return True

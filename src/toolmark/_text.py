@@ -6,6 +6,8 @@ that reverse the direction of writing, are shown as `\x1b` or `\u202e` instead o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from toolmark._json import json_text
 
 
@@ -38,6 +40,25 @@ def number(value: float) -> str:
     return text
 
 
+def hundredths(value: float) -> str:
+    """Return a number with two decimals; only a true 0 and a true 1 are shown as such."""
+    text = f"{value:.2f}"
+    return number(value) if float(text) in (0.0, 1.0) and float(text) != value else text
+
+
 def count(amount: int, noun: str) -> str:
     """Return `1 call`, `2 calls`."""
     return f"{amount} {noun}" if amount == 1 else f"{amount} {noun}s"
+
+
+def distinct(labels: Sequence[str]) -> list[str]:
+    """Return the labels, with ` #2` and so on after those that stood before."""
+    names: dict[str, None] = {}
+    numbers: dict[str, int] = {}
+    for label in labels:
+        name = label
+        while name in names:
+            numbers[label] = numbers.get(label, 1) + 1
+            name = f"{label} #{numbers[label]}"
+        names[name] = None
+    return list(names)

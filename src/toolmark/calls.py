@@ -56,6 +56,15 @@ class CallStatus(str, Enum):
     """It was asked for, and neither run nor answered before the run ended."""
 
 
+class ToolEffect(str, Enum):
+    """What calls of a tool do to the world outside of the conversation."""
+
+    READ = "read"
+    """They change nothing: they look something up, or compute it."""
+    WRITE = "write"
+    """They change something, or may."""
+
+
 class CallOrigin(str, Enum):
     """Who asked for the call."""
 
@@ -175,6 +184,8 @@ class ToolSpec(Model):
     )
     """JSON Schema of the arguments."""
     type: Annotated[ToolCallType | None, BeforeValidator(_case_insensitive)] = None
+    effect: Annotated[ToolEffect | None, BeforeValidator(_case_insensitive)] = None
+    """Whether its calls change something; `None` where nobody says."""
 
 
 def read_tool_spec(value: object) -> ToolSpec:
@@ -183,7 +194,9 @@ def read_tool_spec(value: object) -> ToolSpec:
     Args:
         value: A `ToolSpec`, a `ToolCall`, or an object in the form of OpenAI (`{"type": "function", "function": {...}}`
             or flat with `parameters`), Anthropic (`input_schema`), MCP (`inputSchema`), or
-            `{name, description, parameters}`. Keys that say nothing about the call itself are left out.
+            `{name, description, parameters}`; or an object with such attributes, a schema among them, as
+            `mcp.types.Tool` is one. Keys that say nothing about the call itself are left out. The `readOnlyHint` of
+            MCP's `annotations` is read as the `effect`, unless the tool states one: true as `read`, false as `write`.
 
     Raises:
         InvalidDataError: It is none of these.
@@ -193,8 +206,9 @@ def read_tool_spec(value: object) -> ToolSpec:
     if isinstance(value, ToolCall):
         known = {name: getattr(value, name) for name in ("description", "type") if getattr(value, name) is not None}
         return ToolSpec(name=value.name, **known)
-    if isinstance(value, Mapping):
-        return _spec_from_mapping(value)
+    fields = value if isinstance(value, Mapping) else _attributes(value)
+    if fields is not None:
+        return _spec_from_mapping(fields)
     message = (
         f"an available tool is a ToolSpec, a ToolCall or an object with a name, got {type(value).__name__} "
         f"{short_repr(value)}"
@@ -202,7 +216,9 @@ def read_tool_spec(value: object) -> ToolSpec:
     raise InvalidDataError(message)
 
 
-_SPEC_KEYS = ("name", "description", "input_schema", "inputSchema", "parameters")
+_SPEC_KEYS = ("name", "description", "input_schema", "inputSchema", "parameters", "effect")
+_SCHEMA_KEYS = ("input_schema", "inputSchema", "parameters")
+_READ_ONLY = ("readOnlyHint", "read_only_hint")
 
 
 def _spec_from_mapping(value: Mapping[str, Any]) -> ToolSpec:
@@ -215,7 +231,28 @@ def _spec_from_mapping(value: Mapping[str, Any]) -> ToolSpec:
         fields["type"] = kind
     elif kind and "name" not in fields:  # a provider's own tool, e.g. {"type": "web_search"}
         fields["name"], fields["type"] = kind, ToolCallType.HOSTED
+    read_only = _read_only(value.get("annotations"))
+    if read_only is not None:
+        fields.setdefault("effect", ToolEffect.READ if read_only else ToolEffect.WRITE)
     return ToolSpec.model_validate(fields)
+
+
+def _attributes(value: object) -> dict[str, Any] | None:
+    """Return what an object says of a tool; `None` of one without a name or a schema."""
+    if isinstance(value, (Model, type)) or not isinstance(getattr(value, "name", None), str):
+        return None
+    if not any(isinstance(getattr(value, key, None), Mapping) for key in _SCHEMA_KEYS):
+        return None
+    return {key: getattr(value, key, None) for key in (*_SPEC_KEYS, "annotations")}
+
+
+def _read_only(annotations: object) -> bool | None:
+    """Return MCP's hint whether a tool only reads; `None` where it says nothing, or nothing that is a truth value."""
+    for name in _READ_ONLY:
+        hint = annotations.get(name) if isinstance(annotations, Mapping) else getattr(annotations, name, None)
+        if isinstance(hint, bool):
+            return hint
+    return None
 
 
 def _specs(value: object) -> object:
@@ -247,6 +284,7 @@ __all__ = [
     "ToolCall",
     "ToolCallParams",
     "ToolCallType",
+    "ToolEffect",
     "ToolSpec",
     "read_tool_spec",
     "snake_or_camel",

@@ -15,6 +15,7 @@ from toolmark._json import JsonObject, short_repr, to_json_value
 from toolmark._model import Model
 from toolmark.calls import AvailableTools, CallOrigin, ToolCall
 from toolmark.errors import InvalidDataError
+from toolmark.expect import ExpectedTools
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -127,7 +128,7 @@ class Run(Model):
     def to_test_case(
         self,
         *,
-        expected_tools: list[ToolCall] | None = None,
+        expected_tools: ExpectedTools | None = None,
         expected_output: str | None = None,
         id: str | None = None,
         name: str | None = None,
@@ -182,7 +183,8 @@ class LLMTestCase(Model):
     """One question to an agent, what it did, and what it should have done.
 
     `tools_called=[]` says that nothing was called, `expected_tools=[]` that nothing should be; leaving one out says
-    that it is not known, and a metric that needs it cannot score the case.
+    that it is not known, and a metric that needs it cannot score the case. `expected_tools` may be a `Plan`, which says
+    more than a list does (see `toolmark.expect`).
     """
 
     id: Identifier | None = None
@@ -191,7 +193,7 @@ class LLMTestCase(Model):
     actual_output: str | None = None
     expected_output: str | None = None
     tools_called: list[ToolCall] | None = None
-    expected_tools: list[ToolCall] | None = None
+    expected_tools: ExpectedTools | None = None
     available_tools: AvailableTools | None = None
     tags: list[str] = Field(default_factory=list)
     metadata: Metadata = Field(default_factory=dict)
@@ -273,7 +275,7 @@ class MLLMTestCase(Model):
     actual_output: TextOrImages = None
     expected_output: TextOrImages = None
     tools_called: list[ToolCall] | None = None
-    expected_tools: list[ToolCall] | None = None
+    expected_tools: ExpectedTools | None = None
     available_tools: AvailableTools | None = None
     tags: list[str] = Field(default_factory=list)
     metadata: Metadata = Field(default_factory=dict)
@@ -305,7 +307,7 @@ class Golden(Model):
 
     input: str
     id: Identifier | None = None
-    expected_tools: list[ToolCall] | None = None
+    expected_tools: ExpectedTools | None = None
     expected_output: str | None = None
     available_tools: AvailableTools | None = None
     tags: list[str] = Field(default_factory=list)

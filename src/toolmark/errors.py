@@ -91,7 +91,16 @@ class NothingRecordedError(ToolmarkError, LookupError):
 
 
 class MetricAssertionError(ToolmarkError, AssertionError):
-    """`assert_test` found at least one metric that did not pass; the message holds the reasons."""
+    """`assert_test` found at least one metric that did not pass; the message holds the reasons.
+
+    Attributes:
+        report: The `Report` of what was measured; `None` where the error was raised by something else.
+    """
+
+    def __init__(self, message: str, report: object = None) -> None:
+        """Keep the message, and what it is about."""
+        super().__init__(message)
+        self.report = report
 
 
 class MissingPackageError(ToolmarkError, ImportError):

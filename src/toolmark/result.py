@@ -9,8 +9,9 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
+from toolmark._text import shown, visible
 from toolmark.errors import NotMeasuredError
-from toolmark.matching import ABSENT, Alignment
+from toolmark.matching import ABSENT, Alignment, Wanted, json_of
 from toolmark.redact import DEFAULT, Redactor
 
 _MAPPINGS = ("parts", "judge", "usage")
@@ -45,6 +46,8 @@ FindingKind: TypeAlias = Literal[
     "forbidden_argument",
     "not_approved",
     "too_early",
+    "not_parallel",
+    "unknown_effect",
 ]
 """What can be found: see `Finding`."""
 
@@ -71,14 +74,16 @@ class Finding:
             and `not_judged` (no verdict).
             Of calls alone: `invalid_schema` (of a tool), `redundant`, `loop` and `over_budget`; `failed_call`,
             `abandoned` and `repeated` (failures that were not recovered from); `forbidden`, `forbidden_argument`,
-            `not_approved` and `too_early` (policy). docs/metrics.md says when.
+            `not_approved` and `too_early` (policy). Of plans: `forbidden`, and `not_parallel` (in another step than its
+            group). `unknown_effect`: not scored, since nobody knows whether the call
+            changes something. docs/metrics.md says when.
         message: One sentence for people; positions in it count from 1.
         tool: Name of the tool.
         expected: Position of the expected call, from 0; `None` where there is none.
         called: Position of the called one, from 0; `None` where there is none. In a conversation, within its turn.
         turn: Position of the turn in a conversation, from 0.
         path: JSON path within the call, e.g. `$.input_parameters.city`; `None` for a whole call.
-        expected_value: The value expected there, or `ABSENT`.
+        expected_value: The value expected there, a matcher (see `toolmark.expect`), or `ABSENT`.
         called_value: The value found there, or `ABSENT`.
     """
 
@@ -98,7 +103,7 @@ class Finding:
         plain = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         for name in ("expected_value", "called_value"):
             if getattr(self, name) is not ABSENT:
-                plain[name] = hidden(getattr(self, name), self.path, redactor)
+                plain[name] = hidden(json_of(getattr(self, name)), self.path, redactor)
         return plain
 
 
@@ -273,6 +278,13 @@ def hidden(value: Any, path: str | None, redactor: Redactor = DEFAULT) -> Any:  
             break
         safe = safe[name]
     return safe
+
+
+def told(value: Any, path: str | None) -> str:  # noqa: ANN401 - a JSON value, or what stands for one
+    """Return a value that stands at a JSON path for people, without secrets; a matcher in its own words."""
+    plain = json_of(value)
+    safe = hidden(plain, path)
+    return visible(value.describe()) if isinstance(value, Wanted) and safe == plain else shown(safe)
 
 
 def _restored(state: dict[str, Any]) -> MetricResult:

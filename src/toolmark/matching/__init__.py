@@ -2,7 +2,9 @@
 
 from toolmark.matching._align import align
 from toolmark.matching._alignment import Alignment, Denominator, Item, Pair
+from toolmark.matching._plan import Entry, Layout, align_layout, forbidden_calls, places_of
 from toolmark.matching._redacted import has_mark
+from toolmark.matching._slots import Want
 from toolmark.matching._values import (
     ABSENT,
     Absent,
@@ -13,20 +15,35 @@ from toolmark.matching._values import (
     outputs_equal,
     similarity,
 )
+from toolmark.matching._wanted import ONE, ZERO, Ratio, Template, Wanted, credit_of, fits, json_of
 
 __all__ = [
     "ABSENT",
+    "ONE",
+    "ZERO",
     "Absent",
     "Alignment",
     "Denominator",
     "Difference",
+    "Entry",
     "Item",
+    "Layout",
     "Pair",
     "Path",
+    "Ratio",
+    "Template",
+    "Want",
+    "Wanted",
     "align",
+    "align_layout",
     "argument_differences",
+    "credit_of",
+    "fits",
+    "forbidden_calls",
     "has_mark",
     "json_equal",
+    "json_of",
     "outputs_equal",
+    "places_of",
     "similarity",
 ]

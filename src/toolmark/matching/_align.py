@@ -19,7 +19,8 @@ from math import lcm
 
 from toolmark.matching._alignment import Alignment, Item
 from toolmark.matching._assign import Costs, assign, match_on_line, smallest
-from toolmark.matching._compare import ONE, Comparison, Matrix, Ratio
+from toolmark.matching._compare import Comparison, Matrix
+from toolmark.matching._wanted import ONE, Ratio
 
 _Found = dict[tuple[int, int], Ratio]
 """Pairs of positions with their similarity."""
@@ -59,7 +60,7 @@ def align(
         expected_count=len(expected),
         called_count=len(called),
         ordered=ordered,
-        matched=_total(found.values()),
+        matched=total(found.values()),
         pairs=tuple(sides.pair(e, c, ratio) for (e, c), ratio in sorted(found.items())),
         out_of_order=tuple(sides.pair(e, c, ratio) for (e, c), ratio in sorted(displaced.items())),
         missing=tuple(index for index in missing if index not in left),
@@ -67,7 +68,8 @@ def align(
     )
 
 
-def _total(ratios: Iterable[Ratio]) -> Fraction:
+def total(ratios: Iterable[Ratio]) -> Fraction:
+    """Return the exact sum of similarities."""
     whole = 0
     parts: dict[int, int] = {}
     for numerator, denominator in ratios:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from toolmark.matching._values import Absent, Difference
+from toolmark.matching._wanted import Template
 
 Denominator: TypeAlias = Literal["expected", "called", "longest", "f1"]
 """What the matched weight is divided by: the number of expected calls (recall), of called ones (precision), the larger
@@ -19,13 +21,14 @@ class Item(NamedTuple):
     Attributes:
         name: Only calls of equal name can be paired.
         type: Compared where the expected call has one; `None` if unset, `ABSENT` if the recording did not keep it.
-        arguments: The argument object; `ABSENT` if not specified (expected) or not captured (called).
-        output: The output; `ABSENT` as above.
+        arguments: The argument object; `ABSENT` if not specified (expected) or not captured (called). An expected one
+            may be a `Template`.
+        output: The output; `ABSENT` as above. An expected one may be a `Wanted`.
     """
 
     name: str
     type: str | Absent | None
-    arguments: dict[str, Any] | Absent
+    arguments: dict[str, Any] | Template | Absent
     output: Any
 
 
@@ -41,6 +44,8 @@ class Pair:
         not_compared: What was to be compared and could not: a field that the recording did not keep (`type`, `output`,
             `input_parameters`), and what is in `redacted`.
         redacted: What is redacted on either side: `output`, or an argument, such as `input_parameters.api_key`.
+        breaks: Why the pair adds nothing although it stands where it does: which rule of a plan it breaks (`after`,
+            `parallel`), and that in words.
     """
 
     expected: int
@@ -49,23 +54,32 @@ class Pair:
     differences: tuple[Difference, ...] = ()
     not_compared: tuple[str, ...] = ()
     redacted: tuple[str, ...] = ()
+    breaks: tuple[Literal["after", "parallel"], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
     """Which called tool stands for which expected one, and what is left on either side.
 
-    Every position of either side is in exactly one of `pairs`, `out_of_order` and `missing` or `unexpected`.
+    Every position of either side is in exactly one of `pairs`, `out_of_order`, `missing` and `unused`, or `unexpected`.
 
     Attributes:
-        expected_count: Number of expected calls, m.
+        expected_count: Number of expected calls that count, m: the required ones, and optional ones that were made.
         called_count: Number of called tools, n.
         ordered: Whether pairs had to keep the order of both sides.
         matched: Sum of the pairs' similarities, w, exact.
         pairs: Ascending by expected position; in an ordered alignment they do not cross.
-        out_of_order: Ordered only: expected and called by the same name, but not in order; they add nothing to w.
+        out_of_order: Expected and called by the same name, but not in the order, or not in the step, that was asked
+            for; they add nothing to w.
         missing: Expected positions without a call.
         unexpected: Called positions that nothing expected.
+        unused: Expected positions of optional calls that were not made; they do not count.
+        wanted: What stands at each expected position, where the expectation is a plan; else empty.
+        choices: Which of several ways of a plan was taken, in words.
+        forbidden: Called positions that the plan forbids, with its words for what; any of them makes every score 0.
+        extras: Whether the plan allows calls that it does not name, so that they break no exact match; `None` if it
+            does not say.
+        gap: How much greater w might be: 0 unless the search for the best order of a plan was given up.
     """
 
     expected_count: int
@@ -76,12 +90,24 @@ class Alignment:
     out_of_order: tuple[Pair, ...]
     missing: tuple[int, ...]
     unexpected: tuple[int, ...]
+    unused: tuple[int, ...] = ()
+    wanted: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    forbidden: tuple[tuple[int, str], ...] = ()
+    extras: bool | None = None
+    gap: float = 0.0
 
     def score(self, denominator: Denominator = "expected") -> float:
-        """Return w divided by the denominator, in [0, 1]; 1 when both sides are empty, 0 when exactly one is."""
+        """Return w divided by the denominator, in [0, 1].
+
+        It is 1 when both sides are empty and 0 when exactly one is, unless nothing was expected of a plan that allows
+        other calls: then it is 1. It is 0 when a forbidden call was made.
+        """
         m, n = self.expected_count, self.called_count
+        if self.forbidden:
+            return 0.0
         if not m or not n:
-            return float(m == n)
+            return float(m == n or (not m and self.extras is True))
         totals: dict[Denominator, int | Fraction] = {
             "expected": m,
             "called": n,
@@ -109,13 +135,41 @@ class Alignment:
     def exact(self) -> bool:
         """Whether the two sides are the same call by call: m = n and every position is paired with similarity 1.
 
-        Meaningful on an ordered alignment, in which m pairs that do not cross can only be those of equal position.
+        Meaningful on an ordered alignment, in which m pairs that do not cross can only be those of equal position. A
+        plan may allow other calls, and no plan allows a forbidden one.
         """
+        if self.forbidden:
+            return False
+        if self.extras is True:
+            return self.expected_count == self.matched
         return self.expected_count == self.called_count == self.matched
+
+    def placed(self, expected: Sequence[int], called: Sequence[int]) -> Alignment:
+        """Return the alignment of some of a case's calls with the positions that they have in the case.
+
+        What stands at the places of a plan (`wanted`) stays as it is.
+
+        Args:
+            expected: Where each of the expected calls that were aligned stands in the case.
+            called: Where each of the called ones does.
+        """
+
+        def moved(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+            return tuple(replace(pair, expected=expected[pair.expected], called=called[pair.called]) for pair in pairs)
+
+        return replace(
+            self,
+            pairs=moved(self.pairs),
+            out_of_order=moved(self.out_of_order),
+            missing=tuple(expected[index] for index in self.missing),
+            unexpected=tuple(called[index] for index in self.unexpected),
+            unused=tuple(expected[index] for index in self.unused),
+            forbidden=tuple((called[index], text) for index, text in self.forbidden),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values: counts, `matched` as a number, pairs by position (without their values)."""
-        return {
+        plain: dict[str, Any] = {
             "expected_count": self.expected_count,
             "called_count": self.called_count,
             "ordered": self.ordered,
@@ -125,7 +179,14 @@ class Alignment:
             "missing": list(self.missing),
             "unexpected": list(self.unexpected),
         }
+        if self.wanted or self.forbidden or self.choices:
+            plain["wanted"] = list(self.wanted)
+            plain["unused"] = list(self.unused)
+            plain["choices"] = list(self.choices)
+            plain["forbidden"] = [{"called": called, "by": text} for called, text in self.forbidden]
+        return plain
 
 
 def _pair_dict(pair: Pair) -> dict[str, Any]:
-    return {"expected": pair.expected, "called": pair.called, "similarity": pair.similarity}
+    plain = {"expected": pair.expected, "called": pair.called, "similarity": pair.similarity}
+    return plain if pair.breaks is None else {**plain, "breaks": pair.breaks[0]}

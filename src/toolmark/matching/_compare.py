@@ -12,17 +12,14 @@ from toolmark.matching._values import (
     Profile,
     argument_differences,
     frozen,
+    json_forms,
     outputs_equal,
     profile_similarity,
     similarity,
 )
+from toolmark.matching._wanted import ONE, ZERO, Ratio, Template, Wanted, fits
 
-Ratio = tuple[int, int]
-"""An exact similarity: (numerator, denominator), from (0, n) to (1, 1)."""
 Matrix = list[list[Ratio]]
-
-ONE: Ratio = (1, 1)
-ZERO: Ratio = (0, 1)
 _PROFILES_FROM = 16
 """Pairs from which preparing the arguments costs less than it saves."""
 
@@ -30,36 +27,57 @@ _PROFILES_FROM = 16
 class Comparison:
     """The two sides, and which fields of them are compared."""
 
-    def __init__(self, expected: Sequence[Item], called: Sequence[Item], *, arguments: bool, output: bool) -> None:
-        """Keep both sides; `arguments` and `output` say what is compared beside name and type."""
+    def __init__(
+        self,
+        expected: Sequence[Item],
+        called: Sequence[Item],
+        *,
+        arguments: bool,
+        output: bool,
+        any_name: bool = False,
+    ) -> None:
+        """Keep both sides.
+
+        Args:
+            expected: One side.
+            called: The other.
+            arguments: Compare them, beside name and type.
+            output: Compare it.
+            any_name: Calls may be paired whose names differ.
+        """
         self.expected = expected
         self.called = called
         self.arguments = arguments
         self.output = output
+        self.any_name = any_name
         self.marked = self._marked() if arguments or output else frozenset()
 
     def _marked(self) -> frozenset[int]:
         """Return the `id` of each argument object and output that holds a mark, among calls that may be paired."""
         names = {item.name for item in self.expected}
-        items = [item for side in (self.expected, self.called) for item in side if item.name in names]
-        values: list[object] = [item.arguments for item in items] if self.arguments else []
+        made = [item for item in self.called if self.any_name or item.name in names]
+        items = [*self.expected, *made]
+        values: list[object] = [_body(item.arguments) for item in items] if self.arguments else []
         if self.output and any(not isinstance(item.output, Absent) for item in self.expected):
             values += [item.output for item in items]
         return frozenset([id(value) for value in values if has_mark(value)])
 
     def _holds(self, *values: object) -> bool:
         """Return whether one of the values holds a mark."""
-        return bool(self.marked) and any(id(value) in self.marked for value in values)
+        return bool(self.marked) and any(id(_body(value)) in self.marked for value in values)
 
     def ratio(self, e: Item, c: Item) -> Ratio:
         """Return the similarity of two calls of equal name."""
         if self._ruled_out(e, c):
             return ZERO
-        if not self.arguments or isinstance(e.arguments, Absent) or isinstance(c.arguments, Absent):
+        wanted, made = e.arguments, c.arguments
+        if not self.arguments or isinstance(wanted, Absent) or not isinstance(made, dict):
             return ONE
-        ratio = similarity(e.arguments, c.arguments)
-        if ratio != ONE and self._holds(e.arguments, c.arguments):  # equal ones stay equal without them
-            left, right, _ = without_marks(e.arguments, c.arguments)
+        if isinstance(wanted, Template):
+            return wanted.ratio(made)
+        ratio = similarity(wanted, made)
+        if ratio != ONE and self._holds(wanted, made):  # equal ones stay equal without them
+            left, right, _ = without_marks(wanted, made)
             return similarity(left, right)
         return ratio
 
@@ -89,7 +107,7 @@ class Comparison:
 
     def _profile(self, item: Item) -> Profile | None:
         """Return the arguments prepared, or None where each pair must be looked at on its own."""
-        if isinstance(item.arguments, Absent) or id(item.arguments) in self.marked:
+        if isinstance(item.arguments, (Absent, Template)) or id(item.arguments) in self.marked:
             return None
         return Profile(item.arguments)
 
@@ -103,6 +121,8 @@ class Comparison:
         """Return whether both outputs are known, and differ."""
         if isinstance(e.output, Absent) or isinstance(c.output, Absent):
             return False
+        if isinstance(e.output, Wanted):
+            return not self._holds(c.output) and not any(fits(e.output, form) for form in json_forms(c.output))
         return not outputs_equal(e.output, c.output) and not self._holds(e.output, c.output)
 
     def pair(self, e: int, c: int, ratio: Ratio) -> Pair:
@@ -122,9 +142,10 @@ class Comparison:
     def _redacted(self, e: Item, c: Item) -> tuple[str, ...]:
         """Return the places of two calls that are not compared because they are redacted on either side."""
         found: list[str] = []
-        arguments = self.arguments and self._holds(e.arguments, c.arguments)
-        if arguments and not isinstance(e.arguments, Absent) and not isinstance(c.arguments, Absent):
-            found.extend(place("input_parameters", path) for path in without_marks(e.arguments, c.arguments)[2])
+        wanted, made = e.arguments, c.arguments
+        if self.arguments and self._holds(wanted, made) and not isinstance(wanted, Absent) and isinstance(made, dict):
+            hidden = wanted.seen(made).hidden if isinstance(wanted, Template) else without_marks(wanted, made)[2]
+            found.extend(place("input_parameters", path) for path in hidden)
         output = self.output and self._holds(e.output, c.output)
         if output and not isinstance(e.output, Absent) and not isinstance(c.output, Absent):
             found.append("output")
@@ -135,11 +156,14 @@ class Comparison:
         found: list[Difference] = []
         if e.type is not None and c.type != e.type and not isinstance(c.type, Absent):
             found.append(Difference("wrong_type", (), e.type, c.type))
-        if self.arguments and not isinstance(e.arguments, Absent) and not isinstance(c.arguments, Absent):
-            wanted, made = e.arguments, c.arguments
-            if self._holds(wanted, made):
-                wanted, made, _ = without_marks(wanted, made)
-            found.extend(argument_differences(wanted, made))
+        wanted, made = e.arguments, c.arguments
+        if self.arguments and not isinstance(wanted, Absent) and isinstance(made, dict):
+            if isinstance(wanted, Template):
+                found.extend(wanted.seen(made).differences)
+            elif self._holds(wanted, made):
+                found.extend(argument_differences(*without_marks(wanted, made)[:2]))
+            else:
+                found.extend(argument_differences(wanted, made))
         if self.output and self._outputs_differ(e, c):
             found.append(Difference("wrong_output", (), e.output, c.output))
         return found
@@ -148,10 +172,13 @@ class Comparison:
         """Return keys that are equal exactly where the similarity is 1, or None where there is no such key.
 
         There is none where one call may equal two that differ from each other: a field that some expected calls leave
-        open, or that some called ones lack, a redacted value, or a text that equals a value by being its JSON form.
+        open, or that some called ones lack, a matcher, a redacted value, or a text that equals a value by being its
+        JSON form.
         """
         ours = [self.expected[e] for e in left]
         theirs = [self.called[c] for c in right]
+        if any(isinstance(item.arguments, Template) or isinstance(item.output, Wanted) for item in ours):
+            return None
         columns: list[tuple[list[Hashable], list[Hashable]]] = []
         types = [item.type for item in ours]
         if any(types):
@@ -177,6 +204,11 @@ class Comparison:
         if not columns:
             return [None] * len(left), [None] * len(right)
         return list(zip(*(a for a, _ in columns), strict=True)), list(zip(*(b for _, b in columns), strict=True))
+
+
+def _body(value: object) -> object:
+    """Return what may hold a mark: of a template its tree."""
+    return value.tree if isinstance(value, Template) else value
 
 
 def _of_one_form(outputs: list[object]) -> bool:

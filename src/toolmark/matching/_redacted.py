@@ -49,14 +49,15 @@ def without_marks(
         if type(value) is dict and type(other) is dict:
             left[key], right[key], inner = without_marks(value, other, (*path, key))
             hidden += inner
-        elif _hidden(value) or _hidden(other):
+        elif is_hidden(value) or is_hidden(other):
             left.pop(key, None)
             right.pop(key, None)
             hidden.append((*path, key))
     return left, right, hidden
 
 
-def _hidden(value: object) -> bool:
+def is_hidden(value: object) -> bool:
+    """Return whether a value cannot be compared with anything: an object can, as far as its keys are known."""
     return type(value) is not dict and has_mark(value)
 
 

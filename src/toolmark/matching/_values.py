@@ -12,6 +12,7 @@ Values are JSON values of the exact types `None, bool, int, float, str, list, di
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
@@ -87,6 +88,14 @@ def outputs_equal(a: Any, b: Any) -> bool:
     Frameworks differ in which of the two they keep: the value a tool returned, or the text the model was shown.
     """
     return json_equal(a, b) or _is_json_form(a, b) or _is_json_form(b, a)
+
+
+def json_forms(output: Any) -> list[Any]:
+    """Return an output, and the value that it is the JSON text of, if it is one."""
+    if type(output) is str:
+        with contextlib.suppress(ValueError, RecursionError):
+            return [output, json.loads(output)]
+    return [output]
 
 
 def _is_json_form(text: Any, value: Any) -> bool:

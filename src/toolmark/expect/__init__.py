@@ -1,0 +1,101 @@
+"""What should be called, where a list of calls does not say enough.
+
+```python
+from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+from toolmark.expect import Approx, Expect, Forbid, Glob, Ignore, OneOf, Plan
+
+plan = Plan(
+    [
+        Expect(Glob("search_*"), label="searched", times=(1, None)),
+        OneOf(ToolCall(name="book"), ToolCall(name="reserve"), after=["searched"]),
+        Expect("pay", {"amount": Approx(100, abs=0.5), "note": Ignore()}, optional=True),
+        Forbid(Glob("delete_*")),
+    ]
+)
+case = LLMTestCase(tools_called=[ToolCall(name="search_flights"), ToolCall(name="reserve")], expected_tools=plan)
+assert ToolCorrectnessMetric().measure(case).score == 1
+```
+
+Every plan has a JSON form, which files of cases hold in the place of the list: see docs/expectations.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from pydantic import WrapSerializer, WrapValidator
+
+from toolmark.calls import ToolCall
+from toolmark.expect._checks import Predicate, Schema
+from toolmark.expect._json import MATCHERS, expectation_json, read_expectation, speaks
+from toolmark.expect._lists import Subset, Superset, Unordered
+from toolmark.expect._matcher import Matcher
+from toolmark.expect._places import read_place, with_matchers
+from toolmark.expect._plan import (
+    Alternatives,
+    Call,
+    Expect,
+    Expectation,
+    Forbid,
+    OneOf,
+    Parallel,
+    Plan,
+    PlanItem,
+    walk,
+    wanted_names,
+)
+from toolmark.expect._presence import Absent, Ignore, Optional, Present
+from toolmark.expect._values import AnyOf, Approx, Contains, DateEqual, Exact, Glob, IgnoreCase, Normalized, Regex
+
+if TYPE_CHECKING:
+    ExpectedTools: TypeAlias = list[ToolCall] | Plan | Alternatives
+else:
+
+    def _validated(value: Any, calls: Callable[[Any], list[ToolCall]]) -> Any:
+        return read_expectation(value) if speaks(value) else calls(value)
+
+    def _written(value: Any, calls: Callable[[Any], Any]) -> Any:
+        return expectation_json(value) if isinstance(value, (Plan, Alternatives)) else calls(value)
+
+    ExpectedTools = Annotated[list[ToolCall], WrapValidator(_validated), WrapSerializer(_written)]
+
+__all__ = [
+    "MATCHERS",
+    "Absent",
+    "Alternatives",
+    "AnyOf",
+    "Approx",
+    "Call",
+    "Contains",
+    "DateEqual",
+    "Exact",
+    "Expect",
+    "Expectation",
+    "ExpectedTools",
+    "Forbid",
+    "Glob",
+    "Ignore",
+    "IgnoreCase",
+    "Matcher",
+    "Normalized",
+    "OneOf",
+    "Optional",
+    "Parallel",
+    "Plan",
+    "PlanItem",
+    "Predicate",
+    "Present",
+    "Regex",
+    "Schema",
+    "Subset",
+    "Superset",
+    "Unordered",
+    "expectation_json",
+    "read_expectation",
+    "read_place",
+    "speaks",
+    "walk",
+    "wanted_names",
+    "with_matchers",
+]

@@ -1,0 +1,369 @@
+"""What each matcher accepts, alone and inside of arguments; that its JSON form is it; and what it refuses to be."""
+
+from __future__ import annotations
+
+import datetime
+import pickle
+import sys
+from math import inf, nan
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oracles import equal, object_similarity
+from strategies import AWKWARD, nested_objects, twins
+from toolmark import LLMTestCase, MissingPackageError, ToolCall, ToolCorrectnessMetric
+from toolmark.errors import ConfigurationError, InvalidDataError, ToolmarkError
+from toolmark.expect import (
+    MATCHERS,
+    Absent,
+    AnyOf,
+    Approx,
+    Contains,
+    DateEqual,
+    Exact,
+    Expect,
+    Forbid,
+    Glob,
+    Ignore,
+    IgnoreCase,
+    Matcher,
+    Normalized,
+    Optional,
+    Plan,
+    Predicate,
+    Present,
+    Regex,
+    Schema,
+    Subset,
+    Superset,
+    Unordered,
+    expectation_json,
+    read_expectation,
+)
+
+Date = DateEqual
+TEN = datetime.datetime(2026, 5, 20, 10)  # noqa: DTZ001 - a time without an offset
+
+#: A matcher, values that it accepts, and values that it does not.
+TABLE: list[tuple[Matcher, list[Any], list[Any]]] = [
+    (Exact(1), [1, 1.0], [True, "1", None, 2]),
+    (Exact({"$is": "ignore"}), [{"$is": "ignore"}], [{}, 1]),
+    (Approx(100, rel=0.01), [100, 99, 101.0], [98.9, 101.1, "100", None, True, [100]]),
+    (Approx(0, abs=0.5), [0.5, -0.5, 0], [0.51, False]),
+    (Approx(-200, rel=0.01, abs=1), [-198, -202], [-197.9, 200]),
+    (Approx(1), [1, 1 + 1e-7], [1 + 1e-5]),
+    (Approx(5, abs=0), [5, 5.0], [5.000001]),
+    (Approx(nan), [nan], [0, inf]),
+    (Approx(inf), [inf], [-inf, 1e308]),
+    (Approx([1, {"a": 2.5}, "x"], abs=0.1), [[1.05, {"a": 2.45}, "x"]], [[1, {"a": 2.7}, "x"], [1], [1, 2, "y"]]),
+    (Approx({"lat": 1.0}, abs=0.1), [{"lat": 1.1}], [{"lat": 1.1, "x": 1}, {}, 1.0]),
+    (Regex(r"\d+"), ["12"], ["12a", "", 12, None]),
+    (Regex(r"\d+", search=True), ["a12b"], ["ab"]),
+    (Regex("ab", ignore_case=True), ["AB"], ["ABC"]),
+    (Contains("par"), ["paris", "par"], ["Paris", 3, {"par": 1}, ["paris"]]),
+    (Contains(1), [[1], [2, 1.0]], [[True], "1", []]),
+    (Contains(Approx(1, abs=0.5)), [[5, 1.2]], [[2], []]),
+    (AnyOf(1, "x", None), [1, "x", None], ["y", False]),
+    (AnyOf(Regex("a+"), Approx(5, abs=1)), ["aaa", 4], ["b", 7]),
+    (AnyOf([1, Ignore()]), [[1, 2]], [[2, 1], [1]]),
+    (IgnoreCase("Paris"), ["paris", "PARIS"], ["pari", None]),
+    (IgnoreCase("straße"), ["STRASSE"], []),
+    (IgnoreCase(["A", {"k": "B"}, 1]), [["a", {"k": "b"}, 1.0]], [["a", {"K": "b"}, 1]]),
+    (Normalized(" New  York "), ["new york", "NEW\tYORK"], ["newyork"]),
+    (Normalized("ﬁve"), ["FIVE"], []),
+    (Normalized("São Paulo"), ["Sa\u0303o paulo"], ["Sao Paulo"]),
+    (Normalized("New-York, NY", drop=" ,-"), ["newyorkny"], ["newyork"]),
+    (Normalized(5), [5], ["5"]),
+    (Date("2026-05-20"), ["2026-05-20", "20260520", "2026-05-20T10:00:00Z", " 2026-05-20 "], ["2026-05-21", 20260520]),
+    (Date("2026-05-20"), [], ["20.5.2026", "2026-05", "2026-05-20T25:00"]),
+    (Date("20.05.2026", formats=["%d.%m.%Y"]), ["2026-05-20", "20.05.2026"], ["05/20/2026"]),
+    (Date("2026-05-20T10:00:00+02:00"), ["2026-05-20T08:00Z", "2026-05-20 10:00+0200", "2026-05-20T08:00:00.0+00"], []),
+    (Date("2026-05-20T10:00:00+02:00"), [], ["2026-05-20T10:00:00", "2026-05-20", "2026-05-20T10:00:00Z"]),
+    (Date(TEN), ["2026-05-20T10:00", "2026-05-20 10:00:00"], ["2026-05-20T10:00Z", "2026-05-20T10:01"]),
+    (Date(datetime.date(2026, 5, 20)), ["2026-05-20"], ["2026-02-30", ""]),
+    (Unordered([1, 2, 2]), [[2, 1, 2], [2, 2.0, 1]], [[1, 2], [1, 1, 2], [1, 2, 2, 2], "122"]),
+    (Unordered([Approx(1, abs=1), 1]), [[1, 2], [2, 1]], [[3, 1], [2, 2]]),
+    (Subset([1, 2, 2]), [[], [2], [2, 2, 1]], [[3], [1, 1], {}]),
+    (Subset({"a": 1, "b": Ignore()}), [{}, {"a": 1}, {"b": 9}], [{"a": 2}, {"c": 1}, []]),
+    (Superset([1, 2]), [[2, 1], [1, 2, 3]], [[1], [1, 1], {}]),
+    (Superset({"a": 1, "b": Optional(2)}), [{"a": 1}, {"a": 1, "b": 2, "c": 3}], [{"b": 2}, {"a": 1, "b": 3}]),
+    (Ignore(), [1, None, {}], []),
+    (Present(), [1, None, {}], []),
+    (Absent(), [], [1, None]),
+    (Optional(1), [1], [2, None]),
+    (Optional(Regex("a")), ["a"], ["b"]),
+    (Schema({"type": "integer", "minimum": 3}), [3, 4.0], [2, "3"]),
+    (Schema({"format": "date"}), ["2026-05-20"], ["x"]),
+    (Schema({"format": "date"}, formats=False), ["x"], []),
+    (Predicate(str.isupper), ["A"], ["a"]),
+    (Glob("s?arch_*"), ["search_", "s-arch_x"], ["Search_x", "search", 1]),
+]  # fmt: skip
+every_row = pytest.mark.parametrize(
+    ("matcher", "good", "bad"), TABLE, ids=[f"{m.kind}-{i}" for i, (m, _, _) in enumerate(TABLE)]
+)
+
+#: Matchers that do without a value, and what one counts if there is one: all of a key, or the key is left out.
+NEEDS_NONE = (Ignore, Absent, Optional)
+
+
+def scored(expected: Any, called: dict[str, Any], **options: Any) -> float:
+    """The similarity of arguments."""
+    metric = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
+    plan = Plan([Expect("t", expected, **options)])
+    return float(
+        metric.measure(LLMTestCase(tools_called=[ToolCall(name="t", input_parameters=called)], expected_tools=plan))
+    )
+
+
+@every_row
+def test_the_table(matcher: Matcher, good: list[Any], bad: list[Any]) -> None:
+    """As an argument, it is worth its key or nothing; beside another one, half of them; in a list, all of it."""
+    for value in good:
+        assert scored({"x": matcher}, {"x": value}) == 1
+        assert scored({"x": [matcher, 1]}, {"x": [value, 1]}) == 1
+        assert scored({"x": {"y": matcher}, "z": 1}, {"x": {"y": value}, "z": 1}) == 1
+    for value in bad:
+        assert scored({"x": matcher}, {"x": value}) == 0
+        assert scored({"x": matcher, "y": 1}, {"x": value, "y": 1}) == 0.5
+        assert scored({"x": [matcher]}, {"x": [value]}) == 0
+
+
+def test_every_matcher_is_in_the_table() -> None:
+    """So that one that is added is tested."""
+    assert {type(matcher) for matcher, _, _ in TABLE} == set(MATCHERS.values())
+    assert {kind.kind for kind in MATCHERS.values()} == set(MATCHERS)
+
+
+@every_row
+def test_where_there_is_no_argument(matcher: Matcher, good: list[Any], bad: list[Any]) -> None:
+    """Only what does without a value is satisfied; it is then left out, so that it neither adds nor costs."""
+    del good, bad
+    satisfied = isinstance(matcher, NEEDS_NONE)
+    assert scored({"x": matcher}, {}) == (1 if satisfied else 0)
+    assert scored({"x": matcher, "y": 1}, {"y": 2}) == 0
+    assert scored({"x": matcher, "y": 1, "z": 1}, {"y": 1, "z": 2}) == pytest.approx(1 / 2 if satisfied else 1 / 3)
+
+
+@every_row
+def test_its_json_form_is_it(matcher: Matcher, good: list[Any], bad: list[Any]) -> None:
+    """It is read back equal, from text too, and accepts the same; it can be pickled and shown."""
+    if isinstance(matcher, Predicate):
+        return
+    plan = Plan([Expect("t", {"x": matcher, "deep": [{"y": matcher}]}, at={"z": matcher})])
+    again = read_expectation(expectation_json(plan))
+    case = LLMTestCase(expected_tools=plan)
+    if getattr(matcher, "value", None) not in (nan, inf):  # which are texts in JSON
+        assert again == plan
+        assert LLMTestCase.from_json(case.to_json()) == case
+    copy = pickle.loads(pickle.dumps(matcher))  # noqa: S301 - made here
+    for value in (*good, *bad):
+        assert copy.credit(value) == matcher.credit(value)
+    assert matcher.describe().isprintable() or "ﬁ" in matcher.describe()
+
+
+@given(nested_objects, nested_objects)
+def test_without_matchers_a_template_is_an_object(expected: dict[str, Any], called: dict[str, Any]) -> None:
+    """Arguments of an `Expect` count as those of a `ToolCall` do, with `Exact` round any value too."""
+    worth = object_similarity(expected, called)
+    assert scored(expected, called) == pytest.approx(float(worth))
+    assert scored({key: Exact(value) for key, value in expected.items()}, called) == pytest.approx(float(worth))
+    assert scored({key: AnyOf(value) for key, value in expected.items()}, called) == pytest.approx(float(worth))
+
+
+@given(twins, twins)
+def test_laws_of_single_values(wanted: Any, value: Any) -> None:
+    """What equals is accepted by every matcher that is looser than equality, and `AnyOf` of one value is that value."""
+    same = equal(wanted, value)
+    accepts = {kind: scored({"x": kind(wanted)}, {"x": value}) == 1 for kind in (Exact, IgnoreCase, Normalized, Approx)}
+    assert accepts[Exact] == same
+    assert all(accepts.values()) or not same
+    assert (scored({"x": AnyOf(wanted, 9)}, {"x": value}) == 1) == (same or equal(value, 9))
+    assert (scored({"x": Optional(wanted)}, {"x": value}) == 1) == same
+
+
+@given(st.lists(st.sampled_from([0, 1, 2]), max_size=4), st.lists(st.sampled_from([0, 1, 2]), max_size=4))
+def test_lists_as_multisets(wanted: list[int], values: list[int]) -> None:
+    """`Unordered` is equality of sorted lists; `Subset` and `Superset` count, and both together are `Unordered`."""
+
+    def accepts(kind: type[Matcher]) -> bool:
+        return scored({"x": kind(wanted)}, {"x": values}) == 1  # type: ignore[call-arg]
+
+    assert accepts(Unordered) == (sorted(wanted) == sorted(values))
+    assert accepts(Subset) == all(values.count(item) <= wanted.count(item) for item in values)
+    assert accepts(Superset) == all(wanted.count(item) <= values.count(item) for item in wanted)
+    assert accepts(Unordered) == (accepts(Subset) and accepts(Superset))
+
+
+def test_any_of_gives_the_credit_of_the_best() -> None:
+    """An object that agrees in part with one of several values counts as far as it does."""
+    assert scored({"x": AnyOf({"a": 1, "b": 2}, {"a": 2})}, {"x": {"a": 1, "b": 3}}) == 0.5
+    assert scored({"x": Optional({"a": 1, "b": 2})}, {"x": {"a": 1, "b": 3}}) == 0.5
+    assert scored({"x": AnyOf("c", Absent())}, {}) == 1
+    assert scored({"x": AnyOf("c", Absent())}, {"x": "d"}) == 0
+
+
+@pytest.mark.parametrize(
+    ("at", "expected", "called", "worth"),
+    [
+        ({"x": Approx(abs=1)}, {"x": 5}, {"x": 6}, 1),
+        ({"x": Approx(abs=1)}, {"x": 5}, {"x": 7}, 0),
+        ({"to.city": IgnoreCase()}, {"to": {"city": "Paris", "zip": 1}}, {"to": {"city": "paris", "zip": 2}}, 0.5),
+        ({"flights[0].day": Ignore()}, {"flights": [{"day": 1}]}, {"flights": [{"day": 2}]}, 1),
+        ({"flights[*].day": Ignore()}, {"flights": [{"day": 1}, {"day": 2}]}, {"flights": [{"day": 3}, {}]}, 1),
+        ({"flights[1].day": Ignore()}, {"flights": [{"day": 1}, {"day": 2}]}, {"flights": [{"day": 3}, {}]}, 0),
+        ({"*": IgnoreCase()}, {"x": "A", "y": "B"}, {"x": "a", "y": "b"}, 1),
+        ({"*": IgnoreCase(), "y": Exact()}, {"x": "A", "y": "B"}, {"x": "a", "y": "b"}, 0.5),
+        ({"y": Exact(), "*": IgnoreCase()}, {"x": "A", "y": "B"}, {"x": "a", "y": "b"}, 0.5),
+        ({'["a.b"].c': Ignore()}, {"a.b": {"c": 1}}, {"a.b": {"c": 2}}, 1),
+        ({"note": Ignore()}, {"x": 1}, {"x": 1, "note": "n"}, 1),
+        ({"deep.note": Ignore()}, {"x": 1}, {"x": 1, "deep": {"note": "n"}}, 1),
+        ({"deep.note": Ignore()}, {"x": 1}, {"x": 1}, 1),
+        ({"deep.note": Present()}, {"x": 1}, {"x": 1}, 0.5),
+        ({"x": Approx(rel=1)}, {}, {"x": 1}, 0),
+        ({"x": Ignore()}, {"x": Exact(1)}, {"x": 2}, 0),
+        ({"tags": Unordered()}, {"tags": [1, 2]}, {"tags": [2, 1]}, 1),
+        ({"x": Optional()}, {"x": 1, "y": 1}, {"y": 1}, 1),
+        ({"x": Optional(Approx(abs=1))}, {"x": 1, "y": 1}, {"x": 1.5, "y": 1}, 1),
+        ({"x": AnyOf(Approx(abs=1), None)}, {"x": 1}, {"x": None}, 1),
+    ],
+)  # fmt: skip
+def test_matchers_by_place(at: dict[str, Matcher], expected: Any, called: Any, worth: float) -> None:
+    """A matcher without a value takes that of its place; one that needs none stands there; what is inline stays."""
+    assert scored(expected, called, at=at) == worth
+
+
+def test_what_a_call_does_not_say_of_its_arguments_is_not_compared() -> None:
+    """Without arguments any will do, with `at` alone only those places count, and extra ones can be allowed."""
+    plan = [Expect("t", at={"x": Regex("a+")})]
+    metric = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
+
+    def score(given: dict[str, Any], expected: Any) -> Any:
+        case = LLMTestCase(tools_called=[ToolCall(name="t", input_parameters=given)], expected_tools=Plan(expected))
+        return metric.measure(case).score
+
+    assert score({"x": "a", "y": 2}, plan) == 1
+    assert score({"y": 2}, plan) == 0
+    assert score({"y": 2}, [Expect("t")]) == 1
+    assert score({"y": 2}, [Expect("t", None)]) == 0
+    assert score({"x": 1, "y": 2}, [Expect("t", {"x": 1}, extra_arguments=True)]) == 1
+    assert score({"x": 1, "y": 2}, [Expect("t", {"x": 1})]) == 0.5
+
+
+def test_defaults_of_a_tool() -> None:
+    """They hold for every call of the tool, plain ones too; an exact name wins over a pattern, a call over both."""
+    metric = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
+    tools = {"pay": {"amount": Approx(abs=1)}, "p*": {"amount": Exact(), "note": Ignore()}}
+    called = [ToolCall(name="pay", input_parameters={"amount": 5.5, "note": "n"})]
+
+    def score(expected: Any) -> Any:
+        return metric.measure(LLMTestCase(tools_called=called, expected_tools=Plan(expected, tools=tools))).score
+
+    assert score([ToolCall(name="pay", input_parameters={"amount": 5})]) == 1
+    assert score([Expect("pay", {"amount": 5})]) == 1
+    assert score([Expect("pay", {"amount": 5}, at={"amount": Exact()})]) == 0
+    assert score([Expect("pay", {"amount": Exact(5)})]) == 0
+    assert score([Expect("pay")]) == 1
+
+
+def test_outputs_may_be_matched() -> None:
+    """An output matcher sees the value, and the value that a text is the JSON form of."""
+    metric = ToolCorrectnessMetric(evaluation_params=["output"])
+    for output, worth in (({"ok": True}, 1), ('{"ok": true}', 1), ("no", 0)):
+        case = LLMTestCase(
+            tools_called=[ToolCall(name="t", output=output)],
+            expected_tools=Plan([Expect("t", output=Superset({"ok": True}))]),
+        )
+        assert metric.measure(case).score == worth
+
+
+def test_redacted_values_are_left_out() -> None:
+    """A matcher that must look at a value cannot; one that asks only whether there is one can."""
+    hidden = "[redacted by toolmark]"
+    assert scored({"key": Regex("a"), "x": 1}, {"key": hidden, "x": 1}) == 1
+    assert scored({"key": Regex("a"), "x": 1}, {"key": hidden, "x": 2}) == 0
+    assert scored({"key": Present(), "x": 1}, {"key": hidden, "x": 2}) == 0.5
+    assert scored({"key": Absent(), "x": 1}, {"key": hidden, "x": 1}) == 0.5
+    assert scored({"x": Exact(1)}, {"x": 1, "key": hidden}) == 1
+    assert scored({"x": Exact(1), "y": 1}, {"x": 2, "y": 1, "key": hidden}) == 0.5
+
+
+def test_a_call_is_forbidden_only_if_its_arguments_are_known_to_be() -> None:
+    """Its arguments are looked at whatever is scored; what is hidden, or was not recorded, forbids nothing."""
+    plan = Plan([ToolCall(name="pay"), Forbid("pay", {"to": Regex("evil.*")})])
+
+    def score(**more: Any) -> Any:
+        return (
+            ToolCorrectnessMetric()
+            .measure(LLMTestCase(tools_called=[ToolCall(name="pay", **more)], expected_tools=plan))
+            .score
+        )
+
+    assert score(input_parameters={"to": "evil inc", "amount": 5}) == 0
+    assert score(input_parameters={"to": "good inc"}) == 1
+    assert score(input_parameters={"to": "[redacted by toolmark]"}) == 1
+    assert score(input_parameters={}) == 1
+    assert score(execution={"not_captured": ["input_parameters"]}) == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Approx(1, rel=-1), "rel of Approx must be a number from 0"),
+        (lambda: Approx(1, abs="x"), "abs of Approx must be a number from 0"),  # type: ignore[arg-type]
+        (AnyOf, "AnyOf needs at least one value"),
+        (lambda: Regex("("), "is no regular expression"),
+        (lambda: Unordered({"a": 1}), "Unordered needs a list, got"),
+        (lambda: Subset(3), "Subset needs a list or an object, got 3"),
+        (lambda: DateEqual("tomorrow"), "DateEqual needs a date or a time"),
+        (lambda: Predicate("x"), "Predicate needs a function"),  # type: ignore[arg-type]
+        (lambda: Schema({"type": "nonsense"}), "Schema needs a valid JSON Schema"),
+        (lambda: Schema(3), "Schema needs a valid JSON Schema"),  # type: ignore[arg-type]
+        (lambda: Expect("t", {"x": Approx(rel=0.1)}), "Approx at $.x has no value"),
+        (lambda: Expect("t", at={"": Ignore()}), "is no place in arguments"),
+        (lambda: Expect("t", at={"a..b": Ignore()}), "is no place in arguments"),
+        (lambda: Expect("t", at={".a": Ignore()}), "is no place in arguments"),
+        (lambda: Expect("t", at={"a": 1}), "must be a matcher"),  # type: ignore[dict-item]
+    ],
+)
+def test_what_cannot_be_a_matcher_says_why(make: Any, message: str) -> None:
+    """The error names what is wrong and what would do."""
+    with pytest.raises(ConfigurationError) as caught:
+        make()
+    assert message in str(caught.value)
+
+
+def test_a_predicate_that_raises_fails_the_result_and_is_no_score() -> None:
+    """The error names it; so does the error of a schema that leads out of itself."""
+    with pytest.raises(ToolmarkError, match="the predicate 'bad' raised ZeroDivisionError on 1"):
+        scored({"x": Predicate(lambda value: value / 0, name="bad")}, {"x": 1})
+    with pytest.raises(ToolmarkError, match="cannot be used"):
+        scored({"x": Schema({"$ref": "http://example.com/schema"})}, {"x": 1})
+
+
+def test_values_too_deep_are_refused() -> None:
+    """As everywhere: two hundred levels work, and more is an error."""
+    deep: Any = 1
+    for _ in range(190):
+        deep = [deep]
+    assert scored({"x": deep}, {"x": deep}) == 1
+    for _ in range(20):
+        deep = [deep]
+    with pytest.raises(InvalidDataError, match="deeper than 200 levels"):
+        Expect("t", {"x": deep})
+
+
+@pytest.mark.parametrize("value", AWKWARD, ids=repr)
+def test_awkward_values_equal_themselves(value: Any) -> None:
+    """Every value is accepted by the matchers that hold it."""
+    for kind in (Exact, AnyOf, IgnoreCase, Normalized, Approx, Optional):
+        assert scored({"x": kind(value)}, {"x": value}) == 1
+
+
+def test_without_jsonschema_a_schema_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has the line that installs it."""
+    monkeypatch.setitem(sys.modules, "jsonschema", None)
+    with pytest.raises(MissingPackageError, match=r"pip install 'toolmark\[judge\]'"):
+        Schema({"type": "integer"})

@@ -1,0 +1,194 @@
+"""The laws of plans.
+
+Against an oracle that lists every way of a plan and every alignment: the score, whatever the denominator. And
+equivalences: a plan of calls is the list of them, an optional call that is made is a required one, one alternative is
+no choice, so many times is as many calls, a chain of `after` costs what order costs where every call has a name of its
+own.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import plan_oracle
+from plan_drawing import called, plain_calls, plans
+from toolmark import LLMTestCase, MetricResult, ToolCall, ToolCorrectnessMetric
+from toolmark.expect import (
+    Alternatives,
+    Expect,
+    Forbid,
+    OneOf,
+    Plan,
+    expectation_json,
+    read_expectation,
+)
+from toolmark.matching import Denominator
+
+DENOMINATORS: tuple[Denominator, ...] = get_args(Denominator)
+
+
+def measured(expected: Any, tools: list[ToolCall], **options: Any) -> MetricResult:
+    """What the metric says, arguments compared."""
+    metric = ToolCorrectnessMetric(evaluation_params=["input_parameters"], **options)
+    return metric.measure(LLMTestCase(tools_called=tools, expected_tools=expected))
+
+
+def scored(expected: Any, tools: list[ToolCall], **options: Any) -> float:
+    """The score."""
+    return float(measured(expected, tools, **options))
+
+
+@pytest.mark.parametrize("denominator", DENOMINATORS)
+@given(plans(), called())
+def test_a_plan_scores_what_the_list_of_all_its_alignments_says(
+    denominator: Denominator, plan: Plan, tools: list[ToolCall]
+) -> None:
+    """Unordered: the score is that of the best alignment of the best way."""
+    best = max(plan_oracle.score(one, denominator) for one in plan_oracle.totals(plan, tools, ordered=False))
+    assert scored(plan, tools, denominator=denominator) == pytest.approx(float(best), abs=1e-12)
+
+
+@pytest.mark.parametrize("denominator", DENOMINATORS)
+@given(plans(ordering=False), called())
+def test_an_ordered_plan_scores_what_the_list_of_all_its_alignments_says(
+    denominator: Denominator, plan: Plan, tools: list[ToolCall]
+) -> None:
+    """Ordered: the same of the alignments that keep the order; a group is one step, without order inside."""
+    best = max(plan_oracle.score(one, denominator) for one in plan_oracle.totals(plan, tools, ordered=True))
+    found = scored(plan, tools, denominator=denominator, should_consider_ordering=True)
+    assert found == pytest.approx(float(best), abs=1e-12)
+
+
+modes = st.fixed_dictionaries(
+    {"denominator": st.sampled_from(DENOMINATORS)},
+    optional={"should_consider_ordering": st.booleans(), "should_exact_match": st.booleans()},
+)
+
+
+@given(st.lists(plain_calls, max_size=4), called(), modes)
+def test_a_plan_of_calls_is_the_list_of_them(
+    expected: list[ToolCall], tools: list[ToolCall], mode: dict[str, Any]
+) -> None:
+    """Score, reason, findings and alignment are those of the list, and so they are when each call is an `Expect`."""
+    listed = measured(expected, tools, **mode)
+    assert measured(Plan(expected), tools, **mode) == listed
+    planned = measured(Plan([Expect(call.name, call.input_parameters) for call in expected]), tools, **mode)
+    assert (planned.score, planned.findings) == (listed.score, listed.findings)
+    assert planned.alignment is not None
+    assert listed.alignment is not None
+    assert planned.alignment.pairs == listed.alignment.pairs
+
+
+@given(plans(), called(), modes)
+def test_what_stands_in_the_plan_and_out_of_it_is_all_there(
+    plan: Plan, tools: list[ToolCall], mode: dict[str, Any]
+) -> None:
+    """Every expected and every called position is in exactly one place of the alignment; the score is in [0, 1]."""
+    result = measured(plan, tools, **mode)
+    alignment = result.alignment
+    assert alignment is not None
+    assert 0 <= float(result) <= 1
+    pairs = (*alignment.pairs, *alignment.out_of_order)
+    left = sorted([*(pair.expected for pair in pairs), *alignment.missing, *alignment.unused])
+    right = sorted([*(pair.called for pair in pairs), *alignment.unexpected])
+    assert left == list(range(len(alignment.wanted) or alignment.expected_count))
+    assert right == list(range(len(tools)))
+    assert alignment.matched <= alignment.expected_count
+
+
+@given(plans(ordering=False), called(), st.sampled_from(DENOMINATORS), st.randoms(use_true_random=False))
+def test_an_unordered_score_does_not_know_the_order(
+    plan: Plan, tools: list[ToolCall], denominator: Denominator, shuffler: random.Random
+) -> None:
+    """Listing the items of a plan in another order changes no unordered score."""
+    shuffled = list(plan.calls)
+    shuffler.shuffle(shuffled)
+    assert scored(Plan(shuffled), tools, denominator=denominator) == pytest.approx(
+        scored(plan, tools, denominator=denominator)
+    )
+
+
+@given(plans(size=2), plans(size=2), called(), modes)
+def test_one_alternative_is_no_choice_and_two_are_the_better_one(
+    one: Plan, other: Plan, tools: list[ToolCall], mode: dict[str, Any]
+) -> None:
+    """`OneOf(a)` is a, `Alternatives([a])` is a, and of two plans the better one counts, whichever stands first."""
+    alone = scored(one, tools, **mode)
+    assert scored(Alternatives([one]), tools, **mode) == alone
+    assert scored(Plan([OneOf(list(one.calls))]), tools, **mode) == alone
+    best = max(alone, scored(other, tools, **mode))
+    assert scored(Alternatives([one, other]), tools, **mode) == best
+    assert scored(Alternatives([other, one]), tools, **mode) == best
+
+
+@given(plain_calls, st.lists(plain_calls, max_size=2), called(), modes)
+def test_so_many_times_is_as_many_calls(
+    call: ToolCall, others: list[ToolCall], tools: list[ToolCall], mode: dict[str, Any]
+) -> None:
+    """`times=2` is the call twice, `times=(0, 1)` is `optional`, and `times=1` says nothing."""
+
+    def with_times(**options: Any) -> float:
+        return scored(Plan([Expect(call.name, call.input_parameters, **options), *others]), tools, **mode)
+
+    assert with_times(times=2) == scored(Plan([call, call, *others]), tools, **mode)
+    assert with_times(times=(0, 1)) == with_times(optional=True)
+    assert with_times(times=1) == scored(Plan([call, *others]), tools, **mode)
+
+
+@given(st.lists(plain_calls, max_size=3), st.sampled_from(DENOMINATORS))
+def test_an_optional_call_that_is_made_is_a_required_one(tools: list[ToolCall], denominator: Denominator) -> None:
+    """And one that is not made is as if it had never been mentioned."""
+    extra = ToolCall(name="z", input_parameters={"x": 1})
+    optional, required = Expect("z", {"x": 1}, optional=True), Expect("z", {"x": 1})
+    plan = Plan([*tools, optional])
+    assert scored(plan, [*tools, extra], denominator=denominator) == 1
+    assert scored(Plan([*tools, required]), [*tools, extra], denominator=denominator) == 1
+    assert scored(plan, tools, denominator=denominator) == scored(tools, tools, denominator=denominator)
+
+
+@given(st.permutations(["a", "b", "c", "d"]), st.sampled_from(DENOMINATORS))
+def test_each_call_that_comes_too_early_is_worth_nothing(order: list[str], denominator: Denominator) -> None:
+    """In a chain of calls, each of a name of its own, one counts exactly if the one before it was made earlier."""
+    chain = ["a", "b", "c", "d"]
+    plan = Plan([Expect(name, label=name, after=chain[max(at - 1, 0) : at]) for at, name in enumerate(chain)])
+    tools = [ToolCall(name=name) for name in order]
+    kept = sum(not at or order.index(chain[at - 1]) < order.index(name) for at, name in enumerate(chain))
+    assert scored(plan, tools, denominator=denominator) == kept / 4
+
+
+@given(plans(), called(), modes)
+def test_a_forbidden_call_makes_every_score_zero(plan: Plan, tools: list[ToolCall], mode: dict[str, Any]) -> None:
+    """And a finding names it; a plan that forbids what was not called scores what it scored."""
+    before = measured(plan, tools, **mode)
+    hit = Plan([*plan.calls, Forbid("zz")])
+    result = measured(hit, [*tools, ToolCall(name="zz")], **mode)
+    assert result.score == 0
+    assert ("forbidden", len(tools)) in {(finding.kind, finding.called) for finding in result.findings}
+    if any(plan.expected_calls()):
+        assert scored(hit, tools, **mode) == float(before)
+
+
+@given(plans())
+def test_the_json_form_is_the_plan(plan: Plan) -> None:
+    """What is written is read as an equal plan, alone and inside of a case, and written the same again."""
+    written = expectation_json(plan)
+    assert read_expectation(written) == plan
+    case = LLMTestCase(tools_called=[], expected_tools=plan)
+    again = LLMTestCase.from_json(case.to_json())
+    assert again == case
+    assert again.to_json() == case.to_json()
+
+
+@given(st.integers(1, 9), st.integers(0, 12), st.integers(0, 9))
+def test_counts_decide_how_many_calls_are_expected(least: int, amount: int, more: int) -> None:
+    """M is the least number, and each call beyond it up to the most."""
+    plan = Plan([Expect("a", times=(least, least + more))])
+    result = measured(plan, [ToolCall(name="a")] * amount, denominator="f1")
+    counted = min(amount, least + more)
+    m = max(least, counted)
+    assert result.score == pytest.approx(2 * counted / (m + amount) if amount else 0)

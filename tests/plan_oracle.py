@@ -1,0 +1,228 @@
+"""Slow, obvious answers to what plans score: every way of a plan, and every alignment of each way, are listed.
+
+A way is a list of places. An alignment gives some places a call each. It must leave no call over that an empty place
+would take at a similarity above 0. A pair counts unless it comes too early, or in another step than most of its group.
+The best alignment has the greatest weight, and then the fewest optional places that count; the best way has the best
+score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import product
+from typing import Any, NamedTuple
+
+from oracles import object_similarity
+from toolmark import ToolCall
+from toolmark.expect import Expect, Forbid, Glob, OneOf, Parallel, Plan
+
+
+class Place(NamedTuple):
+    """One time that an expected call is, or may be, called."""
+
+    call: Any
+    required: bool
+    family: int
+    least: int
+    labels: frozenset[str]
+    after: frozenset[str]
+    group: int | None
+
+
+class Way(NamedTuple):
+    """Expected calls in order, each with what it took over from what it stands in; and forbidden ones."""
+
+    calls: tuple[tuple[Any, frozenset[str], frozenset[str], int | None], ...]
+    forbidden: tuple[Forbid, ...]
+
+
+class Totals(NamedTuple):
+    """What a score is made of."""
+
+    weight: Fraction
+    expected: int
+    called: int
+    forbidden: bool
+    silent: bool
+
+
+def ways(
+    items: Sequence[Any], labels: frozenset[str] = frozenset(), after: frozenset[str] = frozenset(), group: Any = None
+) -> Iterator[Way]:
+    """Every way to make the choices of a plan."""
+    options: list[list[Way]] = []
+    for number, item in enumerate(items):
+        own = labels | ({item.label} if getattr(item, "label", None) else frozenset())
+        before = after | frozenset(getattr(item, "after", ()))
+        if isinstance(item, Forbid):
+            options.append([Way((), (item,))])
+        elif isinstance(item, OneOf):
+            options.append([way for one in item.alternatives for way in ways(one, own, before, group)])
+        elif isinstance(item, Parallel):
+            options.append(list(ways(item.calls, own, before, (group, number, id(item)))))
+        else:
+            options.append([Way(((item, own, before, group),), ())])
+    for chosen in product(*options):
+        yield Way(
+            tuple(call for way in chosen for call in way.calls), tuple(one for way in chosen for one in way.forbidden)
+        )
+
+
+def places(way: Way, count: int) -> list[Place]:
+    """A place for each time that a call is expected, and for each further time that it may be made."""
+    found: list[Place] = []
+    for family, (call, labels, after, group) in enumerate(way.calls):
+        least, most = (call.least, call.most) if isinstance(call, Expect) else (1, 1)
+        amount = max(least, count) if most is None else most
+        found += [Place(call, number < least, family, least, labels, after, group) for number in range(amount)]
+    return found
+
+
+def named(name: Any, call: ToolCall) -> bool:
+    """Whether a call has an expected name."""
+    return call.name.startswith(name.pattern.rstrip("*")) if isinstance(name, Glob) else call.name == name
+
+
+def similarity(expected: Any, call: ToolCall) -> Fraction:
+    """What a call is worth to an expected one of its name."""
+    if isinstance(expected, ToolCall):
+        given = expected.arguments if "input_parameters" in expected.model_fields_set else None
+    else:
+        given = expected.input_parameters if isinstance(expected.input_parameters, dict) else None
+    return Fraction(1) if given is None else object_similarity(given, call.arguments)
+
+
+def step_of(call: ToolCall) -> int | None:
+    """The step of a call, if it is known."""
+    return None if call.execution is None else call.execution.step
+
+
+def alignments(slots: Sequence[Place], called: Sequence[ToolCall]) -> Iterator[dict[int, int]]:
+    """Every way to give places calls of their name, at a similarity above 0."""
+
+    def fill(at: int, pairs: dict[int, int]) -> Iterator[dict[int, int]]:
+        if at == len(slots):
+            yield dict(pairs)
+            return
+        yield from fill(at + 1, pairs)
+        for call, made in enumerate(called):
+            if call not in pairs.values() and named(slots[at].call.name, made) and similarity(slots[at].call, made):
+                pairs[at] = call
+                yield from fill(at + 1, pairs)
+                del pairs[at]
+
+    yield from fill(0, {})
+
+
+def leaves_nothing_over(slots: Sequence[Place], called: Sequence[ToolCall], pairs: dict[int, int]) -> bool:
+    """Whether no empty place would take a call that is left over."""
+    return not any(
+        named(slot.call.name, made) and similarity(slot.call, made)
+        for at, slot in enumerate(slots)
+        if at not in pairs
+        for call, made in enumerate(called)
+        if call not in pairs.values()
+    )
+
+
+def counting(slots: Sequence[Place], called: Sequence[ToolCall], pairs: dict[int, int]) -> dict[int, int]:
+    """The pairs that break no rule."""
+
+    def before(one: int, other: int) -> bool:
+        known = step_of(called[one])
+        return one < other and (known is None or known != step_of(called[other]))
+
+    def in_time(at: int) -> bool:
+        for label in slots[at].after:
+            families = {slot.family for slot in slots if label in slot.labels and slot.family != slots[at].family}
+            for family in families:
+                made = [call for other, call in pairs.items() if slots[other].family == family]
+                least = next(slot.least for slot in slots if slot.family == family)
+                if sum(before(call, pairs[at]) for call in made) < min(len(made), max(1, least)):
+                    return False
+        return True
+
+    kept = {at: call for at, call in pairs.items() if in_time(at)}
+    for group in {slots[at].group for at in kept} - {None}:
+        members = [at for at in kept if slots[at].group == group]
+        steps = sorted({step for at in members if (step := step_of(called[kept[at]])) is not None})
+        if steps:
+            weight = {
+                s: sum(similarity(slots[at].call, called[kept[at]]) for at in members if step_of(called[kept[at]]) == s)
+                for s in steps
+            }
+            own = max(steps, key=lambda step: (weight[step], -step))
+            for at in members:
+                if step_of(called[kept[at]]) not in (None, own):
+                    del kept[at]
+    return kept
+
+
+def keeps_order(slots: Sequence[Place], called: Sequence[ToolCall], pairs: dict[int, int]) -> bool:
+    """Whether pairs keep the order of both sides; a group has no order inside, and one step."""
+    for one, call in pairs.items():
+        for other, later in pairs.items():
+            if one >= other:
+                continue
+            together = slots[one].group is not None and slots[one].group == slots[other].group
+            if together and None not in (step_of(called[call]), step_of(called[later])):
+                if step_of(called[call]) != step_of(called[later]):
+                    return False
+            elif not together and call > later:
+                return False
+    return True
+
+
+def forbidden(way: Way, called: Sequence[ToolCall]) -> bool:
+    """Whether a forbidden call was made."""
+    return any(named(one.name, call) for one in way.forbidden for call in called)
+
+
+def totals(plan: Plan, called: Sequence[ToolCall], *, ordered: bool) -> list[Totals]:
+    """What the score of each way is made of."""
+    found: list[Totals] = []
+    for way in ways(plan.calls):
+        weight, expected = matched(way, called, ordered=ordered)
+        found.append(Totals(weight, expected, len(called), forbidden(way, called), silent(plan)))
+    return found
+
+
+def silent(plan: Plan) -> bool:
+    """Whether a plan does nothing but forbid."""
+    return "Forbid(" in repr(plan) and "ToolCall(" not in repr(plan) and "Expect(" not in repr(plan)
+
+
+def matched(way: Way, called: Sequence[ToolCall], *, ordered: bool) -> tuple[Fraction, int]:
+    """The weight of the best alignment of a way, and how many expected calls count in it."""
+    slots = places(way, len(called))
+    best: tuple[Fraction, int] | None = None
+    for pairs in alignments(slots, called):
+        if ordered:
+            if not keeps_order(slots, called, pairs):
+                continue
+            kept = pairs
+        elif leaves_nothing_over(slots, called, pairs):
+            kept = counting(slots, called, pairs)
+        else:
+            continue
+        weight = sum((similarity(slots[at].call, called[call]) for at, call in kept.items()), Fraction(0))
+        optional = sum(not slots[at].required for at in kept)
+        best = max(best or (weight, -optional), (weight, -optional))
+    assert best is not None
+    return best[0], sum(slot.required for slot in slots) - best[1]
+
+
+def score(found: Totals, denominator: str) -> Fraction:
+    """The score of a way."""
+    weight, m, n = found.weight, found.expected, found.called
+    if found.forbidden:
+        return Fraction(0)
+    if not m or not n:
+        return Fraction(m == n or (not m and found.silent))
+    return (
+        weight
+        / {"expected": Fraction(m), "called": Fraction(n), "longest": Fraction(max(m, n)), "f1": Fraction(m + n, 2)}[
+            denominator
+        ]
+    )
