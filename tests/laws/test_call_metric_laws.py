@@ -83,7 +83,7 @@ TABLE: dict[str, list[Row]] = {
         Row({"allowed": ["l*", "b*"], "threshold": 0.5}, fresh, True),
         Row({"required_before": {"look": ["book"]}, "needs_approval": ["note"]}, free, False),
     ],
-    "ToolErrorMetric": [Row({}, fresh, True), Row({"max_rate": 0.25}, fresh, True)],
+    "ToolErrorRate": [Row({}, fresh, True), Row({"max_rate": 0.25}, fresh, True)],
     "ToolRecoveryMetric": [Row({}, fresh, False)],
 }
 ROWS = [

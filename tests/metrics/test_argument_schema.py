@@ -271,3 +271,22 @@ except MissingPackageError as error:
     )
     assert "jsonschema" in done.stdout
     assert "pip install" in done.stdout
+
+
+def test_a_pattern_that_takes_too_long_decides_nothing() -> None:
+    """It is told as a schema that cannot be used; other patterns, also of names, are those of the standard."""
+    slow = {"properties": {"x": {"pattern": "^(a|aa)+$"}}}
+    case = LLMTestCase(
+        tools_called=[ToolCall(name="t", input_parameters={"x": "a" * 60 + "b"})],
+        available_tools=[{"name": "t", "parameters": slow}],
+    )
+    result = ArgumentSchemaMetric().measure(case)
+    assert result.status is ResultStatus.SKIPPED
+    assert "took longer than 2 s" in str(result.reason)
+    quick = {"patternProperties": {"^n_": {"type": "integer"}}, "properties": {"x": {"pattern": "a+"}}}
+    for arguments, valid in (({"n_1": 1, "x": "baa"}, 1), ({"n_1": "1"}, 0), ({"x": "b"}, 0), ({"x": 5}, 1)):
+        one = LLMTestCase(
+            tools_called=[ToolCall(name="t", input_parameters=arguments)],
+            available_tools=[{"name": "t", "parameters": quick}],
+        )
+        assert ArgumentSchemaMetric().measure(one).score == valid

@@ -212,7 +212,9 @@ def test_every_kind_of_finding_is_known_here() -> None:
     judged = {"unknown_tool", "schema_violation", "wrong_tool", "wrong_arguments", "missing_call", "not_judged"}
     of_calls = {"invalid_schema", "redundant", "loop", "over_budget", "failed_call", "abandoned", "repeated"}
     of_policy = {"forbidden", "forbidden_argument", "not_approved", "too_early"}
-    assert set(get_args(FindingKind)) == compared | judged | of_calls | of_policy
+    of_plans = {"forbidden", "out_of_order", "not_parallel"}
+    of_effects = {"unknown_effect"}
+    assert set(get_args(FindingKind)) == compared | judged | of_calls | of_policy | of_plans | of_effects
 
 
 def test_large_and_strange_values_are_scored_and_explained() -> None:

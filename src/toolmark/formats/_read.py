@@ -29,6 +29,7 @@ def read(
     format: FormatName | Literal["auto"] = "auto",
     handoff_names: Collection[str] = (),
     path: str = "$",
+    tolerant_arguments: bool = False,
 ) -> Transcript:
     """Return what messages of OpenAI or Anthropic record: the run, its turns, and the conversation.
 
@@ -44,6 +45,7 @@ def read(
         handoff_names: Names of tools that hand over to another agent; their calls are hand-offs of the run, and not
             among its called tools.
         path: JSON path of the value in what it was read from; it begins every warning and every problem.
+        tolerant_arguments: See `run_from_messages`.
 
     Raises:
         InvalidDataError: It is none of these, holds no message, mixes formats, or has several choices; `problems` has
@@ -52,7 +54,7 @@ def read(
     """
     if format != "auto" and format not in FORMATS:
         raise ConfigurationError(f"format must be 'auto' or one of {', '.join(map(repr, FORMATS))}; got {format!r}")
-    notes = Notes()
+    notes = Notes(tolerant=tolerant_arguments)
     held = unpack(value, path, notes)
     notes.raise_problems()
     found = _detected(held) if format == "auto" else format

@@ -26,6 +26,8 @@ class Notes:
 
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    tolerant: bool = False
+    """Arguments that are no JSON object may be read in other ways; see `_tolerant`."""
 
     def problem(self, path: str, message: str) -> None:
         """Note something that makes the data unreadable."""

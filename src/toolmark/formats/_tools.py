@@ -8,6 +8,7 @@ from toolmark._json import to_json_value
 from toolmark.calls import CallStatus, ToolCall, ToolCallType
 from toolmark.errors import InvalidDataError
 from toolmark.formats._reading import Notes, as_object, identifier, read_arguments, shown
+from toolmark.formats._tolerant import repaired
 from toolmark.formats.openai_chat import call_body
 
 if TYPE_CHECKING:
@@ -66,6 +67,22 @@ def read_tools(value: object, path: str, notes: Notes, *, expected: bool) -> lis
     return tools
 
 
+def readable_tool(tool: object, path: str, notes: Notes, *, called: bool) -> object:
+    """Return a call in toolmark's own form with an argument object in the place of a text that can only mean one."""
+    if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
+        return tool
+    for key in _ARGUMENT_KEYS:
+        raw = tool.get(key)
+        if isinstance(raw, str) and read_arguments(raw)[1] is not None:
+            arguments = repaired(raw, tool["name"], path, notes)
+            if arguments is not None:
+                known = tool.get("execution") or {}
+                if called and isinstance(known, dict):
+                    return {**tool, key: arguments, "execution": {**known, "requested_parameters": raw}}
+                return {**tool, key: arguments}
+    return tool
+
+
 def _read_tool(entry: object, path: str, notes: Notes, said: _Said, *, expected: bool) -> JsonObject | None:
     """Return the fields of the `ToolCall` that an entry describes."""
     given = as_object(entry)
@@ -87,11 +104,17 @@ def _read_tool(entry: object, path: str, notes: Notes, said: _Said, *, expected:
     elif not expected:  # in OpenAI's form the type tells the form; it is no demand on the call
         fields["type"] = kind
     reason = _read_arguments(body, kind, fields, path, notes)
-    if reason is not None and expected:
+    raw = None if reason is None else _one_of(_ARGUMENT_KEYS, body, path, notes)
+    arguments = None if reason is None else repaired(raw, name, path, notes)
+    if arguments is not None:
+        fields["input_parameters"] = arguments
+        if not expected:
+            fields["execution"] = {**(as_object(fields.get("execution")) or {}), "requested_parameters": raw}
+    elif reason is not None and expected:
         notes.problem(path, f"the arguments of {name!r} are no JSON object: {reason}")
     elif reason is not None:
         notes.warn(path, f"the arguments of {name!r} are no JSON object ({reason}); they count as {{}}")
-        _mark_invalid(fields, _one_of(_ARGUMENT_KEYS, body, path, notes))
+        _mark_invalid(fields, raw)
     _say_what_was_left_out(given, body, path, said)
     return fields
 

@@ -15,6 +15,7 @@ from toolmark.calls import ToolCallType
 from toolmark.capture import Request, RunBuilder
 from toolmark.cases import ConversationalTestCase, Run, RunStatus, Turn
 from toolmark.formats._reading import Notes, shown
+from toolmark.formats._tolerant import repaired
 from toolmark.matching import ABSENT
 
 FormatName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic"]
@@ -207,10 +208,19 @@ class Telling:
             self._asked.append((path, request.id))
         elif not request.ran:
             self._without_id.append(path)
+        request = self._readable(request, path)
         if request.arguments is not None and not isinstance(request.arguments, dict):
             reason = f" ({request.error})" if request.error else ""
             self.notes.warn(path, f"the arguments of {request.name!r} are no JSON object{reason}; they count as {{}}")
         return replace(request, source=source, handoff=request.name in self._handoff_names)
+
+    def _readable(self, request: Request, path: str) -> Request:
+        """Return a request with the arguments that its text means, if texts are read tolerantly and it means any."""
+        raw = request.arguments
+        if not isinstance(raw, str):
+            return request
+        arguments = repaired(raw, request.name, path, self.notes)
+        return request if arguments is None else replace(request, arguments=arguments, raw=raw, error=None)
 
     def _flush(self) -> None:
         """Tell the answers since the last message: those with an id first, since nothing else is theirs."""

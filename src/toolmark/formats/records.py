@@ -15,8 +15,9 @@ from pydantic.alias_generators import to_camel
 from toolmark.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
 from toolmark.cases import LLMTestCase, Run
 from toolmark.errors import InvalidDataError
+from toolmark.expect import ExpectedTools, read_expectation, speaks, wanted_names
 from toolmark.formats._reading import Notes, as_object, shown
-from toolmark.formats._tools import read_tools
+from toolmark.formats._tools import read_tools, readable_tool
 from toolmark.formats.names import describe_rewrites, strip_suffixes, suffixed_alike
 from toolmark.formats.trajectory import read_run
 
@@ -38,7 +39,11 @@ def looks_like_record(value: object) -> bool:
 
 
 def case_from_record(
-    record: Mapping[str, object], *, normalize_names: bool = False, known_names: Iterable[str] = ()
+    record: Mapping[str, object],
+    *,
+    normalize_names: bool = False,
+    known_names: Iterable[str] = (),
+    tolerant_arguments: bool = False,
 ) -> LLMTestCase:
     """Return the test case that a record describes.
 
@@ -47,6 +52,7 @@ def case_from_record(
     `expected_agent_trajectory` (OpenAI chat messages, see `run_from_messages`), `available_tools`, `id`, `name`,
     `tags`, `metadata`. Any other key is kept in `metadata`. `null` reads as not given.
 
+    `expected_tools` may be the JSON form of an expectation that says more than a list of calls (`toolmark.expect`).
     `tools_called` wins over the calls of `agent_trajectory`, and `expected_tools` over those of
     `expected_agent_trajectory`; a warning says so where the two name different tools. Texts that are not given are
     taken from the trajectories. An expectation from a trajectory has the call's name, its arguments, and its output
@@ -62,6 +68,7 @@ def case_from_record(
             `toolmark.formats.names.strip_suffix`); each rewrite is a warning. Available and expected tools are known
             names and never change.
         known_names: More names that are surely tools'; they matter only with `normalize_names`.
+        tolerant_arguments: See `run_from_messages`; in lists of tools and in expectations, too.
 
     Raises:
         InvalidDataError: It is no such record; `problems` has every place that is wrong.
@@ -70,13 +77,35 @@ def case_from_record(
     if fields is None:
         message = f"a record is an object with keys such as 'query' and 'tools_called', got {shown(record)}"
         raise InvalidDataError(message)
-    notes = Notes()
+    notes = Notes(tolerant=tolerant_arguments)
     parts = _read_parts(fields, notes)
     if normalize_names:
         _normalize(parts, known_names, notes)
     _compare(parts.called, parts.run, "tools_called", "agent_trajectory", notes)
     _compare(parts.expected, parts.expected_run, "expected_tools", "expected_agent_trajectory", notes)
     return _case(parts, notes)
+
+
+def with_readable_arguments(case: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a case in toolmark's own form whose argument texts are objects, where they can only mean one.
+
+    What was read so stands in the warnings of the case's run, and a called tool keeps its text in its execution's
+    `requested_parameters`. Anything else is left as it is, for the case itself to refuse.
+
+    Args:
+        case: The case, as JSON has it.
+    """
+    notes = Notes(tolerant=True)
+    found = dict(case)
+    for key in (spelling for name in ("tools_called", "expected_tools") for spelling in (name, to_camel(name))):
+        if isinstance(found.get(key), list):
+            called = key in ("tools_called", "toolsCalled")
+            tools = enumerate(found[key])
+            found[key] = [readable_tool(tool, f"$.{key}[{index}]", notes, called=called) for index, tool in tools]
+    run = found.get("run") or {"calls": found.get("tools_called", found.get("toolsCalled")) or []}
+    if notes.warnings and isinstance(run, dict) and isinstance(run.get("warnings", []), list):
+        found["run"] = {**run, "warnings": [*run.get("warnings", []), *notes.warnings]}
+    return found
 
 
 @dataclass
@@ -89,7 +118,7 @@ class _Parts:
     """The fields of the case that are texts, tags and metadata."""
     specs: list[ToolSpec] | None = None
     called: list[ToolCall] | None = None
-    expected: list[ToolCall] | None = None
+    expected: ExpectedTools | None = None
     run: Run | None = None
     expected_run: Run | None = None
     extra: dict[str, object] = field(default_factory=dict)
@@ -108,7 +137,7 @@ def _read_parts(record: Mapping[str, object], notes: Notes) -> _Parts:
     if "tools_called" in given:
         parts.called = read_tools(given["tools_called"], path("tools_called"), notes, expected=False)
     if "expected_tools" in given:
-        parts.expected = read_tools(given["expected_tools"], path("expected_tools"), notes, expected=True)
+        parts.expected = _read_expected_tools(given["expected_tools"], path("expected_tools"), notes)
     if "agent_trajectory" in given:
         parts.run = read_run(given["agent_trajectory"], path("agent_trajectory"), notes)
     if "expected_agent_trajectory" in given:
@@ -155,9 +184,20 @@ def _read_specs(value: object, path: str, notes: Notes) -> list[ToolSpec]:
     return specs
 
 
+def _read_expected_tools(value: object, path: str, notes: Notes) -> ExpectedTools:
+    """Read a list of calls, or an expectation that says more."""
+    if not speaks(value):
+        return read_tools(value, path, notes, expected=True)
+    try:
+        return read_expectation(value)
+    except InvalidDataError as error:
+        notes.adopt(error, path)
+        return []
+
+
 def _read_expected(value: object, path: str, notes: Notes) -> Run:
     """Read a trajectory whose calls are expectations: arguments that nobody can read are then an error."""
-    heard = Notes(notes.problems)
+    heard = Notes(notes.problems, tolerant=notes.tolerant)
     run = read_run(value, path, heard)
     for call in run.calls:
         execution = call.execution
@@ -174,14 +214,14 @@ def _expectation(call: ToolCall) -> ToolCall:
     return ToolCall(name=call.name, input_parameters=call.input_parameters, **known)
 
 
-def _expected_calls(parts: _Parts) -> list[ToolCall] | None:
+def _expected_calls(parts: _Parts) -> ExpectedTools | None:
     if parts.expected is not None or parts.expected_run is None:
         return parts.expected
     return [_expectation(call) for call in parts.expected_run.calls]
 
 
 def _normalize(parts: _Parts, known_names: Iterable[str], notes: Notes) -> None:
-    expected = [call.name for call in _expected_calls(parts) or ()]
+    expected = wanted_names(_expected_calls(parts))
     known: Collection[str] = {*known_names, *expected, *(spec.name for spec in parts.specs or ())}
     rewrites = dict[tuple[str, str], int]()
     if parts.called is not None:
@@ -195,11 +235,11 @@ def _normalize(parts: _Parts, known_names: Iterable[str], notes: Notes) -> None:
     notes.warnings.extend(suffixed_alike(rewrites, expected))
 
 
-def _compare(given: list[ToolCall] | None, run: Run | None, given_key: str, run_key: str, notes: Notes) -> None:
+def _compare(given: ExpectedTools | None, run: Run | None, given_key: str, run_key: str, notes: Notes) -> None:
     """Note that the given list wins over a trajectory, where the two name different tools."""
     if given is None or run is None:
         return
-    names = [call.name for call in given]
+    names = wanted_names(given)
     shown_names = [call.name for call in run.calls]
     if names != shown_names:
         notes.warn(

@@ -8,7 +8,7 @@ from toolmark.formats._transcript import Telling, entries
 from toolmark.formats.openai_chat import tell_messages
 
 
-def run_from_messages(messages: object, *, path: str = "$.messages") -> Run:
+def run_from_messages(messages: object, *, path: str = "$.messages", tolerant_arguments: bool = False) -> Run:
     """Return the run that a list of OpenAI chat messages shows.
 
     Calls stand in the model's order: message, then position in it. Answers are paired by id; where ids are missing or
@@ -27,12 +27,15 @@ def run_from_messages(messages: object, *, path: str = "$.messages") -> Run:
     Args:
         messages: The list; each message is an object, or an SDK object with `model_dump`.
         path: JSON path of the list in what it was read from; it begins every warning and every problem.
+        tolerant_arguments: Read argument texts that are no JSON object as what they can only mean: Python literals,
+            JSON text inside of JSON text or a code fence, trailing commas. Each is a warning, its call is not
+            `invalid_arguments`, and its text stays in `requested_parameters`.
 
     Raises:
         InvalidDataError: It is no list of such messages; `problems` has every place that is wrong. Calls in the form of
             another provider or framework (content blocks, items, parts) are such a problem, never an empty list.
     """
-    notes = Notes()
+    notes = Notes(tolerant=tolerant_arguments)
     run = read_run(messages, path, notes)
     notes.raise_problems()
     return run

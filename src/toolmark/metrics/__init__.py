@@ -3,9 +3,10 @@
 from toolmark.metrics._base import Metric, MetricLike
 from toolmark.metrics.argument_schema import ArgumentSchemaMetric
 from toolmark.metrics.multimodal import MultimodalToolCorrectnessMetric
+from toolmark.metrics.task_effect import TaskEffectMetric
 from toolmark.metrics.tool_correctness import ToolCorrectnessMetric
 from toolmark.metrics.tool_efficiency import ToolEfficiencyMetric
-from toolmark.metrics.tool_errors import ToolErrorMetric
+from toolmark.metrics.tool_error_rate import ToolErrorRate
 from toolmark.metrics.tool_policy import ToolPolicyMetric
 from toolmark.metrics.tool_recovery import ToolRecoveryMetric
 from toolmark.metrics.tool_use import ToolUseMetric
@@ -15,9 +16,10 @@ __all__ = [
     "Metric",
     "MetricLike",
     "MultimodalToolCorrectnessMetric",
+    "TaskEffectMetric",
     "ToolCorrectnessMetric",
     "ToolEfficiencyMetric",
-    "ToolErrorMetric",
+    "ToolErrorRate",
     "ToolPolicyMetric",
     "ToolRecoveryMetric",
     "ToolUseMetric",

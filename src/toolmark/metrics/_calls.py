@@ -1,4 +1,4 @@
-"""What the metrics share that look at the calls of a case alone: no expectations, and no judge."""
+"""What the metrics share that need no judge: most look at the calls of a case alone, some at what was expected too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from toolmark._text import count, shorten, visible
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import LLMTestCase, MLLMTestCase, TestCase
 from toolmark.errors import ConfigurationError, MissingFieldError
-from toolmark.matching import has_mark
+from toolmark.expect import Expectation, Plan
+from toolmark.matching import Alignment, has_mark
 from toolmark.matching._values import frozen
 from toolmark.metrics._base import Metric, check_threshold
 from toolmark.metrics._explain import reason_of
@@ -31,20 +32,26 @@ class Found:
     Attributes:
         scores: By name, each in [0, 1]; the lowest one counts. Empty where the question does not apply.
         sums: How each of them came about.
+        steps: Lines for the reason that show how a sum's own terms came about.
+        parts: Numbers that stand beside the scores.
         findings: What cost score, by position.
         warnings: What makes the score less sure.
+        alignment: Of the calls, where they were compared with expected ones.
         skipped: Why there is no score, where there is none.
     """
 
     scores: Mapping[str, float] = field(default_factory=dict[str, float])
     sums: Mapping[str, str] = field(default_factory=dict[str, str])
+    steps: Sequence[str] = ()
+    parts: Mapping[str, float] = field(default_factory=dict[str, float])
     findings: Sequence[Finding] = ()
     warnings: Sequence[str] = ()
+    alignment: Alignment | None = None
     skipped: str = "no call was made"
 
 
-class CallMetric(Metric):
-    """Base of the metrics of calls alone. They are frozen dataclasses with these options among theirs."""
+class PlainMetric(Metric):
+    """Base of metrics that say in `Found` what they found: frozen dataclasses with these options among theirs."""
 
     threshold: float
     strict_mode: bool
@@ -99,8 +106,11 @@ class CallMetric(Metric):
                 judgement=None,
                 scores=found.scores,
                 sums=found.sums,
+                steps=tuple(found.steps),
+                parts=found.parts,
                 findings=findings,
                 warnings=warnings,
+                alignment=found.alignment,
             )
         )
 
@@ -109,6 +119,10 @@ class CallMetric(Metric):
             from toolmark.report.terminal import print_result  # noqa: PLC0415 - the terminal is loaded when used
 
             print_result(result, case)
+
+
+class CallMetric(PlainMetric):
+    """Base of the metrics that look at the calls of a case alone, and expect none."""
 
 
 def check_case(case: object, metric: str) -> TestCase:
@@ -133,13 +147,40 @@ def calls_of(case: TestCase, side: Literal["expected_tools", "tools_called"], me
 
     Raises:
         MissingFieldError: The case does not say.
+        ConfigurationError: Its expectation says more than a list of calls can.
     """
-    calls = case.expected_tools if side == "expected_tools" else case.tools_called
-    if calls is None:
-        notes = case.run.notes[:1] if case.run is not None and side == "tools_called" else []
-        message = "; ".join([f"{metric} needs {side}{named(case)}", *notes, "give the calls, or [] for none"])
-        raise MissingFieldError(message)
-    return calls
+    if side == "expected_tools":
+        expected = expected_of(case, metric)
+        if isinstance(expected, list):
+            return expected
+        message = f"{metric} compares lists of ToolCall, and expected_tools{named(case)} is a {type(expected).__name__}"
+        raise ConfigurationError(f"{message}; ToolCorrectnessMetric and TaskEffectMetric understand it")
+    if case.tools_called is None:
+        raise _lacks(case, side, metric)
+    return case.tools_called
+
+
+def expected_of(case: TestCase, metric: str) -> list[ToolCall] | Expectation:
+    """Return what should be called; a plan that says no more than a list of calls is one.
+
+    Raises:
+        MissingFieldError: The case does not say.
+    """
+    expected = case.expected_tools
+    if expected is None:
+        raise _lacks(case, "expected_tools", metric)
+    if isinstance(expected, Plan) and expected.allow_extra is None and not expected.tools:
+        calls = [item for item in expected.calls if isinstance(item, ToolCall)]
+        if len(calls) == len(expected.calls):
+            return calls
+    return expected
+
+
+def _lacks(case: TestCase, side: str, metric: str) -> MissingFieldError:
+    notes = case.run.notes[:1] if case.run is not None and side == "tools_called" else []
+    return MissingFieldError(
+        "; ".join([f"{metric} needs {side}{named(case)}", *notes, "give the calls, or [] for none"])
+    )
 
 
 def status_of(call: ToolCall) -> CallStatus | None:

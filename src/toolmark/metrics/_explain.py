@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from toolmark._json import json_path
-from toolmark._text import count, number, shown, visible
+from toolmark._text import count, number, visible
 from toolmark.matching import ABSENT, Alignment, Denominator, Difference, Pair
-from toolmark.result import Finding, hidden
+from toolmark.result import Finding, FindingKind, told
 
 MOST_FINDINGS = 20
 """Findings that a reason spells out; the rest are counted, and all are in `findings`."""
@@ -28,8 +28,7 @@ def findings_of(alignment: Alignment, expected: Sequence[str], called: Sequence[
         placed.extend((pair.expected, finding) for finding in _of_pair(pair, expected[pair.expected]))
     for pair in alignment.out_of_order:
         name = expected[pair.expected]
-        text = f"Out of order: {_one(name, pair.expected, 'expected')} was called as #{pair.called + 1}."
-        placed.append((pair.expected, Finding("out_of_order", text, name, pair.expected, pair.called)))
+        placed.append((pair.expected, _displaced(pair, name)))
         placed.extend((pair.expected, finding) for finding in _of_pair(pair, name))
     for index in alignment.missing:
         text = f"Missing: {_one(expected[index], index, 'expected')} was not called."
@@ -39,7 +38,22 @@ def findings_of(alignment: Alignment, expected: Sequence[str], called: Sequence[
         Finding("unexpected", f"Unexpected: {_one(called[index], index, 'called')}.", called[index], called=index)
         for index in alignment.unexpected
     )
-    return (*(finding for _, finding in placed), *unexpected)
+    forbidden = (
+        Finding(
+            "forbidden", f"Forbidden: {_one(called[index], index, 'called')}, by {text!r}.", called[index], called=index
+        )
+        for index, text in alignment.forbidden
+    )
+    return (*forbidden, *(finding for _, finding in placed), *unexpected)
+
+
+def _displaced(pair: Pair, name: str) -> Finding:
+    rule, why = pair.breaks or ("after", "")
+    kind: FindingKind = "not_parallel" if rule == "parallel" else "out_of_order"
+    title = "Not in parallel" if rule == "parallel" else "Out of order"
+    told = f", {why}" if why else ""
+    text = f"{title}: {_one(name, pair.expected, 'expected')} was called as #{pair.called + 1}{told}."
+    return Finding(kind, text, name, pair.expected, pair.called)
 
 
 def _of_pair(pair: Pair, name: str) -> Iterator[Finding]:
@@ -74,8 +88,8 @@ def _path(difference: Difference) -> str:
 
 def _sentence(difference: Difference, path: str) -> str:
     # Reasons are made to be shown and sent on, so no secret enters them.
-    expected = "nothing" if difference.expected is ABSENT else shown(hidden(difference.expected, path))
-    called = "nothing" if difference.called is ABSENT else shown(hidden(difference.called, path))
+    expected = "nothing" if difference.expected is ABSENT else told(difference.expected, path)
+    called = "nothing" if difference.called is ABSENT else told(difference.called, path)
     if difference.kind == "missing_argument":
         return f"{visible(path)} is missing, expected {expected}"
     if difference.kind == "extra_argument":
@@ -90,6 +104,10 @@ def _one(name: str, index: int, side: str) -> str:
 def arithmetic(alignment: Alignment, denominator: Denominator, *, exact: bool) -> str:
     """Return the sum that gave the score, such as `1.5 matched / 2 expected = 0.75`."""
     m, n = alignment.expected_count, alignment.called_count
+    if alignment.forbidden:
+        return f"{count(len(alignment.forbidden), 'forbidden call')} = 0"
+    if not m and n and alignment.extras:
+        return f"nothing was expected and {count(n, 'other call')} made, which may be = 1"
     if not m and not n:
         return "nothing was expected and nothing was called = 1"
     if not n:

@@ -34,6 +34,7 @@ class Outcome:
         judgement: What was judged; `None` where nothing was.
         scores: Scores beside those of the judge.
         sums: How each of them came about.
+        steps: Lines for the reason that show how a sum's own terms came about.
         parts: Numbers that stand beside the scores.
         findings: What cost score, beside what was judged.
         warnings: What makes the score less sure.
@@ -48,6 +49,7 @@ class Outcome:
     judgement: Judgement | None
     scores: Mapping[str, float] = field(default_factory=dict[str, float])
     sums: Mapping[str, str] = field(default_factory=dict[str, str])
+    steps: tuple[str, ...] = ()
     parts: Mapping[str, float] = field(default_factory=dict[str, float])
     findings: tuple[Finding, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -94,7 +96,7 @@ def outcome(made: Outcome) -> MetricResult:
         head = f"{_head(scores, sums)}{verdict}"
         if len(scores) > 1:
             head = "\n".join([head, *(f"{name.capitalize()}: {sums[name]}." for name in scores)])
-        explained = reason_of(head, findings, warnings)
+        explained = reason_of("\n".join([head, *made.steps]), findings, warnings)
     return _result(made, ResultStatus.SCORED, scores, findings, warnings, reason=explained, score=score, passed=passed)
 
 

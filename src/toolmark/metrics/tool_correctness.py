@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
-from toolmark._images import by_content
-from toolmark.calls import ToolCall, ToolCallParams, ToolSpec, read_tool_spec
+from toolmark.calls import ToolCall, ToolCallParams, ToolEffect, ToolSpec, read_tool_spec
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError, MissingFieldError
-from toolmark.matching import ABSENT, Alignment, Denominator, Item, align
+from toolmark.expect import Expectation, wanted_names
+from toolmark.matching import Alignment, Denominator, align
 from toolmark.metrics._base import Metric, check_threshold
-from toolmark.metrics._calls import calls_of, check_case, named
+from toolmark.metrics._calls import calls_of, check_case, expected_of, named
 from toolmark.metrics._explain import arithmetic, findings_of
+from toolmark.metrics._items import called_item, compared_in_part, expected_item
 from toolmark.metrics._outcome import Outcome, outcome
+from toolmark.metrics._plans import align_plan, notes_of, taken, wants_of
+from toolmark.metrics._prepare import Only, Preparation, Prepared
 from toolmark.result import MetricResult
 
 if TYPE_CHECKING:
@@ -51,6 +54,15 @@ class ToolCorrectnessMetric(Metric):
         judge: Who judges whether the right tools were selected: the name of a model, a model, a function, or a `Judge`
             (see docs/judge.md). The score is then the lower one of calling, as above, and selection. A case whose tools
             are not known is not judged, and its result says so.
+        only: `"write"` or `"read"`: compare only the calls that change something, or those that do not. The others are
+            dropped on both sides before anything is counted. An expected call of unknown effect counts as a write, a
+            called one is left out and reported.
+        ignore_failed: Leave out called tools that did nothing: `error`, `invalid_arguments`, `unknown_tool`,
+            `rejected`, `cancelled`, `not_executed`. A judge sees all calls.
+        effects: What tools do, `"read"` or `"write"` by name or pattern, for `only`; beside it the `effect` of the
+            available tools says so. See `TaskEffectMetric`.
+        guess_effects: Where nothing else decides, guess from the verb in the tool's name; a warning says what.
+        error_pattern: A regular expression; with `ignore_failed`, a call whose answer it fits somewhere failed too.
 
     Raises:
         ConfigurationError: An option is out of range, or `judge` is nothing that can judge.
@@ -75,6 +87,12 @@ class ToolCorrectnessMetric(Metric):
     verbose_mode: bool = False
     available_tools: Sequence[ToolSpec | ToolCall | dict[str, Any]] | None = None
     judge: JudgeLike | None = None
+    only: Only | None = None
+    ignore_failed: bool = False
+    effects: Mapping[str, ToolEffect | str] = field(default_factory=dict[str, "ToolEffect | str"])
+    guess_effects: bool = False
+    error_pattern: str | None = None
+    _preparation: Preparation = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the options, and bring them into one form."""
@@ -90,6 +108,15 @@ class ToolCorrectnessMetric(Metric):
             from toolmark.judge import Judge  # noqa: PLC0415 - loaded with the first metric that judges
 
             set_field(self, "judge", Judge.of(self.judge))
+        preparation = Preparation.read(
+            only=self.only,
+            ignore_failed=self.ignore_failed,
+            effects=self.effects,
+            guess_effects=self.guess_effects,
+            error_pattern=self.error_pattern,
+            tools=tuple(map(read_tool_spec, self.available_tools or ())),
+        )
+        set_field(self, "_preparation", preparation)
 
     @property
     def waits(self) -> bool:
@@ -104,6 +131,8 @@ class ToolCorrectnessMetric(Metric):
             options.insert(0, "exact" if self.should_exact_match else "ordered")
         if self.denominator != "expected" and not self.should_exact_match:
             options.append(f"denominator={self.denominator}")
+        options += [f"only={self._preparation.only.value}"] if self._preparation.only is not None else []
+        options += ["without failed calls"] if self.ignore_failed else []
         if self.strict_mode:
             options.append("strict")
         if self.judge is not None:
@@ -121,16 +150,39 @@ class ToolCorrectnessMetric(Metric):
             MissingFieldError: The case lacks `expected_tools` or `tools_called`.
             ConfigurationError: It is no case with called and expected tools.
         """
+        return self._compared(case)[0]
+
+    def _compared(self, case: TestCase) -> tuple[Alignment, Prepared]:
+        """Return the alignment, in the positions of the case, and what there is to say of calls that were left out."""
         expected, called = _sides(case, type(self).__name__)
         output = ToolCallParams.OUTPUT in self.evaluation_params
-        return align(
-            [_expected_item(call, output=output) for call in expected],
-            [_called_item(call, output=output) for call in called],
-            # An exact match is an ordered one that leaves nothing out, so both are read off the same alignment.
-            ordered=self.should_exact_match or self.should_consider_ordering,
-            arguments=ToolCallParams.INPUT_PARAMETERS in self.evaluation_params,
+        # An exact match is an ordered one that leaves nothing out, so both are read off the same alignment.
+        ordered = self.should_exact_match or self.should_consider_ordering
+        arguments = ToolCallParams.INPUT_PARAMETERS in self.evaluation_params
+        if not isinstance(expected, list):
+            prepared, keep = self._preparation.prepare_plan(wants_of(expected), called, case.available_tools)
+            found = align_plan(
+                expected,
+                prepared.called,
+                self._calling,
+                ordered=ordered,
+                arguments=arguments,
+                output=output,
+                keep=keep,
+            )
+            return found.placed(range(len(found.wanted)), prepared.called_at), prepared
+        prepared = self._preparation.prepare(expected, called, case.available_tools)
+        found = align(
+            [expected_item(call, output=output) for call in prepared.expected],
+            [called_item(call, output=output) for call in prepared.called],
+            ordered=ordered,
+            arguments=arguments,
             output=output,
         )
+        return prepared.placed(found), prepared
+
+    def _calling(self, alignment: Alignment) -> float:
+        return float(alignment.exact) if self.should_exact_match else alignment.score(self.denominator)
 
     def _measure(self, case: TestCase) -> MetricResult | Flow[MetricResult]:
         tools = self.available_tools if self.available_tools is not None else getattr(case, "available_tools", None)
@@ -150,14 +202,17 @@ class ToolCorrectnessMetric(Metric):
         return self._called(case, judgement, judgeable=True)
 
     def _called(self, case: TestCase, judgement: Judgement | None, *, judgeable: bool) -> MetricResult:
-        alignment = self.align(case)
+        alignment, prepared = self._compared(case)
         expected, called = _sides(case, type(self).__name__)
-        exact = self.should_exact_match
-        calling = float(alignment.exact) if exact else alignment.score(self.denominator)
-        findings = findings_of(alignment, [call.name for call in expected], [call.name for call in called])
+        wanted = alignment.wanted or wanted_names(expected)
+        findings = (*findings_of(alignment, wanted, [call.name for call in called]), *prepared.findings)
         warnings = case.run.notes if case.run is not None else []
-        warnings.extend(_left_out(alignment))
-        if judgement is None and (self.available_tools is not None or self.judge is not None):
+        if not isinstance(expected, list):
+            looks = ToolCallParams.INPUT_PARAMETERS in self.evaluation_params
+            warnings.extend(notes_of(expected, alignment, arguments=looks))
+        warnings.extend((*prepared.warnings, *compared_in_part(alignment)))
+        given = self.available_tools is not None and self.only is None  # else they say what tools do
+        if judgement is None and (given or self.judge is not None):
             warnings.append(NOT_JUDGED if judgeable else NO_TOOLS)
         return outcome(
             Outcome(
@@ -165,8 +220,9 @@ class ToolCorrectnessMetric(Metric):
                 threshold=self.threshold,
                 strict=self.strict_mode,
                 include_reason=self.include_reason,
-                scores={"calling": calling},
-                sums={"calling": arithmetic(alignment, self.denominator, exact=exact)},
+                scores={"calling": self._calling(alignment)},
+                sums={"calling": arithmetic(alignment, self.denominator, exact=self.should_exact_match)},
+                steps=tuple(taken(alignment)),
                 parts={"precision": alignment.precision, "recall": alignment.recall, "f1": alignment.f1},
                 findings=findings,
                 warnings=tuple(warnings),
@@ -203,42 +259,6 @@ def read_params(params: object) -> tuple[ToolCallParams, ...]:
     return tuple(param for param in ToolCallParams if param in wanted)
 
 
-def _sides(case: object, metric: str) -> tuple[list[ToolCall], list[ToolCall]]:
+def _sides(case: object, metric: str) -> tuple[list[ToolCall] | Expectation, list[ToolCall]]:
     checked = check_case(case, metric)
-    return calls_of(checked, "expected_tools", metric), calls_of(checked, "tools_called", metric)
-
-
-def _left_out(alignment: Alignment) -> list[str]:
-    """Return what makes the score less sure: calls that were compared only in part."""
-    pairs = (*alignment.pairs, *alignment.out_of_order)
-    notes: list[str] = []
-    if any(len(pair.not_compared) > len(pair.redacted) for pair in pairs):
-        notes.append("some calls were compared without fields that the recording did not keep")
-    if any(pair.redacted for pair in pairs):
-        notes.append("some calls were compared without values that are redacted")
-    return notes
-
-
-def _expected_item(call: ToolCall, *, output: bool) -> Item:
-    given = call.model_fields_set
-    return Item(
-        call.name,
-        None if call.type is None else call.type.value,
-        call.arguments if "input_parameters" in given else ABSENT,
-        _output(call, output=output) if "output" in given else ABSENT,
-    )
-
-
-def _called_item(call: ToolCall, *, output: bool) -> Item:
-    kind = None if call.type is None else call.type.value
-    return Item(
-        call.name,
-        kind if call.captured("type") else ABSENT,
-        call.arguments if call.captured("input_parameters") else ABSENT,
-        _output(call, output=output) if call.captured("output") else ABSENT,
-    )
-
-
-def _output(call: ToolCall, *, output: bool) -> Any:  # noqa: ANN401 - a JSON value
-    """Return the output of a call as it is compared, if it is: images by their content, in whatever form they came."""
-    return by_content(call.output) if output else call.output
+    return expected_of(checked, metric), calls_of(checked, "tools_called", metric)

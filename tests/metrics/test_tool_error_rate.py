@@ -15,7 +15,7 @@ from toolmark import (
     MissingFieldError,
     ResultStatus,
     ToolCall,
-    ToolErrorMetric,
+    ToolErrorRate,
     ToolRecoveryMetric,
     assert_test,
     evaluate,
@@ -24,7 +24,7 @@ from toolmark import (
 
 def measured(calls: str, **options: Any) -> Any:
     """The result of one case."""
-    return ToolErrorMetric(**options).measure(LLMTestCase(tools_called=made(calls)))
+    return ToolErrorRate(**options).measure(LLMTestCase(tools_called=made(calls)))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_calls_that_are_known_by_their_answers_alone() -> None:
     seen = {**answered, "execution": {"status": "ok", "executed": True}}
     told = "2 calls known by answers alone: a failure that only their text tells of is not seen"
 
-    for metric in (ToolErrorMetric(), ToolRecoveryMetric()):
+    for metric in (ToolErrorRate(), ToolRecoveryMetric()):
         assert metric.measure(LLMTestCase(tools_called=[answered, answered, seen])).warnings == (told,)
         assert metric.measure(LLMTestCase(tools_called=[seen])).warnings == ()
 
@@ -89,7 +89,7 @@ def test_secrets_in_errors_stay_out_of_reasons() -> None:
     """The text of an error may hold what nobody should read."""
     token = "ghp_" + "a1B2" * 9
     case = LLMTestCase(tools_called=[{"name": "a", "execution": {"status": "error", "error": f"401 for {token}"}}])
-    result = ToolErrorMetric().measure(case)
+    result = ToolErrorRate().measure(case)
 
     assert "401" in str(result.reason)
     assert token not in str(result.reason) + str(result.findings)
@@ -117,20 +117,20 @@ def test_the_rate_that_is_allowed(rate: float, calls: str, *, passed: bool) -> N
 def test_options_out_of_range(rate: Any) -> None:
     """A rate is a number from 0 to 1."""
     with pytest.raises(ConfigurationError, match="max_rate must be a number from 0 to 1"):
-        ToolErrorMetric(max_rate=rate)
+        ToolErrorRate(max_rate=rate)
 
 
 def test_it_works_where_other_metrics_do() -> None:
     """`evaluate` and `assert_test` take it; calls that are not given are an error."""
     cases = [LLMTestCase(tools_called=made("a:ok")), LLMTestCase(tools_called=[]), LLMTestCase()]
-    report = evaluate(cases, [ToolErrorMetric()])
+    report = evaluate(cases, [ToolErrorRate()])
 
     assert [case.results[0].status.value for case in report.cases] == ["scored", "skipped", "failed"]
-    assert_test(cases[1], [ToolErrorMetric()])
-    with pytest.raises(MetricAssertionError, match=r"tool_errors: succeeded: 0 / 1 calls = 0 \(failed at 1\)"):
-        assert_test(LLMTestCase(tools_called=made("a:error")), [ToolErrorMetric()])
-    with pytest.raises(MissingFieldError, match="ToolErrorMetric needs tools_called"):
-        ToolErrorMetric().measure(LLMTestCase())
+    assert_test(cases[1], [ToolErrorRate()])
+    with pytest.raises(MetricAssertionError, match=r"tool_error_rate: succeeded: 0 / 1 calls = 0 \(failed at 1\)"):
+        assert_test(LLMTestCase(tools_called=made("a:error")), [ToolErrorRate()])
+    with pytest.raises(MissingFieldError, match="ToolErrorRate needs tools_called"):
+        ToolErrorRate().measure(LLMTestCase())
 
 
 def test_calls_inside_of_calls_do_not_count() -> None:
@@ -138,4 +138,4 @@ def test_calls_inside_of_calls_do_not_count() -> None:
     inner = ToolCall(name="b", execution={"status": "error"})
     outer = ToolCall(name="a", execution={"status": "ok", "children": [inner]})
 
-    assert ToolErrorMetric().measure(LLMTestCase(tools_called=[outer])).score == 1
+    assert ToolErrorRate().measure(LLMTestCase(tools_called=[outer])).score == 1

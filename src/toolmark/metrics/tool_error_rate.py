@@ -16,7 +16,7 @@ from toolmark.result import Finding
 
 
 @dataclass(frozen=True, eq=False)
-class ToolErrorMetric(CallMetric):
+class ToolErrorRate(CallMetric):
     """Counts the calls that failed: `error`, `invalid_arguments`, `unknown_tool`.
 
     The score is the share of calls that succeeded, among those that succeeded or failed. Calls that were rejected,
@@ -37,12 +37,12 @@ class ToolErrorMetric(CallMetric):
         ConfigurationError: An option is out of range.
 
     Example:
-        >>> from toolmark import LLMTestCase, ToolCall, ToolErrorMetric
+        >>> from toolmark import LLMTestCase, ToolCall, ToolErrorRate
         >>> calls = [
         ...     {"name": "book", "execution": {"status": "error", "error": "Full"}},
         ...     {"name": "book", "execution": {"status": "ok"}},
         ... ]
-        >>> ToolErrorMetric(max_rate=0.5).measure(LLMTestCase(tools_called=calls)).score
+        >>> ToolErrorRate(max_rate=0.5).measure(LLMTestCase(tools_called=calls)).score
         0.5
     """
 
@@ -62,7 +62,7 @@ class ToolErrorMetric(CallMetric):
 
     @property
     def _name(self) -> str:
-        return "tool_errors"
+        return "tool_error_rate"
 
     def _found(self, calls: Sequence[ToolCall], case: TestCase) -> Found:
         del case

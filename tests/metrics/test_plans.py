@@ -1,0 +1,152 @@
+"""Each construct of a plan, by hand: what it adds to a score, and what the reason says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from toolmark import (
+    LLMTestCase,
+    MetricResult,
+    MultimodalToolCorrectnessMetric,
+    ToolCall,
+    ToolCorrectnessMetric,
+    ToolEffect,
+    evaluate,
+)
+from toolmark.compat.adk import TrajectoryMatch
+from toolmark.errors import ConfigurationError
+from toolmark.expect import Alternatives, Approx, Expect, Forbid, Glob, Ignore, OneOf, Parallel, Plan, Regex
+
+EXACT = {"should_exact_match": True}
+ORDERED = {"should_consider_ordering": True}
+F1 = {"denominator": "f1"}
+FORBIDS = [Forbid(Glob("delete_*"))]
+AB = [ToolCall(name="a"), ToolCall(name="b")]
+A_THEN_B = [Expect("a", label="p"), Expect("b", after=["p"])]
+
+
+def measured(expected: Any, called: str | list[ToolCall], **options: Any) -> MetricResult:
+    """What the metric says of calls, given by their names in a row."""
+    tools = [ToolCall(name=name) for name in called.split()] if isinstance(called, str) else called
+    return ToolCorrectnessMetric(**options).measure(LLMTestCase(tools_called=tools, expected_tools=expected))
+
+
+@pytest.mark.parametrize(
+    ("expected", "called", "options", "score", "told"),
+    [
+        # optional and times
+        (Plan([Expect("a"), Expect("b", optional=True)]), "a", {}, 1, "1 matched / 1 expected = 1"),
+        (Plan([Expect("a"), Expect("b", optional=True)]), "a b", {}, 1, "2 matched / 2 expected = 1"),
+        (Plan([Expect("a"), Expect("b", optional=True)]), "b", {}, 1 / 2, "1 matched / 2 expected = 0.5"),
+        (Plan([Expect("b", optional=True)]), "", {}, 1, "nothing was expected and nothing was called = 1"),
+        (Plan([Expect("b", optional=True)]), "c", {}, 0, "no call expected, 1 made = 0"),
+        (Plan([Expect("a", times=3)]), "a a", {}, 2 / 3, "2 matched / 3 expected"),
+        (Plan([Expect("a", times=(1, 2))]), "a a a", F1, 4 / 5, "2 x 2 matched / (2 expected + 3 called)"),
+        (Plan([Expect("a", times=(0, None))]), "a a a", F1, 1, "2 x 3 matched / (3 expected + 3 called)"),
+        # alternatives
+        (Plan([OneOf(AB[0], AB[1])]), "b", EXACT, 1, "1 expected and 1 called"),
+        (Plan([OneOf(AB[0], AB[1])]), "a b", EXACT, 0, "1 expected and 2 called"),
+        (Plan([OneOf(AB, [Expect("c")])]), "c", {}, 1, "alternative #2 of 2 of choice #1"),
+        (Plan([OneOf(AB, [Expect("c")])]), "a", {}, 1 / 2, "alternative #1 of 2 of choice #1"),
+        (Plan([OneOf(AB, [])]), "", {}, 1, "alternative #2 of 2 of choice #1"),
+        (Alternatives([AB, Plan([Expect("c")], name="short")]), "c", {}, 1, "plan #2 of 2 'short'"),
+        (Alternatives([AB]), "a b", {}, 1, "2 matched / 2 expected = 1"),
+        # order
+        (Plan(A_THEN_B), "a b", {}, 1, "2 matched"),
+        (Plan(A_THEN_B), "b a", {}, 1 / 2, "Out of order: expected #2 'b' was called as #1, not after 'p'."),
+        (Plan(A_THEN_B), "b", {}, 1 / 2, "Missing: expected #1 'a' was not called."),
+        (Plan(A_THEN_B), "b a b", {}, 1, "Unexpected: called #1 'b'."),
+        (Plan([Expect("a", label="p", times=2), Expect("b", after=["p"])]), "a b a", {}, 2 / 3, "not after 'p'"),
+        (Plan([Expect("a", label="p", times=(1, 2)), Expect("b", after=["p"])]), "a b a", {}, 1, "3 matched"),
+        (Plan([OneOf(*AB, label="p"), Expect("c", after=["p"])]), "c b", {}, 1 / 2, "not after 'p'"),
+        (Plan([Parallel(*AB, label="p"), Expect("c", after=["p"])]), "a c b", {}, 2 / 3, "not after 'p'"),
+        (Plan([Parallel(*AB), Expect("c")]), "b a c", EXACT, 1, "the same call by call"),
+        (Plan([Parallel(*AB), Expect("c")]), "b c a", ORDERED, 2 / 3, "Out of order"),
+        # forbidden and other calls
+        (Plan([*AB, *FORBIDS]), "a b delete_x", {}, 0, "1 forbidden call = 0"),
+        (Plan([*AB, *FORBIDS]), "a b", {}, 1, "2 matched"),
+        (Plan(FORBIDS), "a b", {}, 1, "nothing was expected and 2 other calls made, which may be = 1"),
+        (Plan([OneOf(FORBIDS)]), "a b", {}, 1, "2 other calls made, which may be = 1"),
+        (Plan([*FORBIDS, Expect("c", optional=True)]), "a b", {}, 0, "no call expected, 2 made = 0"),
+        (Alternatives([AB, list(reversed(AB))]), "a b", {}, 1, "plan #1 of 2"),
+        (Plan(FORBIDS, allow_extra=False), "a b", {}, 0, "no call expected, 2 made = 0"),
+        (Plan(FORBIDS), "delete_x", {}, 0, "Forbidden: called #1 'delete_x', by 'delete_*'."),
+        (Plan([]), "a", {}, 0, "no call expected, 1 made = 0"),
+        (Plan([], allow_extra=True), "a", F1, 1, "1 other call made, which may be = 1"),
+        (Plan(AB), "a b c", EXACT, 0, "2 expected and 3 called"),
+        (Plan(AB, allow_extra=False), "a b c", EXACT, 0, "2 expected and 3 called"),
+        (Plan(AB, allow_extra=True), "a c b", EXACT, 1, "2 expected and 3 called"),
+        (Plan(AB, allow_extra=True), "b c a", EXACT, 0, "Out of order"),
+        (Plan(AB, allow_extra=True), "a c", EXACT, 0, "Missing: expected #2 'b'"),
+        (Plan([*AB, *FORBIDS], allow_extra=True), "a b delete_x", EXACT, 0, "1 forbidden call = 0"),
+        (Plan(AB, allow_extra=False), "a b c", {}, 1, "Unexpected: called #3 'c'."),
+        (Plan(AB, allow_extra=True), "a b c", F1, 4 / 5, "2 x 2 matched / (2 expected + 3 called)"),
+        # names
+        (Plan([Expect(Glob("get_*"))]), "get_user", {}, 1, "1 matched"),
+        (Plan([Expect(Regex("(get|find)_user"))]), "find_user", {}, 1, "1 matched"),
+        (Plan([Expect(Glob("get_*")), Expect("get_a")]), "get_a get_b", {}, 1, "2 matched"),
+        (Plan([Expect(Glob("get_*"))]), "set_user", {}, 0, "Missing: expected #1 'get_*' was not called."),
+    ],
+)  # fmt: skip
+def test_the_table(expected: Any, called: str, options: dict[str, Any], score: float, told: str) -> None:
+    """As docs/expectations.md has it."""
+    result = measured(expected, called, **options)
+    assert result.score == pytest.approx(score)
+    assert told in str(result.reason)
+
+
+def test_matchers_that_are_not_asked_are_told() -> None:
+    """Names alone are compared unless arguments are asked for; a plan with matchers says that they were not."""
+    called = [ToolCall(name="pay", input_parameters={"amount": 7, "to": {"iban": "DE1"}})]
+    for plan in (
+        Plan([Expect("pay", {"amount": Approx(5)})]),
+        Plan([Expect("pay", at={"amount": Approx(5)})]),
+        Plan([ToolCall(name="pay")], tools={"pay": {"amount": Approx(5)}}),
+    ):
+        result = measured(plan, called)
+        assert result.score == 1
+        assert "evaluation_params does not hold INPUT_PARAMETERS" in str(result.warnings)
+    assert measured(Plan([Expect("pay", {"amount": 5})]), called).warnings == ()
+
+
+def test_findings_tell_matchers_in_their_own_words_and_in_json() -> None:
+    """The reason has words, the written result JSON; a value of a secret's name is hidden in both."""
+    called = [ToolCall(name="pay", input_parameters={"amount": 7, "items": [1], "password": "b"})]
+    plan = Plan([Expect("pay", {"amount": Approx(5, abs=1), "items": [Ignore(), 2], "password": Regex("a+")})])
+    result = measured(plan, called, evaluation_params=["input_parameters"])
+    assert "$.input_parameters.amount expected about 5 (abs 1), called with 7" in str(result.reason)
+    assert '$.input_parameters.items expected [{"$is": "ignore"}, 2], called with [1]' in str(result.reason)
+    assert "a+" not in str(result.reason)
+    findings = {finding["path"]: finding for finding in result.to_dict()["findings"]}
+    assert findings["$.input_parameters.amount"]["expected_value"] == {"$is": "approx", "value": 5, "abs": 1}
+    assert "a+" not in str(result.to_dict())
+
+
+def test_a_plan_in_a_report() -> None:
+    """It is evaluated, written and read as any case; the report's table names its places."""
+    case = LLMTestCase(id="1", tools_called=[], expected_tools=Plan([Expect(Glob("get_*")), *FORBIDS]))
+    report = evaluate([case], [ToolCorrectnessMetric(), MultimodalToolCorrectnessMetric()], show_progress=False)
+    written = report.to_dict()
+    assert [result["score"] for result in written["cases"][0]["results"]] == [0, 0]
+    assert written["cases"][0]["results"][0]["alignment"]["wanted"] == ["get_*"]
+
+
+def test_effects_of_a_plan() -> None:
+    """Only writes are compared; a plan that names only reads expects nothing then."""
+    plan = Plan([Expect("look", optional=True), Expect("book", times=(1, 2)), Forbid("drop")])
+    effects = {"look": ToolEffect.READ, "*": ToolEffect.WRITE}
+    options: dict[str, Any] = {"only": "write", "effects": effects, "denominator": "f1"}
+    assert measured(plan, "look look book", **options).score == 1
+    assert measured(plan, "look book pay", **options).score == pytest.approx(2 / 3)
+    assert measured(plan, "book drop", **options).score == 0
+    assert measured(Plan([Expect("look")]), "look", **options).score == 1
+
+
+def test_a_metric_of_lists_says_that_it_does_not_understand_a_plan() -> None:
+    """One that is no more than a list is one."""
+    metric = TrajectoryMatch()
+    with pytest.raises(ConfigurationError, match=r"TrajectoryMatch compares lists of ToolCall, .* is a Plan"):
+        metric.measure(LLMTestCase(tools_called=AB, expected_tools=Plan([Expect("a")])))
+    assert metric.measure(LLMTestCase(tools_called=AB, expected_tools=Plan(AB))).score == 1

@@ -1,0 +1,391 @@
+"""TaskEffectMetric: what was changed, beside what should have been."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shorthand import made
+from toolmark import (
+    ConfigurationError,
+    LLMTestCase,
+    MetricResult,
+    MissingFieldError,
+    ResultStatus,
+    Run,
+    TaskEffectMetric,
+    ToolCall,
+    ToolmarkError,
+    read_cases,
+)
+from toolmark.expect import Plan
+from toolmark.redact import REDACTED
+from toolmark.stats import auc
+
+EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write", "mail": "write"}
+
+
+def measured(expected: str, called: str, **options: Any) -> MetricResult:
+    """The result of calls in shorthand."""
+    case = LLMTestCase(expected_tools=made(expected), tools_called=made(called))
+    return TaskEffectMetric(**{"effects": EFFECTS, **options}).measure(case)
+
+
+def of_arguments(expected: Any, called: Any, **options: Any) -> MetricResult:
+    """The result of one expected write and one that was made."""
+    case = LLMTestCase(
+        expected_tools=[ToolCall(name="book", input_parameters=expected)],
+        tools_called=[ToolCall(name="book", input_parameters=called)],
+    )
+    return TaskEffectMetric(**{"effects": EFFECTS, **options}).measure(case)
+
+
+# The formula
+
+
+@pytest.mark.parametrize(
+    ("expected", "called", "score", "parts"),
+    [
+        pytest.param("", "", 1, {}, id="nothing and nothing"),
+        pytest.param("", "look find look", 1, {}, id="reads that nobody expected"),
+        pytest.param("", "book", 0, {"write_f1": 0, "write_precision": 0}, id="a write that nobody expected"),
+        pytest.param("book", "", 0, {"write_f1": 0, "write_recall": 0}, id="a write that is missing"),
+        pytest.param("book", "look", 0, {"write_f1": 0, "write_recall": 0}, id="only looked"),
+        pytest.param("book", "look book", 1, {"write_f1": 1, "write_recall": 1, "write_precision": 1}, id="right"),
+        pytest.param(
+            "book", "book pay", 2 / 3,
+            {"write_f1": 2 / 3, "write_recall": 1, "write_precision": 0.5}, id="one more",
+        ),
+        pytest.param("look", "", 0.9, {"read_recall": 0}, id="a read that is missing"),
+        pytest.param("look find", "find", 0.95, {"read_recall": 0.5}, id="one of two reads"),
+        pytest.param("look look", "look", 0.95, {"read_recall": 0.5}, id="the same read once of twice"),
+        pytest.param(
+            "look book", "find book", 0.9,
+            {"write_f1": 1, "write_recall": 1, "write_precision": 1, "read_recall": 0}, id="write right, read wrong",
+        ),
+        pytest.param(
+            "book pay", "pay book", 1,
+            {"write_f1": 1, "write_recall": 1, "write_precision": 1, "write_order": 0.5}, id="out of order",
+        ),
+    ],
+)  # fmt: skip
+def test_total_and_parts(expected: str, called: str, score: float, parts: dict[str, float]) -> None:
+    """The total is F1 of the writes x (0.9 + 0.1 x recall of the reads); parts that do not apply are left out."""
+    result = measured(expected, called)
+
+    assert result.score == pytest.approx(score)
+    assert dict(result.parts) == pytest.approx({"total": score, **parts})
+    assert result.passed == (score >= 0.9)
+
+
+@pytest.mark.parametrize(
+    ("weight", "score"), [(0, 1), (0.1, 0.95), (0.7, 0.65), (1, 0.5)], ids=lambda value: f"{value:g}"
+)
+def test_the_weight_of_reads(weight: float, score: float) -> None:
+    """With weight 1 the recall of the reads counts as much as the writes; all right is 1 at every weight."""
+    assert measured("look find book", "look book", read_weight=weight).score == pytest.approx(score)
+    assert measured("look find book", "find look book", read_weight=weight).score == 1
+
+
+@pytest.mark.parametrize(
+    ("expected", "called", "score"),
+    [
+        ({"a": 1, "b": 2}, {"a": 1, "b": 3}, 1 / 2),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}}, 1 / 2),
+        ({"p": [{"n": "x", "m": 1}, {"n": "y", "m": 2}]}, {"p": [{"n": "x", "m": 1}, {"n": "z", "m": 2}]}, 3 / 4),
+        ({"p": [1, 2]}, {"p": [2, 1]}, 0),
+        ({"p": [1, 2, 3]}, {"p": [1, 2]}, 2 / 3),
+        ({"p": [1]}, {"p": []}, 0),
+        ({"p": []}, {"p": []}, 1),
+        ({"p": {}}, {"p": []}, 0),
+        ({}, {}, 1),
+        ({}, {"a": 1}, 0),
+        (None, {}, 1),
+        ({"a": 1}, {"a": 1.0}, 1),
+        ({"a": 1}, {"a": True}, 0),
+        ({"a": 1}, {"a": "1"}, 0),
+        ({"a.b": 1}, {"a": {"b": 1}}, 0),
+        ({"a": [1]}, {"a": {"0": 1}}, 0),
+    ],
+)
+def test_credit_leaf_by_leaf(expected: Any, called: Any, score: float) -> None:
+    """Equal leaves / leaves of either side; lists go in by position, and an empty list or object is a leaf."""
+    assert of_arguments(expected, called).score == pytest.approx(score)
+
+
+def test_deep_arguments() -> None:
+    """As deep as values may be."""
+    deep: Any = 1
+    for level in range(198):
+        deep = [deep] if level % 2 else {"a": deep}
+
+    assert of_arguments({"x": deep}, {"x": deep}).score == 1
+
+
+def test_arguments_that_are_not_specified_match_anything() -> None:
+    """As everywhere in toolmark."""
+    case = LLMTestCase(expected_tools=[ToolCall(name="book")], tools_called=[ToolCall(name="book", args={"a": 1})])
+
+    assert TaskEffectMetric().measure(case).score == 1
+
+
+def test_writes_are_matched_so_that_the_sum_is_greatest() -> None:
+    """Not in the order in which they come: the first call would do for either."""
+    expected = [{"a": 1, "b": 1}, {"a": 1, "b": 2}]
+    case = LLMTestCase(
+        expected_tools=[ToolCall(name="book", args=arguments) for arguments in expected],
+        tools_called=[ToolCall(name="book", args=arguments) for arguments in ({"a": 1, "b": 2}, {"a": 1, "b": 9})],
+    )
+    result = TaskEffectMetric().measure(case)
+
+    assert result.score == pytest.approx(0.75)
+    assert result.alignment is not None
+    assert [(pair.expected, pair.called, pair.similarity) for pair in result.alignment.pairs] == [
+        (0, 1, 0.5),
+        (1, 0, 1),
+    ]
+
+
+# What is left out
+
+
+def test_failed_calls_do_not_count() -> None:
+    """A retry costs nothing; switched off, the failed call is a write too many."""
+    called = "book(1):error book(1):ok"
+
+    assert measured("book(1)", called).score == 1
+    assert measured("book(1)", called, ignore_failed=False).score == pytest.approx(2 / 3)
+
+
+def test_a_write_that_failed_is_missing() -> None:
+    """Wanting is not doing; a call that waits has not failed."""
+    assert measured("book", "book:error").score == 0
+    assert measured("book", "book:pending").score == 1
+
+
+def test_failures_in_answers() -> None:
+    """A pattern says which answers tell of a failure."""
+    calls = [ToolCall(name="book", output=text) for text in ("Error: full", "booked")]
+    case = LLMTestCase(expected_tools=[ToolCall(name="book")], tools_called=calls)
+
+    assert TaskEffectMetric(error_pattern="^Error").measure(case).score == 1
+    assert TaskEffectMetric().measure(case).score == pytest.approx(2 / 3)
+
+
+def test_unknown_effects() -> None:
+    """Expected they are writes, and called ones of that name too; others are told, with what they might cost."""
+    result = measured("frob", "jiggle frob jiggle")
+
+    assert result.score == 1
+    assert [(finding.kind, finding.called) for finding in result.findings] == [
+        ("unknown_effect", 0),
+        ("unknown_effect", 2),
+    ]
+    assert "if those calls changed something, the score is 0.5" in result.warnings
+    assert any("1 expected call of unknown effect taken for writes ('frob')" in text for text in result.warnings)
+    assert measured("", "jiggle").warnings[-1] == "if those calls changed something, the score is 0"
+
+
+def test_a_guess_is_only_made_if_asked_for() -> None:
+    """And told."""
+    told = measured("cancel_order", "get_order cancel_order delete_order", effects={}, guess_effects=True)
+    silent = measured("cancel_order", "get_order cancel_order delete_order", effects={})
+
+    assert told.score == pytest.approx(2 / 3)
+    assert "read: 'get_order'; write: 'cancel_order', 'delete_order'" in told.warnings[0]
+    assert silent.score == 1
+    assert [finding.tool for finding in silent.findings] == ["get_order", "delete_order"]
+
+
+def test_tools_of_the_case_and_the_metric() -> None:
+    """What a tool does may stand in `available_tools`; the metric's own win."""
+    tools = [{"name": "a", "effect": "read"}, {"name": "b", "annotations": {"readOnlyHint": True}}]
+    case = LLMTestCase(expected_tools=[], tools_called=made("a b"), available_tools=tools)
+
+    assert TaskEffectMetric().measure(case).score == 1
+    assert TaskEffectMetric(available_tools=[{"name": "a", "effect": "write"}]).measure(case).score == 0
+    assert (
+        TaskEffectMetric(available_tools=[{"name": "a", "effect": "write"}], effects={"?": "read"}).measure(case).score
+        == 1
+    )
+
+
+def test_arguments_that_were_not_recorded() -> None:
+    """Such a pair counts by name, and the result says so."""
+    result = measured("book(1)", "book(?)")
+
+    assert result.score == 1
+    assert [(finding.kind, finding.path) for finding in result.findings] == [("not_compared", "$.input_parameters")]
+    assert "some calls were compared without fields that the recording did not keep" in result.warnings
+
+
+@pytest.mark.parametrize("pin", ["1234", {"digits": [1, 2]}, [1, 2], [], REDACTED])
+def test_arguments_that_are_redacted(pin: Any) -> None:
+    """A hidden leaf is left out on both sides, and named by its place in the call."""
+    result = of_arguments({"cards": [{"pin": pin, "n": 1}]}, {"cards": [{"pin": REDACTED, "n": 1}]})
+
+    assert result.score == 1
+    assert [(finding.kind, finding.path) for finding in result.findings] == [
+        ("not_compared", "$.input_parameters.cards[0].pin")
+    ]
+
+
+def test_doubts_about_the_run_are_in_the_result() -> None:
+    """As everywhere."""
+    case = LLMTestCase(expected_tools=[], tools_called=[], run=Run(calls=[], warnings=["cut short"]))
+
+    assert "cut short" in TaskEffectMetric().measure(case).warnings
+
+
+# Forbidden calls
+
+
+def test_a_forbidden_call_makes_the_total_0() -> None:
+    """The other parts stay; a forbidden call that failed did nothing."""
+    result = measured("book", "book mail", forbidden=["ma?l"])
+    clean = measured("book", "book mail:error", forbidden=["ma?l"])
+
+    assert (result.score, result.parts["allowed"], result.parts["write_recall"]) == (0, 0, 1)
+    assert (clean.score, clean.parts["allowed"]) == (1, 1)
+    assert [(finding.kind, finding.called) for finding in result.findings] == [("forbidden", 1), ("unexpected", 1)]
+    assert str(result.reason).startswith("total: a forbidden call was made = 0 (failed at 0.9).")
+    assert "allowed" not in measured("book", "book").parts
+
+
+def test_a_read_may_be_forbidden() -> None:
+    """And a tool of which nobody knows what it does."""
+    assert measured("", "look", forbidden=["look"]).score == 0
+    assert measured("", "jiggle", forbidden=["jig*"]).score == 0
+
+
+# Words
+
+
+def test_the_reason_shows_the_sum_and_names_calls_by_their_places() -> None:
+    """Places are those in the case, whatever was left out before them."""
+    case = LLMTestCase(
+        expected_tools=[
+            ToolCall(name="look"),
+            ToolCall(name="book", args={"seats": [{"row": 1}, {"row": 2}]}),
+            ToolCall(name="pay", args={"sum": 3}),
+        ],
+        tools_called=[
+            ToolCall(name="find", execution={"status": "ok", "executed": True}),
+            ToolCall(name="pay", args={"sum": 3}, execution={"status": "error", "error": "no card"}),
+            ToolCall(name="pay", args={"sum": 3}, execution={"status": "ok", "executed": True}),
+            ToolCall(name="book", args={"seats": [{"row": 1}, {"row": 9}]}),
+            ToolCall(name="mail"),
+        ],
+    )
+    result = TaskEffectMetric(effects=EFFECTS).measure(case)
+
+    assert str(result.reason).split("\n") == [
+        "total: F1 of the writes 0.6 x (0.9 + 0.1 x 0 of the reads) = 0.54 (failed at 0.9).",
+        "Writes: 2 x 1.5 matched / (2 expected + 3 called) = 0.6.",
+        "Reads: 0 of 1 expected = 0.",
+        "Order: 1 of 1.5 matched in order = 0.6667.",
+        "'book' (expected #2, called #4): $.input_parameters.seats[1].row expected 2, called with 9.",
+        "Unexpected: called #5 'mail'.",
+        "Out of order: expected #2 'book' was called as #4; it costs nothing.",
+        "Missing read: expected #1 'look' was not called.",
+        "Note: 1 call left out that did nothing: called #2 'pay'.",
+    ]
+
+
+def test_the_alignment_is_that_of_the_writes() -> None:
+    """In the places of the case, so that a table shows the right calls."""
+    alignment = measured("look book", "find book pay").alignment
+
+    assert alignment is not None
+    assert [(pair.expected, pair.called) for pair in alignment.pairs] == [(1, 1)]
+    assert (alignment.unexpected, alignment.expected_count, alignment.called_count) == ((2,), 1, 2)
+
+
+def test_labels() -> None:
+    """The options that differ from the defaults, but not what is only said of the tools."""
+    assert TaskEffectMetric(effects=EFFECTS).label == "task_effect"
+    everything = TaskEffectMetric(
+        guess_effects=True, ignore_failed=False, forbidden=["x"], read_weight=0.25, strict_mode=True
+    )
+    assert everything.label == "task_effect(guessed, with failed calls, forbidden, read_weight=0.25, strict)"
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"read_weight": 2}, "read_weight must be a number from 0 to 1"),
+        ({"read_weight": True}, "read_weight must be a number from 0 to 1"),
+        ({"threshold": -1}, "threshold must be"),
+        ({"effects": {"f": "maybe"}}, "effects must map"),
+        ({"forbidden": "f"}, "forbidden must be a list"),
+        ({"error_pattern": "("}, "no regular expression"),
+        ({"error_pattern": "x", "ignore_failed": False}, "give both or none"),
+    ],
+)
+def test_options_that_are_none(options: dict[str, Any], message: str) -> None:
+    """Each is refused with what would be accepted."""
+    with pytest.raises(ConfigurationError, match=message):
+        TaskEffectMetric(**options)
+
+
+def test_a_pattern_cannot_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is an error that names the pattern."""
+    monkeypatch.setattr("toolmark._regex.SECONDS", 0.05)
+    case = LLMTestCase(expected_tools=[], tools_called=[ToolCall(name="f", output="a" * 60 + "!")])
+
+    with pytest.raises(ToolmarkError, match=r"\(a\|aa\)\+\$.*took longer"):
+        TaskEffectMetric(error_pattern="(a|aa)+$").measure(case)
+
+
+@pytest.mark.parametrize("missing", ["expected_tools", "tools_called"])
+def test_a_side_that_is_not_given(missing: str) -> None:
+    """Not given is not empty."""
+    sides = {"expected_tools": [], "tools_called": []}
+    del sides[missing]
+
+    with pytest.raises(MissingFieldError, match=missing):
+        TaskEffectMetric().measure(LLMTestCase(**sides))
+
+
+def test_a_plan_that_says_no_more_than_a_list_is_one() -> None:
+    """What other plans are is tested apart."""
+    same = LLMTestCase(expected_tools=Plan([ToolCall(name="book")]), tools_called=made("book"))
+    assert TaskEffectMetric().measure(same).score == 1
+
+
+def test_the_evidence_on_recorded_runs() -> None:
+    """What docs/metrics.md says of the area under the curve, with and without what it hangs on."""
+    shared = Path(os.environ.get("TOOLMARK_SHARED", Path(__file__).parents[3] / "shared"))
+    path = shared / "data" / "tau-airline" / "runs.jsonl"
+    if not path.exists():
+        pytest.skip(f"needs the recorded runs in {path}")
+    cases = read_cases(path)
+    good = [float(str(case.metadata["reward"])) >= 1 for case in cases]
+
+    def area(**options: Any) -> float | None:
+        return auc([float(TaskEffectMetric(**options).measure(case)) for case in cases], good)
+
+    asked: dict[str, Any] = {"guess_effects": True, "error_pattern": "^Error"}
+    told = [
+        area(**asked),
+        area(**asked, read_weight=0),
+        area(**asked, read_weight=1),
+        area(guess_effects=True),
+        area(error_pattern="^Error"),
+        area(**asked, effects={"transfer_*": "write"}),
+    ]
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
+
+    assert [f"{found:.3f}".lstrip("0") for found in told if found] == [".990", ".991", ".966", ".867", ".892", ".711"]
+    assert all(f"| {found:.3f} |".replace("0.", ".") in page for found in told)
+
+
+def test_every_case_with_both_sides_is_scored() -> None:
+    """There is nothing that would skip one."""
+    assert measured("", "").status is ResultStatus.SCORED
