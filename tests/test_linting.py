@@ -1,0 +1,489 @@
+"""Lint: every kind of finding, with its place, and what is no finding since nothing is certain there."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from toolmark import DataFileError, Golden, InvalidDataError, LLMTestCase, ToolCall, ToolSpec
+from toolmark.expect import (
+    Absent,
+    AnyOf,
+    Approx,
+    Contains,
+    DateEqual,
+    Exact,
+    Expect,
+    Forbid,
+    Glob,
+    Ignore,
+    IgnoreCase,
+    Normalized,
+    OneOf,
+    Optional,
+    Parallel,
+    Plan,
+    Predicate,
+    Present,
+    Regex,
+    Schema,
+    Subset,
+    Superset,
+    Unordered,
+)
+from toolmark.linting import LintKind, LintReport, lint, read_tools
+
+BOOK = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "seats": {"type": "integer"},
+        "price": {"type": "number"},
+        "class": {"enum": ["economy", "business"]},
+        "meals": {"type": "array", "items": {"type": "string"}},
+        "who": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+    },
+    "required": ["city"],
+    "additionalProperties": False,
+}
+TOOLS = [{"name": "book", "parameters": BOOK}, {"name": "look_up"}, {"name": "look_out"}]
+
+
+def found(expected: Any, tools: Any = TOOLS) -> list[tuple[str, str, str]]:
+    """Kind, path within the case, and message of what is found in one expectation."""
+    report = lint([Golden(input="x", expected_tools=expected)], tools)
+    return [(one.kind.value, one.path.removeprefix("$[0].expected_tools"), one.message) for one in report]
+
+
+def read(*values: Any, tools: Any = None) -> LintReport:
+    """What is found in a file of these lines."""
+    lines = [value if isinstance(value, bytes) else json.dumps(value).encode() for value in values]
+    return lint(io.BytesIO(b"\n".join(lines) + b"\n"), tools)
+
+
+def booked(*calls: Any, **options: Any) -> list[tuple[str, str, str]]:
+    """What is found in a plan of calls."""
+    return found(Plan(calls, **options))
+
+
+def test_nothing_wrong() -> None:
+    """A report of nothing is an empty sequence that says how much was looked at."""
+    report = read(
+        {"id": "a", "input": "x", "expected_tools": [{"name": "book", "args": {"city": "Rome"}}]},
+        {"id": "b", "input": "x"},
+        {"id": "c", "input": "x", "expected_tools": [], "available_tools": TOOLS},
+    )
+
+    assert not report
+    assert (list(report), len(report)) == ([], 0)
+    assert (report.cases, report.without_expectation, report.without_tools) == (3, 1, 1)
+    assert report.summary() == (
+        "0 findings in 3 cases; 1 without expected_tools; "
+        "1 without available tools, so that names and arguments were not checked there"
+    )
+
+
+def test_everything_that_cannot_be_read_is_told_at_once() -> None:
+    """Lines that are no JSON or no case, and all errors of a plan, each with its line and path; the rest is read on."""
+    plan = [
+        {"expect": "a", "tmes": 2, "input_parameters": {"x": {"$is": "aprox", "value": 1}}},
+        {"expect": "b", "input_parameters": {"y": {"$is": "approx", "value": 1, "relative": 2}}},
+    ]
+    report = read(b"{", {"expected_tools": {"plan": plan}}, 5, {"turns": []}, {"expected_tools": [{"expect": ""}]})
+
+    assert {one.kind for one in report} == {LintKind.UNREADABLE}
+    assert [(one.line, one.path) for one in report] == [
+        (1, "$"),
+        (2, "$.expected_tools.plan[0].tmes"),
+        (2, "$.expected_tools.plan[0].input_parameters.x"),
+        (2, "$.expected_tools.plan[1].input_parameters.y.relative"),
+        (3, "$"),
+        (4, "$.turns"),
+        (5, "$.expected_tools[0]"),
+    ]
+    assert "did you mean 'times'?" in report[1].message
+    assert "did you mean 'approx'?" in report[2].message
+    assert report.cases == 5
+
+
+def test_an_alternative_alone_is_no_list_in_paths_either() -> None:
+    """What cannot be read in a choice is told of where it stands."""
+    bad = {"expect": "a", "tmes": 1}
+    report = read({"expected_tools": {"plan": [{"one_of": [bad, [bad]]}]}})
+
+    assert [one.path.removeprefix("$.expected_tools.plan[0].one_of") for one in report] == ["[0].tmes", "[1][0].tmes"]
+
+
+def test_paths_are_spelled_as_in_the_file() -> None:
+    """Other spellings of keys, bare lists, single alternatives and items of arrays lead to where they stand."""
+    call = {"expect": "book", "inputParameters": {"city": 5}}
+    plan = {"alternatives": [[call], {"plan": [{"oneOf": [call, [{"name": "look_up"}, call]]}, {"parallel": [call]}]}]}
+    case = {"input": "x", "expectedTools": plan}
+    inside = [
+        "$.expectedTools.alternatives[0][0]",
+        "$.expectedTools.alternatives[1].plan[0].oneOf[0]",
+        "$.expectedTools.alternatives[1].plan[0].oneOf[1][1]",
+        "$.expectedTools.alternatives[1].plan[1].parallel[0]",
+    ]
+
+    report = read(case, tools=TOOLS)
+    in_array = lint(io.BytesIO(json.dumps([{"input": "y"}, case]).encode()), TOOLS)
+
+    assert [one.path for one in report] == [f"{path}.inputParameters.city" for path in inside]
+    assert [one.path for one in in_array] == [f"$[1]{path[1:]}.inputParameters.city" for path in inside]
+    assert {one.line for one in in_array} == {None}
+    assert next(report.lines()).startswith(f"<file>:1: {report[0].path}: 5 does not fit type")
+
+
+def test_records_too() -> None:
+    """What a recorded trajectory expects is looked at, and told of where it stands."""
+    call = {"id": "1", "type": "function", "function": {"name": "bok", "arguments": "{}"}}
+    report = read(
+        {"query": "x", "expected_agent_trajectory": [{"role": "assistant", "tool_calls": [call]}]}, tools=TOOLS
+    )
+
+    assert [(one.kind, one.path) for one in report] == [(LintKind.UNKNOWN_TOOL, "$.expected_agent_trajectory[0]")]
+
+
+def test_duplicate_ids() -> None:
+    """The second is told of, with the line of the first; cases without an id have none."""
+    report = read({"id": "a"}, {"input": "x"}, {"input": "x"}, {"id": "a"}, {"id": "b"})
+
+    assert [(one.kind, one.line, one.path, one.message) for one in report] == [
+        (LintKind.DUPLICATE_ID, 4, "$.id", "the id 'a' is that of line 1 already")
+    ]
+    broken = read({"id": "a", "expected_tools": 3}, {"id": "a"}, {"id": "a", "nonsense": 1})
+    assert [(one.kind, one.line) for one in broken if one.kind is LintKind.DUPLICATE_ID] == [
+        (LintKind.DUPLICATE_ID, 2),
+        (LintKind.DUPLICATE_ID, 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("item", "path", "said"),
+    [
+        (ToolCall(name="bok"), "[0].name", "expects the tool 'bok', which is not available; did you mean 'book'?"),
+        (Expect("pay"), ".plan[0].expect", "expects the tool 'pay', which is not available; there are book, look_up"),
+        (Expect(Glob("pay_*")), ".plan[0].expect", "expects pay_*, no tool; there are"),
+        (Expect(Regex("x.*")), ".plan[0].expect", "expects /x.*/, no tool"),
+        (
+            Forbid("lok_up"),
+            ".plan[0].forbid",
+            "forbids the tool 'lok_up', which is not available; did you mean 'look_up'",
+        ),
+    ],
+)
+def test_unknown_tools(item: Any, path: str, said: str) -> None:
+    """Names that no tool has, and matchers that accept none."""
+    ((kind, where, message),) = found([item] if isinstance(item, ToolCall) else Plan([item]))
+
+    assert (kind, where) == ("unknown_tool", path)
+    assert said in message
+
+
+def test_tools_of_a_plan_are_known_too() -> None:
+    """What is said of the arguments of a tool that is not there is never asked."""
+    places = {"city": Ignore()}
+
+    assert booked(tools={"book": places, "look_*": places}) == []
+    assert [(kind, path) for kind, path, _ in booked(tools={"bok": places, "pay_*": places})] == [
+        ("unknown_tool", ".tools.bok"),
+        ("unknown_tool", '.tools["pay_*"]'),
+    ]
+
+
+def test_whose_tools() -> None:
+    """Those that are given win over those of the case; tools of a provider have names of their own."""
+    case = {"expected_tools": [{"name": "pay"}], "available_tools": [{"name": "pay"}]}
+
+    assert not read(case)
+    assert [one.kind for one in read(case, tools=TOOLS)] == [LintKind.UNKNOWN_TOOL]
+    assert [one.kind for one in read({**case, "available_tools": []})] == [LintKind.UNKNOWN_TOOL]
+    assert found([ToolCall(name="web_search", type="hosted")]) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        ({"city": 5}, {"city": "5 does not fit type 'string'"}),
+        ({}, {"": "lacks 'city', which the tool requires"}),
+        ({"city": "a", "setas": 1}, {"setas": "the tool does not take 'setas'; did you mean 'seats'?"}),
+        ({"city": "a", "class": "first"}, {"class": "\"first\" does not fit enum ['economy', 'business']"}),
+        ({"city": "a", "who": {}}, {"who": "lacks 'name', which the tool requires"}),
+        ({"city": "a", "meals": ["x", 5]}, {"meals[1]": "5 does not fit type 'string'"}),
+    ],
+)
+@pytest.mark.parametrize("kind", [ToolCall, Expect])
+def test_arguments_without_matchers(kind: Any, arguments: Any, wrong: dict[str, str]) -> None:
+    """They are checked as a call's would be, whatever says that they are expected."""
+    call = kind(name="book", input_parameters=arguments)
+    seen = found(Plan([call]))
+
+    assert {where.removeprefix(".plan[0].input_parameters").removeprefix("."): said for _, where, said in seen} == wrong
+    assert {kind for kind, _, _ in seen} == {"arguments"}
+
+
+@pytest.mark.parametrize(
+    ("place", "matcher", "said"),
+    [
+        ("city", AnyOf("a", 5, 6), ["5 does not fit type 'string'", "6 does not fit type 'string'"]),
+        ("city", Approx(5), ["about 5 (rel 1e-06) does not fit type 'string'"]),
+        ("city", Optional("a"), ["'city' may be left out, and the tool requires it"]),
+        ("city", Absent(), ["'city' must not be given, and the tool requires it"]),
+        ("seats", Optional("a"), ["\"a\" does not fit type 'integer'"]),
+        ("seats", AnyOf(1, Approx(2.5), Exact("x")), ["about 2.5 (rel 1e-06) does not fit", '"x" does not fit']),
+        ("seats", Regex("[0-9]+"), ["/[0-9]+/ does not fit type 'integer'"]),
+        ("seats", DateEqual("2024-01-01"), ["the date 2024-01-01 does not fit type 'integer'"]),
+        ("seats", Glob("1*"), ["1* does not fit type 'integer'"]),
+        ("class", IgnoreCase("First"), ['"First" in any case does not fit enum']),
+        ("class", Regex("f.*"), ["/f.*/ does not fit enum"]),
+        ("meals", Unordered(["a", 5]), ["5 does not fit type 'string'"]),
+        ("meals", IgnoreCase(["a", 5]), ["5 does not fit type 'string'"]),
+        ("meals", Subset({"a": 1}), ["subset {\"a\": 1} does not fit type 'array'"]),
+        ("who", Superset(["a"]), ["does not fit type 'object'"]),
+        ("who", {"name": AnyOf("a", None)}, ["null does not fit type 'string'"]),
+        ("who", {"name": Absent()}, ["'name' must not be given, and the tool requires it"]),
+        ("cty", Ignore(), ["the tool does not take 'cty'; did you mean 'city'?"]),
+        ("seats", Contains(5), ["contains 5 does not fit type 'integer'"]),
+    ],
+)
+def test_matchers_that_accept_what_the_tool_does_not_take(place: str, matcher: Any, said: list[str]) -> None:
+    """Each value that is accepted and does not fit, and each that must be there and may be missing."""
+    seen = booked(Expect("book", {"city": "a", place: matcher}))
+
+    assert {kind for kind, _, _ in seen} == {"arguments"}
+    assert len(seen) == len(said)
+    assert all(part in message for part, (_, _, message) in zip(said, seen, strict=True))
+    assert all(place in path for _, path, _ in seen)
+
+
+@pytest.mark.parametrize(
+    ("place", "matcher"),
+    [
+        ("city", Present()),
+        ("city", Ignore()),
+        ("city", Predicate(bool)),
+        ("city", Schema({"type": "integer"})),
+        ("city", Contains("x")),
+        ("city", Regex(".*")),
+        ("city", AnyOf("a", Normalized("B"))),
+        ("seats", Approx(99.7, abs=0.5)),
+        ("seats", Present()),
+        ("price", Approx(2.5)),
+        ("class", IgnoreCase("Economy")),
+        ("class", Regex("e.*")),
+        ("class", Contains("x")),
+        ("class", Optional(AnyOf("economy", "business"))),
+        ("class", Absent()),
+        ("tip", Absent()),
+        ("meals", Subset(["a", 5])),
+        ("meals", Contains("a")),
+        ("meals", [Ignore(), Present()]),
+        ("who", Superset({})),
+        ("who", {"name": Present()}),
+    ],
+)
+def test_what_may_fit_is_no_finding(place: str, matcher: Any) -> None:
+    """Some value that is accepted fits, or may, for all that is known."""
+    assert booked(Expect("book", {"city": "a", place: matcher})) == []
+
+
+def test_arguments_that_are_not_specified() -> None:
+    """Where others may be given, none is missing; what is named is checked all the same."""
+    assert found([ToolCall(name="book")]) == []
+    assert booked(Expect("book"), Expect("book", {"seats": 1}, extra_arguments=True)) == []
+    assert booked(Expect("book", at={"seats": Exact(1)}), Forbid("book", {"seats": 2})) == []
+    assert [path for _, path, _ in booked(Expect("book", at={"seats": Exact("x")}))] == [".plan[0].at.seats"]
+    assert [path for _, path, _ in booked(Forbid("book", {"sets": 2}))] == [".plan[0].input_parameters.sets"]
+    assert [message for _, _, message in booked(Expect("book", {"city": Absent()}, extra_arguments=True))] == [
+        "'city' must not be given, and the tool requires it"
+    ]
+
+
+def test_what_a_plan_says_of_a_tool_counts() -> None:
+    """Matchers for every call of a tool stand in its arguments."""
+    tools: Any = {"book": {"city": Ignore(), "seats": Exact("x")}}
+
+    assert [path for _, path, _ in booked(ToolCall(name="book", input_parameters={}), tools=tools)] == [
+        ".plan[0].input_parameters"
+    ]
+
+
+def test_names_by_pattern_must_fit_one_tool() -> None:
+    """Arguments fit if they fit one of the tools that a name may mean; so they do where a tool has no schema."""
+    other = {"name": "book_train", "parameters": {"properties": {"seat": {"type": "integer"}}, "required": ["seat"]}}
+    wrong = Expect(Glob("book*"), {"seat": "x"})
+
+    assert booked(Expect(Glob("*"), {"seat": "x"})) == []
+    assert found(Plan([Expect(Glob("book*"), {"seat": 1})]), [*TOOLS, other]) == []
+    assert [message for _, _, message in found(Plan([wrong]), [other, TOOLS[0]])] == [
+        "\"x\" does not fit type 'integer'"
+    ]
+    assert len(found(Plan([wrong]), [TOOLS[0], other])) == 2
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"if": {"properties": {"a": {"const": 1}}}, "then": {"required": ["b"]}},
+        {"anyOf": [{"required": ["b"]}, {"properties": {"a": {"const": 2}}}]},
+        {"not": {"properties": {"a": {"const": 1}}}},
+        {"minProperties": 2},
+    ],
+)
+def test_rules_about_several_arguments_are_asked_of_one_call_alone(schema: dict[str, Any]) -> None:
+    """Without a matcher it is certain that a call does not fit; with one, another choice may."""
+    tools = [{"name": "f", "parameters": schema}]
+
+    assert len(found([ToolCall(name="f", input_parameters={"a": 1})], tools)) == 1
+    assert found(Plan([Expect("f", {"a": AnyOf(1, 2), "b": Optional(1)})]), tools) == []
+    assert found(Plan([Expect("f", {"a": Present()})]), tools) == []
+    assert found(Plan([Expect("f", {"a": 1}, extra_arguments=True)]), tools) == []
+
+
+def test_schemas_that_cannot_be_used() -> None:
+    """They are told of once a file, and decide nothing."""
+    tools = [
+        {"name": "a", "parameters": {"type": "nonsense"}},
+        {"name": "b", "parameters": {"$ref": "https://example.org/x"}},
+    ]
+    case = {"expected_tools": [{"name": "a", "args": {}}, {"name": "b", "args": {}}], "available_tools": tools}
+    report = read(case, case)
+
+    assert [(one.kind, one.line) for one in report] == [(LintKind.SCHEMA, 1), (LintKind.SCHEMA, 1)]
+    assert "the tool 'a' cannot be checked against: its input_schema is invalid" in report[0].message
+
+
+def test_what_is_forbidden_and_expected() -> None:
+    """A call that is forbidden as it is expected can never score 1; one that may differ can."""
+    rome = ToolCall(name="book", input_parameters={"city": "Rome"})
+    forbidden = [
+        (Forbid("book"), rome),
+        (Forbid(Glob("b*")), Expect("book", {"city": Regex("R.*")})),
+        (Forbid("book", {"city": Regex("R.*")}), rome),
+        (Forbid("book", {"city": "Rome"}), Expect("book", {"city": "Rome", "seats": 2}, extra_arguments=True)),
+        (Forbid(Glob("look_*")), Expect(Regex("look.*"))),
+        (Forbid(Glob("x*")), Expect(Glob("x*"), optional=True)),
+    ]
+    fine = [
+        (Forbid("look_up"), rome),
+        (Forbid("book", {"city": "Oslo"}), rome),
+        (Forbid("book", {"city": "Rome", "seats": 2}), rome),
+        (Forbid("book", {"city": "Rome"}), ToolCall(name="book")),
+        (Forbid("book", {"city": "Rome"}), Expect("book", {"city": Regex("R.*")})),
+        (Forbid("look_up"), Expect(Glob("look_*"))),
+    ]
+
+    for forbid, call in forbidden:
+        seen = [
+            (kind, path)
+            for kind, path, _ in booked(OneOf([call], [ToolCall(name="zzq")]), forbid)
+            if kind != "unknown_tool"
+        ]
+        assert seen == [("contradiction", ".plan[0].one_of[0]")], (forbid, call)
+    for forbid, call in fine:
+        assert booked(call, forbid) == [], (forbid, call)
+    ((_, _, message),) = booked(rome, Forbid("book"))
+    assert message == "is forbidden by $[0].expected_tools.plan[1], so that a call just as expected scores 0"
+
+
+def test_what_an_alternative_forbids_it_forbids_alone() -> None:
+    """Another alternative may expect it."""
+    call = Expect("book")
+
+    assert booked(OneOf([call], [Forbid("book"), Expect("look_up")])) == []
+    assert [path for _, path, _ in booked(OneOf([call], [Forbid("book"), call]))] == [".plan[0].one_of[1][1]"]
+
+
+def test_one_step_and_one_after_the_other() -> None:
+    """Calls of one step cannot come after each other; what stands outside can."""
+    first, second = Expect("book", label="a"), Expect("look_up", after=["a"])
+
+    assert booked(first, second) == []
+    assert booked(first, Parallel(second, Expect("look_out"))) == []
+    assert [(kind, path) for kind, path, _ in booked(Parallel(first, second))] == [
+        ("contradiction", ".plan[0].parallel[1]")
+    ]
+    assert [path for _, path, _ in booked(Parallel(OneOf(first, Expect("book")), second))] == [".plan[0].parallel[1]"]
+
+
+def test_what_looks_like_a_matcher_in_a_plain_call() -> None:
+    """It is taken for a value, wherever it stands."""
+    arguments = {"city": {"$is": "ignore"}, "list": [1, {"$is": "regex"}]}
+    call = ToolCall(name="look_up", input_parameters=arguments, output={"$is": "present"})
+
+    assert [(kind, path) for kind, path, _ in found([call])] == [
+        ("literal_matcher", "[0].input_parameters.city"),
+        ("literal_matcher", "[0].input_parameters.list[1]"),
+        ("literal_matcher", "[0].output"),
+    ]
+    assert found(Plan([Expect("look_up", {"city": Exact({"$is": "ignore"})})])) == []
+
+
+def test_matchers_that_do_nothing() -> None:
+    """They have no value, and where they stand there is none."""
+    call = Expect(
+        "look_up", {"to": {"city": "a"}}, at={"to.town": IgnoreCase(), "to.city": IgnoreCase(), "x": Ignore()}
+    )
+
+    assert [(kind, path) for kind, path, _ in booked(call)] == [("no_effect", '.plan[0].at["to.town"]')]
+
+
+def test_plans_that_ask_for_nothing() -> None:
+    """Where every call may be left out, and nothing is ruled out, doing nothing scores 1."""
+    may = Expect("look_up", optional=True)
+
+    assert [kind for kind, _, _ in booked(may)] == ["asks_nothing"]
+    assert [kind for kind, _, _ in booked(OneOf([may], []), allow_extra=True)] == ["asks_nothing"]
+    assert (
+        booked() == booked(may, allow_extra=False) == booked(may, Forbid("book")) == booked(may, Expect("book")) == []
+    )
+
+
+def test_alternatives_that_are_the_same() -> None:
+    """Plans, and alternatives of a choice; the second is told of."""
+    one, two = Expect("look_up"), Expect("look_out")
+    plans = {"alternatives": [{"plan": [{"name": "look_up"}]}, {"plan": [{"name": "look_up"}], "name": "b"}] * 2}
+
+    assert [(kind, path) for kind, path, _ in booked(OneOf(one, two, [one]))] == [
+        ("same_alternative", ".plan[0].one_of[2]")
+    ]
+    assert [path for _, path, _ in found(plans)] == [".alternatives[2]", ".alternatives[3]"]
+
+
+def test_tools_of_a_file() -> None:
+    """A list of tools in any form, or an object with one; everything wrong with it at once."""
+
+    def tools(value: Any) -> list[ToolSpec]:
+        return read_tools(io.BytesIO(json.dumps(value).encode()))
+
+    assert [tool.name for tool in tools(TOOLS)] == [tool.name for tool in tools({"tools": TOOLS})]
+    with pytest.raises(DataFileError) as caught:
+        tools({"tools": [{}, {"name": "a"}, 5]})
+    assert [problem.path for problem in caught.value.problems] == ["$.tools[0].name", "$.tools[2]"]
+    with pytest.raises(DataFileError, match=r"expected a list of tools, got \{'name': 'a'\}"):
+        tools({"name": "a"})
+    with pytest.raises(DataFileError, match="not JSON"):
+        read_tools(io.BytesIO(b"["))
+    with pytest.raises(InvalidDataError):
+        lint([], [5])
+
+
+def test_cases_themselves() -> None:
+    """Cases and goldens in Python are looked at as if they stood in an array; what was called does not matter."""
+    case = LLMTestCase(id="a", tools_called=[ToolCall(name="x")], expected_tools=[ToolCall(name="bok")])
+    report = lint([case, Golden(id="a", input="x")], TOOLS)
+
+    assert [(one.kind.value, one.path) for one in report] == [
+        ("unknown_tool", "$[0].expected_tools[0].name"),
+        ("duplicate_id", "$[1].id"),
+    ]
+    assert report.to_dict()["findings"][1] == {
+        "line": None,
+        "path": "$[1].id",
+        "kind": "duplicate_id",
+        "message": "the id 'a' is that of item 1 already",
+    }
