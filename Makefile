@@ -17,7 +17,7 @@ COMPILE = .venv/bin/uv pip compile --quiet --universal --python-version 3.10 --n
 
 .PHONY: help
 help: ## Show what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
 demo: $(TEST_READY) ## Run the demonstration: offline, without a key
@@ -26,6 +26,10 @@ demo: $(TEST_READY) ## Run the demonstration: offline, without a key
 .PHONY: test
 test: $(TEST_READY) ## Run all tests, the core's and the adapters'
 	@.venv/bin/python -m pytest $(ARGS)
+
+.PHONY: validity
+validity: $(TEST_READY) ## Measure which scores tell good runs from bad, beside other libraries, into docs/validity.md
+	@cd benchmarks && ../.venv/bin/python -m validity --write $(ARGS)
 
 .PHONY: lint
 lint: $(DEV_READY) ## Check style, format and the direction of imports

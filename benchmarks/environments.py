@@ -69,20 +69,27 @@ def python_of(library: Library) -> Path:
     Raises:
         CannotInstallError: It cannot be made; the others go on without it.
     """
-    if library is OWN:
-        return Path(sys.executable)
-    folder = HERE / ".envs" / library.name
+    return Path(sys.executable) if library is OWN else python_with(library.pins, library.name)
+
+
+def python_with(pins: Path, name: str) -> Path:
+    """Return the interpreter of an environment of this name, which is made if it is not there or pinned otherwise.
+
+    Raises:
+        CannotInstallError: It cannot be made.
+    """
+    folder = HERE / ".envs" / name
     python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-    pins, made = library.pins.read_text(encoding="utf-8"), folder / "pins.txt"
-    if made.is_file() and made.read_text(encoding="utf-8") == pins and python.exists():
+    wanted, made = pins.read_text(encoding="utf-8"), folder / "pins.txt"
+    if made.is_file() and made.read_text(encoding="utf-8") == wanted and python.exists():
         return python
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     reason = "nothing tried"
-    for commands in _ways(folder, python, library.pins):
+    for commands in _ways(folder, python, pins):
         reason = _run_all(commands)
         if not reason:
-            made.write_text(pins, encoding="utf-8")
+            made.write_text(wanted, encoding="utf-8")
             return python
         shutil.rmtree(folder, ignore_errors=True)
     raise CannotInstallError(reason)

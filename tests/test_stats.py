@@ -1,0 +1,230 @@
+"""Statistics against slow and obvious implementations, and against scipy's and numpy's."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import mannwhitneyu
+
+from toolmark import ConfigurationError, InvalidDataError
+from toolmark.stats import Interval, auc, auc_interval, balanced_accuracy, bootstrap
+
+#: Few different scores, so that ties are common; some that differ by one bit.
+SCORES = st.sampled_from((0.0, 0.1, 0.3, 0.1 + 0.2, 0.5, 1.0, -math.inf, math.inf))
+RATED = st.lists(st.tuples(SCORES, st.booleans()), max_size=30)
+
+
+def apart(rated: Sequence[tuple[float, bool]]) -> tuple[list[float], list[bool]]:
+    """Scores and whether each is good."""
+    return [score for score, _ in rated], [good for _, good in rated]
+
+
+def all_pairs(scores: Sequence[float], good: Sequence[bool]) -> float | None:
+    """The area by its definition: every good one beside every bad one."""
+    pairs = [
+        Fraction(1) if better > worse else Fraction(better == worse, 2)
+        for better, fine in zip(scores, good, strict=True)
+        if fine
+        for worse, bad in zip(scores, good, strict=True)
+        if not bad
+    ]
+    return float(sum(pairs) / len(pairs)) if pairs else None
+
+
+@given(RATED)
+def test_the_area_is_that_of_all_pairs(rated: list[tuple[float, bool]]) -> None:
+    """Won pairs count 1 and ties one half; to the last bit."""
+    assert auc(*apart(rated)) == all_pairs(*apart(rated))
+
+
+@given(RATED)
+def test_the_area_is_scipys(rated: list[tuple[float, bool]]) -> None:
+    """The rank statistic of Mann and Whitney over the number of pairs."""
+    scores, good = apart(rated)
+    right = [score for score, fine in rated if fine]
+    wrong = [score for score, fine in rated if not fine]
+    mine = auc(scores, good)
+
+    if not right or not wrong:
+        assert mine is None
+    else:
+        statistic = mannwhitneyu(right, wrong, method="asymptotic").statistic
+        assert mine == pytest.approx(statistic / (len(right) * len(wrong)), abs=1e-12)
+
+
+@given(RATED, st.randoms(use_true_random=False))
+def test_the_area_depends_on_ranks_alone(rated: list[tuple[float, bool]], rng: random.Random) -> None:
+    """Order of the list and growing transformations change nothing; turning the scores round mirrors the area."""
+    scores, good = apart(rated)
+    area = auc(scores, good)
+    shuffled = rng.sample(rated, len(rated))
+
+    assert auc(*apart(shuffled)) == area
+    assert auc([math.atan(score) for score in scores], good) == area
+    assert auc([-score for score in scores], good) == (None if area is None else pytest.approx(1 - area, abs=1e-12))
+    assert auc(scores, [not fine for fine in good]) == auc([-score for score in scores], good)
+
+
+@given(RATED)
+def test_an_area_of_yes_and_no_is_balanced_accuracy(rated: list[tuple[float, bool]]) -> None:
+    """Of two scores only, the area and the balanced accuracy are the same number."""
+    scores, good = apart(rated)
+    passed = [score >= 0.5 for score in scores]
+
+    assert balanced_accuracy(passed, good) == auc([float(value) for value in passed], good)
+
+
+@pytest.mark.parametrize(
+    ("passed", "good", "accuracy"),
+    [
+        ("1100", "1100", 1.0),
+        ("0011", "1100", 0.0),
+        ("1111", "1100", 0.5),
+        ("1111", "1000", 0.5),
+        ("1101", "1100", 0.75),
+        ("11", "11", None),
+        ("01", "00", None),
+        ("", "", None),
+    ],
+)
+def test_balanced_accuracy(passed: str, good: str, accuracy: float | None) -> None:
+    """Each class weighs one half, however many are in it; without both there is none."""
+    assert balanced_accuracy([c == "1" for c in passed], [c == "1" for c in good]) == accuracy
+
+
+def slow_interval(
+    scores: list[float], good: list[bool], clusters: list[int], resamples: int, seed: int, confidence: float
+) -> tuple[float, float, int]:
+    """The interval by numpy's percentiles of areas of all pairs, drawn with the same numbers."""
+    keys = list(dict.fromkeys(clusters))
+    rng = random.Random(seed)
+    areas = []
+    for _ in range(resamples):
+        drawn = [keys[int(rng.random() * len(keys))] for _ in keys]
+        chosen = [index for key in drawn for index, cluster in enumerate(clusters) if cluster == key]
+        areas.append(all_pairs([scores[index] for index in chosen], [good[index] for index in chosen]))
+    found = [area for area in areas if area is not None]
+    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
+    low, high = np.quantile(found, tails) if found else (math.nan, math.nan)
+    return float(low), float(high), len(areas) - len(found)
+
+
+@given(
+    st.lists(st.tuples(SCORES, st.booleans(), st.integers(0, 4)), max_size=12),
+    st.integers(0, 5),
+    st.sampled_from((0.5, 0.9, 0.95)),
+)
+def test_the_interval_is_that_of_a_slow_bootstrap(
+    rated: list[tuple[float, bool, int]], seed: int, confidence: float
+) -> None:
+    """Whole clusters are drawn; resamples of one class are left out and counted; percentiles are numpy's."""
+    scores, good, clusters = ([row[place] for row in rated] for place in range(3))
+    mine = auc_interval(scores, good, clusters, resamples=30, seed=seed, confidence=confidence)  # type: ignore[arg-type]
+    low, high, left_out = slow_interval(scores, good, clusters, 30, seed, confidence)  # type: ignore[arg-type]
+
+    if len(set(clusters)) < 2 or left_out == 30:
+        assert mine is None
+    else:
+        assert mine is not None
+        assert (mine.low, mine.high) == pytest.approx((low, high), abs=1e-12)
+        assert (mine.resamples, mine.left_out, mine.clusters) == (30 - left_out, left_out, len(set(clusters)))
+
+
+def test_the_same_seed_gives_the_same_interval() -> None:
+    """On every machine and every version of Python; another seed gives another."""
+    scores = [number * 7 % 11 / 10 for number in range(40)]
+    good = [number % 3 == 0 for number in range(40)]
+    clusters = [number // 4 for number in range(40)]
+    found = auc_interval(scores, good, clusters, resamples=200, seed=3)
+
+    assert found == auc_interval(scores, good, clusters, resamples=200, seed=3)
+    assert found != auc_interval(scores, good, clusters, resamples=200, seed=4)
+    assert found is not None
+    assert (round(found.low, 12), round(found.high, 12)) == (0.334904162334, 0.775054253472)
+
+
+def test_clusters_widen_the_interval() -> None:
+    """Runs that repeat each other are not so many independent ones."""
+    rng = random.Random(5)
+    tasks = [(rng.random(), rng.random() < 0.5) for _ in range(12)]
+    scores = [score for score, _ in tasks for _ in range(8)]
+    good = [fine for _, fine in tasks for _ in range(8)]
+    single = auc_interval(scores, good)
+    clustered = auc_interval(scores, good, [number // 8 for number in range(96)])
+
+    assert single is not None
+    assert clustered is not None
+    assert clustered.high - clustered.low > 2 * (single.high - single.low)
+    assert (single.clusters, clustered.clusters) == (96, 12)
+
+
+def test_the_interval_covers_only_if_clusters_are_kept() -> None:
+    """Over simulated data of 30 tasks with 4 runs each, the clustered interval holds the true area; the other does not.
+
+    The level of a task is common to its runs, so the runs are far from independent.
+    """
+    rng = random.Random(7)
+    truth = (1 + math.erf(1.0 / math.sqrt(2 * (1 + 0.09)) / math.sqrt(2))) / 2
+    clustered = single = 0
+    for _ in range(120):
+        scores, good, tasks = [], [], []
+        for task in range(30):
+            level, fine = rng.gauss(0, 1), rng.random() < 0.5
+            scores += [level + rng.gauss(0, 0.3) + (1.0 if fine else 0.0) for _ in range(4)]
+            good += [fine] * 4
+            tasks += [task] * 4
+        kept, loose = (auc_interval(scores, good, keys, resamples=200, seed=1) for keys in (tasks, None))
+        assert kept is not None
+        assert loose is not None
+        clustered += kept.low <= truth <= kept.high
+        single += loose.low <= truth <= loose.high
+
+    assert clustered / 120 > 0.85
+    assert single / 120 < 0.75
+
+
+@pytest.mark.parametrize("clusters", [[], ["a"], ["a", "a", "a"]])
+def test_without_two_clusters_there_is_no_interval(clusters: list[str]) -> None:
+    """Nothing varies, so an interval of no width would be a lie."""
+    assert bootstrap(lambda _: 0.5, clusters) is None
+
+
+def test_a_statistic_that_is_never_there_has_no_interval() -> None:
+    """All resamples are left out."""
+    assert bootstrap(lambda _: None, [1, 2, 3], resamples=5) is None
+    assert auc_interval([1.0, 2.0], [True, True]) is None
+
+
+def test_any_statistic_will_do() -> None:
+    """It is handed positions, as many as there are where clusters are of one size."""
+    assert bootstrap(lambda drawn: float(len(drawn)), "aabbcc", resamples=9) == Interval(6.0, 6.0, 9, 0, 3)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"resamples": 0}, {"resamples": 1.5}, {"resamples": True}, {"confidence": 0}, {"confidence": 1.0}],
+    ids=str,
+)
+def test_options_out_of_range(options: dict[str, float]) -> None:
+    """The error names the option."""
+    with pytest.raises(ConfigurationError, match=next(iter(options))):
+        bootstrap(lambda _: 1.0, [1, 2], **options)  # type: ignore[arg-type]
+
+
+def test_data_that_do_not_fit_together() -> None:
+    """Lists of different lengths, and scores that are no numbers, are refused rather than cut."""
+    with pytest.raises(InvalidDataError, match="scores has 1 entries and good has 2"):
+        auc([1.0], [True, False])
+    with pytest.raises(InvalidDataError, match="passed has 1 entries"):
+        balanced_accuracy([True], [])
+    with pytest.raises(InvalidDataError, match="clusters has 1 entries"):
+        auc_interval([1.0, 2.0], [True, False], [1])
+    with pytest.raises(InvalidDataError, match="NaN"):
+        auc([math.nan, 1.0], [True, False])

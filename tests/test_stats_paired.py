@@ -1,0 +1,244 @@
+"""Statistics of pairs and of trials against slow and obvious implementations, and against scipy's."""
+
+from __future__ import annotations
+
+import math
+import random
+from fractions import Fraction
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest, false_discovery_control, permutation_test
+
+from toolmark import ConfigurationError, InvalidDataError
+from toolmark.stats import (
+    holm,
+    mcnemar,
+    mean_difference,
+    mean_difference_interval,
+    pass_at_k,
+    pass_hat_k,
+    sign_flip,
+)
+
+SCORES = st.sampled_from((0.0, 0.1, 0.25, 0.3, 0.1 + 0.2, 0.5, 1.0))
+PAIRS = st.lists(st.tuples(SCORES, SCORES, st.integers(0, 4)), max_size=12)
+P_VALUES = st.one_of(st.none(), st.sampled_from((0.0, 0.01, 0.02, 0.04, 0.5, 1.0)), st.floats(0, 1))
+
+
+# pairs
+
+
+@given(PAIRS)
+def test_the_mean_difference_is_that_of_fractions(pairs: list[tuple[float, float, int]]) -> None:
+    """B minus A, over pairs; there is none of none."""
+    exact = [Fraction(after) - Fraction(before) for before, after, _ in pairs]
+    mine = mean_difference([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+
+    assert mine == (pytest.approx(float(sum(exact) / len(exact)), abs=1e-15) if exact else None)
+
+
+@given(PAIRS, st.integers(0, 5), st.sampled_from((0.5, 0.9, 0.95)))
+def test_the_interval_is_that_of_a_slow_bootstrap(
+    pairs: list[tuple[float, float, int]], seed: int, confidence: float
+) -> None:
+    """Whole clusters are drawn, pairs stay together, percentiles are numpy's."""
+    before, after, clusters = ([pair[place] for pair in pairs] for place in range(3))
+    mine = mean_difference_interval(before, after, clusters, resamples=30, seed=seed, confidence=confidence)
+    keys = list(dict.fromkeys(clusters))
+    rng = random.Random(seed)
+    means = []
+    for _ in range(30):
+        drawn = [keys[int(rng.random() * len(keys))] for _ in keys]
+        means.append(np.mean([pair[1] - pair[0] for key in drawn for pair in pairs if pair[2] == key] or [0]))
+
+    if len(keys) < 2:
+        assert mine is None
+    else:
+        assert mine is not None
+        expected = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+        assert (mine.low, mine.high) == pytest.approx(tuple(expected), abs=1e-12)
+        assert (mine.resamples, mine.left_out, mine.clusters) == (30, 0, len(keys))
+
+
+def test_pairs_are_clusters_of_their_own_unless_said_otherwise() -> None:
+    """With clusters of pairs that are alike, the interval is wider."""
+    before, after = [0.5] * 40, [0.5 + (number // 4 % 3 - 1) / 4 for number in range(40)]
+    single = mean_difference_interval(before, after)
+    clustered = mean_difference_interval(before, after, [number // 4 for number in range(40)])
+
+    assert single == mean_difference_interval(before, after, range(40), seed=0, resamples=2000)
+    assert single is not None
+    assert clustered is not None
+    assert clustered.high - clustered.low > 1.5 * (single.high - single.low)
+    assert single != mean_difference_interval(before, after, seed=1)
+
+
+def test_equal_differences_have_a_point() -> None:
+    """Which the documentation calls by its name."""
+    found = mean_difference_interval([0.0, 0.5], [0.25, 0.75])
+
+    assert found is not None
+    assert (found.low, found.high) == (0.25, 0.25)
+
+
+# tests
+
+
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_mcnemar_is_scipys_binomial_test(worse: int, better: int) -> None:
+    """Two-sided, with one half; symmetric."""
+    expected = binomtest(worse, worse + better, 0.5).pvalue if worse + better else 1.0
+
+    assert mcnemar(worse, better) == pytest.approx(expected, rel=1e-9)
+    assert mcnemar(worse, better) == mcnemar(better, worse)
+
+
+@given(st.integers(0, 8), st.integers(0, 8))
+def test_mcnemar_counts_coins(worse: int, better: int) -> None:
+    """Of all ways in which so many coins fall, those at least as uneven."""
+    falls = [sum(coins) for coins in product((0, 1), repeat=worse + better)]
+    uneven = [fall for fall in falls if abs(2 * fall - worse - better) >= abs(better - worse)]
+
+    assert mcnemar(worse, better) == len(uneven) / len(falls)
+
+
+def test_known_p_values() -> None:
+    """Worked out by hand: 10 of 512 twice; fewer than six changes are never significant at 0.05; many are quick."""
+    assert mcnemar(8, 1) == 20 / 512
+    assert mcnemar(0, 0) == 1
+    assert min(mcnemar(worse, 5 - worse) for worse in range(6)) == 0.0625
+    assert mcnemar(6, 0) == 0.03125
+    assert mcnemar(0, 5000) == 0
+    assert mcnemar(5000, 5000) == 1
+    assert mcnemar(5100, 4900) == pytest.approx(binomtest(4900, 10000).pvalue, rel=1e-9)
+
+
+@given(st.lists(st.integers(-4, 4), max_size=9))
+def test_flipped_signs_are_counted(differences: list[int]) -> None:
+    """All patterns, one by one."""
+    sums = [
+        sum(sign * value for sign, value in zip(signs, differences, strict=True))
+        for signs in product((1, -1), repeat=len(differences))
+    ]
+    extreme = [total for total in sums if abs(total) >= abs(sum(differences))]
+
+    assert sign_flip(differences) == len(extreme) / len(sums)
+
+
+@given(st.lists(st.integers(-3, 3), min_size=2, max_size=8))
+def test_flipped_signs_are_scipys_permutation_test(differences: list[int]) -> None:
+    """Of paired samples, exact."""
+    found = permutation_test((differences,), np.sum, permutation_type="samples", n_resamples=np.inf, vectorized=False)
+
+    assert sign_flip(differences) == pytest.approx(found.pvalue)
+
+
+@given(st.lists(st.integers(-1, 1), max_size=200))
+def test_flipped_single_signs_are_mcnemar(differences: list[int]) -> None:
+    """To the last bit."""
+    assert sign_flip(differences) == mcnemar(differences.count(-1), differences.count(1))
+
+
+def test_many_clusters_are_counted_exactly() -> None:
+    """A thousand of them; equal ones are as many coins."""
+    assert sign_flip([5] * 520 + [-5] * 480) == mcnemar(480, 520)
+    assert sign_flip([2, -1] * 500) == pytest.approx(math.erfc(500 / math.sqrt(2 * 2500)), rel=0.01)
+
+
+@given(st.lists(P_VALUES, max_size=8), st.sampled_from((0.01, 0.05, 0.1)))
+def test_holm_steps_down(p_values: list[float | None], alpha: float) -> None:
+    """What is significant is what the method, as it is written, rejects: the smallest against alpha / m, and so on."""
+    known = sorted((value, place) for place, value in enumerate(p_values) if value is not None)
+    rejected = set()
+    for rank, (value, place) in enumerate(known):
+        if (len(known) - rank) * value > alpha:
+            break
+        rejected.add(place)
+    found = holm(p_values)
+
+    assert {place for place, value in enumerate(found) if value is not None and value <= alpha} == rejected
+    assert [value is None for value in found] == [value is None for value in p_values]
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_lies_between(p_values: list[float]) -> None:
+    """Never below a value itself or what controls the false discovery rate, never above Bonferroni's."""
+    found = np.array(holm(p_values), dtype=float)
+
+    assert np.all(found >= np.array(p_values))
+    assert np.all(found >= false_discovery_control(p_values) - 1e-12)
+    assert np.all(found <= np.minimum(1, len(p_values) * np.array(p_values)) + 1e-12)
+
+
+def test_holm_by_hand() -> None:
+    """The example of textbooks: 0.01, 0.04, 0.03, 0.005 become 0.03, 0.06, 0.06, 0.02."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([None, 0.4]) == [None, 0.4]
+    assert holm([]) == []
+
+
+# trials
+
+
+@given(st.integers(0, 7), st.integers(0, 7), st.integers(1, 8))
+def test_chances_are_those_of_all_draws(trials: int, passes: int, k: int) -> None:
+    """Each choice of k of the trials, counted; of more than there were, nothing is known."""
+    passes = min(passes, trials)
+    draws = list(combinations([True] * passes + [False] * (trials - passes), k))
+    at_least_one, every = pass_at_k(trials, passes, k), pass_hat_k(trials, passes, k)
+
+    if k > trials:
+        assert (at_least_one, every) == (None, None)
+    else:
+        assert at_least_one == sum(map(any, draws)) / len(draws)
+        assert every == sum(map(all, draws)) / len(draws)
+
+
+@given(st.integers(1, 6), st.integers(1, 6), st.sampled_from((0.1, 0.5, 0.9)))
+def test_chances_are_unbiased(trials: int, k: int, rate: float) -> None:
+    """Over all that may happen in so many trials, their mean is the true chance."""
+    if k > trials:
+        return
+    weights = [math.comb(trials, c) * rate**c * (1 - rate) ** (trials - c) for c in range(trials + 1)]
+
+    for estimate, true in ((pass_at_k, 1 - (1 - rate) ** k), (pass_hat_k, rate**k)):
+        mean = sum(weight * (estimate(trials, c, k) or 0.0) for c, weight in enumerate(weights))
+        assert mean == pytest.approx(true, abs=1e-12)
+
+
+def test_known_chances() -> None:
+    """Eight trials of which four pass, three made; the estimate by the rate alone would be 0.875 and 0.125."""
+    assert pass_at_k(8, 4, 3) == 52 / 56
+    assert pass_hat_k(8, 4, 3) == 4 / 56
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        (lambda: mean_difference([1.0], []), InvalidDataError, "before has 1 entries and after has 0"),
+        (lambda: mean_difference([math.nan], [1.0]), InvalidDataError, "a number is nan"),
+        (lambda: mean_difference([1.0], [math.inf]), InvalidDataError, "a number is inf"),
+        (lambda: mean_difference_interval([1.0], [1.0], []), InvalidDataError, "clusters has 0 entries"),
+        (lambda: mean_difference_interval([1.0], [1.0], resamples=0), ConfigurationError, "resamples must be"),
+        (lambda: mcnemar(-1, 1), InvalidDataError, "worse must be a whole number of at least 0, got -1"),
+        (lambda: mcnemar(1, 0.5), InvalidDataError, "better must be"),  # type: ignore[arg-type]
+        (lambda: mcnemar(True, 1), InvalidDataError, "worse must be"),
+        (lambda: sign_flip([0.5]), InvalidDataError, "differences must be whole numbers"),  # type: ignore[list-item]
+        (lambda: sign_flip([True]), InvalidDataError, "differences must be whole numbers"),
+        (lambda: holm([1.5]), InvalidDataError, "a p-value must be between 0 and 1, got 1.5"),
+        (lambda: holm([math.nan]), InvalidDataError, "a p-value must be"),
+        (lambda: pass_at_k(2, 3, 1), InvalidDataError, "there are 3 passes of 2 trials"),
+        (lambda: pass_hat_k(-1, 0, 1), InvalidDataError, "trials must be"),
+        (lambda: pass_at_k(2, 1, 0), ConfigurationError, "k must be a whole number of at least 1, got 0"),
+        (lambda: pass_hat_k(2, 1, True), ConfigurationError, "k must be"),
+    ],
+)
+def test_what_is_wrong_is_named(wrong: Any, error: type[Exception], message: str) -> None:
+    """Lengths, kinds and ranges."""
+    with pytest.raises(error, match=message):
+        wrong()
