@@ -1,0 +1,530 @@
+"""Comparison of two evaluations: what is paired, what is counted, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judging import RuleJudge
+from toolmark import (
+    Comparison,
+    ConfigurationError,
+    DataFileError,
+    LLMTestCase,
+    Report,
+    ToolCall,
+    ToolCorrectnessMetric,
+    ToolEfficiencyMetric,
+    compare,
+    evaluate,
+    validate,
+)
+from toolmark.metrics import MetricLike
+from toolmark.stats import holm, mcnemar, mean_difference, mean_difference_interval, sign_flip
+
+METRICS = (ToolCorrectnessMetric(),)
+
+
+def case(id: str | None, called: int | None = 1, of: int = 4, /, **more: Any) -> LLMTestCase:
+    """A case in which so many of the expected calls were made; of `None` it is not known."""
+    calls = [ToolCall(name=f"tool_{number}") for number in range(of)]
+    return LLMTestCase(id=id, tools_called=None if called is None else calls[:called], expected_tools=calls, **more)
+
+
+def report(*cases: LLMTestCase, metrics: tuple[MetricLike, ...] = METRICS) -> Report:
+    """Their evaluation."""
+    return evaluate(cases, metrics, show_progress=False)
+
+
+def scores(**called: int) -> Report:
+    """An evaluation of cases with these ids, in which so many of four calls were made."""
+    return report(*(case(key, made) for key, made in called.items()))
+
+
+def edited(given: Report, **changes: Any) -> dict[str, Any]:
+    """A written report in which each result has these fields."""
+    plain = given.to_dict()
+    for entry in plain["cases"]:
+        for result in entry["results"]:
+            result.update(changes)
+    return plain
+
+
+def judged(by: str | None, *made: int, decided_by: str = "judge", **said: str) -> dict[str, Any]:
+    """A written report of a judge."""
+    plain = report(*(case(str(number), calls) for number, calls in enumerate(made))).to_dict()
+    for entry in plain["cases"]:
+        for result in entry["results"]:
+            if by is not None:
+                result["judge"] = {"model": by, "prompts": "1", "samples": "1", **said}
+                questions = [{"criterion": "tool_selection", "decided_by": decided_by, "outcome": "ok"}]
+                result["units"] = [{"index": 0, "turns": [], "questions": questions}]
+    return plain
+
+
+# what is compared
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdefghij"), st.integers(0, 4), min_size=1),
+    st.dictionaries(st.sampled_from("abcdefghij"), st.integers(0, 4), min_size=1),
+    st.integers(0, 3),
+)
+def test_the_numbers_are_those_of_the_pairs(before: dict[str, int], after: dict[str, int], seed: int) -> None:
+    """Means, difference, interval, test and counts follow from the scores of the cases that both have."""
+    both = [key for key in before if key in after]
+    if not both:
+        return
+    found = compare(scores(**before), scores(**after), resamples=40, seed=seed)
+    (metric,) = found.metrics
+    left, right = [before[key] / 4 for key in both], [after[key] / 4 for key in both]
+    worse = [key for key in both if before[key] >= 2 > after[key]]
+    better = [key for key in both if before[key] < 2 <= after[key]]
+
+    assert (found.cases_a, found.cases_b, found.in_both) == (len(before), len(after), len(both))
+    assert set(found.only_a) == before.keys() - after.keys()
+    assert set(found.only_b) == after.keys() - before.keys()
+    assert metric.paired == len(both)
+    assert metric.mean_a == pytest.approx(sum(left) / len(left))
+    assert metric.mean_b == pytest.approx(sum(right) / len(right))
+    assert metric.difference == mean_difference(left, right)
+    assert metric.interval == mean_difference_interval(left, right, resamples=40, seed=seed)
+    assert metric.p_value == metric.corrected == mcnemar(len(worse), len(better))
+    assert [change.case for change in metric.regressions] == worse
+    assert [change.case for change in metric.improvements] == better
+    assert metric.both_passed == sum(before[key] >= 2 and after[key] >= 2 for key in both)
+    assert metric.both_failed == sum(before[key] < 2 and after[key] < 2 for key in both)
+    assert metric.missing == tuple(key for key in before if key not in after and before[key] >= 2)
+    assert json.loads(found.to_json()) == found.to_dict()
+
+
+@given(st.dictionaries(st.sampled_from("abcdefgh"), st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2))
+def test_the_other_way_round(made: dict[str, tuple[int, int]]) -> None:
+    """What is worse is better, and the test is the same."""
+    a, b = (scores(**{key: both[side] for key, both in made.items()}) for side in (0, 1))
+    (there,), (back,) = compare(a, b, resamples=10).metrics, compare(b, a, resamples=10).metrics
+
+    assert [change.case for change in there.regressions] == [change.case for change in back.improvements]
+    assert there.difference == pytest.approx(-(back.difference or 0))
+    assert there.p_value == back.p_value
+
+
+def test_the_order_of_cases_does_not_matter() -> None:
+    """They are paired by their ids, wherever they stand."""
+    found = compare(scores(a=4, b=0, c=2), scores(c=0, a=4, b=4))
+
+    assert [(one.case, one.index_a, one.index_b) for one in found.metrics[0].regressions] == [("c", 2, 0)]
+    assert [(one.case, one.score_a, one.score_b) for one in found.metrics[0].improvements] == [("b", 0, 1)]
+    assert found.notes == ()
+
+
+def test_changes_have_the_first_finding_of_the_side_that_failed() -> None:
+    """What went wrong now, or what went wrong before; else the reason."""
+    (metric,) = compare(scores(a=4, b=1), scores(a=1, b=4)).metrics
+    silent = edited(scores(a=1), findings=[], reason="1 of 4.\nmore")
+    (without,) = compare(scores(a=4), silent).metrics
+    (nothing,) = compare(scores(a=4), edited(scores(a=1), findings=[], reason=None)).metrics
+
+    assert metric.regressions[0].finding == "Missing: expected #2 'tool_1' was not called."
+    assert metric.improvements[0].finding == "Missing: expected #2 'tool_1' was not called."
+    assert without.regressions[0].finding == "1 of 4."
+    assert nothing.regressions[0].finding is None
+
+
+def test_what_has_no_score_is_named_and_never_zero() -> None:
+    """On either side; and which of these B lost."""
+    metrics = (ToolCorrectnessMetric(), ToolEfficiencyMetric())
+    a = report(case("a", 4), case("b", None), case("c", 1), case("d", 0), metrics=metrics)
+    b = report(case("a", None), case("b", 4), case("c", 1), case("d", 2), metrics=metrics)
+    correctness, efficiency = compare(a, b).metrics
+
+    assert (correctness.paired, correctness.mean_a, correctness.mean_b) == (2, 0.125, 0.375)
+    assert [(gap.case, gap.status_a.value, gap.status_b.value) for gap in correctness.unscored] == [
+        ("a", "scored", "failed"),
+        ("b", "failed", "scored"),
+    ]
+    assert [gap.case for gap in correctness.lost] == ["a"]
+    assert "needs tools_called of case 'a'" in str(correctness.unscored[0].reason)
+    assert "needs tools_called of case 'b'" in str(correctness.unscored[1].reason)
+    assert [(gap.case, gap.status_a.value, gap.passed_b) for gap in efficiency.unscored][2:] == [("d", "skipped", True)]
+
+
+def test_without_pairs_nothing_is_known() -> None:
+    """Null, not 0."""
+    (metric,) = compare(report(case("a", None)), scores(a=4)).metrics
+
+    assert metric.paired == 0
+    numbers = (metric.mean_a, metric.mean_b, metric.difference, metric.interval, metric.p_value, metric.corrected)
+    assert numbers == (None,) * 6
+    assert metric.to_dict()["difference"] is None
+    assert str(compare(report(case("a", None)), scores(a=4))) == "tool_correctness: no case has a score in both"
+
+
+def test_p_values_are_corrected_over_the_metrics() -> None:
+    """By Holm, those without a test left out."""
+    ids = [str(number) for number in range(8)]
+    metrics = (ToolCorrectnessMetric(), ToolCorrectnessMetric(denominator="f1"), ToolEfficiencyMetric())
+    found = compare(
+        report(*(case(key, 4) for key in ids), metrics=metrics), report(*(case(key, 0) for key in ids), metrics=metrics)
+    )
+
+    assert [metric.p_value for metric in found.metrics] == [mcnemar(8, 0), mcnemar(8, 0), None]
+    assert [metric.corrected for metric in found.metrics] == holm([mcnemar(8, 0), mcnemar(8, 0), None])
+
+
+# repeated ids, and none
+
+
+def test_repeated_ids_are_paired_in_order_and_one_cluster() -> None:
+    """The second with the second; what one side has more of is left over and named."""
+    a = report(*(case(key, made) for key, made in [("x", 4), ("x", 4), ("y", 4), ("x", 0), ("y", 4)]))
+    b = report(*(case(key, made) for key, made in [("y", 0), ("x", 0), ("x", 1), ("y", 1)]))
+    found = compare(a, b, resamples=50)
+    (metric,) = found.metrics
+
+    assert (found.in_both, found.only_a, found.only_b) == (4, ("x (3)",), ())
+    assert [change.label for change in metric.regressions] == ["x", "x (2)", "y", "y (2)"]
+    assert [change.score_b for change in metric.regressions] == [0, 0.25, 0, 0.25]
+    assert metric.interval == mean_difference_interval([1] * 4, [0, 0.25, 0, 0.25], "xxyy", resamples=50)
+    assert metric.p_value == sign_flip([-2, -2]) == 0.5 > mcnemar(4, 0)
+    assert found.repeated
+    assert "2 ids (x, y) occur several times" in found.notes[0]
+
+
+def test_trials_can_be_in_any_order() -> None:
+    """Neither difference nor test depends on which trial stands beside which."""
+    first = compare(report(case("x", 4), case("x", 0), case("y", 4)), report(case("x", 4), case("x", 0), case("y", 0)))
+    other = compare(report(case("x", 0), case("x", 4), case("y", 4)), report(case("x", 4), case("x", 0), case("y", 0)))
+
+    assert first.metrics[0].difference == other.metrics[0].difference
+    assert first.metrics[0].p_value == other.metrics[0].p_value
+    assert first.metrics[0].interval == other.metrics[0].interval
+
+
+def test_cases_without_an_id_are_paired_by_name_or_position_and_that_is_told() -> None:
+    """Since it may pair different cases."""
+    a = report(case(None, 4, name="one"), case(None, 4), case("id", 4))
+    b = report(case("id", 4), case(None, 0), case(None, 2, name="one"), case("one", 4))
+    found = compare(a, b)
+
+    assert [change.case for change in found.metrics[0].regressions] == ["#2"]
+    assert found.in_both == 3
+    assert found.only_b == ("one",)
+    assert found.notes[0].startswith("2 pairs without an id (one, #2) by name or position: if cases were added")
+
+
+# what is refused
+
+
+@pytest.mark.parametrize(
+    ("kind", "a", "b", "told"),
+    [
+        (
+            "threshold",
+            report(case("0", 2)),
+            report(case("0", 2), metrics=(ToolCorrectnessMetric(threshold=0.7),)),
+            "tool_correctness: threshold 0.5 in A and 0.7 in B",
+        ),
+        (
+            "options",
+            report(case("0", 2)),
+            report(case("0", 2), metrics=(ToolCorrectnessMetric(denominator="f1"),)),
+            "tool_correctness: A has tool_correctness and B has tool_correctness(denominator=f1)",
+        ),
+        ("judge", judged("m-1", 2, 2), judged("m-2", 2, 2), "tool_correctness: judged by m-1 in A and m-2 in B"),
+        ("judge", judged(None, 2), judged("m", 2), "tool_correctness: judged by nobody in A and a judge in B"),
+        ("judge", judged("m", 2), judged("m", 2, samples="3"), "tool_correctness: samples 1 in A and 3 in B"),
+        ("prompts", judged("m", 2), judged("m", 2, prompts="2"), "tool_correctness: prompts 1 in A and 2 in B"),
+    ],
+    ids=["threshold", "options", "model", "no judge", "samples", "prompts"],
+)
+def test_what_was_measured_differently_is_refused(
+    kind: Any, a: Report | dict[str, Any], b: Report | dict[str, Any], told: str
+) -> None:
+    """Unless that very difference is allowed; it is noted then."""
+    with pytest.raises(ConfigurationError) as caught:
+        compare(a, b)
+    others = {"judge", "prompts", "threshold", "options"} - {kind}
+    with pytest.raises(ConfigurationError):
+        compare(a, b, allow_different=others)  # type: ignore[arg-type]
+    found = compare(a, b, allow_different=[kind])
+
+    assert str(caught.value) == (
+        f"the two did not measure the same:\n{told}\nscore both alike, or allow what may differ: {kind}"
+    )
+    assert f"allowed: {told}" in found.notes
+    assert found.allowed == (kind,)
+    assert found.metrics[0].paired == len(found.metrics[0].regressions) + found.metrics[0].both_passed > 0
+
+
+def test_all_differences_are_told_at_once() -> None:
+    """Of all metrics and kinds."""
+    metrics = (ToolCorrectnessMetric(threshold=0.9), ToolEfficiencyMetric(threshold=0.9))
+    a = report(case("a", 4), metrics=(ToolCorrectnessMetric(), ToolEfficiencyMetric()))
+    with pytest.raises(ConfigurationError) as caught:
+        compare(a, edited(report(case("a", 4), metrics=metrics), judge={"model": "m"}))
+
+    for told in ("tool_correctness: threshold", "tool_efficiency: threshold", "tool_correctness: judged by nobody"):
+        assert told in str(caught.value)
+    assert "allow what may differ: threshold, judge" in str(caught.value)
+
+
+def test_a_judge_that_was_not_asked_has_not_another_name() -> None:
+    """A report names a judge by what it was asked for where it did not answer; that is no difference."""
+    asked, spared = judged("m-2026-01-01", 4, 4), judged("m", 4, 4, decided_by="code")
+
+    assert compare(asked, spared).notes == ()
+    assert compare(spared, asked).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("by_a", "by_b", "told"),
+    [
+        (("m-1", "m-2"), ("m-2", "m-1"), "judged by m-1, m-2 in A and m-1, m-2 in B"),
+        (("m-1", None), (None, "m-2"), "judged by m-1 in A and m-2 in B"),
+        (("m-1", "m-1"), ("m-1", "m-2"), "judged by m-1 in A and m-1, m-2 in B"),
+    ],
+    ids=["swapped", "never the same case", "some"],
+)
+def test_judges_are_compared_case_by_case(
+    by_a: tuple[str | None, ...], by_b: tuple[str | None, ...], told: str
+) -> None:
+    """Two reports by the same two judges may still have judged each case by another; `None` is decided by code."""
+    mixed = []
+    for models in (by_a, by_b):
+        plain = judged("m", 4, 4)
+        for entry, model in zip(plain["cases"], models, strict=True):
+            (result,) = entry["results"]
+            result["judge"]["model"] = model or "m"
+            result["units"][0]["questions"][0]["decided_by"] = "code" if model is None else "judge"
+        mixed.append(plain)
+    with pytest.raises(ConfigurationError, match=told):
+        compare(*mixed)
+
+
+def test_a_real_judge_is_known_again() -> None:
+    """By the name of the model, as the metric itself reports it."""
+
+    class Named(RuleJudge):
+        def __init__(self, model: str) -> None:
+            super().__init__("yes")
+            self.model = model
+
+    def by(model: str) -> Report:
+        judge = Named(model)
+        metric = ToolCorrectnessMetric(available_tools=[{"name": "tool_0"}], judge=judge)
+        made = report(case("a", 1, 1, input="Do it."), metrics=(metric,))
+        assert judge.asked
+        return made
+
+    assert compare(by("m-1"), by("m-1")).metrics[0].paired == 1
+    with pytest.raises(ConfigurationError, match="judged by m-1 in A and m-2 in B"):
+        compare(by("m-1"), by("m-2"))
+
+
+def test_a_judge_that_obeyed_what_it_read_is_told() -> None:
+    """Its scores are worth nothing."""
+    found = compare(judged("m", 4), judged("m", 4, compromised="true"))
+
+    assert found.notes == ("tool_correctness: 1 result of B by a judge that failed its canary",)
+
+
+def test_options_are_matched_only_where_it_is_clear_which() -> None:
+    """One with one; otherwise they are named and not compared."""
+    f1, ordered = ToolCorrectnessMetric(denominator="f1"), ToolCorrectnessMetric(should_consider_ordering=True)
+    both = (ToolEfficiencyMetric(), f1, ordered)
+    a = report(case("a", 4), metrics=(ToolEfficiencyMetric(), ToolCorrectnessMetric()))
+    b = report(case("a", 4), metrics=both)
+    one = compare(a, report(case("a", 4), metrics=both[:2]), allow_different=["options"])
+    many = compare(a, b, allow_different=["options"])
+    more = compare(a, report(case("a", 4), metrics=(*both[:1], ToolCorrectnessMetric(), f1)))
+
+    assert [(metric.metric, metric.metric_b) for metric in one.metrics][1] == ("tool_correctness", f1.label)
+    assert [metric.metric for metric in many.metrics] == ["tool_efficiency"]
+    assert (many.metrics_only_a, many.metrics_only_b) == (("tool_correctness",), (f1.label, ordered.label))
+    assert [metric.metric for metric in more.metrics] == ["tool_efficiency", "tool_correctness"]
+    assert (more.metrics_only_a, more.metrics_only_b) == ((), (f1.label,))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: compare(scores(a=1), scores(b=1)), "no case is in both: A has a, and B has b; they are paired by"),
+        (
+            lambda: compare(scores(a=1), report(case("a", 1), metrics=(ToolEfficiencyMetric(),))),
+            "no metric is in both: A has tool_correctness, and B has tool_efficiency",
+        ),
+        (lambda: compare(scores(a=1), scores(a=1), allow_different="judge"), "allow_different must be a list of"),  # type: ignore[arg-type]
+        (lambda: compare(scores(a=1), scores(a=1), allow_different=["x"]), "options, got 'x'"),  # type: ignore[list-item]
+        (lambda: compare(3, scores(a=1)), "A must be a report, what Report.to_dict gave, or a file, got 3"),  # type: ignore[arg-type]
+        (lambda: compare(scores(a=1), scores(a=1), resamples=0), "resamples must be"),
+        (lambda: compare(scores(a=1), scores(a=1), confidence=1), "confidence must be"),
+        (lambda: compare(scores(a=1), scores(a=1)).failures(alpha=1), "alpha must be a number between 0 and 1, got 1"),
+    ],
+)
+def test_what_cannot_be_compared(wrong: Any, message: str) -> None:
+    """It says what the two have."""
+    with pytest.raises(ConfigurationError, match=message):
+        wrong()
+
+
+# what speaks against B
+
+
+def failures(a: Report, b: Report, **options: Any) -> tuple[str, ...]:
+    """What speaks against B."""
+    return compare(a, b).failures(**options)
+
+
+def test_a_regression_speaks_against_b() -> None:
+    """However much became better; unless only significant ones count."""
+    many = {f"case {number}": 4 for number in range(8)}
+    some = compare(scores(a=4, b=0, c=0), scores(a=0, b=4, c=4))
+    all_worse = compare(scores(**many), scores(**dict.fromkeys(many, 0)))
+    all_better = compare(scores(**dict.fromkeys(many, 0)), scores(**many))
+
+    assert some.failures() == ("tool_correctness: 1 case passed in A and failed in B",)
+    assert some.failures(alpha=0.9) == ()
+    assert all_worse.failures(alpha=0.01) == (
+        "tool_correctness: 8 cases passed in A and failed in B, 0 the other way round (corrected p 0.0078)",
+    )
+    assert all_worse.failures(alpha=0.0078125) != ()
+    assert all_worse.failures(alpha=0.0078) == ()
+    assert all_better.failures(alpha=0.05) == all_better.failures() == ()
+
+
+def test_what_b_lost_speaks_against_it() -> None:
+    """A killed or broken run does not pass for a good one; a case that was skipped does."""
+    efficiency = (ToolEfficiencyMetric(),)
+
+    assert failures(scores(a=4, b=4), scores(a=4)) == ("tool_correctness: 1 case passed in A and is not in B",)
+    assert failures(scores(a=4, b=4), scores(a=4), allow_missing=True) == ()
+    assert failures(scores(a=4, b=0), scores(a=4)) == ()
+    assert failures(scores(a=4, b=4), report(case("a", 4), case("b", None)), alpha=0.05, allow_missing=True) == (
+        "tool_correctness: 1 case passed in A and could not be measured in B",
+    )
+    assert failures(scores(a=4, b=0), report(case("a", 4), case("b", None))) == ()
+    assert (
+        failures(
+            report(case("a", 4), case("b", 4), metrics=efficiency),
+            report(case("a", 4), case("b", 0), metrics=efficiency),
+        )
+        == ()
+    )
+
+
+def test_nothing_compared_is_no_success() -> None:
+    """A check that compared nothing has not passed."""
+    assert failures(report(case("a", None)), scores(a=4)) == ("no case has a score in both",)
+
+
+# written reports
+
+
+def test_files_objects_and_reports_are_the_same(tmp_path: Path) -> None:
+    """However a report comes."""
+    a, b = scores(a=4, b=1), scores(a=1, b=4)
+    (tmp_path / "a.json").write_text(a.to_json(indent=1), encoding="utf-8")
+    with (tmp_path / "a.json").open("rb") as file:
+        found = [compare(given, b) for given in (a, a.to_dict(), tmp_path / "a.json", str(tmp_path / "a.json"), file)]
+
+    assert len({one.to_json() for one in found}) == 1
+    assert isinstance(found[0], Comparison)
+
+
+def test_what_newer_versions_write_is_passed_over() -> None:
+    """Fields that nobody here knows."""
+    assert compare({**edited(scores(a=4), novel=[1]), "novel": {}}, scores(a=4)).metrics[0].both_passed == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "seems"),
+    [
+        (case("a").to_json(), "a test case, which has to be scored first"),
+        (f"[{case('a').to_json()}]", "a list, the first item of which is a test case"),
+        (f"{case('a').to_json()}\n{case('b').to_json()}\n", "JSON Lines, the first of which is a test case"),
+        ('{"messages": []}', "a record of messages"),
+        ('{"turns": []}', "a conversation"),
+        (
+            validate([case("a", 4, metadata={"x": 1})], METRICS, label="metadata.x").to_json(),
+            "what `toolmark validate` writes",
+        ),
+        (compare(scores(a=1), scores(a=1)).to_json(), "what `toolmark compare` writes"),
+        ('{"source": "", "cases": 1, "findings": []}', "what `toolmark lint` writes"),
+        ('{"a": 1}', "an object with 'a'"),
+        ("{}", "an empty object"),
+        ("[]", r"\[\]"),
+        ("3", "3"),
+        ('{"metrics": 3, "cases": []}', "an object with 'metrics', 'cases'"),
+    ],
+)
+def test_another_file_is_told_by_what_it_is(tmp_path: Path, text: str, seems: str) -> None:
+    """With its name."""
+    path = tmp_path / "other.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataFileError, match=f"other.json: expected a report, .* and this is {seems}"):
+        compare(scores(a=1), path)
+
+
+def test_a_file_that_is_no_json(tmp_path: Path) -> None:
+    """Or not there."""
+    (tmp_path / "b.json").write_text('{"metrics":\n', encoding="utf-8")
+    with pytest.raises(DataFileError, match=r"b\.json: .*not JSON"):
+        compare(scores(a=1), tmp_path / "b.json")
+    with pytest.raises(FileNotFoundError):
+        compare(tmp_path / "c.json", scores(a=1))
+
+
+def changed(plain: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """A copy in which something else stands at a path; nothing where the value is `...`."""
+    copy: dict[str, Any] = json.loads(json.dumps(plain))
+    *parts, last = [int(part) if part.isdecimal() else part for part in path.split(".")]
+    at: Any = copy
+    for part in parts:
+        at = at[part]
+    if value is ...:
+        del at[last]
+    else:
+        at[last] = value
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("cases.0.results.0.score", "high", r"\$.cases\[0\].results\[0\].score: expected a number, got 'high'"),
+        ("cases.0.results.0.score", "0.5", r"score: expected a number, got '0.5'"),
+        ("cases.0.results.0.score", ..., r"results\[0\].score: is required, since the status is 'scored'"),
+        ("cases.0.results.0.passed", ..., r"results\[0\].passed: is required, since the status is 'scored'"),
+        ("cases.0.results.0.passed", "yes", r"results\[0\].passed: expected true or false"),
+        ("cases.0.results.0.status", "skipped", r"score: cannot be there, since the status is 'skipped'"),
+        ("cases.0.results.0.status", "good", r"results\[0\].status: .*'scored', 'skipped' or 'failed'"),
+        ("cases.0.results.0.threshold", ..., r"results\[0\].threshold: is required"),
+        ("cases.0.results.0.findings", [{}], r"findings\[0\].message: is required"),
+        ("cases.0.results.0.judge", "m", r"judge: expected an object, got 'm'"),
+        ("cases.0.results", [], r"\$.cases\[0\].results: expected one result of each metric \(tool_correctness\), got"),
+        ("cases.0.id", 3, r"\$.cases\[0\].id: expected a string, got 3"),
+        ("metrics", [{"metric": "m", "threshold": 1.0}], r"results: expected one result of each metric \(m\)"),
+        ("metrics", [{"metric": "m", "threshold": 1.0}] * 2, r"\$.metrics\[1\].metric: 'm' stands there twice"),
+    ],
+)
+def test_what_is_wrong_in_a_report_is_named(path: str, value: Any, message: str) -> None:
+    """With its path, and which of the two it is."""
+    with pytest.raises(DataFileError, match=message) as caught:
+        compare(scores(a=1), changed(scores(a=4, b=2).to_dict(), path, value))
+
+    assert str(caught.value).startswith("B: $.")
+    assert caught.value.problems
+
+
+def test_one_line_a_metric() -> None:
+    """For whoever prints it."""
+    found = compare(scores(a=4, b=4, c=0), scores(a=0, b=0, c=1))
+
+    assert str(found).startswith("tool_correctness: -0.5833 (-1 to +0.25) over 3 cases; 2 worse, 0 better, p 0.5")
