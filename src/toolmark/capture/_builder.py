@@ -122,6 +122,7 @@ class RunBuilder(RunFacts):
                 scope=inside,
                 origin=CallOrigin.MODEL,
                 requested=requested,
+                raw=request.raw,
                 id=request.id or None,
                 type=request.type,
                 server=request.server,

@@ -59,9 +59,10 @@ def _finished_call(call: Observed, state: State, step: int | None) -> ToolCall:
     )
     output = _output(call, status)
     shown = _shown(call, output)
+    asked = requested if call.raw is None else call.raw
     given: dict[str, Any] = {
         "error": _error(call, status),
-        "requested_parameters": requested if call.origin is CallOrigin.MODEL and requested != arguments else None,
+        "requested_parameters": asked if call.origin is CallOrigin.MODEL and asked != arguments else None,
         "model_output": shown,
         "artifact": _artifact(call),
         "agent": call.agent,

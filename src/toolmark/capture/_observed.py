@@ -44,6 +44,7 @@ class Request:
             call, which stands where this one does.
         caller: The id of the call inside which this one was made, such as a program that the model wrote.
         source: Where it stands, for one that was read rather than watched.
+        raw: The text that the model wrote, where it is no JSON object and `arguments` were read from it all the same.
         handoff: It passes control to another agent, as is known by its name.
     """
 
@@ -59,6 +60,7 @@ class Request:
     replaces: str | None = None
     caller: str | None = None
     source: str | None = None
+    raw: str | None = None
     handoff: bool = False
 
 
@@ -119,6 +121,7 @@ class Observed:
     scope: Observed | None
     origin: CallOrigin
     requested: Any = None
+    raw: str | None = None
     id: str | None = None
     type: ToolCallType | None = None
     server: str | None = None

@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
-from toolmark.calls import ToolCall
 from toolmark.capture._builder import RunBuilder
 from toolmark.capture._conversation import conversations
 from toolmark.capture.sinks import LIMIT, Sink
 from toolmark.cases import ConversationalTestCase, LLMTestCase, Run, RunStatus
 from toolmark.errors import ConfigurationError, NothingRecordedError
+from toolmark.expect import ExpectedTools
 
 _WARNINGS: Final = 1_000
 """How many different warnings that belong to no run are kept."""
@@ -93,7 +93,7 @@ class RunRecorder(Generic[R]):
 
     def test_case(
         self,
-        expected_tools: list[ToolCall] | None = None,
+        expected_tools: ExpectedTools | None = None,
         *,
         expected_output: str | None = None,
         id: str | None = None,

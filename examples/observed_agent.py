@@ -1,0 +1,107 @@
+"""How do I score an agent that uses no framework, and its components? Decorate its functions.
+
+The agent is plain Python: `@observe` marks what answers, `@observe(tool=True)` its tools, `@observe(metrics=[...])` a
+component that is scored by itself, each time that it runs. Nothing else changes, and without an evaluation nothing is
+recorded. Tools are called in tasks at the same time, and one of them fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from toolmark import Golden, Report, ToolCall, ToolCorrectnessMetric, evaluate, observe, update_current_span
+from toolmark.report.terminal import print_report
+
+PRICES = {"tea": 4.5, "coffee": 7.0}
+STOCK = {"tea": 12, "coffee": 0}
+
+# --- The tools --------------------------------------------------------------------------------------------------------
+
+
+@observe(tool=True)
+async def price(item: str, currency: str = "EUR") -> str:
+    """Return what an item costs."""
+    await asyncio.sleep(0)
+    return f"{PRICES[item]} {currency}"
+
+
+@observe(tool=True)
+def stock(item: str) -> int:
+    """Return how many there are."""
+    return STOCK[item]
+
+
+@observe(tool=True)
+def order(item: str, amount: int) -> str:
+    """Order an item; what is not there cannot be ordered."""
+    if stock(item) < amount:  # a tool inside a tool is a child of its call
+        message = f"not enough {item}"
+        raise LookupError(message)
+    return f"{amount} x {item} ordered"
+
+
+# --- The agent --------------------------------------------------------------------------------------------------------
+
+
+@observe(metrics=[ToolCorrectnessMetric(threshold=1)])
+async def look_up(items: list[str]) -> dict[str, str]:
+    """Look up several prices at once; it should ask for each exactly once."""
+    wanted = sorted(set(items))
+    update_current_span(expected_tools=[ToolCall(name="price", input_parameters={"item": item}) for item in wanted])
+    prices = await asyncio.gather(*(price(item) for item in items))
+    return dict(zip(items, prices, strict=True))
+
+
+@observe
+async def shop(question: str) -> str:
+    """Answer a question; a model would decide what is done."""
+    items = [item for item in PRICES if item in question]
+    prices = await look_up(items or ["tea"])
+    if "order" not in question:
+        return f"{prices}"
+    try:
+        return order(items[0], 1)
+    except LookupError as error:
+        return f"Sorry: {error}."
+
+
+# --- The questions ----------------------------------------------------------------------------------------------------
+
+GOLDENS = [
+    Golden(
+        id="compare",
+        input="What do tea and coffee cost?",
+        expected_tools=[
+            ToolCall(name="price", input_parameters={"item": "tea"}),
+            ToolCall(name="price", input_parameters={"item": "coffee"}),
+        ],
+    ),
+    Golden(
+        id="order",
+        input="Please order two packs of tea.",
+        expected_tools=[
+            ToolCall(name="price", input_parameters={"item": "tea"}),
+            ToolCall(name="order", input_parameters={"item": "tea", "amount": 2}),
+        ],
+    ),
+    Golden(
+        id="sold-out",
+        input="Please order coffee.",
+        expected_tools=[
+            ToolCall(name="price", input_parameters={"item": "coffee"}),
+            ToolCall(name="order", input_parameters={"item": "coffee", "amount": 1}),
+        ],
+    ),
+]
+
+
+def main() -> Report:
+    """Ask every question, score the answers and the component, and print the comparison."""
+    metric = ToolCorrectnessMetric(threshold=0.9, evaluation_params=["input_parameters"])
+    report = evaluate(observed_callback=shop, goldens=GOLDENS, metrics=[metric], show_progress=False)
+    print_report(report, title="shop")
+    return report
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+"""An agent without a framework, written by hand over `@observe`, passes the suite that every adapter passes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from toolmark import ConversationalTestCase, Run, observe
+from toolmark.capture import ObserveRecorder, Request, conversation, current_run, record
+from toolmark.testing import AdapterContract, AgentTool, AskFor, HandOff, Recorded, Scene, Step, ToolDouble
+
+
+def read(call: AskFor) -> Any:
+    """What the model wrote, as JSON where it is some."""
+    try:
+        return json.loads(call.arguments_text)
+    except ValueError:
+        return call.arguments_text
+
+
+def request(call: AskFor | HandOff) -> Request:
+    """One call, as it is told."""
+    if isinstance(call, HandOff):
+        return Request(f"transfer_to_{call.to}", {}, call.id)
+    return Request(call.name, read(call), call.id)
+
+
+def told(scene: Scene, step: Step) -> None:
+    """Tell what a model answered."""
+    run = current_run()
+    run.model_used("scripted", {"output_tokens": 1})
+    run.model_asked([request(call) for call in step.calls], agent=scene.agent)
+
+
+def next_scene(scene: Scene, step: Step) -> Scene | None:
+    """The agent that goes on after this step, if it hands over."""
+    for call in step.calls:
+        if isinstance(call, HandOff):
+            current_run().handed_off(to=call.to, call_id=call.id)
+            return next(other for other in scene.handoffs if other.agent == call.to)
+    return None
+
+
+def refusal(scene: Scene, call: AskFor) -> str | None:
+    """What the model is told instead of a result, where no tool can be called."""
+    if call.name not in {tool.name for tool in scene.tools}:
+        return "there is no such tool"
+    return None if isinstance(read(call), dict) else "the arguments are no JSON object"
+
+
+def offered(scene: Scene) -> None:
+    """Tell what the model can choose from."""
+    current_run().offered([{"name": tool.name, "input_schema": tool.input_schema} for tool in scene.tools])
+
+
+def named(scene: Scene, name: str) -> ToolDouble | AgentTool:
+    """The tool of this name."""
+    return next(tool for tool in scene.tools if tool.name == name)
+
+
+def answer(scene: Scene) -> str:
+    """The agent, in threads."""
+    model = scene.model()
+    offered(scene)
+    while True:
+        step = model.next_step()
+        told(scene, step)
+        if not step.calls:
+            return str(step.text)
+        if (other := next_scene(scene, step)) is not None:
+            return answer(other)
+        calls = [call for call in step.calls if isinstance(call, AskFor)]
+        with ThreadPoolExecutor() as pool:
+            going = [pool.submit(contextvars.copy_context().run, called, scene, call) for call in calls]
+        show(calls, [result.result() for result in going])
+
+
+def called(scene: Scene, call: AskFor) -> tuple[str, bool]:
+    """Call a tool, and say what the model is shown, and whether that tells of a failure."""
+    if (text := refusal(scene, call)) is not None:
+        return text, True
+    tool = named(scene, call.name)
+
+    def ask(input: str) -> str:  # noqa: ARG001 - the inner scene knows
+        assert isinstance(tool, AgentTool)
+        return answer(tool.scene)
+
+    inner = ask if isinstance(tool, AgentTool) else tool.function
+    try:
+        return f"{observe(name=tool.name, tool=True)(inner)(**read(call))}", False
+    except Exception as error:
+        if scene.tool_errors == "raised":
+            raise
+        return f"the tool failed: {error}", True
+
+
+def show(calls: Sequence[AskFor], results: Sequence[tuple[str, bool]]) -> None:
+    """Tell what the model is shown."""
+    for call, (text, failed) in zip(calls, results, strict=True):
+        current_run().result_shown(text, call_id=call.id, name=call.name, failed=failed)
+
+
+async def aanswer(scene: Scene, heard: Callable[[str], None] | None = None) -> str:
+    """The agent, in an event loop; `heard` is told the model's texts piece by piece."""
+    model = scene.model()
+    offered(scene)
+    while True:
+        step = model.next_step()
+        told(scene, step)
+        for chunk in step.chunks() if heard is not None else ():
+            heard(chunk)
+        if not step.calls:
+            return str(step.text)
+        if (other := next_scene(scene, step)) is not None:
+            return await aanswer(other)
+        calls = [call for call in step.calls if isinstance(call, AskFor)]
+        show(calls, await asyncio.gather(*(acalled(scene, call) for call in calls)))
+
+
+async def acalled(scene: Scene, call: AskFor) -> tuple[str, bool]:
+    """Do what `called` does, in an event loop."""
+    if (text := refusal(scene, call)) is not None:
+        return text, True
+    tool = named(scene, call.name)
+
+    async def ask(input: str) -> str:  # noqa: ARG001 - the inner scene knows
+        assert isinstance(tool, AgentTool)
+        return await aanswer(tool.scene)
+
+    inner = ask if isinstance(tool, AgentTool) else tool.coroutine
+    try:
+        return f"{await observe(name=tool.name, tool=True)(inner)(**read(call))}", False
+    except Exception as error:
+        if scene.tool_errors == "raised":
+            raise
+        return f"the tool failed: {error}", True
+
+
+class TestPlainPython(AdapterContract):
+    """The contract's hooks for the agent above."""
+
+    def run(self, scene: Scene) -> Recorded:
+        """Play a scene in threads."""
+
+        @observe
+        def agent(_question: str) -> str:
+            return answer(scene)
+
+        said: str | None = None
+        raised: BaseException | None = None
+        with record() as recorder:
+            try:
+                said = agent(scene.input)
+            except Exception as error:  # noqa: BLE001 - handed back
+                raised = error
+        return Recorded(recorder.last_run, said, raised)
+
+    async def arun(self, scene: Scene) -> Recorded:
+        """Play a scene in the event loop."""
+        with record() as recorder:
+            return await self.aplay(scene, recorder)
+
+    async def aplay(self, scene: Scene, recorder: ObserveRecorder) -> Recorded:
+        """Play a scene inside a recorder's block."""
+
+        @observe
+        async def agent(_question: str) -> str:
+            return await aanswer(scene)
+
+        said: str | None = None
+        raised: BaseException | None = None
+        try:
+            said = await agent(scene.input)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - handed back
+            raised = error
+        return Recorded(recorder.last_run, said, raised)
+
+    async def astream(self, scene: Scene) -> Recorded:
+        """Play a scene as an async generator of pieces, and put them together."""
+
+        @observe
+        async def agent(_question: str) -> Any:
+            pieces: list[str] = []
+            await aanswer(scene, pieces.append)
+            for piece in pieces:
+                yield piece
+
+        with record() as recorder:
+            heard = [piece async for piece in agent(scene.input)]
+        return Recorded(recorder.last_run, "".join(heard))
+
+    def run_many(self, scenes: Sequence[Scene]) -> Sequence[Run]:
+        """Play all scenes in one event loop, with one recorder."""
+
+        async def play() -> list[Run]:
+            with record() as recorder:
+                await asyncio.gather(*(self.aplay(scene, recorder) for scene in scenes))
+            return recorder.runs
+
+        return asyncio.run(play())
+
+    def converse(self, scenes: Sequence[Scene]) -> ConversationalTestCase:
+        """Play the scenes one after the other."""
+        return conversation([self.run(scene).run for scene in scenes])
+
+
+def test_the_contract_is_played() -> None:
+    """It is not vacuous: a run holds what the model asked for, with its ids."""
+    run = TestPlainPython().run(Scene([[AskFor("nope", {"x": 1}, "c1")], "final"])).run
+
+    assert [(call.name, call.id) for call in run.tools_called] == [("nope", "c1")]
