@@ -110,7 +110,21 @@ def test_the_exit_code_tells_whether_the_scores_will_do(cases: list[Any], option
         (["--ordered", "--exact"], "--ordered and --exact contradict each other"),
         (["more.jsonl"], "unexpected extra argument"),
         (["--max-calls", "3"], "--max-calls is an option of tool-efficiency, which --metric does not name"),
-        (["--metric", "tool-errors", "--max-seconds", "3"], "--max-seconds is an option of tool-efficiency"),
+        (["--metric", "tool-error-rate", "--max-seconds", "3"], "--max-seconds is an option of tool-efficiency"),
+        (["--max-calls", "0"], "--max-calls is an option of tool-efficiency"),
+        (
+            ["--metric", "tool-recovery", "--effect", "a=read"],
+            "--effect is an option of task-effect and tool-correctness",
+        ),
+        (["--metric", "tool-recovery", "--guess-effects"], "--guess-effects is an option of task-effect and tool-corr"),
+        (["--forbidden", "a"], "--forbidden is an option of task-effect, which --metric does not name"),
+        (["--metric", "task-effect", "--only", "read"], "--only is an option of tool-correctness"),
+        (["--metric", "task-effect", "--ignore-failed"], "--ignore-failed is an option of tool-correctness"),
+        (["--effect", "book"], "'book' needs a tool and what it does"),
+        (["--effect", "book=maybe"], "'book' needs a tool and what it does"),
+        (["--effect", "=read"], "'read' needs a tool and what it does"),
+        (["--metric", "task-effect", "--error-pattern", "("], "no regular expression"),
+        (["--error-pattern", "x"], "give both or none"),
         (["--metric", "tool-efficiency", "--max-calls", "-1"], "-1 is not in the range x>=0"),
         (["--metric", "tool-efficiency", "--max-seconds", "nan"], "max_seconds must be a finite number"),
     ],
@@ -410,8 +424,8 @@ ALONE = {
         ("tool-efficiency", [], 3 / 4, 0),
         ("tool-efficiency", ["--max-calls", "2"], 2 / 4, 0),
         ("tool-efficiency", ["--max-seconds", "2"], 2 / 8, 1),
-        ("tool-errors", [], 2 / 4, 1),
-        ("tool-errors", ["--threshold", "0.5"], 2 / 4, 0),
+        ("tool-error-rate", [], 2 / 4, 1),
+        ("tool-error-rate", ["--threshold", "0.5"], 2 / 4, 0),
         ("tool-recovery", [], 1 / 2, 0),
         ("tool-recovery", ["--threshold", "0.6"], 1 / 2, 1),
     ],
@@ -428,7 +442,7 @@ def test_metrics_of_calls_alone(metric: str, options: list[str], mean: float, co
 
 def test_metrics_of_calls_alone_in_the_terminal() -> None:
     """Several at once: each has its table, and the first problem says what was found in a few words."""
-    names = ["argument-schema", "tool-efficiency", "tool-errors", "tool-recovery"]
+    names = ["argument-schema", "tool-efficiency", "tool-error-rate", "tool-recovery"]
     result = score(lines(ALONE), *(part for name in names for part in ("--metric", name)), "--max-calls", "1")
 
     assert result.exit_code == 1
@@ -442,6 +456,70 @@ def test_metrics_of_calls_alone_in_the_terminal() -> None:
     ):
         assert text in result.stdout
     assert "= same" not in result.stdout
+
+
+CHANGED = {
+    "id": "changed",
+    "expected_tools": [call("look"), call("book", n=1)],
+    "tools_called": [
+        call("book", n=1),
+        {**call("book", n=1), "output": "Error: full"},
+        call("mail_all"),
+        {"name": "jiggle"},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "mean", "code"),
+    [
+        ([], 2 / 4, 1),  # look is taken for a write, and of mail_all and jiggle nobody knows
+        (["--effect", "look=read"], 2 / 3 * 0.9, 1),
+        (["--effect", "look=read", "--error-pattern", "^Error"], 0.9, 0),
+        (["--effect", "l*=read", "--effect", "*_all=write", "--error-pattern", "^Error"], 2 / 3 * 0.9, 1),
+        (["--guess-effects", "--error-pattern", "^Error"], 2 / 3 * 0.9, 1),
+        (["--effect", "look=read", "--error-pattern", "^Error", "--forbidden", "mail_*"], 0, 1),
+        (["--effect", "look=read", "--error-pattern", "^Error", "--threshold", "0.95"], 0.9, 1),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_the_effect_of_a_task(options: list[str], mean: float, code: int) -> None:
+    """What tools do, which answers tell of failures and what is forbidden can be said on the command line."""
+    result = score(lines(CHANGED), "--metric", "task-effect", *options, "--json", "-")
+    (summary,) = json.loads(result.stdout)["metrics"]
+
+    assert summary["mean"] == pytest.approx(mean)
+    assert result.exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("options", "mean"),
+    [
+        ([], 1 / 4),
+        (["--only", "write", "--effect", "look=read"], 1 / 2),
+        (["--only", "write", "--guess-effects", "--ignore-failed", "--error-pattern", "^Error"], 1 / 2),
+        (["--only", "write", "--effect", "look=read", "--ignore-failed", "--error-pattern", "^Error"], 1),
+        (["--only", "read", "--effect", "look=read"], 0),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_correctness_of_a_part_of_the_calls(options: list[str], mean: float) -> None:
+    """The classic score can be prepared alike."""
+    result = score(lines(CHANGED), *options, "--denominator", "called", "--json", "-")
+    (summary,) = json.loads(result.stdout)["metrics"]
+
+    assert summary["mean"] == pytest.approx(mean)
+
+
+@pytest.mark.parametrize(
+    ("ignoring", "label"), [([], "tool_correctness"), (["--ignore-failed"], "tool_correctness(without failed calls)")]
+)
+def test_what_one_metric_is_told_keeps_no_other_from_being_measured(ignoring: list[str], label: str) -> None:
+    """What tells of failures is for task-effect, unless tool-correctness is to leave them out, too."""
+    both = ["--metric", "task-effect", "--metric", "tool-correctness", "--error-pattern", "^Error"]
+    metrics = json.loads(score(lines(CHANGED), *both, *ignoring, "--json", "-").stdout)["metrics"]
+
+    assert [summary["metric"] for summary in metrics] == ["task_effect", label]
 
 
 def test_a_skipped_case_tells_why_in_one_line() -> None:

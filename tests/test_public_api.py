@@ -17,7 +17,7 @@ from processes import environment
 SOURCE = ast.parse(Path(toolmark.__file__).read_text(encoding="utf-8"))
 
 #: Modules whose names may load more than the core needs: the terminal is theirs.
-MAY_LOAD_MORE = {"dataset", "evaluation", "report"}
+MAY_LOAD_MORE = {"comparison", "dataset", "evaluation", "report", "validation"}
 CORE = sorted(name for name, home in toolmark._HOME.items() if home.partition(".")[0] not in MAY_LOAD_MORE)
 PYDANTIC = "from pydantic import BaseModel\nclass Model(BaseModel):\n    x: int = 1\nModel().model_dump_json()"
 

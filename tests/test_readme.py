@@ -10,15 +10,22 @@ import click
 import pytest
 
 import toolmark
-from processes import GOLDEN, ROOT, run_python, toolmark_score
+from processes import COMMAND, GOLDEN, ROOT, run_python, toolmark_score
 from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
 from toolmark.cli import main
+from toolmark.linting import LintKind
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SCORING = (ROOT / "docs" / "scoring.md").read_text(encoding="utf-8")
 FORMATS = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
 JUDGE = (ROOT / "docs" / "judge.md").read_text(encoding="utf-8")
 METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+EXPECTATIONS = (ROOT / "docs" / "expectations.md").read_text(encoding="utf-8")
+VALIDITY = (ROOT / "docs" / "validity.md").read_text(encoding="utf-8")
+COMPARISON = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
+OBSERVE = (ROOT / "docs" / "observe.md").read_text(encoding="utf-8")
+LINT = (ROOT / "docs" / "lint.md").read_text(encoding="utf-8")
+COMPAT = (ROOT / "docs" / "compat.md").read_text(encoding="utf-8")
 
 
 class Block(NamedTuple):
@@ -40,7 +47,17 @@ def blocks(page: str) -> list[Block]:
 BLOCKS = blocks(README)
 PROGRAMS = [
     pytest.param(block, after, id=f"{name} line {block.line}")
-    for name, page in (("README.md", README), ("docs/metrics.md", METRICS), ("docs/judge.md", JUDGE))
+    for name, page in (
+        ("README.md", README),
+        ("docs/metrics.md", METRICS),
+        ("docs/judge.md", JUDGE),
+        ("docs/compat.md", COMPAT),
+        ("docs/expectations.md", EXPECTATIONS),
+        ("docs/lint.md", LINT),
+        ("docs/observe.md", OBSERVE),
+        ("docs/validity.md", VALIDITY),
+        ("docs/comparison.md", COMPARISON),
+    )
     for block, after in pairwise(blocks(page))
     if block.language == "python"
 ]
@@ -78,11 +95,11 @@ def options_of(*commands: str) -> dict[str, click.Parameter]:
 def test_options_of_the_command_exist() -> None:
     """Every option that the README names, and every value it names for one."""
     options = options_of("score")
-    named = re.findall(r"--[a-z][a-z-]+", README)
+    named = re.findall(r"--(?!toolmark-)[a-z][a-z-]+", README)  # those of pytest are seen in test_pytest_plugin.py
     (denominators,) = re.findall(r"--denominator ([a-z0-9\\|]+)`", README)
     choice = options["--denominator"].type
 
-    assert set(named) <= options.keys() | options_of("convert").keys()
+    assert set(named) <= options_of("approve", "score", "convert", "validate", "compare").keys()
     assert {"--params", "--ordered", "--exact", "--denominator", "--threshold", "--fail-under", "--json"} <= set(named)
     assert isinstance(choice, click.Choice)
     assert denominators.split("\\|") == list(choice.choices)
@@ -98,10 +115,34 @@ def test_the_command_shown_runs(tmp_path: Path) -> None:
     assert (tmp_path / "report.json").is_file()
 
 
+def test_the_page_of_comparison_names_everything(tmp_path: Path) -> None:
+    """Each option stands in its table, and each thing that may differ; its commands run, one after the other."""
+    options = options_of("compare")
+    kinds = options["--allow-different"].type
+    shown = re.findall(r"^toolmark (.*)$", COMPARISON, re.MULTILINE)
+    table = "\n".join(line for line in COMPARISON.splitlines() if line.startswith("| `--"))
+    for name in ("before.jsonl", "after.jsonl"):
+        case = LLMTestCase(id="only", tools_called=[], expected_tools=[])
+        (tmp_path / name).write_text(case.to_json(), encoding="utf-8")
+    for name in ("main.json", "branch.json"):
+        run_python([*COMMAND, "score", "after.jsonl", "--json", name], tmp_path)
+
+    assert isinstance(kinds, click.Choice)
+    assert set(re.findall(r"--[a-z][a-z-]+", table)) - {"--allow-different"} == options.keys() - {"--allow-different"}
+    assert re.findall(r"^\| `([a-z]+)` \|", COMPARISON, re.MULTILINE) == list(kinds.choices)
+    assert [run_python([*COMMAND, *command.split()], tmp_path).code for command in shown] == [0] * 4
+
+
+def test_the_page_of_lint_names_everything() -> None:
+    """Each option and each kind of finding stands in its tables, and nothing else."""
+    assert set(re.findall(r"^\| `(--[a-z-]+)", LINT, re.MULTILINE)) == options_of("lint").keys()
+    assert re.findall(r"^\| `([a-z_]+)` \|", LINT, re.MULTILINE) == [kind.value for kind in LintKind]
+
+
 @pytest.mark.parametrize(
     ("page", "folder"),
-    [(README, ROOT), (SCORING, ROOT / "docs"), (METRICS, ROOT / "docs")],
-    ids=["README.md", "docs/scoring.md", "docs/metrics.md"],
+    [(README, ROOT), *((page, ROOT / "docs") for page in (SCORING, METRICS, VALIDITY, COMPAT, COMPARISON))],
+    ids=["README.md", "docs/scoring.md", "docs/metrics.md", "docs/validity.md", "docs/compat.md", "docs/comparison.md"],
 )
 def test_links_lead_somewhere(page: str, folder: Path) -> None:
     """Every relative link is a file of this repository."""

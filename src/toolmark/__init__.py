@@ -18,8 +18,10 @@ if TYPE_CHECKING:
         ToolCall,
         ToolCallParams,
         ToolCallType,
+        ToolEffect,
         ToolSpec,
     )
+    from toolmark.capture import observe, update_current_span
     from toolmark.cases import (
         ConversationalTestCase,
         Golden,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
         RunStatus,
         Turn,
     )
+    from toolmark.comparison import compare
     from toolmark.dataset import read_cases, write_cases
     from toolmark.errors import (
         ConfigurationError,
@@ -55,15 +58,25 @@ if TYPE_CHECKING:
         ArgumentSchemaMetric,
         Metric,
         MultimodalToolCorrectnessMetric,
+        TaskEffectMetric,
         ToolCorrectnessMetric,
         ToolEfficiencyMetric,
-        ToolErrorMetric,
+        ToolErrorRate,
         ToolPolicyMetric,
         ToolRecoveryMetric,
         ToolUseMetric,
     )
-    from toolmark.report import CaseResult, MetricSummary, Report
+    from toolmark.report import (
+        CaseResult,
+        Comparison,
+        MetricComparison,
+        MetricSummary,
+        MetricValidity,
+        Report,
+        Validity,
+    )
     from toolmark.result import Finding, MetricResult, ResultStatus
+    from toolmark.validation import validate
 
 _HOME = {
     "Alignment": "matching",
@@ -71,6 +84,7 @@ _HOME = {
     "CallOrigin": "calls",
     "CallStatus": "calls",
     "CaseResult": "report",
+    "Comparison": "report",
     "ConfigurationError": "errors",
     "ConversationalTestCase": "cases",
     "DataFileError": "errors",
@@ -87,8 +101,10 @@ _HOME = {
     "MLLMTestCase": "cases",
     "Metric": "metrics",
     "MetricAssertionError": "errors",
+    "MetricComparison": "report",
     "MetricResult": "result",
     "MetricSummary": "report",
+    "MetricValidity": "report",
     "MissingFieldError": "errors",
     "MissingPackageError": "errors",
     "MultimodalToolCorrectnessMetric": "metrics",
@@ -100,12 +116,14 @@ _HOME = {
     "ResultStatus": "result",
     "Run": "cases",
     "RunStatus": "cases",
+    "TaskEffectMetric": "metrics",
     "ToolCall": "calls",
     "ToolCallParams": "calls",
     "ToolCallType": "calls",
     "ToolCorrectnessMetric": "metrics",
+    "ToolEffect": "calls",
     "ToolEfficiencyMetric": "metrics",
-    "ToolErrorMetric": "metrics",
+    "ToolErrorRate": "metrics",
     "ToolPolicyMetric": "metrics",
     "ToolRecoveryMetric": "metrics",
     "ToolSpec": "calls",
@@ -113,12 +131,17 @@ _HOME = {
     "ToolmarkError": "errors",
     "ToolmarkWarning": "errors",
     "Turn": "cases",
+    "Validity": "report",
     "assert_test": "evaluation",
     "case_from_record": "formats.records",
+    "compare": "comparison",
     "evaluate": "evaluation",
     "evaluate_async": "evaluation",
+    "observe": "capture",
     "read_cases": "dataset",
     "run_from_messages": "formats.trajectory",
+    "update_current_span": "capture",
+    "validate": "validation",
     "write_cases": "dataset",
 }
 
@@ -128,6 +151,7 @@ __all__ = [
     "CallOrigin",
     "CallStatus",
     "CaseResult",
+    "Comparison",
     "ConfigurationError",
     "ConversationalTestCase",
     "DataFileError",
@@ -144,8 +168,10 @@ __all__ = [
     "MLLMTestCase",
     "Metric",
     "MetricAssertionError",
+    "MetricComparison",
     "MetricResult",
     "MetricSummary",
+    "MetricValidity",
     "MissingFieldError",
     "MissingPackageError",
     "MultimodalToolCorrectnessMetric",
@@ -157,12 +183,14 @@ __all__ = [
     "ResultStatus",
     "Run",
     "RunStatus",
+    "TaskEffectMetric",
     "ToolCall",
     "ToolCallParams",
     "ToolCallType",
     "ToolCorrectnessMetric",
+    "ToolEffect",
     "ToolEfficiencyMetric",
-    "ToolErrorMetric",
+    "ToolErrorRate",
     "ToolPolicyMetric",
     "ToolRecoveryMetric",
     "ToolSpec",
@@ -170,13 +198,18 @@ __all__ = [
     "ToolmarkError",
     "ToolmarkWarning",
     "Turn",
+    "Validity",
     "__version__",
     "assert_test",
     "case_from_record",
+    "compare",
     "evaluate",
     "evaluate_async",
+    "observe",
     "read_cases",
     "run_from_messages",
+    "update_current_span",
+    "validate",
     "write_cases",
 ]
 

@@ -73,7 +73,7 @@ async def run_goldens(
     Raises:
         ConfigurationError: There is no golden, something among them is none, or an option is out of range.
     """
-    asked = _listed(goldens)
+    asked = listed_goldens(goldens)
     if not callable(agent):
         message = f"agent must be a function `async (input, conversation) -> Run`, got {type(agent).__name__}"
         raise ConfigurationError(f"{message}; the adapters make one of their framework's agents with as_agent(agent)")
@@ -104,7 +104,12 @@ def check_concurrency(value: object) -> int:
     return value
 
 
-def _listed(goldens: object) -> Sequence[Golden]:
+def listed_goldens(goldens: object) -> Sequence[Golden]:
+    """Return the goldens.
+
+    Raises:
+        ConfigurationError: There is none, or something among them is no golden.
+    """
     if isinstance(goldens, (BaseModel, str, bytes, Mapping)) or not isinstance(goldens, Iterable):
         message = f"goldens must be a list of Golden, got {type(goldens).__name__}"
         raise ConfigurationError(message)

@@ -6,50 +6,26 @@ Exit codes: 0 all is well, 1 the scores are not good enough, 2 the command line 
 from __future__ import annotations
 
 import io
-import json
 import sys
-import warnings
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, Literal, NoReturn, get_args
+from typing import Literal, get_args
 
 import click
 
+from toolmark._approve_command import approve
 from toolmark._batch_commands import batch
+from toolmark._compare_command import compare
+from toolmark._lint_command import lint
+from toolmark._metric_options import metric_options
+from toolmark._shell import measured, stop, title_of, tolerant_option, visible_lines, write_result
 from toolmark._text import count, visible
-from toolmark.calls import ToolCallParams
+from toolmark._validate_command import validate
 from toolmark.convert import Unit, calls_in, describe, read_transcripts
-from toolmark.dataset import read_cases, write_cases
-from toolmark.errors import ConfigurationError, DataFileError, ToolmarkError, TornLineWarning
+from toolmark.dataset import write_cases
+from toolmark.errors import DataFileError
 from toolmark.evaluation import evaluate
 from toolmark.formats import FORMATS, FormatName
-from toolmark.matching import Denominator
-from toolmark.metrics import (
-    ArgumentSchemaMetric,
-    MetricLike,
-    MultimodalToolCorrectnessMetric,
-    ToolCorrectnessMetric,
-    ToolEfficiencyMetric,
-    ToolErrorMetric,
-    ToolRecoveryMetric,
-)
+from toolmark.metrics import MetricLike
 from toolmark.report import Report
-
-_PARAMS = {
-    "name": ToolCallParams.TOOL,
-    "input": ToolCallParams.INPUT_PARAMETERS,
-    "output": ToolCallParams.OUTPUT,
-}
-_COMPARING = ("threshold", "evaluation_params", "should_consider_ordering", "should_exact_match")
-_METRICS: dict[str, tuple[Callable[..., MetricLike], tuple[str, ...]]] = {
-    "argument-schema": (ArgumentSchemaMetric, ("threshold",)),
-    "multimodal-tool-correctness": (MultimodalToolCorrectnessMetric, _COMPARING),
-    "tool-correctness": (ToolCorrectnessMetric, (*_COMPARING, "denominator")),
-    "tool-efficiency": (ToolEfficiencyMetric, ("threshold", "max_calls", "max_seconds")),
-    "tool-errors": (ToolErrorMetric, ("max_rate",)),
-    "tool-recovery": (ToolRecoveryMetric, ("threshold",)),
-}
-"""Each metric of `toolmark score`, with the options that it takes beside `strict_mode`."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -60,73 +36,16 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
+main.add_command(approve)
 main.add_command(batch)
-
-
-def _params(_context: click.Context, _option: click.Parameter, value: str) -> tuple[ToolCallParams, ...]:
-    names = [name.strip() for name in value.split(",") if name.strip()]
-    unknown = [name for name in names if name not in _PARAMS]
-    if unknown:
-        message = f"{unknown[0]!r} is none of {', '.join(_PARAMS)}"
-        raise click.BadParameter(message)
-    return tuple(_PARAMS[name] for name in names)
-
-
-def _metrics(names: tuple[str, ...], options: dict[str, Any], strict: bool) -> list[MetricLike]:
-    """Return the metrics of these names, each with the options that it takes."""
-    taken = {option for name in names for option in _METRICS[name][1]}
-    for option in ("max_calls", "max_seconds"):
-        if option in options and option not in taken:
-            message = f"--{option.replace('_', '-')} is an option of tool-efficiency, which --metric does not name"
-            raise click.UsageError(message)
-    made: list[MetricLike] = []
-    for name in dict.fromkeys(names):
-        metric, accepted = _METRICS[name]
-        chosen = {option: options[option] for option in accepted if option in options}
-        try:
-            made.append(metric(**chosen, strict_mode=strict))
-        except ConfigurationError as error:  # what click lets pass, such as nan
-            raise click.UsageError(str(error)) from error
-    return made
+main.add_command(compare)
+main.add_command(lint)
+main.add_command(validate)
 
 
 @main.command()
 @click.argument("file", type=click.Path(allow_dash=True))
-@click.option(
-    "--metric",
-    "metric_names",
-    multiple=True,
-    type=click.Choice(list(_METRICS)),
-    default=["tool-correctness"],
-    show_default=True,
-    help="What to measure; may be given several times.",
-)
-@click.option("--ordered", is_flag=True, help="Only calls in the expected order count.")
-@click.option("--exact", is_flag=True, help="Score 1 only if expected and called are the same call by call.")
-@click.option(
-    "--params",
-    callback=_params,
-    default="name",
-    show_default=True,
-    help="What of a call is compared: a list of name, input, output.",
-)
-@click.option(
-    "--denominator",
-    type=click.Choice(get_args(Denominator)),
-    default="expected",
-    show_default=True,
-    help="What the matched calls are divided by.",
-)
-@click.option("--max-calls", type=click.IntRange(0), help="Calls that would do, for tool-efficiency.")
-@click.option(
-    "--max-seconds", type=click.FloatRange(0, min_open=True), help="Seconds that would do, for tool-efficiency."
-)
-@click.option(
-    "--threshold",
-    type=click.FloatRange(0, 1),
-    help="A case passes from here.  [default: 0.5; 1 for argument-schema and tool-errors]",
-)
-@click.option("--strict", is_flag=True, help="Threshold 1, and any lower score becomes 0.")
+@metric_options
 @click.option(
     "--fail-under",
     type=click.FloatRange(0, 1),
@@ -137,57 +56,29 @@ def _metrics(names: tuple[str, ...], options: dict[str, Any], strict: bool) -> l
 @click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="Cases listed; 0 for all.")
 @click.option("--details", type=click.IntRange(0), default=3, show_default=True, help="Cases shown side by side.")
 @click.option("--allow-nan", is_flag=True, help="Accept bare NaN and Infinity in the file.")
+@tolerant_option
 def score(
     *,
     file: str,
-    metric_names: tuple[str, ...],
-    ordered: bool,
-    exact: bool,
-    params: tuple[ToolCallParams, ...],
-    denominator: Denominator,
-    max_calls: int | None,
-    max_seconds: float | None,
-    threshold: float | None,
-    strict: bool,
+    metrics: list[MetricLike],
     fail_under: float | None,
     json_path: str | None,
     limit: int,
     details: int,
     allow_nan: bool,
+    tolerant_arguments: bool,
 ) -> None:
     """Score the cases of FILE (JSON Lines of test cases or records, "-" for standard input, gzip is fine).
 
     Exit code 1 if a scored case is below its threshold (see --fail-under), 2 if the command line or FILE is wrong.
     """
-    if ordered and exact:
-        message = "--ordered and --exact contradict each other: an exact match is ordered"
-        raise click.UsageError(message)
-    options = {
-        "threshold": threshold,
-        "max_rate": None if threshold is None else 1 - threshold,
-        "evaluation_params": params,
-        "should_consider_ordering": ordered,
-        "should_exact_match": exact,
-        "denominator": denominator,
-        "max_calls": max_calls,
-        "max_seconds": max_seconds,
-    }
-    metrics = _metrics(metric_names, {name: value for name, value in options.items() if value is not None}, strict)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            report = evaluate(read_cases(file, allow_nan=allow_nan), metrics)
-        except DataFileError as error:
-            found = count(len(error.problems), "problem")
-            _stop(f"{_visible_lines(str(error))}\n{found}; nothing was scored")
-        except OSError as error:
-            _stop(f"cannot read {visible(file)}: {error.strerror or error}")
-        except ToolmarkError as error:
-            _stop(_visible_lines(str(error)))
-    for text in dict.fromkeys(str(warning.message) for warning in caught):
-        click.echo(f"warning: {visible(text)}", err=True)
-    _show(report, "standard input" if file == "-" else file, json_path, limit=limit, details=details)
-    torn = any(issubclass(warning.category, TornLineWarning) for warning in caught)
+    report, torn = measured(
+        file, lambda cases: evaluate(cases, metrics), allow_nan=allow_nan, tolerant_arguments=tolerant_arguments
+    )
+    if not write_result(report, json_path):
+        from toolmark.report.terminal import print_report
+
+        print_report(report, title=title_of(file), limit=limit, details=details)
     sys.exit(_exit_code(report, fail_under, torn=torn))
 
 
@@ -212,6 +103,7 @@ def score(
 )
 @click.option("--handoff", "handoffs", multiple=True, metavar="NAME", help="A tool that hands over to another agent.")
 @click.option("--allow-nan", is_flag=True, help="Accept bare NaN and Infinity in the file.")
+@tolerant_option
 def convert(
     *,
     file: str,
@@ -220,6 +112,7 @@ def convert(
     unit: Unit,
     handoffs: tuple[str, ...],
     allow_nan: bool,
+    tolerant_arguments: bool,
 ) -> None:
     """Make cases of the recorded messages in FILE (JSON or JSON Lines, "-" for standard input, gzip is fine).
 
@@ -229,12 +122,18 @@ def convert(
     Exit code 2 if the command line or FILE is wrong; nothing is written then.
     """
     try:
-        found = read_transcripts(file, format=format, handoff_names=handoffs, allow_nan=allow_nan)
+        found = read_transcripts(
+            file,
+            format=format,
+            handoff_names=handoffs,
+            allow_nan=allow_nan,
+            tolerant_arguments=tolerant_arguments,
+        )
         cases = [case for recorded in found for case in recorded.cases(unit)]
     except DataFileError as error:
-        _stop(f"{_visible_lines(str(error))}\n{count(len(error.problems), 'problem')}; nothing was written")
+        stop(f"{visible_lines(str(error))}\n{count(len(error.problems), 'problem')}; nothing was written")
     except OSError as error:
-        _stop(f"cannot read {visible(file)}: {error.strerror or error}")
+        stop(f"cannot read {visible(file)}: {error.strerror or error}")
     for recorded in found:
         place = f"{recorded.place}: " if recorded.place else ""
         for text in recorded.transcript.run.warnings:
@@ -248,26 +147,11 @@ def convert(
         else:
             write_cases(target, cases)
     except OSError as error:
-        _stop(f"cannot write {visible(target)}: {error.strerror or error}")
+        stop(f"cannot write {visible(target)}: {error.strerror or error}")
     written = count(len(cases), unit.removesuffix("s"))
     made = count(sum(map(calls_in, cases)), "call")
     where = "standard output" if target == "-" else visible(target)
     click.echo(f"read {describe(found)}; wrote {written} with {made} to {where}", err=True)
-
-
-def _show(report: Report, title: str, json_path: str | None, *, limit: int, details: int) -> None:
-    if json_path == "-":
-        # Nothing but ASCII: no terminal obeys it, and no encoding of a pipe lacks it.
-        click.echo(json.dumps(report.to_dict(), indent=2).replace("\x7f", "\\u007f"))
-        return
-    if json_path is not None:  # first, since the reader of the table may have seen enough and closed the pipe
-        try:
-            Path(json_path).write_text(report.to_json(indent=2) + "\n", encoding="utf-8")
-        except OSError as error:
-            _stop(f"cannot write {visible(json_path)}: {error.strerror or error}")
-    from toolmark.report.terminal import print_report
-
-    print_report(report, title=title, limit=limit, details=details)
 
 
 def _exit_code(report: Report, fail_under: float | None, *, torn: bool) -> int:
@@ -277,16 +161,6 @@ def _exit_code(report: Report, fail_under: float | None, *, torn: bool) -> int:
         summary.mean is None or summary.mean < fail_under - 1e-9 or summary.errored for summary in report.summaries
     )
     return int(too_low or torn)
-
-
-def _visible_lines(text: str) -> str:
-    """Return text line by line with nothing in it that a terminal would obey."""
-    return "\n".join(visible(line) for line in text.split("\n"))
-
-
-def _stop(message: str) -> NoReturn:
-    click.echo(f"error: {message}", err=True)
-    sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -36,11 +36,13 @@ class Recorded:
         transcript: What was said.
         place: Where it stands, e.g. `"line 3"`; empty where the file holds nothing else.
         about: What the object that held the messages says of the case, as fields of a record.
+        tolerant_arguments: How the arguments in it are read; see `toolmark.formats.read`.
     """
 
     transcript: Transcript
     place: str
     about: JsonObject
+    tolerant_arguments: bool = False
 
     @property
     def has_expectations(self) -> bool:
@@ -53,7 +55,7 @@ class Recorded:
         Cases carry the id, name, tags and expectations that stood beside the messages; one without id and name is named
         after its place. What was expected of a whole conversation is not expected of one turn, nor kept with one.
         """
-        about = case_from_record(self.about)
+        about = case_from_record(self.about, tolerant_arguments=self.tolerant_arguments)
         known: dict[str, Any] = {name: getattr(about, name) for name in _ABOUT if name in about.model_fields_set}
         named = {"name": self.place} if self.place and not {"id", "name"} & set(known) else {}
         if unit == "cases":
@@ -74,6 +76,7 @@ def read_transcripts(
     format: FormatName | Literal["auto"] = "auto",
     handoff_names: Collection[str] = (),
     allow_nan: bool = False,
+    tolerant_arguments: bool = False,
 ) -> list[Recorded]:
     """Return the conversations of a file, in its order; none is dropped.
 
@@ -87,6 +90,7 @@ def read_transcripts(
         format: What the messages are; by default, what each conversation looks like.
         handoff_names: See `toolmark.formats.read`.
         allow_nan: Accept bare NaN and infinities, which JSON does not have.
+        tolerant_arguments: See `toolmark.formats.read`.
 
     Raises:
         DataFileError: The file holds no conversation, or some that cannot be read; `problems` has every place, with its
@@ -97,7 +101,7 @@ def read_transcripts(
     found: list[Recorded] = []
     for document in _documents(read_bytes(source), problems, allow_nan=allow_nan):
         try:
-            found.append(_recorded(document, format, handoff_names))
+            found.append(_recorded(document, format, handoff_names, tolerant=tolerant_arguments))
         except InvalidDataError as error:
             told = error.problems or (Problem("$", str(error)),)
             problems += [Problem(_placed(problem.path, document), problem.message, document.line) for problem in told]
@@ -176,7 +180,9 @@ def _is_whole(entry: object) -> bool:
     return isinstance(entry, list) or (isinstance(entry, dict) and "stop_reason" in entry)
 
 
-def _recorded(document: _Document, format: FormatName | Literal["auto"], handoff_names: Collection[str]) -> Recorded:
+def _recorded(
+    document: _Document, format: FormatName | Literal["auto"], handoff_names: Collection[str], *, tolerant: bool
+) -> Recorded:
     value = document.value
     about: JsonObject = {}
     if isinstance(value, Mapping):
@@ -187,8 +193,9 @@ def _recorded(document: _Document, format: FormatName | Literal["auto"], handoff
             message = "is a single message; a line holds one conversation: put its messages into one list"
             raise InvalidDataError(message, [Problem("$", message)])
         about = {key: value[key] for key in _ABOUT if value.get(key) is not None and "role" not in value}
-    case_from_record(about)  # tells what is wrong with it, at its place
-    return Recorded(read(value, format=format, handoff_names=handoff_names), document.place, about)
+    case_from_record(about, tolerant_arguments=tolerant)  # tells what is wrong with it, at its place
+    transcript = read(value, format=format, handoff_names=handoff_names, tolerant_arguments=tolerant)
+    return Recorded(transcript, document.place, about, tolerant)
 
 
 def _with(case: LLMTestCase, fields: Mapping[str, Any]) -> LLMTestCase:

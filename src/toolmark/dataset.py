@@ -20,9 +20,9 @@ from typing import Any, BinaryIO, NamedTuple, TypeAlias, cast
 from toolmark._json import parse_json
 from toolmark._marker import CANCELLED
 from toolmark._text import visible
-from toolmark.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, TestCase
+from toolmark.cases import ConversationalTestCase, Golden, LLMTestCase, MLLMTestCase, TestCase
 from toolmark.errors import DataFileError, InvalidDataError, Problem, TornLineWarning
-from toolmark.formats.records import case_from_record, looks_like_record
+from toolmark.formats.records import case_from_record, looks_like_record, with_readable_arguments
 
 Source: TypeAlias = "str | os.PathLike[str] | BinaryIO"
 """A path, `"-"` for standard input, or an open binary file; gzip is recognised by its content."""
@@ -31,7 +31,7 @@ _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 
 
-def read_cases(source: Source, *, allow_nan: bool = False) -> list[TestCase]:
+def read_cases(source: Source, *, allow_nan: bool = False, tolerant_arguments: bool = False) -> list[TestCase]:
     """Return the cases of a file, in its order; none is dropped but what was never written to its end.
 
     A line is a test case as `LLMTestCase.to_json` writes it (snake_case or camelCase), a multimodal one, or a record
@@ -45,6 +45,8 @@ def read_cases(source: Source, *, allow_nan: bool = False) -> list[TestCase]:
     Args:
         source: Where to read.
         allow_nan: Accept bare NaN and infinities, which JSON does not have.
+        tolerant_arguments: Read argument texts that are no JSON object as what they can only mean, with a warning on
+            the case's run (see `run_from_messages`). A call that was written down as `invalid_arguments` stays one.
 
     Raises:
         DataFileError: Lines that cannot be read; `problems` has all of them with line and path.
@@ -53,18 +55,14 @@ def read_cases(source: Source, *, allow_nan: bool = False) -> list[TestCase]:
     cases: list[TestCase] = []
     problems: list[Problem] = []
     torn: list[Problem] = []
-    for document in _documents(source, problems, allow_nan=allow_nan):
-        if document.torn:
-            torn.append(Problem("$", "a torn line: whoever wrote it was stopped before its end", document.line))
+    for document in read_documents(source, allow_nan=allow_nan):
+        (torn if document.torn else problems).extend(document.problems)
+        if document.problems:
             continue
         try:
-            value = document.value
-            if isinstance(value, bytes):
-                value = parse_json(_text(value), allow_nan=allow_nan)
-            cases.append(_case(value, document.place))
+            cases.append(read_case(document.value, document.place, tolerant_arguments=tolerant_arguments))
         except InvalidDataError as error:
-            found = error.problems or (Problem("$", str(error)),)
-            problems.extend(_placed(problem, document) for problem in found)
+            problems.extend(map(document.placed, problems_of(error)))
     name = source_name(source)
     if problems or (torn and not cases):
         problems = sorted([*problems, *torn], key=lambda problem: problem.line or 0)
@@ -90,28 +88,43 @@ def read_bytes(source: Source) -> bytes:
         raise DataFileError(f"{source_name(source)}: {problem}", [problem]) from None
 
 
-def write_cases(path: str | os.PathLike[str], cases: Iterable[TestCase | ConversationalTestCase]) -> None:
-    """Write cases or conversations as JSON Lines, gzipped if the name ends in `.gz`; only what was set is written.
+def write_cases(path: str | os.PathLike[str], cases: Iterable[TestCase | ConversationalTestCase | Golden]) -> None:
+    """Write cases, conversations or goldens as JSON Lines, only what was set; gzipped if the name ends in `.gz`.
 
     The file appears whole or not at all: it is written beside its place and then moved there.
     """
     target = Path(path)
+    with replacing(target) as draft, gzip.open(draft, "wb") if target.suffix == ".gz" else draft.open("wb") as file:
+        for case in cases:
+            file.write(case.to_json().encode() + b"\n")
+
+
+@contextmanager
+def replacing(target: Path) -> Generator[Path, None, None]:
+    """Give the path of a draft beside a file, and move it there at the end; whatever fails, the file stays as it is."""
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with gzip.open(draft, "wb") if target.suffix == ".gz" else draft.open("wb") as file:
-            for case in cases:
-                file.write(case.to_json().encode() + b"\n")
+        yield draft
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
 
 
-class _Document(NamedTuple):
-    """One case of a file: the bytes of a line, or the value of an item where the file is one array."""
+class Document(NamedTuple):
+    """One value of a file: that of a line, or an item where the file is one array.
 
-    value: Any
+    Attributes:
+        value: The JSON value; `None` where there are problems.
+        line: Its line, from 1; `None` of an item.
+        item: Its position in the array, from 0; `None` of a line.
+        problems: What keeps it from being read; the last document of a file may have those of the file.
+        torn: It was never written to its end; see `read_cases`.
+    """
+
+    value: Any = None
     line: int | None = None
     item: int | None = None
+    problems: tuple[Problem, ...] = ()
     torn: bool = False
 
     @property
@@ -119,14 +132,28 @@ class _Document(NamedTuple):
         """The name of a case that has none."""
         return f"line {self.line}" if self.item is None else f"item {self.item + 1}"
 
+    def placed(self, problem: Problem) -> Problem:
+        """Return a problem of this document as one of the file."""
+        prefix = "$" if self.item is None else f"$[{self.item}]"
+        return Problem(prefix + problem.path.removeprefix("$"), problem.message, self.line)
 
-def _placed(problem: Problem, document: _Document) -> Problem:
-    """Return a problem of one document as one of the file."""
-    prefix = "$" if document.item is None else f"$[{document.item}]"
-    return Problem(prefix + problem.path.removeprefix("$"), problem.message, document.line)
+
+def problems_of(error: InvalidDataError) -> tuple[Problem, ...]:
+    """Return the problems of an error, or the error as the only one."""
+    return error.problems or (Problem("$", str(error)),)
 
 
-def _case(value: object, place: str) -> TestCase:
+def read_case(value: object, place: str, *, tolerant_arguments: bool = False) -> TestCase:
+    """Return the case that a JSON value is.
+
+    Args:
+        value: A test case, or a record; see `read_cases`.
+        place: The name of a case that has neither a name nor an id.
+        tolerant_arguments: See `read_cases`.
+
+    Raises:
+        InvalidDataError: It is neither; `problems` has every place that is wrong.
+    """
     if not isinstance(value, dict):
         message = f"expected an object (a test case or a record), got {type(value).__name__}"
         raise InvalidDataError(message, [Problem("$", message)])
@@ -134,12 +161,22 @@ def _case(value: object, place: str) -> TestCase:
         message = "is a conversation; only single cases can be read here, one per turn pair"
         raise InvalidDataError(message, [Problem("$.turns", message)])
     model = MLLMTestCase if isinstance(value.get("input"), list) else LLMTestCase
-    case: TestCase = case_from_record(value) if looks_like_record(value) else model.model_validate(value)
+    case: TestCase
+    if looks_like_record(value):
+        case = case_from_record(value, tolerant_arguments=tolerant_arguments)
+    else:
+        case = model.model_validate(with_readable_arguments(value) if tolerant_arguments else value)
     return case if case.id or case.name else case.model_copy(update={"name": place})
 
 
-def _documents(source: Source, problems: list[Problem], *, allow_nan: bool) -> Iterator[_Document]:
-    """Yield what the file holds; what keeps it from being read as a whole goes into `problems`."""
+def read_documents(source: Source, *, allow_nan: bool = False) -> Iterator[Document]:
+    """Yield what a file holds, in its order: JSON Lines, or the items of one array; gzip is recognised.
+
+    Blank lines are passed over. What cannot be read is a document with problems, and stops nothing.
+
+    Raises:
+        OSError: The file cannot be opened or read.
+    """
     number, found = 0, False
     with _opened(source) as file:
         try:
@@ -148,17 +185,28 @@ def _documents(source: Source, problems: list[Problem], *, allow_nan: bool) -> I
                 cancelled = line.endswith(CANCELLED)
                 line = line.rstrip(CANCELLED)
                 if line.startswith(b"[") and not found:
-                    yield from _items(b"\n" * (number - 1) + line + b"\n" + file.read(), problems, allow_nan=allow_nan)
+                    yield from _items(b"\n" * (number - 1) + line + b"\n" + file.read(), allow_nan=allow_nan)
                     return
                 if line:
                     found = True
                     unfinished = cancelled or not raw.endswith(b"\n")
-                    yield _Document(line, line=number, torn=unfinished and _is_part(line))
+                    yield _line(line, number, torn=unfinished and _is_part(line), allow_nan=allow_nan)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            problems.append(Problem("$", f"broken gzip data: {error}", number + 1))
+            yield Document(problems=(Problem("$", f"broken gzip data: {error}", number + 1),))
             return
     if not found:
-        problems.append(Problem("$", "the file is empty", 1))
+        yield Document(problems=(Problem("$", "the file is empty", 1),))
+
+
+def _line(line: bytes, number: int, *, torn: bool, allow_nan: bool) -> Document:
+    document = Document(line=number, torn=torn)
+    if torn:
+        problem = Problem("$", "a torn line: whoever wrote it was stopped before its end", number)
+        return document._replace(problems=(problem,))
+    try:
+        return document._replace(value=parse_json(_text(line), allow_nan=allow_nan))
+    except InvalidDataError as error:
+        return document._replace(problems=tuple(map(document.placed, problems_of(error))))
 
 
 def _is_part(line: bytes) -> bool:
@@ -172,14 +220,14 @@ def _is_part(line: bytes) -> bool:
     return False
 
 
-def _items(data: bytes, problems: list[Problem], *, allow_nan: bool) -> Iterator[_Document]:
+def _items(data: bytes, *, allow_nan: bool) -> Iterator[Document]:
     try:
         values = parse_json(_text(data), allow_nan=allow_nan)
     except InvalidDataError as error:
-        problems.extend(error.problems or (Problem("$", str(error)),))
+        yield Document(problems=problems_of(error))
         return
     for index, value in enumerate(values):
-        yield _Document(value, item=index)
+        yield Document(value, item=index)
 
 
 def _text(data: bytes) -> str:

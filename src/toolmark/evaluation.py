@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pydantic import BaseModel
 
+from toolmark._text import distinct
 from toolmark._waiting import wait_for
 from toolmark.agents import DEFAULT_CONCURRENCY, AgentCallable, check_concurrency, run_goldens
 from toolmark.calls import ToolCallParams
 from toolmark.cases import AnyCase, Golden
+from toolmark.components import App, ask_app
 from toolmark.errors import ConfigurationError, InvalidDataError, MetricAssertionError
 from toolmark.matching import Denominator
 from toolmark.metrics import MetricLike, ToolCorrectnessMetric
@@ -37,6 +39,7 @@ def evaluate(
     *,
     goldens: Iterable[Golden] | None = None,
     agent: AgentCallable | None = None,
+    observed_callback: App | None = None,
     max_concurrency: int = DEFAULT_CONCURRENCY,
     show_progress: bool | None = None,
 ) -> Report:
@@ -51,6 +54,9 @@ def evaluate(
         goldens: Questions that the agent is asked, each in a conversation of its own; see `toolmark.agents`.
         agent: `async (input, conversation) -> Run`, such as an adapter's `as_agent(agent)`. One that fails stops
             nothing: its case is scored as far as its run came, or failed with its error.
+        observed_callback: In place of an agent, a function of a golden's input whose pieces are decorated with
+            `@observe`; see `toolmark.components`. Components with metrics are scored, too, as rows of their own, so
+            that `metrics` may be left out. A sync function is called for one golden after the other.
         max_concurrency: How many questions the agent is asked, and how many cases are judged, at the same time.
         show_progress: Show the bar; by default only where standard error is a terminal.
 
@@ -58,6 +64,15 @@ def evaluate(
         ConfigurationError: There is no case or no metric, or one of the metrics is none; or both cases and goldens are
             given, or goldens without an agent.
     """
+    if observed_callback is not None:
+        scores = _to_observe(test_cases, agent, metrics, "measure")
+        asked = wait_for(ask_app(goldens, observed_callback, scores, max_concurrency=max_concurrency))
+        return asked.report(
+            [
+                evaluate(part.cases, part.metrics, max_concurrency=max_concurrency, show_progress=show_progress)
+                for part in asked.parts
+            ]
+        )
     checked = _checked(metrics, "measure")
     if _asks(test_cases, goldens, agent):
         test_cases = wait_for(run_goldens(goldens or (), agent, max_concurrency=max_concurrency))  # type: ignore[arg-type]
@@ -80,10 +95,22 @@ async def evaluate_async(
     *,
     goldens: Iterable[Golden] | None = None,
     agent: AgentCallable | None = None,
+    observed_callback: App | None = None,
     max_concurrency: int = DEFAULT_CONCURRENCY,
     show_progress: bool | None = None,
 ) -> Report:
     """Do what `evaluate` does, inside a running event loop."""
+    if observed_callback is not None:
+        scores = _to_observe(test_cases, agent, metrics, "a_measure")
+        asked = await ask_app(goldens, observed_callback, scores, max_concurrency=max_concurrency)
+        return asked.report(
+            [
+                await evaluate_async(
+                    part.cases, part.metrics, max_concurrency=max_concurrency, show_progress=show_progress
+                )
+                for part in asked.parts
+            ]
+        )
     checked = _checked(metrics, "a_measure")
     if _asks(test_cases, goldens, agent):
         test_cases = await run_goldens(goldens or (), agent, max_concurrency=max_concurrency)  # type: ignore[arg-type]
@@ -100,7 +127,7 @@ class _Sheet:
     def __init__(self, cases: list[AnyCase], metrics: Sequence[MetricLike], advance: Callable[[], None]) -> None:
         self.cases = cases
         self.metrics = metrics
-        self._names = _distinct([metric.label for metric in metrics])
+        self._names = distinct([metric.label for metric in metrics])
         self._results: list[dict[int, MetricResult]] = [{} for _ in cases]
         self._advance = advance
 
@@ -158,6 +185,14 @@ def _waits(metric: MetricLike) -> bool:
     return getattr(metric, "waits", False) is True
 
 
+def _to_observe(test_cases: object, agent: object, metrics: object, method: str) -> list[MetricLike]:
+    """Return the metrics of an evaluation of an app; there may be none, where its components have some."""
+    if test_cases is not None or agent is not None:
+        other = "test_cases" if agent is None else "agent"
+        raise ConfigurationError(f"observed_callback and {other} cannot be evaluated together; give goldens beside one")
+    return _checked(metrics, method) if metrics or not isinstance(metrics, Sequence) else []
+
+
 def _asks(test_cases: object, goldens: object, agent: object) -> bool:
     """Return whether an agent is to be asked for the cases."""
     if goldens is None and agent is None:
@@ -173,7 +208,7 @@ def _asks(test_cases: object, goldens: object, agent: object) -> bool:
 def _prepared(
     test_cases: Iterable[AnyCase] | None, metrics: Sequence[MetricLike], show_progress: bool | None
 ) -> tuple[_Sheet, AbstractContextManager[object]]:
-    cases = _listed(test_cases)
+    cases = listed_cases(test_cases)
     if not cases:
         message = "there is no test case to evaluate: test_cases is empty"
         raise ConfigurationError(message)
@@ -189,8 +224,12 @@ def _on_a_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()  # a program without a console has no standard error
 
 
-def _listed(test_cases: object) -> list[AnyCase]:
-    """Return the cases; what they are is for the metrics to say. A single case is iterable, by its fields."""
+def listed_cases(test_cases: object) -> list[AnyCase]:
+    """Return the cases; what they are is for the metrics to say. A single case is iterable, by its fields.
+
+    Raises:
+        ConfigurationError: It is no list of anything.
+    """
     if isinstance(test_cases, (BaseModel, str, bytes, Mapping)) or not isinstance(test_cases, Iterable):
         message = f"test_cases must be a list of cases, got {type(test_cases).__name__}; or give goldens and an agent"
         raise ConfigurationError(message)
@@ -221,17 +260,6 @@ def _checked(metrics: object, method: str) -> list[MetricLike]:
     return found
 
 
-def _distinct(labels: Sequence[str]) -> list[str]:
-    """Return the labels, with ` #2` and so on after those that stood before."""
-    names: list[str] = []
-    for label in labels:
-        name, number = label, 2
-        while name in names:
-            name, number = f"{label} #{number}", number + 1
-        names.append(name)
-    return names
-
-
 def assert_test(test_case: AnyCase, metrics: Sequence[MetricLike]) -> tuple[MetricResult, ...]:
     """Measure one case, and raise unless every metric that applies passes.
 
@@ -243,11 +271,25 @@ def assert_test(test_case: AnyCase, metrics: Sequence[MetricLike]) -> tuple[Metr
             It is an `AssertionError`, so test runners report it as a failed test.
         ConfigurationError: There is no metric.
     """
-    report = evaluate([test_case], metrics, show_progress=False)
+    __tracebackhide__ = True  # pytest then shows the line of the test
+    return passed_results(evaluate([test_case], metrics, show_progress=False))
+
+
+def passed_results(report: Report, remedy: str = "") -> tuple[MetricResult, ...]:
+    """Return the results of a report of one case; where they did not pass, raise as `assert_test` does.
+
+    Args:
+        report: Of one case.
+        remedy: Ends the message: what can be done.
+
+    Raises:
+        MetricAssertionError: At least one metric that applies did not pass.
+    """
+    __tracebackhide__ = True
     results = report.cases[0].results
     bad = [result for result in results if not result.passed and result.status is not ResultStatus.SKIPPED]
     if bad:
-        raise MetricAssertionError("\n".join(map(_failure, bad)))
+        raise MetricAssertionError("\n".join([*map(_failure, bad), *filter(None, [remedy])]), report)
     return results
 
 

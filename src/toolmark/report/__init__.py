@@ -1,5 +1,17 @@
-"""Reports: the data (`Report`), and one file per way of showing it."""
+"""Reports: the data (`Report`, `Validity`, `Comparison`), and one file per way of showing it."""
 
+from toolmark.report._comparison import CaseChange, CaseGap, Comparison, MetricComparison
 from toolmark.report._report import CaseResult, MetricSummary, Report
+from toolmark.report._validity import MetricValidity, Validity
 
-__all__ = ["CaseResult", "MetricSummary", "Report"]
+__all__ = [
+    "CaseChange",
+    "CaseGap",
+    "CaseResult",
+    "Comparison",
+    "MetricComparison",
+    "MetricSummary",
+    "MetricValidity",
+    "Report",
+    "Validity",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Any
@@ -22,16 +22,24 @@ class CaseResult:
         index: Position of the case in what was evaluated, from 0.
         case: The case.
         results: One per metric, in the order of the metrics.
+        apart: Places of metrics that are about other cases altogether, such as those of a component; their results
+            are skipped here, and neither listed nor counted.
     """
 
     index: int
     case: AnyCase
     results: tuple[MetricResult, ...]
+    apart: frozenset[int] = frozenset()
 
     @property
     def label(self) -> str:
         """The case's id, else its name, else its position from 1 as `#3`."""
         return self._named("id") or self._named("name") or f"#{self.index + 1}"
+
+    @property
+    def own_results(self) -> tuple[MetricResult, ...]:
+        """The results of the metrics that are about this case."""
+        return tuple(result for place, result in enumerate(self.results) if place not in self.apart)
 
     def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
         """Return this as JSON values, without secrets, with the case's id and name but not its content."""
@@ -39,7 +47,7 @@ class CaseResult:
         for name in ("id", "name"):
             if self._named(name) is not None:
                 plain[name] = self._named(name)
-        return {**plain, "results": [result.to_dict(redactor) for result in self.results]}
+        return {**plain, "results": [result.to_dict(redactor) for result in self.own_results]}
 
     def _named(self, field: str) -> str | None:
         """Return the id or name; what was evaluated may be something that has neither, and failed for it."""
@@ -69,6 +77,20 @@ class MetricSummary:
     errored: int
     mean: float | None
 
+    @classmethod
+    def of(cls, metric: str, results: Sequence[MetricResult]) -> MetricSummary:
+        """Return what the results of one metric sum up to; the threshold is that of the first."""
+        scores = [result.score for result in results if result.score is not None]
+        return cls(
+            metric=metric,
+            threshold=results[0].threshold if results else 0.0,
+            passed=sum(result.passed is True for result in results),
+            failed=sum(result.passed is False for result in results),
+            skipped=sum(result.status is ResultStatus.SKIPPED for result in results),
+            errored=sum(result.status is ResultStatus.FAILED for result in results),
+            mean=fsum(scores) / len(scores) if scores else None,
+        )
+
     @property
     def scored(self) -> int:
         """Cases that have a score."""
@@ -78,6 +100,14 @@ class MetricSummary:
         """Return this as JSON values; `mean` is null where nothing was scored."""
         names = ("metric", "threshold", "mean", "passed", "failed", "skipped", "errored")
         return {name: getattr(self, name) for name in names}
+
+    def __str__(self) -> str:
+        """Return the mean and the counts on one line."""
+        mean = "no score" if self.mean is None else f"mean {number(self.mean)}"
+        return (
+            f"{self.metric}: {mean} over {count(self.scored, 'case')}; {self.passed} passed, "
+            f"{self.failed} failed (at {self.threshold:g}), {self.skipped} skipped, {self.errored} errored"
+        )
 
 
 @dataclass(frozen=True)
@@ -96,13 +126,14 @@ class Report:
     def summaries(self) -> tuple[MetricSummary, ...]:
         """One summary per metric. Not measured is not zero: means run over scored results only."""
         return tuple(
-            _summary(name, [case.results[place] for case in self.cases]) for place, name in enumerate(self.metrics)
+            MetricSummary.of(name, [case.results[place] for case in self.cases if place not in case.apart])
+            for place, name in enumerate(self.metrics)
         )
 
     def results(self) -> Iterator[tuple[CaseResult, MetricResult]]:
-        """Yield every result with its case."""
+        """Yield every result with its case; without those of metrics that are about other cases."""
         for case in self.cases:
-            for result in case.results:
+            for result in case.own_results:
                 yield case, result
 
     @property
@@ -130,25 +161,4 @@ class Report:
 
     def __str__(self) -> str:
         """Return one line per metric: mean and counts."""
-        return "\n".join(map(_line, self.summaries))
-
-
-def _summary(name: str, results: list[MetricResult]) -> MetricSummary:
-    scores = [result.score for result in results if result.score is not None]
-    return MetricSummary(
-        metric=name,
-        threshold=results[0].threshold if results else 0.0,
-        passed=sum(result.passed is True for result in results),
-        failed=sum(result.passed is False for result in results),
-        skipped=sum(result.status is ResultStatus.SKIPPED for result in results),
-        errored=sum(result.status is ResultStatus.FAILED for result in results),
-        mean=fsum(scores) / len(scores) if scores else None,
-    )
-
-
-def _line(summary: MetricSummary) -> str:
-    mean = "no score" if summary.mean is None else f"mean {number(summary.mean)}"
-    return (
-        f"{summary.metric}: {mean} over {count(summary.scored, 'case')}; {summary.passed} passed, "
-        f"{summary.failed} failed (at {summary.threshold:g}), {summary.skipped} skipped, {summary.errored} errored"
-    )
+        return "\n".join(map(str, self.summaries))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from toolmark._text import number, shorten, shown, visible
+from toolmark._text import number, shorten, visible
 from toolmark.cases import AnyCase, ConversationalTestCase
+from toolmark.expect import wanted_names
 from toolmark.matching import ABSENT, Alignment, Difference, Pair
-from toolmark.result import MetricResult, hidden
+from toolmark.result import MetricResult, told
 
 Mark = Literal["same", "differs", "moved", "missing", "unexpected", "detail"]
 """What a row shows; `detail` is one value of the row above it."""
@@ -43,7 +44,7 @@ def rows(result: MetricResult, case: AnyCase) -> list[Row]:
     alignment = result.alignment
     if alignment is None or isinstance(case, ConversationalTestCase):
         return []
-    expected = [_name(call.name) for call in case.expected_tools or []]
+    expected = list(map(_name, alignment.wanted or wanted_names(case.expected_tools)))
     called = [_name(call.name) for call in case.tools_called or []]
     found: list[Row] = []
     for index, entry in sorted(_by_expected(alignment).items()):
@@ -55,11 +56,14 @@ def rows(result: MetricResult, case: AnyCase) -> list[Row]:
         if pair.similarity < 1:
             right += f" ({number(pair.similarity)})"
         mark: Mark = "moved" if moved else "differs" if pair.similarity < 1 else "same"
-        right = f"{right} (out of order)" if moved else right
+        if moved:
+            right += f" ({pair.breaks[1]})" if pair.breaks else " (out of order)"
         found.append(Row(mark, str(index + 1), expected[index], str(pair.called + 1), right))
         found.extend(_details(pair))
+    forbidden = dict(alignment.forbidden)
     found.extend(
-        Row("unexpected", "", "(not expected)", str(index + 1), called[index]) for index in alignment.unexpected
+        Row("unexpected", "", "(forbidden)" if index in forbidden else "(not expected)", str(index + 1), called[index])
+        for index in alignment.unexpected
     )
     return found
 
@@ -93,4 +97,4 @@ def _place(difference: Difference) -> str:
 
 
 def _value(name: str, value: object) -> str:
-    return f"{name}: (none)" if value is ABSENT else f"{name}: {shown(hidden(value, name))}"
+    return f"{name}: (none)" if value is ABSENT else f"{name}: {told(value, name)}"

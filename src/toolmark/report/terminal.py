@@ -5,25 +5,34 @@ Everything that came out of a trace passes `visible` first, and is handed to ric
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from typing import TextIO
+from io import StringIO
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console
 from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from toolmark._text import count, number, shorten, shown, visible
 from toolmark.cases import AnyCase
+from toolmark.report._comparison_table import print_comparison
+from toolmark.report._console import make_console, print_trimmed
 from toolmark.report._report import CaseResult, MetricSummary, Report
 from toolmark.report._rows import Mark, Row, rows
+from toolmark.report._validity_table import print_validity
 from toolmark.result import Finding, MetricResult, ResultStatus, hidden
 
-_WIDTH = 80
-_WIDEST = 120
+__all__ = [
+    "CaseProgress",
+    "make_console",
+    "print_comparison",
+    "print_report",
+    "print_result",
+    "print_validity",
+    "result_text",
+]
+
 _LABEL = 24
 _WARNINGS = 3
 _ROWS = 60
@@ -42,14 +51,6 @@ _MARK_KEY = "= same  ~ differs  < out of order  - not called  + not expected"
 Entry = tuple[CaseResult, MetricResult]
 
 
-def make_console(file: TextIO | None = None) -> Console:
-    """Return a console for a stream: as wide as the terminal up to 120 columns, 80 in a pipe."""
-    stream = file or sys.stdout
-    probe = Console(file=stream)
-    width = min(probe.width, _WIDEST) if probe.is_terminal else _WIDTH
-    return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
-
-
 def print_report(
     report: Report, *, title: str, limit: int = 20, details: int = 3, console: Console | None = None
 ) -> None:
@@ -63,25 +64,25 @@ def print_report(
         console: Where to print; standard output by default.
     """
     console = console or make_console()
-    _print(console, Text(f"{visible(title)}: {count(len(report.cases), 'case')}, worst first", style="bold"))
+    print_trimmed(console, Text(f"{visible(title)}: {count(len(report.cases), 'case')}, worst first", style="bold"))
     entries = sorted(report.results(), key=_worst_first)
     for name in report.metrics:
         if len(report.metrics) > 1:
-            _print(console, Text(f"\n{visible(name)}", style="bold"))
+            print_trimmed(console, Text(f"\n{visible(name)}", style="bold"))
         mine = [entry for entry in entries if entry[1].metric == name]
         listed = mine[: limit or None]
-        _print(console, _case_table(listed))
+        print_trimmed(console, _case_table(listed))
         if len(listed) < len(mine):
-            _print(console, Text(f" ... and {len(mine) - len(listed)} more (--limit 0 lists all)", style="dim"))
+            print_trimmed(console, Text(f" ... and {len(mine) - len(listed)} more (--limit 0 lists all)", style="dim"))
     worst = {case.index: (case, result) for case, result in reversed(entries) if _lost(result)}
     shown_entries = sorted(worst.values(), key=_worst_first)[:details]
     for case, result in shown_entries:
         console.print()
         _print_entry(console, case.label, case.case, result)
     if any(result.alignment is not None for _, result in shown_entries):
-        _print(console, Text(f"\n {_MARK_KEY}", style="dim"))
+        print_trimmed(console, Text(f"\n {_MARK_KEY}", style="dim"))
     console.print()
-    _print(console, _total_table(report.summaries))
+    print_trimmed(console, _total_table(report.summaries))
     _print_warnings(console, report)
 
 
@@ -93,41 +94,33 @@ def _print_warnings(console: Console, report: Report) -> None:
     if not warned:
         return
     amount = sum(bool(result.warnings) for _, result in report.results())
-    _print(console, Text(f" {count(amount, 'result')} with warnings (incomplete recordings or parts not judged):"))
+    print_trimmed(
+        console, Text(f" {count(amount, 'result')} with warnings (incomplete recordings or parts not judged):")
+    )
     for text, labels in list(warned.items())[:_WARNINGS]:
         more = f" (and {len(labels) - 1} more)" if len(labels) > 1 else ""
         line = f"- {shorten(visible(labels[0]), _LABEL)}{more}: {shorten(visible(text), 300)}"
-        _print(console, Padding(Text(line), (0, 0, 0, 2)))
+        print_trimmed(console, Padding(Text(line), (0, 0, 0, 2)))
     if len(warned) > _WARNINGS:
-        _print(console, Text(f"  ... and {len(warned) - _WARNINGS} more (all of them are in the JSON report)"))
+        print_trimmed(console, Text(f"  ... and {len(warned) - _WARNINGS} more (all of them are in the JSON report)"))
 
 
-def print_result(result: MetricResult, case: AnyCase, console: Console | None = None) -> None:
+def print_result(result: MetricResult, case: AnyCase, console: Console | None = None, label: str | None = None) -> None:
     """Print one result: the sum, expected and called side by side, the reason's notes."""
     console = console or make_console()
-    _print_entry(console, case.id or case.name or "case", case, result)
+    _print_entry(console, label or case.id or case.name or "case", case, result)
     for text in result.warnings:
-        _print(console, Padding(Text(f"note: {visible(text)}"), (0, 0, 0, 1)))
+        print_trimmed(console, Padding(Text(f"note: {visible(text)}"), (0, 0, 0, 1)))
 
 
-class _Trimmed:
-    """Anything that can be printed, without the blanks that fill its lines up to the width of the console."""
-
-    def __init__(self, renderable: RenderableType) -> None:
-        self.renderable = renderable
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for line in console.render_lines(self.renderable, options, pad=False):
-            while line and not line[-1].text.rstrip(" "):
-                line.pop()
-            if line:
-                yield from line[:-1]
-                yield Segment(line[-1].text.rstrip(" "), line[-1].style)
-            yield Segment.line()
-
-
-def _print(console: Console, renderable: RenderableType) -> None:
-    console.print(_Trimmed(renderable))
+def result_text(result: MetricResult, case: AnyCase, label: str) -> str:
+    """Return what `print_result` prints, at 80 columns and without colours, wherever it is going to be shown."""
+    text = StringIO()
+    console = Console(
+        file=text, width=80, force_terminal=False, color_system=None, markup=False, highlight=False, emoji=False
+    )
+    print_result(result, case, console, label)
+    return text.getvalue().rstrip("\n")
 
 
 def _worst_first(entry: Entry) -> tuple[int, float, int]:
@@ -216,24 +209,24 @@ def _case_table(entries: Sequence[Entry]) -> Table:
 
 def _print_entry(console: Console, label: str, case: AnyCase, result: MetricResult) -> None:
     name = shorten(visible(label), 2 * _LABEL)
-    _print(console, Text.assemble((name, "bold"), "  ", visible(result.metric), "  ", _verdict(result)))
+    print_trimmed(console, Text.assemble((name, "bold"), "  ", visible(result.metric), "  ", _verdict(result)))
     if result.reason:
-        _print(console, Padding(Text(visible(result.reason.split("\n", 1)[0])), (0, 0, 0, 1)))
+        print_trimmed(console, Padding(Text(visible(result.reason.split("\n", 1)[0])), (0, 0, 0, 1)))
     elif result.score is not None:
-        _print(console, Text(f" score {number(result.score)}"))
+        print_trimmed(console, Text(f" score {number(result.score)}"))
     lines = rows(result, case)
     if lines:
-        _print(console, Padding(_call_table(lines[:_ROWS]), (0, 0, 0, 1)))
+        print_trimmed(console, Padding(_call_table(lines[:_ROWS]), (0, 0, 0, 1)))
     if len(lines) > _ROWS:
-        _print(
+        print_trimmed(
             console, Text(f" ... and {len(lines) - _ROWS} more lines (all calls are in the JSON report)", style="dim")
         )
     if result.alignment is None:  # nothing stands side by side, so what was found is told in words
         for finding in result.findings[:_FINDINGS]:
-            _print(console, Padding(Text(shorten(visible(finding.message), 300)), (0, 0, 0, 1)))
+            print_trimmed(console, Padding(Text(shorten(visible(finding.message), 300)), (0, 0, 0, 1)))
         if len(result.findings) > _FINDINGS:
             more = len(result.findings) - _FINDINGS
-            _print(console, Text(f" ... and {more} more (all of them are in the JSON report)", style="dim"))
+            print_trimmed(console, Text(f" ... and {more} more (all of them are in the JSON report)", style="dim"))
 
 
 def _call_table(lines: Sequence[Row]) -> Table:

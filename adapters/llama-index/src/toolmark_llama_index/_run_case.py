@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from llama_index.core.workflow import Event
 
-from toolmark.calls import ToolCall
 from toolmark.capture import Run, RunBuilder, RunStatus
 from toolmark.cases import LLMTestCase
+from toolmark.expect import ExpectedTools
 from toolmark_llama_index._assembler import is_stopped
 from toolmark_llama_index._recorder import record
 from toolmark_llama_index._results import error_text
@@ -25,7 +25,7 @@ async def run_case(
     agent: Any,  # noqa: ANN401 - an agent, an AgentWorkflow, or any workflow that takes `user_msg`
     question: str,
     *,
-    expected_tools: list[ToolCall] | None = None,
+    expected_tools: ExpectedTools | None = None,
     expected_output: str | None = None,
     id: str | None = None,
     name: str | None = None,

@@ -1,0 +1,84 @@
+"""What commands share: cases are read, warnings and errors told, and results written."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn, Protocol, TypeVar
+
+import click
+
+from toolmark._text import count, visible
+from toolmark.cases import TestCase
+from toolmark.dataset import read_cases
+from toolmark.errors import DataFileError, ToolmarkError, TornLineWarning
+
+T = TypeVar("T")
+
+tolerant_option = click.option(
+    "--tolerant-arguments",
+    is_flag=True,
+    help="Read argument texts that are Python literals, doubly encoded, fenced or have trailing commas; each is told.",
+)
+
+
+class _Writable(Protocol):
+    def to_dict(self) -> dict[str, Any]: ...
+
+    def to_json(self, *, indent: int | None = None) -> str: ...
+
+
+def measured(
+    file: str, measure: Callable[[list[TestCase]], T], *, allow_nan: bool, tolerant_arguments: bool
+) -> tuple[T, bool]:
+    """Return what `measure` makes of the cases of a file, and whether the end of the file is torn.
+
+    Warnings are told on standard error; what cannot be read or measured ends the program with code 2.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            made = measure(read_cases(file, allow_nan=allow_nan, tolerant_arguments=tolerant_arguments))
+        except DataFileError as error:
+            found = count(len(error.problems), "problem")
+            stop(f"{visible_lines(str(error))}\n{found}; nothing was scored")
+        except OSError as error:
+            stop(f"cannot read {visible(file)}: {error.strerror or error}")
+        except ToolmarkError as error:
+            stop(visible_lines(str(error)))
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        click.echo(f"warning: {visible(text)}", err=True)
+    return made, any(issubclass(warning.category, TornLineWarning) for warning in caught)
+
+
+def write_result(result: _Writable, json_path: str | None) -> bool:
+    """Write a result as JSON where asked, and return whether that was standard output, so that no table follows."""
+    if json_path == "-":
+        # Nothing but ASCII: no terminal obeys it, and no encoding of a pipe lacks it.
+        click.echo(json.dumps(result.to_dict(), indent=2).replace("\x7f", "\\u007f"))
+        return True
+    if json_path is not None:  # first, since the reader of the table may have seen enough and closed the pipe
+        try:
+            Path(json_path).write_text(result.to_json(indent=2) + "\n", encoding="utf-8")
+        except OSError as error:
+            stop(f"cannot write {visible(json_path)}: {error.strerror or error}")
+    return False
+
+
+def title_of(file: str) -> str:
+    """Return how a table calls a file."""
+    return "standard input" if file == "-" else file
+
+
+def visible_lines(text: str) -> str:
+    """Return text line by line with nothing in it that a terminal would obey."""
+    return "\n".join(visible(line) for line in text.split("\n"))
+
+
+def stop(message: str) -> NoReturn:
+    """End the program with code 2 and this message."""
+    click.echo(f"error: {message}", err=True)
+    sys.exit(2)
