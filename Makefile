@@ -25,7 +25,7 @@ demo: $(TEST_READY) ## Run the demonstration: offline, without a key
 
 .PHONY: test
 test: $(TEST_READY) ## Run all tests, the core's and the adapters'
-	@.venv/bin/python -m pytest $(ARGS)
+	@.venv/bin/python -m pytest -n auto --dist loadfile $(ARGS)
 
 .PHONY: validity
 validity: $(TEST_READY) ## Measure which scores tell good runs from bad, beside other libraries, into docs/validity.md
@@ -52,6 +52,7 @@ pins: ## Write requirements/ anew after a change of dependencies; UPGRADE=1 take
 	@$(COMPILE) pyproject.toml --group dev --output-file requirements/dev.txt
 	@$(COMPILE) pyproject.toml --group test --constraint requirements/dev.txt --output-file requirements/test.txt
 	@$(COMPILE) pyproject.toml --group core --constraint requirements/dev.txt --output-file requirements/core.txt
+	@$(COMPILE) pyproject.toml --constraint requirements/dev.txt --output-file requirements/runtime.txt
 	@$(COMPILE) pyproject.toml --resolution lowest-direct --output-file requirements/lowest.txt
 
 .PHONY: clean
