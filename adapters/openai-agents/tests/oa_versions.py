@@ -20,6 +20,9 @@ TELLS_EXCEPTIONS = VERSION >= (0, 24)
 TELLS_TEXTS = VERSION < (0, 23)
 """The text of a handled exception stands in the span of the tool."""
 
+KEEPS_MCP_HINTS = VERSION >= (0, 24)
+"""What the server of a local MCP tool says of it stays with the tool."""
+
 
 @dataclass(frozen=True)
 class Feature:

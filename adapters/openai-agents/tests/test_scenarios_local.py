@@ -9,10 +9,10 @@ import agents
 import pytest
 from agents import GuardrailFunctionOutput, Runner, SQLiteSession, function_tool, input_guardrail
 from agents.mcp import MCPServer
-from mcp.types import CallToolResult, TextContent
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from mcp.types import Tool as MCPTool
 from oa_agents import LIVE, add, all_seen, called, make_agent, play, run_or_stream, scenario, seen, shown, slow
-from oa_versions import VERSION
+from oa_versions import KEEPS_MCP_HINTS, VERSION
 from openai.types.responses import ResponseCustomToolCall
 from openai.types.responses.response_output_item import LocalShellCall
 
@@ -50,6 +50,11 @@ def test_guardrail_that_trips_while_a_tool_runs(mode: str) -> None:
         assert seen(call) == called("slow", {"d": 0.2}, "c1", status="cancelled")
 
 
+READ_ONLY = ToolAnnotations(
+    **{"read_only_hint" if "read_only_hint" in ToolAnnotations.model_fields else "readOnlyHint": True}
+)
+
+
 class Server(MCPServer):
     """An MCP server in this process."""
 
@@ -70,7 +75,8 @@ class Server(MCPServer):
         """Return one tool."""
         self.listed += 1
         key = "input_schema" if "input_schema" in MCPTool.model_fields else "inputSchema"
-        return [MCPTool(name="search", description="Search.", **{key: {"type": "object", "properties": {}}})]
+        schema: dict[str, Any] = {key: {"type": "object", "properties": {}}}
+        return [MCPTool(name="search", description="Search.", annotations=READ_ONLY, **schema)]
 
     async def call_tool(self, tool_name: str, arguments: Any, *_args: Any, **_kwargs: Any) -> CallToolResult:
         """Fail politely, or answer."""
@@ -109,6 +115,7 @@ def test_local_mcp_server(mode: str) -> None:
     assert "found" in str(run.calls[1].output)
     assert "it failed" in str(shown(run.calls[0]))
     assert [(tool.name, tool.type and tool.type.value) for tool in run.available_tools or ()] == [("search", "mcp")]
+    assert [tool.effect for tool in run.available_tools or ()] == ["read" if KEEPS_MCP_HINTS else None]
     assert "call_tool" not in vars(server)
     assert server.listed == 2
 

@@ -78,7 +78,14 @@ def test_mcp_servers_of_the_provider(mode: str, error: Any) -> None:
         id="l1",
         server_label="git",
         type="mcp_list_tools",
-        tools=[{"name": "search", "description": "Search.", "input_schema": {"type": "object"}}],
+        tools=[
+            {
+                "name": "search",
+                "description": "Search.",
+                "input_schema": {"type": "object"},
+                "annotations": {"readOnlyHint": True},
+            }
+        ],
     )
     items = [listed, _mcp_call(1, '{"q": "x"}', output="RES"), _mcp_call(2, '{"q": "y"}', error=error), "done"]
 
@@ -89,7 +96,9 @@ def test_mcp_servers_of_the_provider(mode: str, error: Any) -> None:
         called("search", {"q": "x"}, "mc_1", "RES", **about),
         called("search", {"q": "y"}, "mc_2", status="error", error="boom", **about),
     ]
-    assert [(tool.name, tool.description) for tool in run.available_tools or ()] == [("search", "Search.")]
+    assert [(tool.name, tool.description, tool.effect) for tool in run.available_tools or ()] == [
+        ("search", "Search.", "read")
+    ]
 
 
 def _approval(number: int, query: str) -> McpApprovalRequest:

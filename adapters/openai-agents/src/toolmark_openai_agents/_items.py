@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from toolmark import ToolCallType, ToolSpec
+from toolmark.calls import read_tool_spec
 from toolmark.capture import Request, RunBuilder
 from toolmark.formats import openai_responses
 from toolmark.matching import ABSENT
@@ -128,7 +129,7 @@ def listed_tools(item: Any) -> list[ToolSpec]:  # noqa: ANN401 - an item of the 
             about["description"] = description
         if isinstance(schema, dict):
             about["input_schema"] = schema
-        specs.append(ToolSpec(**about))
+        specs.append(read_tool_spec({**about, "annotations": _sdk.field(tool, "annotations")}))
     return specs
 
 

@@ -16,6 +16,7 @@ from agents.tracing import get_current_span
 from pydantic import BaseModel
 
 from toolmark import ToolCallType, ToolSpec
+from toolmark.calls import read_tool_spec
 
 _PROVIDER_TOOLS: Final = {
     "WebSearchTool": "web_search",
@@ -103,7 +104,8 @@ def spec_of(agent: Any, tool: Any) -> ToolSpec | None:  # noqa: ANN401 - objects
         about["type"] = ToolCallType.CUSTOM
     elif mcp_server(agent, tool) is not None:
         about["type"] = ToolCallType.MCP
-    return ToolSpec(**about)
+    hints = getattr(tool, "mcp_annotations", None)  # since 0.24
+    return read_tool_spec({**about, "annotations": hints})
 
 
 def handoff_names(agent: Any) -> dict[str, str]:  # noqa: ANN401 - an agent of the SDK
