@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import fsum
 from typing import Any
 
@@ -24,17 +24,32 @@ class CaseResult:
         results: One per metric, in the order of the metrics.
         apart: Places of metrics that are about other cases altogether, such as those of a component; their results
             are skipped here, and neither listed nor counted.
+        trial: Number of the trial, from 1, where every question was asked several times; otherwise `None`.
+        golden: Position of the golden among the questions, from 0, where trials were made; otherwise `None`.
     """
 
     index: int
     case: AnyCase
     results: tuple[MetricResult, ...]
     apart: frozenset[int] = frozenset()
+    trial: int | None = None
+    golden: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The case's id, else its name, else its position from 1 as `#3`; trials of one golden have the same."""
+        place = self.index if self.golden is None else self.golden
+        return self._named("id") or self._named("name") or f"#{place + 1}"
 
     @property
     def label(self) -> str:
-        """The case's id, else its name, else its position from 1 as `#3`."""
-        return self._named("id") or self._named("name") or f"#{self.index + 1}"
+        """The name, with the number of the trial where there are several: `refund (trial 2)`."""
+        return self.name if self.trial is None else f"{self.name} (trial {self.trial})"
+
+    @property
+    def cluster(self) -> int:
+        """What results that are not independent of each other share: the golden, or the case itself."""
+        return self.index if self.golden is None else self.golden
 
     @property
     def own_results(self) -> tuple[MetricResult, ...]:
@@ -67,6 +82,12 @@ class MetricSummary:
         skipped: Cases the question does not apply to.
         errored: Cases that could not be measured.
         mean: Mean over the scored cases; `None` where there is none.
+        mean_interval: Between what the mean lies, at 95 %, trials of one golden taken as one cluster; `None` where the
+            results do not tell: fewer than two goldens, or no two scores that differ.
+        rate_interval: Likewise of the share of scored cases that passed; also told where all or none did.
+        coverage: Share of the judge's questions that were decided, in [0, 1]; `None` where no judge was asked.
+        usage: Tokens and requests that judging took, by name.
+        cost: What that cost; `None` where no price is known, or some of it is not known.
     """
 
     metric: str
@@ -76,6 +97,11 @@ class MetricSummary:
     skipped: int
     errored: int
     mean: float | None
+    mean_interval: tuple[float, float] | None = None
+    rate_interval: tuple[float, float] | None = None
+    coverage: float | None = None
+    usage: Mapping[str, int] = field(default_factory=dict[str, int])
+    cost: float | None = None
 
     @classmethod
     def of(cls, metric: str, results: Sequence[MetricResult]) -> MetricSummary:
@@ -96,6 +122,11 @@ class MetricSummary:
         """Cases that have a score."""
         return self.passed + self.failed
 
+    @property
+    def rate(self) -> float | None:
+        """Share of the scored cases that passed; `None` where there is none."""
+        return self.passed / self.scored if self.scored else None
+
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values; `mean` is null where nothing was scored."""
         names = ("metric", "threshold", "mean", "passed", "failed", "skipped", "errored")
@@ -110,6 +141,45 @@ class MetricSummary:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flaky:
+    """A golden of which some trials passed and some did not.
+
+    Attributes:
+        name: Its id, else its position as `#3`.
+        passed: Trials that passed.
+        scored: Trials that have a score.
+    """
+
+    name: str
+    passed: int
+    scored: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialSummary:
+    """What several trials of each golden say of one metric.
+
+    Attributes:
+        metric: Name of the metric.
+        goldens: How many questions there are.
+        trials: Trials that were asked for, of each.
+        pass_at: By k, from 1 to `trials`: the chance that at least one of k trials passes, the mean over the goldens
+            with at least k scored trials, unbiased; `None` where there is no such golden.
+        pass_hat: Likewise that all of k trials pass (pass^k).
+        counted: By k, over how many goldens these are.
+        flaky: Goldens of which some trials passed and some did not, in their order.
+    """
+
+    metric: str
+    goldens: int
+    trials: int
+    pass_at: Mapping[int, float | None]
+    pass_hat: Mapping[int, float | None]
+    counted: Mapping[int, int]
+    flaky: tuple[Flaky, ...]
+
+
 @dataclass(frozen=True)
 class Report:
     """All results of an evaluation.
@@ -117,10 +187,22 @@ class Report:
     Attributes:
         metrics: Names of the metrics, in their order; no two are equal.
         cases: One entry per case, in the order given.
+        trials: How often each golden was to be asked; `None` where cases were given, or each was asked once.
+        interrupted: Whether it was stopped before all cases were measured.
+        about: What is known of the evaluation, as JSON values: `toolmark` (version), `python`, `started_at` (ISO 8601),
+            `seconds`, and what else its maker says.
     """
 
     metrics: tuple[str, ...]
     cases: tuple[CaseResult, ...]
+    trials: int | None = None
+    interrupted: bool = False
+    about: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def trial_summaries(self) -> tuple[TrialSummary, ...]:
+        """One summary per metric where there are trials; otherwise none."""
+        return ()
 
     @property
     def summaries(self) -> tuple[MetricSummary, ...]:
