@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from toolmark._approval import approved_calls, case_of, written_calls
+from toolmark._files import replacing
 from toolmark.agents import DEFAULT_CONCURRENCY, AgentCallable
 from toolmark.calls import ToolCall
 from toolmark.cases import AnyCase, Golden, LLMTestCase, Run, TestCase
-from toolmark.dataset import replacing
 from toolmark.errors import InvalidDataError, NothingRecordedError
 from toolmark.evaluation import evaluate, evaluate_async, passed_results
 from toolmark.metrics import MetricLike, ToolCorrectnessMetric
