@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
 from typing import Any, Literal, NamedTuple
 
@@ -82,8 +82,9 @@ def rows(
     if alignment is None or not isinstance(case, (LLMTestCase, MLLMTestCase)):
         return []
     style = _Style(redactor, nested, longest)
-    expected = list(map(_name, alignment.wanted or wanted_names(case.expected_tools)))
-    called = [_name(call.name) for call in case.tools_called or []]
+    names = {(side, getattr(one, side)): one.tool for one in result.findings for side in ("expected", "called")}
+    expected = _Names(alignment.wanted or wanted_names(case.expected_tools), "expected", names)
+    called = _Names([call.name for call in case.tools_called or []], "called", names)
     found: list[Row] = []
     for index, entry in sorted(_by_expected(alignment).items()):
         if entry is None:
@@ -104,6 +105,20 @@ def rows(
         for index in alignment.unexpected
     )
     return found
+
+
+class _Names:
+    """How calls are called; of a case that was read without its content, as far as findings tell."""
+
+    def __init__(self, known: Sequence[str], side: str, told: Mapping[tuple[str, int | None], str]) -> None:
+        self._known = known
+        self._side = side
+        self._told = told
+
+    def __getitem__(self, index: int) -> str:
+        if index < len(self._known):
+            return _name(self._known[index])
+        return _name(self._told.get((self._side, index)) or "(a call)")
 
 
 def _by_expected(alignment: Alignment) -> dict[int, tuple[Pair, bool] | None]:
