@@ -196,7 +196,8 @@ class Session:
 
         Whoever cancels it stops the agents, too; nothing is kept of what they say then.
         """
-        waiting = iter(self.left)
+        left = self.left
+        waiting = iter(left)
 
         async def work() -> None:
             for unit in waiting:
@@ -205,14 +206,19 @@ class Session:
                 self._enter(unit, rows)
 
         # As many tasks as places, and not one for each case: there may be a million.
-        workers = [asyncio.ensure_future(work()) for _ in range(min(self.limit, len(self.left)))]
+        workers = [asyncio.ensure_future(work()) for _ in range(min(self.limit, len(left)))]
+        if not workers:
+            return
         try:
-            await asyncio.gather(*workers)
+            # Not `gather`, which would cancel the workers before anything could be said here.
+            done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
         finally:
             self._is_stopped = True
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
+        for worker in done:
+            worker.result()
 
     async def _asked(self, unit: Unit) -> Sequence[Pending]:
         found = await self.source.pending(unit.place)

@@ -125,9 +125,7 @@ async def evaluate_async(
     `CancelledError`.
     """
     source, chosen = _source(test_cases, metrics, goldens, agent, observed_callback, trials, "a_measure")
-    with _session(
-        source, chosen, trials, results, resume, max_concurrency, show_progress, is_async=True
-    ) as session:
+    with _session(source, chosen, trials, results, resume, max_concurrency, show_progress, is_async=True) as session:
         try:
             await session.run()
             return session.report()
