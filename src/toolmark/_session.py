@@ -1,8 +1,8 @@
 """What is measured in an evaluation, in which order, and what came of it so far?
 
-A unit is what is asked, or given, once: a case, or a golden in one trial. Its rows (the case, or what an app did as a whole
-and its components) are measured as soon as they are there, and kept at once: in memory, and in a file where there is one.
-So whatever ends an evaluation, what was done is there.
+A unit is what is asked, or given, once: a case, or a golden in one trial. Its rows (the case; of an app also its
+components) are measured as soon as they are there, and kept at once: in memory, and in a file where there is one. So
+whatever ends an evaluation, what was done is there.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class Session:
         return not isinstance(self.source, Given)
 
     def measure_here(self) -> bool:
-        """Measure what waits for nothing, in this thread; return whether something is left, for which `run` is there."""
+        """Measure what waits for nothing, in this thread; return whether something is left, which is for `run`."""
         if not isinstance(self.source, Given):
             return True
         quick = [place for place, metric in enumerate(self.metrics) if not _waits(metric)]

@@ -53,7 +53,7 @@ class Agent:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    async def __call__(self, question: str, conversation: Conversation) -> Run:
+    async def __call__(self, question: str, _conversation: Conversation) -> Run:
         """The same for the same question; q1 is too much for it."""
         self.asked.append(question)
         await asyncio.sleep(0)
@@ -197,7 +197,7 @@ def test_no_file_is_overwritten(tmp_path: Path) -> None:
         ConfigurationError, match=r"r.jsonl is there already: go on with it \(resume=True, --resume\), or"
     ):
         ask(Agent(), path)
-    with pytest.raises(DataFileError, match="r.jsonl:1: .*not JSON"):
+    with pytest.raises(DataFileError, match=r"r\.jsonl:1: .*not JSON"):
         ask(Agent(), path, resume=True)
     with pytest.raises(ConfigurationError, match="say which with results=FILE"):
         ask(Agent(), None, resume=True)
@@ -309,10 +309,10 @@ def start(folder: Path, program: str = PROGRAM) -> subprocess.Popen[str]:
     )
 
 
-def wait_until(met: Callable[[], bool], program: subprocess.Popen[str]) -> None:
+def wait_until(met: Callable[[], bool], program: subprocess.Popen[str] | None = None) -> None:
     """Wait for something that a program does, or for its end."""
     until = time.monotonic() + 100
-    while not met() and program.poll() is None:
+    while not met() and (program is None or program.poll() is None):
         assert time.monotonic() < until
         time.sleep(0.002)
 
@@ -358,7 +358,7 @@ def interrupted(folder: Path, program: str, signals: int = 1, asked: int = 7) ->
     wait_until(lambda: lines_in(folder / "asked.txt") >= asked, running)
     running.send_signal(signal.SIGINT)
     for _ in range(signals - 1):
-        wait_until(lambda: (folder / "cancelled").exists(), running)
+        wait_until((folder / "cancelled").exists, running)
         running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=100)
     return running.returncode, out, err
@@ -436,8 +436,7 @@ def test_a_cancelled_evaluation_gives_its_report(tmp_path: Path) -> None:
     async def go() -> BaseException:
         made = evaluate_async(goldens=GOLDENS, agent=says_it_was_stopped, metrics=METRICS, results=path)
         task = asyncio.create_task(made)
-        while lines_in(path) < 2:
-            await asyncio.sleep(0.001)
+        await asyncio.to_thread(wait_until, lambda: lines_in(path) == 2)
         task.cancel()
         with pytest.raises(asyncio.CancelledError) as caught:
             await task

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolmark._json import to_json_value
+from toolmark._model import Model
 from toolmark.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase
 from toolmark.errors import InvalidDataError
 from toolmark.expect import read_expectation, speaks
@@ -49,7 +50,7 @@ def read_content(kind: str | None, content: Mapping[str, Any] | None, **named: s
 
 def plain_of(value: object) -> Any:  # noqa: ANN401 - a JSON value
     """Return what was evaluated, whatever it is, as JSON values for a fingerprint."""
-    if isinstance(value, (LLMTestCase, MLLMTestCase, ConversationalTestCase)):
+    if isinstance(value, Model):
         try:
             return value.to_dict()
         except InvalidDataError as error:

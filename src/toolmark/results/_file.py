@@ -21,7 +21,7 @@ from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT
 from toolmark.results._cases import plain_of, written_case
 from toolmark.results._columns import Row
-from toolmark.results._lines import FORMAT, Found, Header, read_lines
+from toolmark.results._lines import FORMAT, Found, Header, WrittenMetric, read_lines
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -77,7 +77,7 @@ class Evaluated:
             toolmark=installed_version(),
             python=platform.python_version(),
             started_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            metrics=[{"metric": name, "threshold": threshold} for name, threshold in self.metrics],
+            metrics=[WrittenMetric(metric=name, threshold=threshold) for name, threshold in self.metrics],
             options=to_json_value(self.options, []),
             kind=self.kind,
             count=len(self.fingerprints),
@@ -201,7 +201,7 @@ class ResultsFile:
 
 def fingerprint(item: object) -> str:
     """Return a text that is the same for the same golden or case, and hardly for another."""
-    return _hashed(canonical_json(item.to_dict() if hasattr(item, "to_dict") else plain_of(item)))
+    return _hashed(canonical_json(plain_of(item)))
 
 
 def _hashed(text: str) -> str:
@@ -226,8 +226,10 @@ def _options(metric: object) -> dict[str, Any]:
 
 def _option(value: object) -> Any:  # noqa: ANN401 - a JSON value
     """Return an option as a JSON value that is the same in every process."""
+    if isinstance(value, Enum):
+        return _option(value.value)
     if value is None or isinstance(value, (str, int, float)):
-        return value.value if isinstance(value, Enum) else value
+        return value
     if isinstance(value, Mapping):
         return {str(key): _option(item) for key, item in value.items()}
     if isinstance(value, BaseModel):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Final, Literal, cast
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 
+from toolmark._json import json_path
 from toolmark._model import Model
 from toolmark.errors import ConfigurationError, Problem
 from toolmark.expect import read_place, read_value
@@ -19,7 +20,7 @@ _NUMBERS = ("NaN", "Infinity", "-Infinity")
 
 
 def _number(value: object) -> object:
-    return float(cast("str", value)) if value in _NUMBERS else value
+    return float(value) if isinstance(value, str) and value in _NUMBERS else value
 
 
 Number = Annotated[float, Field(allow_inf_nan=True), BeforeValidator(_number)]
@@ -159,7 +160,8 @@ class WrittenQuestion(Written):
     def judged(self) -> Judged:
         """Return it as an object."""
         given: dict[str, Any] = {name: getattr(self, name) for name in WrittenQuestion.model_fields}
-        return Judged(**{**given, "evidence": tuple(self.evidence)})
+        given["evidence"] = tuple(self.evidence)
+        return Judged(**given)
 
 
 class WrittenUnit(Written):
@@ -202,13 +204,13 @@ class WrittenResult(Written):
     usage: dict[str, int] = Field(default_factory=dict[str, int])
     cost: float | None = None
 
-    def contradictions(self, problem: Callable[[str, str], Problem]) -> Iterator[Problem]:
-        """Yield what it says of itself that is not so; `problem` is given a field and what is wrong with it."""
+    def contradictions(self, *place: str | int) -> Iterator[Problem]:
+        """Yield what it says of itself that is not so; it stands at this place."""
         scored = self.status == "scored"
         for field in ("score", "passed"):
             if (getattr(self, field) is not None) != scored:
                 said = "is required" if scored else "cannot be there"
-                yield problem(field, f"{said}, since the status is {self.status!r}")
+                yield Problem(json_path((*place, field)), f"{said}, since the status is {self.status!r}")
 
     def result(self) -> MetricResult:
         """Return it as an object."""

@@ -239,8 +239,7 @@ def _contradictions(line: Line, found: Found) -> Iterator[Problem]:
         message = f"expected one result of each metric ({', '.join(names)}), got {', '.join(given) or 'none'}"
         yield Problem("$.results", message)
     for number, result in enumerate(line.results):
-        path = ("results", number)
-        yield from result.contradictions(lambda name, text, path=path: Problem(json_path((*path, name)), text))
+        yield from result.contradictions("results", number)
 
 
 def _of_trial(line: Line) -> str:

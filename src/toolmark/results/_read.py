@@ -160,8 +160,7 @@ def _contradictions(report: WrittenReport) -> Iterator[Problem]:
             message = f"expected one result of each metric ({', '.join(names)}), got {', '.join(given) or 'none'}"
             yield Problem(json_path(path), message)
         for number, result in enumerate(case.results):
-            at = (*path, number)
-            yield from result.contradictions(lambda field, text, at=at: Problem(json_path((*at, field)), text))
+            yield from result.contradictions(*path, number)
 
 
 def _no_report(name: str, found: str) -> DataFileError:

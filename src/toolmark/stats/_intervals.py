@@ -125,8 +125,7 @@ def student_t(freedom: int, probability: float) -> float:
         >>> round(student_t(39, 0.975), 4)
         2.0227
     """
-    if isinstance(freedom, bool) or not isinstance(freedom, int) or freedom < 1:
-        raise ConfigurationError(f"freedom must be a whole number of at least 1, got {freedom!r}")
+    _check_freedom(freedom)
     if not 0 < probability < 1:
         raise ConfigurationError(f"probability must be between 0 and 1, got {probability!r}")
     if probability < 0.5:  # noqa: PLR2004 - it is symmetric
@@ -200,6 +199,11 @@ def _cluster_sums(values: Sequence[float], clusters: Sequence[Hashable] | None) 
 def _variance(sums: Sequence[float], number: int) -> float:
     """Return the variance of the mean of so many numbers, from the sums of at least two clusters."""
     return len(sums) / (len(sums) - 1) * math.fsum(one * one for one in sums) / number**2
+
+
+def _check_freedom(freedom: object) -> None:
+    if isinstance(freedom, bool) or not isinstance(freedom, int) or freedom < 1:
+        raise ConfigurationError(f"freedom must be a whole number of at least 1, got {freedom!r}")
 
 
 def _check_shares(values: Iterable[float]) -> None:
