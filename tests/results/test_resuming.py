@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from processes import environment
+from processes import environment, toolmark_score
 from strategies import few
 from toolmark import (
     ConfigurationError,
@@ -467,3 +467,29 @@ def test_an_interrupt_between_two_cases() -> None:
 
     assert report is not None
     assert [(case.label, len(case.results)) for case in report.cases] == [("a", 2), ("b", 2)]
+
+
+# from the command line
+
+
+def test_score_writes_results_and_goes_on_with_them(tmp_path: Path) -> None:
+    """With the cases' content; the report is that of an uninterrupted run, and errors name the file."""
+    cases = [LLMTestCase(id=key, input="what?", tools_called=[], expected_tools=[]) for key in "abc"]
+    (tmp_path / "cases.jsonl").write_text("".join(case.to_json() + "\n" for case in cases), encoding="utf-8")
+    first = toolmark_score("cases.jsonl", "--results", "r.jsonl", folder=tmp_path)
+    report = read_results(tmp_path / "r.jsonl")
+    lines = (tmp_path / "r.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "r.jsonl").write_bytes(b"".join(lines[:2]) + lines[2][:30])
+    again = toolmark_score("cases.jsonl", "--results", "r.jsonl", "--resume", folder=tmp_path)
+    refused = toolmark_score("cases.jsonl", "--results", "r.jsonl", folder=tmp_path)
+    nowhere = toolmark_score("cases.jsonl", "--results", "no/r.jsonl", folder=tmp_path)
+    other = toolmark_score("cases.jsonl", "--results", "r.jsonl", "--resume", "--exact", folder=tmp_path)
+
+    assert first == again
+    assert first.code == 0
+    assert [case.case.input for case in report.cases] == ["what?"] * 3  # type: ignore[union-attr]
+    assert read_results(tmp_path / "r.jsonl") == report
+    assert (refused.code, nowhere.code, other.code) == (2, 2, 2)
+    assert "r.jsonl is there already: go on with it" in refused.err
+    assert "error: cannot write no/r.jsonl: No such file" in nowhere.err
+    assert "is of another evaluation" in other.err
