@@ -32,6 +32,7 @@ def wait_stoppably(coroutine: Coroutine[Any, Any, T]) -> T:
     if not here or _is_running() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return wait_for(coroutine)
     loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)  # as asyncio.run does, for code that asks for it
     task = loop.create_task(coroutine)
     stops = 0
 
@@ -68,6 +69,7 @@ def _end(loop: asyncio.AbstractEventLoop, stops: int) -> None:
         if not stops:
             loop.run_until_complete(loop.shutdown_default_executor())
     finally:
+        asyncio.set_event_loop(None)
         loop.set_exception_handler(lambda _loop, _told: None)  # that tasks were left behind is no news
         loop.close()
 
