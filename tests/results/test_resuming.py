@@ -426,6 +426,12 @@ def test_a_cancelled_evaluation_gives_its_report(tmp_path: Path) -> None:
     """What is done is in the file and in the report; what an agent says after it was stopped is no answer."""
     path = tmp_path / "r.jsonl"
     ended: list[str] = []
+    measured: list[str | None] = []
+
+    class Counts(ToolEfficiencyMetric):
+        async def a_measure(self, case: LLMTestCase, /) -> Any:
+            measured.append(case.id)
+            return await super().a_measure(case)
 
     async def says_it_was_stopped(question: str, conversation: Conversation) -> Run:
         if question == "q0":
@@ -437,7 +443,8 @@ def test_a_cancelled_evaluation_gives_its_report(tmp_path: Path) -> None:
         return Run(input=question, calls=[])
 
     async def go() -> BaseException:
-        made = evaluate_async(goldens=GOLDENS, agent=says_it_was_stopped, metrics=METRICS, results=path)
+        metrics = [METRICS[0], Counts()]
+        made = evaluate_async(goldens=GOLDENS, agent=says_it_was_stopped, metrics=metrics, results=path)
         task = asyncio.create_task(made)
         await asyncio.to_thread(wait_until, lambda: lines_in(path) == 2)
         task.cancel()
@@ -448,6 +455,7 @@ def test_a_cancelled_evaluation_gives_its_report(tmp_path: Path) -> None:
     report = partial_report(asyncio.run(go()))
 
     assert sorted(ended) == ["q1", "q2"]
+    assert measured == ["g0"]
     assert report is not None
     assert ([case.label for case in report.cases], report.interrupted) == (["g0"], True)
     assert read_results(path) == report
