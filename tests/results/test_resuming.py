@@ -229,7 +229,10 @@ def test_given_cases_are_written_too(tmp_path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:2]))
 
-    assert asyncio.run(evaluate_async(cases, METRICS, results=path, resume=True)) == report
+    again = asyncio.run(evaluate_async(cases, METRICS, results=path, resume=True))
+
+    assert again == report
+    assert again.about == read_results(path).about
     assert path.read_bytes().count(b"\n") == 5  # with the header of the second session
     assert compare(path, report).in_both == 3
 
@@ -452,7 +455,9 @@ def test_a_cancelled_evaluation_gives_its_report(tmp_path: Path) -> None:
             await task
         return caught.value
 
-    report = partial_report(asyncio.run(go()))
+    in_its_place = KeyboardInterrupt()  # as asyncio.run raises
+    in_its_place.__context__ = asyncio.run(go())
+    report = partial_report(in_its_place)
 
     assert sorted(ended) == ["q1", "q2"]
     assert measured == ["g0"]
