@@ -24,6 +24,7 @@ EXPECTATIONS = (ROOT / "docs" / "expectations.md").read_text(encoding="utf-8")
 VALIDITY = (ROOT / "docs" / "validity.md").read_text(encoding="utf-8")
 COMPARISON = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
 OBSERVE = (ROOT / "docs" / "observe.md").read_text(encoding="utf-8")
+TRIALS = (ROOT / "docs" / "trials.md").read_text(encoding="utf-8")
 LINT = (ROOT / "docs" / "lint.md").read_text(encoding="utf-8")
 COMPAT = (ROOT / "docs" / "compat.md").read_text(encoding="utf-8")
 
@@ -55,6 +56,7 @@ PROGRAMS = [
         ("docs/expectations.md", EXPECTATIONS),
         ("docs/lint.md", LINT),
         ("docs/observe.md", OBSERVE),
+        ("docs/trials.md", TRIALS),
         ("docs/validity.md", VALIDITY),
         ("docs/comparison.md", COMPARISON),
     )
@@ -141,8 +143,16 @@ def test_the_page_of_lint_names_everything() -> None:
 
 @pytest.mark.parametrize(
     ("page", "folder"),
-    [(README, ROOT), *((page, ROOT / "docs") for page in (SCORING, METRICS, VALIDITY, COMPAT, COMPARISON))],
-    ids=["README.md", "docs/scoring.md", "docs/metrics.md", "docs/validity.md", "docs/compat.md", "docs/comparison.md"],
+    [(README, ROOT), *((page, ROOT / "docs") for page in (SCORING, METRICS, VALIDITY, COMPAT, COMPARISON, TRIALS))],
+    ids=[
+        "README.md",
+        "docs/scoring.md",
+        "docs/metrics.md",
+        "docs/validity.md",
+        "docs/compat.md",
+        "docs/comparison.md",
+        "docs/trials.md",
+    ],
 )
 def test_links_lead_somewhere(page: str, folder: Path) -> None:
     """Every relative link is a file of this repository."""

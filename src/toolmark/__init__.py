@@ -217,12 +217,9 @@ __all__ = [
 def __getattr__(name: str) -> object:
     """Load a public name when it is first used (PEP 562)."""
     if name == "__version__":
-        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - reads the disk when asked
+        from toolmark._version import installed_version  # noqa: PLC0415 - reads the disk when asked
 
-        try:
-            value: object = version("toolmark")
-        except PackageNotFoundError:  # run from a source tree that was never installed
-            value = "0+unknown"
+        value: object = installed_version()
     elif name in _HOME:
         value = getattr(import_module(f"toolmark.{_HOME[name]}"), name)
     else:

@@ -18,6 +18,13 @@ def visible(text: str) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
+def visible_lines(text: str) -> str:
+    """Return `text` with its lines kept and tabs as blanks; what else does not print is written as an escape."""
+    if text.isprintable():
+        return text
+    return "\n".join(visible(line.expandtabs(4)) for line in text.replace("\r\n", "\n").split("\n"))
+
+
 def shorten(text: str, limit: int) -> str:
     """Return `text`, cut to `limit` characters with "..." in place of its middle part where it is longer."""
     if len(text) <= limit:

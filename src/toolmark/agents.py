@@ -74,22 +74,53 @@ async def run_goldens(
         ConfigurationError: There is no golden, something among them is none, or an option is out of range.
     """
     asked = listed_goldens(goldens)
-    if not callable(agent):
-        message = f"agent must be a function `async (input, conversation) -> Run`, got {type(agent).__name__}"
-        raise ConfigurationError(f"{message}; the adapters make one of their framework's agents with as_agent(agent)")
+    check_agent(agent)
     places = asyncio.Semaphore(check_concurrency(max_concurrency))
 
-    async def ask(golden: Golden) -> Run:
+    async def ask(golden: Golden, place: int) -> LLMTestCase:
         async with places:
-            return await _answer(agent, golden.input)
+            return await ask_golden(golden, agent, place)
 
-    tasks = [asyncio.ensure_future(ask(golden)) for golden in asked]
+    tasks = [asyncio.ensure_future(ask(golden, place)) for place, golden in enumerate(asked)]
     try:
-        runs = await asyncio.gather(*tasks)
+        return await asyncio.gather(*tasks)
     finally:
         for task in tasks:  # whoever stops the evaluation stops the agents, too
             task.cancel()
-    return [_case(golden, run, index) for index, (golden, run) in enumerate(zip(asked, runs, strict=True))]
+
+
+async def ask_golden(golden: Golden, agent: AgentCallable, place: int) -> LLMTestCase:
+    """Ask an agent one golden's question, in a conversation of its own; see `run_goldens`.
+
+    Args:
+        golden: The question.
+        agent: The agent.
+        place: Position of the golden, from 0.
+    """
+    return _case(golden, await _answer(agent, golden.input), place)
+
+
+def check_agent(agent: object) -> None:
+    """Raise unless it is something that can be asked.
+
+    Raises:
+        ConfigurationError: It cannot be called.
+    """
+    if not callable(agent):
+        message = f"agent must be a function `async (input, conversation) -> Run`, got {type(agent).__name__}"
+        raise ConfigurationError(f"{message}; the adapters make one of their framework's agents with as_agent(agent)")
+
+
+def check_trials(value: object) -> int | None:
+    """Return how often each golden is asked.
+
+    Raises:
+        ConfigurationError: It is neither `None` nor a whole number from 1.
+    """
+    if value is not None and (type(value) is not int or value < 1):
+        message = f"trials must be a whole number from 1, or None to ask each golden once; got {value!r}"
+        raise ConfigurationError(message)
+    return value
 
 
 def check_concurrency(value: object) -> int:

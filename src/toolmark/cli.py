@@ -19,6 +19,7 @@ from toolmark._metric_options import metric_options
 from toolmark._shell import measured, stop, title_of, tolerant_option, visible_lines, write_result
 from toolmark._text import count, visible
 from toolmark._validate_command import validate
+from toolmark.cases import TestCase
 from toolmark.convert import Unit, calls_in, describe, read_transcripts
 from toolmark.dataset import write_cases
 from toolmark.errors import DataFileError
@@ -26,6 +27,8 @@ from toolmark.evaluation import evaluate
 from toolmark.formats import FORMATS, FormatName
 from toolmark.metrics import MetricLike
 from toolmark.report import Report
+
+_INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -53,6 +56,12 @@ main.add_command(validate)
     help="Exit with 1 if the mean of a metric is below X or a case could not be scored, instead of if a case fails.",
 )
 @click.option("--json", "json_path", type=click.Path(allow_dash=True), help="Write the report there.")
+@click.option(
+    "--results",
+    type=click.Path(dir_okay=False),
+    help="Write each case with its results there as soon as it is scored, as JSON Lines without secrets.",
+)
+@click.option("--resume", is_flag=True, help="Go on with the file of --results, if it is there.")
 @click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="Cases listed; 0 for all.")
 @click.option("--details", type=click.IntRange(0), default=3, show_default=True, help="Cases shown side by side.")
 @click.option("--allow-nan", is_flag=True, help="Accept bare NaN and Infinity in the file.")
@@ -63,6 +72,8 @@ def score(
     metrics: list[MetricLike],
     fail_under: float | None,
     json_path: str | None,
+    results: str | None,
+    resume: bool,
     limit: int,
     details: int,
     allow_nan: bool,
@@ -70,11 +81,20 @@ def score(
 ) -> None:
     """Score the cases of FILE (JSON Lines of test cases or records, "-" for standard input, gzip is fine).
 
-    Exit code 1 if a scored case is below its threshold (see --fail-under), 2 if the command line or FILE is wrong.
+    Exit code 1 if a scored case is below its threshold (see --fail-under), 2 if the command line or FILE is wrong, or
+    the file of --results; 130 if it was interrupted.
     """
-    report, torn = measured(
-        file, lambda cases: evaluate(cases, metrics), allow_nan=allow_nan, tolerant_arguments=tolerant_arguments
-    )
+
+    def scored(cases: list[TestCase]) -> Report:
+        try:
+            return evaluate(cases, metrics, results=results, resume=resume)
+        except OSError as error:
+            stop(f"cannot write {visible(results or '')}: {error.strerror or error}")
+
+    try:
+        report, torn = measured(file, scored, allow_nan=allow_nan, tolerant_arguments=tolerant_arguments)
+    except KeyboardInterrupt:  # `evaluate` has told what is done
+        sys.exit(_INTERRUPTED)
     if not write_result(report, json_path):
         from toolmark.report.terminal import print_report
 

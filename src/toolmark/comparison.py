@@ -25,11 +25,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from toolmark._json import short_repr
 from toolmark._text import count, visible
-from toolmark._written_report import WrittenCase, WrittenReport, WrittenResult, read_report, report_of
 from toolmark.dataset import Source
 from toolmark.errors import ConfigurationError
-from toolmark.report import CaseChange, CaseGap, Comparison, MetricComparison, Report
+from toolmark.redact import DEFAULT
+from toolmark.report import CaseChange, CaseGap, CaseResult, Comparison, MetricComparison, Report
 from toolmark.report._comparison import case_label
+from toolmark.result import MetricResult
+from toolmark.results import read_results, report_of
 from toolmark.stats import (
     RESAMPLES,
     check_bootstrap,
@@ -45,6 +47,7 @@ Difference: TypeAlias = Literal["judge", "prompts", "threshold", "options"]
 samples were taken), the version of what it was asked, the threshold of a metric, the options that its name tells."""
 
 _NAMED = 3
+_LONGEST_REASON = 300
 
 
 def compare(
@@ -59,7 +62,7 @@ def compare(
     """Compare two evaluations of the same cases, B with A.
 
     Args:
-        a: What was before: a report, what `Report.to_dict` gave, or a file of it as `toolmark score --json` writes it.
+        a: What was before: a report, what `Report.to_dict` gave, or a file that `toolmark.results.read_results` reads.
         b: What came after, likewise.
         allow_different: What may differ between the two; it is noted. By default they must agree in all of it.
         resamples: How often to resample for the intervals.
@@ -87,8 +90,8 @@ def compare(
         cases_a=len(before.cases),
         cases_b=len(after.cases),
         in_both=len(pairs.both),
-        only_a=pairs.labels(before, pairs.only_a),
-        only_b=pairs.labels(after, pairs.only_b),
+        only_a=before.labels(pairs.only_a),
+        only_b=after.labels(pairs.only_b),
         metrics=tuple(replace(metric, corrected=value) for metric, value in zip(compared, corrected, strict=True)),
         metrics_only_a=metrics.only_a,
         metrics_only_b=metrics.only_b,
@@ -103,16 +106,67 @@ def compare(
     )
 
 
-def _read(given: object, name: str) -> WrittenReport:
+def _read(given: object, name: str) -> _Side:
     """Return a report, however it was given."""
     if isinstance(given, Report):
-        return report_of(given.to_dict(), name)
+        return _Side(given)
     if isinstance(given, Mapping):
-        return report_of(given, name)
+        return _Side(report_of(given, name))
     if not isinstance(given, (str, os.PathLike)) and not hasattr(given, "read"):
         message = f"{name} must be a report, what Report.to_dict gave, or a file, got {short_repr(given)}"
         raise ConfigurationError(message)
-    return read_report(cast("Source", given))
+    return _Side(read_results(cast("Source", given)))
+
+
+class _Side:
+    """One of the two reports."""
+
+    def __init__(self, report: Report) -> None:
+        self.cases = report.cases
+        self.metrics = report.metrics
+        self.thresholds = {summary.metric: summary.threshold for summary in report.summaries}
+        self.keys = [_key(case) for case in report.cases]
+        self.numbers = list(_numbers(report.cases, self.keys))
+
+    def results(self, metric: str) -> list[MetricResult | None]:
+        """Return what a metric says of each case, in their order; `None` where it is about others."""
+        place = self.metrics.index(metric)
+        return [None if place in case.apart else case.results[place] for case in self.cases]
+
+    def labels(self, places: Sequence[int]) -> tuple[str, ...]:
+        """Return how the cases at these places are called."""
+        return tuple(case_label(self.cases[place].name, self.numbers[place][1]) for place in places)
+
+    def cluster(self, place: int) -> tuple[str, str]:
+        """Return what the cases have in common that are not independent of each other: the golden, else the key."""
+        golden = self.cases[place].golden
+        return self.keys[place] if golden is None else ("golden", str(golden))
+
+
+def _key(case: CaseResult) -> tuple[str, str]:
+    """Return by what a case is known again, and that."""
+    for field in ("id", "name"):
+        value = getattr(case.case, field, None)
+        if isinstance(value, str) and value:
+            return field, value
+    return "position", str(case.cluster)
+
+
+def _numbers(cases: Sequence[CaseResult], keys: Sequence[tuple[str, str]]) -> Iterator[_Number]:
+    """Yield the key of each case, its trial or for the how manieth time it stands there, and that of the trial."""
+    times: Counter[tuple[tuple[str, str], int | None]] = Counter()
+    for case, key in zip(cases, keys, strict=True):
+        times[key, case.trial] += 1
+        again = times[key, case.trial]
+        yield _Number(key, case.trial or again, again)
+
+
+class _Number(NamedTuple):
+    """What a case is paired by."""
+
+    key: tuple[str, str]
+    occurrence: int
+    again: int
 
 
 def _allowed(allow_different: object) -> list[str]:
@@ -136,41 +190,38 @@ class _Pair(NamedTuple):
 class _Pairs:
     """Which case of one report is which of the other?"""
 
-    def __init__(self, before: WrittenReport, after: WrittenReport) -> None:
+    def __init__(self, before: _Side, after: _Side) -> None:
         self.before, self.after = before, after
-        mine, theirs = _occurrences(before.cases), _occurrences(after.cases)
-        places = {key: place for place, key in enumerate(theirs)}
-        self.both = [_Pair(place, places[key], key[1]) for place, key in enumerate(mine) if key in places]
-        self.only_a = [place for place, key in enumerate(mine) if key not in places]
-        known = set(mine)
-        self.only_b = [place for place, key in enumerate(theirs) if key not in known]
-        self.repeated = any(pair.occurrence > 1 for pair in self.both)
-        self._numbers = {id(before): mine, id(after): theirs}
+        places = {number: place for place, number in enumerate(after.numbers)}
+        self.both = [
+            _Pair(place, places[number], number.occurrence)
+            for place, number in enumerate(before.numbers)
+            if number in places
+        ]
+        self.only_a = [place for place, number in enumerate(before.numbers) if number not in places]
+        known = set(before.numbers)
+        self.only_b = [place for place, number in enumerate(after.numbers) if number not in known]
+        self.times = Counter(before.keys[pair.place_a] for pair in self.both)
+        self.repeated = any(times > 1 for times in self.times.values())
 
-    def labels(self, report: WrittenReport, places: Sequence[int]) -> tuple[str, ...]:
-        """Return how the cases at these places of a report are called."""
-        numbers = self._numbers[id(report)]
-        return tuple(case_label(report.cases[place].label, numbers[place][1]) for place in places)
-
-    def results(self, metric_a: str, metric_b: str) -> list[tuple[_Pair, WrittenResult, WrittenResult]]:
-        """Return what the two say of each case that is in both."""
-        mine, theirs = self.before.results(metric_a), self.after.results(metric_b)
-        return [(pair, mine[pair.place_a], theirs[pair.place_b]) for pair in self.both]
+    def results(self, metric_a: str, metric_b: str) -> list[tuple[_Pair, MetricResult, MetricResult]]:
+        """Return what the two say of each case that is in both, and that the metrics are about."""
+        left, right = self.before.results(metric_a), self.after.results(metric_b)
+        found = [(pair, left[pair.place_a], right[pair.place_b]) for pair in self.both]
+        return [(pair, mine, theirs) for pair, mine, theirs in found if mine is not None and theirs is not None]
 
     def notes(self) -> Iterator[str]:
         """Yield what makes the pairing less sure."""
-        unnamed = [pair for pair in self.both if not self.before.cases[pair.place_a].id]
+        unnamed = [pair for pair in self.both if self.before.keys[pair.place_a][0] != "id"]
         if unnamed:
-            cases = [self.before.cases[pair.place_a] for pair in unnamed]
-            how = " or ".join(dict.fromkeys(case.key[0] for case in cases))
-            named = _few([case.label for case in cases])
+            how = " or ".join(dict.fromkeys(self.before.keys[pair.place_a][0] for pair in unnamed))
+            named = _few([self.before.cases[pair.place_a].name for pair in unnamed])
             yield (
                 f"{count(len(unnamed), 'pair')} without an id ({named}) by {how}: if cases were added, removed or "
                 "moved in between, different ones are compared; give them ids"
             )
         if self.repeated:
-            ids = Counter(self.before.cases[pair.place_a].key for pair in self.both)
-            repeated = [name for (_, name), times in ids.items() if times > 1]
+            repeated = [name for (_, name), times in self.times.items() if times > 1]
             verb = "occurs" if len(repeated) == 1 else "occur"
             yield (
                 f"{count(len(repeated), 'id')} ({_few(repeated)}) {verb} several times: the cases of an id are one "
@@ -178,22 +229,11 @@ class _Pairs:
             )
 
 
-def _occurrences(cases: Sequence[WrittenCase]) -> list[tuple[tuple[str, str], int]]:
-    """Return the key of each case, and for the how manieth time it stands there, from 1."""
-    times: Counter[tuple[str, str]] = Counter()
-    found: list[tuple[tuple[str, str], int]] = []
-    for case in cases:
-        times[case.key] += 1
-        found.append((case.key, times[case.key]))
-    return found
-
-
 class _Metrics:
     """Which metrics are in both, and which differ in their options alone?"""
 
-    def __init__(self, before: WrittenReport, after: WrittenReport, *, match: bool) -> None:
-        mine = [summary.metric for summary in before.metrics]
-        theirs = [summary.metric for summary in after.metrics]
+    def __init__(self, before: _Side, after: _Side, *, match: bool) -> None:
+        mine, theirs = before.metrics, after.metrics
         paired = {name: name for name in mine if name in theirs}
         lone_a = [name for name in mine if name not in paired]
         lone_b = [name for name in theirs if name not in paired]
@@ -228,7 +268,7 @@ def _differences(pairs: _Pairs, metric_a: str, metric_b: str) -> Iterator[tuple[
     told: list[tuple[Difference, str, list[tuple[str | None, str | None]]]] = [
         ("threshold", "threshold", [(f"{mine.threshold:g}", f"{theirs.threshold:g}") for mine, theirs in scored]),
         ("judge", "judged by", [(_whether(mine), _whether(theirs)) for mine, theirs in scored]),
-        ("judge", "judged by", [(mine.judged_by, theirs.judged_by) for mine, theirs in scored]),
+        ("judge", "judged by", [(_judged_by(mine), _judged_by(theirs)) for mine, theirs in scored]),
         ("judge", "samples", [(_said(mine, "samples"), _said(theirs, "samples")) for mine, theirs in scored]),
         ("prompts", "prompts", [(_said(mine, "prompts"), _said(theirs, "prompts")) for mine, theirs in scored]),
     ]
@@ -240,11 +280,25 @@ def _differences(pairs: _Pairs, metric_a: str, metric_b: str) -> Iterator[tuple[
             yield kind, f"{metric_a}: {words} {', '.join(sorted(left))} in A and {', '.join(sorted(right))} in B"
 
 
-def _whether(result: WrittenResult) -> str:
+def _whether(result: MetricResult) -> str:
     return "nobody" if result.judge is None else "a judge"
 
 
-def _said(result: WrittenResult, name: str) -> str | None:
+def _judged_by(result: MetricResult) -> str | None:
+    """Return the model that gave a verdict; `None` where nobody was asked, or nobody answered.
+
+    A result names a model also where code decided all questions, by the name under which it would have been asked,
+    which may be another than the one it answers with.
+    """
+    questions = [question for unit in result.units for question in unit.questions]
+    if result.judge is None or not (
+        not questions or any(one.decided_by == "judge" and one.outcome == "ok" for one in questions)
+    ):
+        return None
+    return result.judge.get("model")
+
+
+def _said(result: MetricResult, name: str) -> str | None:
     return None if result.judge is None else result.judge.get(name)
 
 
@@ -257,12 +311,12 @@ def _refuse(differences: Sequence[tuple[Difference, str]], allowed: Collection[s
         raise ConfigurationError(message)
 
 
-def _check_common(before: WrittenReport, after: WrittenReport, pairs: _Pairs, metrics: _Metrics) -> None:
+def _check_common(before: _Side, after: _Side, pairs: _Pairs, metrics: _Metrics) -> None:
     if not metrics.both:
-        mine, theirs = (_few([one.metric for one in report.metrics]) or "none" for report in (before, after))
+        mine, theirs = (_few(report.metrics) or "none" for report in (before, after))
         raise ConfigurationError(f"no metric is in both: A has {mine}, and B has {theirs}")
     if not pairs.both:
-        mine, theirs = (_few([case.label for case in report.cases]) or "none" for report in (before, after))
+        mine, theirs = (_few([case.name for case in report.cases]) or "none" for report in (before, after))
         raise ConfigurationError(f"no case is in both: A has {mine}, and B has {theirs}; they are paired by their ids")
 
 
@@ -275,15 +329,16 @@ def _compared(pairs: _Pairs, metric_a: str, metric_b: str, options: Mapping[str,
         if mine.score is not None and theirs.score is not None
     ]
     left, right = [row[3] for row in scored], [row[4] for row in scored]
-    keys = [pairs.before.cases[row[0].place_a].key for row in scored]
+    keys = [pairs.before.cluster(row[0].place_a) for row in scored]
     verdicts = Counter((bool(mine.passed), bool(theirs.passed)) for _, mine, theirs, _, _ in scored)
     changes = [(bool(row[1].passed), _change(pairs, *row)) for row in scored if row[1].passed != row[2].passed]
-    mine_only = pairs.before.results(metric_a)
+    before = pairs.before.results(metric_a)
+    lost = [place for place in pairs.only_a if (result := before[place]) is not None and result.passed]
     return MetricComparison(
         metric=metric_a,
         metric_b=metric_b,
-        threshold_a=pairs.before.threshold(metric_a),
-        threshold_b=pairs.after.threshold(metric_b),
+        threshold_a=pairs.before.thresholds[metric_a],
+        threshold_b=pairs.after.thresholds[metric_b],
         both_passed=verdicts[True, True],
         both_failed=verdicts[False, False],
         regressions=tuple(change for passed_before, change in changes if passed_before),
@@ -295,7 +350,7 @@ def _compared(pairs: _Pairs, metric_a: str, metric_b: str, options: Mapping[str,
         p_value=_p_value(keys, [bool(row[2].passed) - bool(row[1].passed) for row in scored]),
         corrected=None,
         unscored=tuple(_gap(pairs, *row) for row in results if row[1].score is None or row[2].score is None),
-        missing=pairs.labels(pairs.before, [place for place in pairs.only_a if mine_only[place].passed]),
+        missing=pairs.before.labels(lost),
         warned_a=sum(bool(row[1].warnings) for row in scored),
         warned_b=sum(bool(row[2].warnings) for row in scored),
     )
@@ -318,43 +373,55 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _change(
-    pairs: _Pairs, pair: _Pair, mine: WrittenResult, theirs: WrittenResult, score_a: float, score_b: float
+    pairs: _Pairs, pair: _Pair, mine: MetricResult, theirs: MetricResult, score_a: float, score_b: float
 ) -> CaseChange:
     case_a, case_b = pairs.before.cases[pair.place_a], pairs.after.cases[pair.place_b]
     return CaseChange(
-        case=case_a.label,
+        case=case_a.name,
         occurrence=pair.occurrence,
         index_a=case_a.index,
         index_b=case_b.index,
         score_a=score_a,
         score_b=score_b,
-        finding=(mine if theirs.passed else theirs).words,
+        finding=_words(mine if theirs.passed else theirs),
     )
 
 
-def _gap(pairs: _Pairs, pair: _Pair, mine: WrittenResult, theirs: WrittenResult) -> CaseGap:
+def _gap(pairs: _Pairs, pair: _Pair, mine: MetricResult, theirs: MetricResult) -> CaseGap:
     case_a, case_b = pairs.before.cases[pair.place_a], pairs.after.cases[pair.place_b]
     unscored = mine if theirs.score is not None else theirs
-    text = unscored.reason or unscored.error
     return CaseGap(
-        case=case_a.label,
+        case=case_a.name,
         occurrence=pair.occurrence,
         index_a=case_a.index,
         index_b=case_b.index,
-        status_a=mine.state,
-        status_b=theirs.state,
+        status_a=mine.status,
+        status_b=theirs.status,
         passed_a=mine.passed,
         passed_b=theirs.passed,
-        reason=None if text is None else text.split("\n", 1)[0],
+        reason=_first_line(unscored),
     )
 
 
-def _compromised(before: WrittenReport, after: WrittenReport, metrics: _Metrics) -> Iterator[str]:
+def _words(result: MetricResult) -> str | None:
+    """Return what was found first, else the first line of the reason or error."""
+    if result.findings:
+        return result.findings[0].message
+    line = _first_line(result)
+    return None if line is None else line[:_LONGEST_REASON]
+
+
+def _first_line(result: MetricResult) -> str | None:
+    text = result.reason or result.error
+    return None if text is None else str(DEFAULT(text)).split("\n", 1)[0]
+
+
+def _compromised(before: _Side, after: _Side, metrics: _Metrics) -> Iterator[str]:
     """Yield where a judge obeyed what it read, so that its scores are worth nothing."""
     for report, name, place in ((before, "A", 0), (after, "B", 1)):
         for names in metrics.both:
             results = report.results(names[place])
-            caught = sum(result.judge is not None and "compromised" in result.judge for result in results)
+            caught = sum(one is not None and one.judge is not None and "compromised" in one.judge for one in results)
             if caught:
                 yield f"{names[place]}: {count(caught, 'result')} of {name} by a judge that failed its canary"
 

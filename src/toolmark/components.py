@@ -1,157 +1,41 @@
-"""An app of observed functions is asked goldens: its runs become cases, its components rows of their own.
+"""An app of observed functions is asked goldens: its runs become cases, and so do its components.
 
 Every time that a component with metrics runs is a row of the report beside those of the goldens, named
-`golden > component`. Its metrics are columns of their own, named `component: metric`. Where a column is not about a
-row, the result is skipped; where the app failed before it came to a component, the golden's row has a failed one.
+`golden > component`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 from toolmark._text import distinct
-from toolmark.agents import DEFAULT_CONCURRENCY, Conversation, listed_goldens, run_goldens
+from toolmark.agents import Conversation, ask_golden
 from toolmark.capture import Observable, ObserveRecorder, joined_pieces
-from toolmark.cases import AnyCase, Golden, LLMTestCase, Run, RunStatus
+from toolmark.cases import Golden, LLMTestCase, Run, RunStatus
 from toolmark.errors import ConfigurationError
-from toolmark.metrics import MetricLike
-from toolmark.report import CaseResult, Report
-from toolmark.result import MetricResult, ResultStatus
 
 App: TypeAlias = "Callable[[str], object] | Callable[[str], Awaitable[object]]"
 """What is asked: a function of one text, sync or async, or a generator function that yields its answer in pieces."""
 
 
-@dataclass(frozen=True, eq=False)
-class Row:
-    """A row of the report to be.
+class Observed(NamedTuple):
+    """What an app did, as far as it is scored.
 
     Attributes:
         case: Its case.
-        golden: Position of the golden.
-        of: The component; `None` for the golden itself.
-        error: What ended the run, if an exception did.
+        of: The component; `None` for the whole answer.
     """
 
     case: LLMTestCase
-    golden: int
     of: Observable | None = None
-    error: str | None = None
 
 
-@dataclass(frozen=True)
-class Part:
-    """The rows that have the same metrics."""
-
-    of: Observable | None
-    metrics: tuple[MetricLike, ...]
-    rows: tuple[Row, ...]
-
-    @property
-    def cases(self) -> list[AnyCase]:
-        """What the metrics measure."""
-        return [row.case for row in self.rows]
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What came of asking an app.
-
-    Attributes:
-        rows: All rows, each golden's before those of its components.
-        parts: Which of them are measured by which metrics.
-    """
-
-    rows: tuple[Row, ...]
-    parts: tuple[Part, ...]
-
-    def report(self, reports: Sequence[Report]) -> Report:
-        """Return one report of those of the parts, in their order."""
-        labels = iter(distinct([part.of.name for part in self.parts if part.of is not None]))
-        names: list[str] = []
-        results: dict[Row, list[MetricResult]] = {row: [] for row in self.rows}
-        apart: dict[Row, set[int]] = {row: set() for row in self.rows}
-        for part, report in zip(self.parts, reports, strict=True):
-            prefix = "" if part.of is None else f"{next(labels)}: "
-            measured = dict(zip(part.rows, report.cases, strict=True))
-            reached = {row.golden for row in part.rows}
-            for place, summary in enumerate(report.summaries):
-                name = prefix + summary.metric
-                for row in self.rows:
-                    if row in measured:
-                        result = measured[row].results[place].renamed(name)
-                    else:
-                        result = _left_out(row, part, name, summary.threshold, was_reached=row.golden in reached)
-                        if row.of is not None or row.golden in reached:
-                            apart[row].add(len(names))
-                    results[row].append(result)
-                names.append(name)
-        lines = [
-            CaseResult(index, row.case, tuple(results[row]), frozenset(apart[row]))
-            for index, row in enumerate(self.rows)
-        ]
-        return Report(tuple(names), tuple(lines))
-
-
-def _left_out(row: Row, part: Part, name: str, threshold: float, *, was_reached: bool) -> MetricResult:
-    """Return the result of a row that a metric did not measure."""
-    component = "whole answers" if part.of is None else repr(part.of.name)
-    status, error = ResultStatus.SKIPPED, None
-    reason = f"Skipped: this metric is about {component}."
-    if part.of is not None and row.of is None and not was_reached:
-        reason = f"Skipped: {component} did not run."
-        if row.error is not None:
-            status, error = ResultStatus.FAILED, row.error
-            reason = f"Not measured: the app failed before it came to {component}: {row.error}"
-    return MetricResult(metric=name, status=status, threshold=threshold, reason=reason, error=error)
-
-
-async def ask_app(
-    goldens: Iterable[Golden] | None,
-    app: App,
-    metrics: Sequence[MetricLike],
-    *,
-    max_concurrency: int = DEFAULT_CONCURRENCY,
-) -> Asked:
-    """Ask an app each golden's question, and return what is to be measured.
-
-    Args:
-        goldens: The questions, with what is expected.
-        app: Is called with the input of each. An async function is asked several at the same time; a sync one, which
-            may not be safe in threads, one after the other, each in a thread of its own.
-        metrics: What scores the whole answers; none, where only components are scored.
-        max_concurrency: How many questions an async app is asked at the same time.
-
-    Raises:
-        ConfigurationError: The app is no function; or there is nothing that could score anything.
-    """
-    asked = listed_goldens(goldens)
-    observed = _ObservedApp(app)
-    cases = await run_goldens(asked, observed.answer, max_concurrency=max_concurrency)
-    rows: list[Row] = []
-    for index, (golden, case) in enumerate(zip(asked, cases, strict=True)):
-        rows += observed.rows(golden, case, index, is_scored=bool(metrics))
-    parts = [Part(None, tuple(metrics), tuple(row for row in rows if row.of is None))] if metrics else []
-    for of in dict.fromkeys(row.of for row in rows if row.of is not None):
-        # `observe` has made sure that these are metrics.
-        scores = cast("tuple[MetricLike, ...]", of.metrics)
-        parts.append(Part(of, scores, tuple(row for row in rows if row.of is of)))
-    if not parts:
-        first = next((f"; the first run failed: {row.error}" for row in rows if row.error), "")
-        message = (
-            f"there is nothing to score: no metrics were given, and no function with @observe(metrics=...) ran{first}"
-        )
-        raise ConfigurationError(message)
-    return Asked(tuple(rows), tuple(parts))
-
-
-class _ObservedApp:
+class ObservedApp:
     """An app as an agent that is asked questions, with what was seen of it."""
 
     def __init__(self, app: App) -> None:
@@ -180,6 +64,16 @@ class _ObservedApp:
         self._recorders[recorder.last_run.run_id] = recorder
         return recorder.last_run
 
+    async def ask(self, golden: Golden, place: int, *, is_scored: bool) -> list[Observed]:
+        """Ask a golden's question, and return what is scored: the whole answer before its components.
+
+        Args:
+            golden: The question.
+            place: Its position, from 0.
+            is_scored: Whether there are metrics for whole answers.
+        """
+        return self._observed(golden, await ask_golden(golden, self.answer, place), is_scored=is_scored)
+
     async def _called(self, question: str) -> tuple[object, Exception | None]:
         if _is_async(self._app):
             answer = self._app(question)
@@ -192,23 +86,22 @@ class _ObservedApp:
             answer = joined_pieces([piece async for piece in answer])
         return await answer if inspect.isawaitable(answer) else answer, None
 
-    def rows(self, golden: Golden, case: LLMTestCase, index: int, *, is_scored: bool) -> list[Row]:
-        """Return the rows of one golden."""
+    def _observed(self, golden: Golden, case: LLMTestCase, *, is_scored: bool) -> list[Observed]:
         run = case.run
-        recorder = None if run is None else self._recorders.get(run.run_id)
+        recorder = None if run is None else self._recorders.pop(run.run_id, None)
         if run is None or recorder is None:
-            return [Row(case, index)]
+            return [Observed(case)]
         given = ("input", "expected_tools", "expected_output", "available_tools")
         wanted = {name: getattr(golden, name) for name in given if getattr(golden, name) is not None}
-        error = run.error if run.status is RunStatus.ERROR else None
         parts = recorder.components_with(wanted)
-        whole = Row(recorder.test_case_with(case, wanted), index, error=error)
         names = distinct([part.name for part in parts])
         inner = [
-            Row(part.case.model_copy(update={"id": f"{case.id} > {name}"}), index, part.of)
+            Observed(part.case.model_copy(update={"id": f"{case.id} > {name}"}), part.of)
             for part, name in zip(parts, names, strict=True)
         ]
-        return [whole, *inner] if is_scored or error is not None or not inner else inner
+        if inner and not is_scored and run.status is not RunStatus.ERROR:
+            return inner
+        return [Observed(recorder.test_case_with(case, wanted)), *inner]
 
 
 def _is_async(app: Callable[..., object]) -> bool:

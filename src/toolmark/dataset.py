@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeAlias, cast
 
+from toolmark._files import replacing
 from toolmark._json import parse_json
 from toolmark._marker import CANCELLED
 from toolmark._text import visible
@@ -97,17 +98,6 @@ def write_cases(path: str | os.PathLike[str], cases: Iterable[TestCase | Convers
     with replacing(target) as draft, gzip.open(draft, "wb") if target.suffix == ".gz" else draft.open("wb") as file:
         for case in cases:
             file.write(case.to_json().encode() + b"\n")
-
-
-@contextmanager
-def replacing(target: Path) -> Generator[Path, None, None]:
-    """Give the path of a draft beside a file, and move it there at the end; whatever fails, the file stays as it is."""
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        yield draft
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 class Document(NamedTuple):

@@ -7,30 +7,44 @@ loop; the others one after the other, in the thread of the caller. Results stand
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from contextvars import copy_context
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
 
-from toolmark._text import distinct
-from toolmark._waiting import wait_for
-from toolmark.agents import DEFAULT_CONCURRENCY, AgentCallable, check_concurrency, run_goldens
+from toolmark._session import AskedAgent, AskedApp, Given, Session, Source, evaluated
+from toolmark._text import count, visible
+from toolmark._waiting import wait_stoppably
+from toolmark.agents import (
+    DEFAULT_CONCURRENCY,
+    AgentCallable,
+    check_agent,
+    check_concurrency,
+    check_trials,
+    listed_goldens,
+)
 from toolmark.calls import ToolCallParams
 from toolmark.cases import AnyCase, Golden
-from toolmark.components import App, ask_app
+from toolmark.components import App, ObservedApp
 from toolmark.errors import ConfigurationError, InvalidDataError, MetricAssertionError
 from toolmark.matching import Denominator
 from toolmark.metrics import MetricLike, ToolCorrectnessMetric
-from toolmark.report import CaseResult, Report
-from toolmark.result import MetricResult, ResultStatus, failed
+from toolmark.report import Report
+from toolmark.result import MetricResult, ResultStatus
+from toolmark.results import ResultsFile
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 T = TypeVar("T")
+
+Target: TypeAlias = "str | os.PathLike[str]"
+"""The path of a file that is written."""
+
+_PARTIAL = "_toolmark_report"
 
 
 def evaluate(
@@ -40,13 +54,20 @@ def evaluate(
     goldens: Iterable[Golden] | None = None,
     agent: AgentCallable | None = None,
     observed_callback: App | None = None,
+    trials: int | None = None,
+    results: Target | None = None,
+    resume: bool = False,
     max_concurrency: int = DEFAULT_CONCURRENCY,
     show_progress: bool | None = None,
 ) -> Report:
     """Measure every case with every metric.
 
     A case that cannot be measured becomes a failed result with its error, and the rest go on. Nothing is printed; a
-    progress bar is shown on standard error while it runs.
+    progress bar is shown on standard error while it runs. Each case is measured as soon as it is there.
+
+    Ctrl-C stops it: agents are cancelled, the report of what is done is printed on standard error, and
+    `KeyboardInterrupt` goes on to the caller, where `partial_report` gets the report out of it. A second Ctrl-C waits
+    for nothing.
 
     Args:
         test_cases: At least one case; or leave it out, and give `goldens` and an `agent`.
@@ -57,36 +78,34 @@ def evaluate(
         observed_callback: In place of an agent, a function of a golden's input whose pieces are decorated with
             `@observe`; see `toolmark.components`. Components with metrics are scored, too, as rows of their own, so
             that `metrics` may be left out. A sync function is called for one golden after the other.
+        trials: How often each golden is asked; then `Report.trial_summaries` tells how sure the agent is, and intervals
+            take the trials of a golden as one cluster.
+        results: A file, to which each case is written with its results as soon as it is done, without secrets: JSON
+            Lines, which `toolmark.results.read_results` reads. It must not be there yet.
+        resume: Go on with that file, if it is there: what is in it is neither asked nor measured again. The metrics,
+            their options, the trials and the goldens or cases must be the same; some may be added at the end.
         max_concurrency: How many questions the agent is asked, and how many cases are judged, at the same time.
         show_progress: Show the bar; by default only where standard error is a terminal.
 
     Raises:
         ConfigurationError: There is no case or no metric, or one of the metrics is none; or both cases and goldens are
-            given, or goldens without an agent.
+            given, or goldens without an agent, or trials of cases that are made already; or the file of results is
+            there already, or of another evaluation.
+        DataFileError: What is to be resumed is no file of results, or broken.
+        OSError: The file cannot be opened or written; what was written to its end can be resumed.
     """
-    if observed_callback is not None:
-        scores = _to_observe(test_cases, agent, metrics, "measure")
-        asked = wait_for(ask_app(goldens, observed_callback, scores, max_concurrency=max_concurrency))
-        return asked.report(
-            [
-                evaluate(part.cases, part.metrics, max_concurrency=max_concurrency, show_progress=show_progress)
-                for part in asked.parts
-            ]
-        )
-    checked = _checked(metrics, "measure")
-    if _asks(test_cases, goldens, agent):
-        test_cases = wait_for(run_goldens(goldens or (), agent, max_concurrency=max_concurrency))  # type: ignore[arg-type]
-    sheet, bar = _prepared(test_cases, checked, show_progress)
-    limit = check_concurrency(max_concurrency)
-    with bar:
-        slow = [place for place, metric in enumerate(checked) if _waits(metric)]
-        for index, case in enumerate(sheet.cases):
-            for place, metric in enumerate(checked):
-                if place not in slow:
-                    sheet.enter(index, place, _measured(metric, case))
-        if slow:
-            wait_for(_fill(sheet, slow, limit))
-        return sheet.report()
+    source, chosen = _source(test_cases, metrics, goldens, agent, observed_callback, trials, "measure")
+    session: Session | None = None
+    try:
+        with _session(source, chosen, trials, results, resume, max_concurrency, show_progress) as session:
+            if session.measure_here():
+                wait_stoppably(session.run())
+            return session.report()
+    except KeyboardInterrupt as stopped:
+        if session is not None:
+            _keep(stopped, session)
+            _tell(session, results)
+        raise
 
 
 async def evaluate_async(
@@ -96,93 +115,135 @@ async def evaluate_async(
     goldens: Iterable[Golden] | None = None,
     agent: AgentCallable | None = None,
     observed_callback: App | None = None,
+    trials: int | None = None,
+    results: Target | None = None,
+    resume: bool = False,
     max_concurrency: int = DEFAULT_CONCURRENCY,
     show_progress: bool | None = None,
 ) -> Report:
-    """Do what `evaluate` does, inside a running event loop."""
-    if observed_callback is not None:
-        scores = _to_observe(test_cases, agent, metrics, "a_measure")
-        asked = await ask_app(goldens, observed_callback, scores, max_concurrency=max_concurrency)
-        return asked.report(
-            [
-                await evaluate_async(
-                    part.cases, part.metrics, max_concurrency=max_concurrency, show_progress=show_progress
-                )
-                for part in asked.parts
-            ]
-        )
-    checked = _checked(metrics, "a_measure")
+    """Do what `evaluate` does, inside a running event loop.
+
+    Nothing is printed where it is cancelled: `partial_report` gets the report of what is done out of the
+    `CancelledError`.
+    """
+    source, chosen = _source(test_cases, metrics, goldens, agent, observed_callback, trials, "a_measure")
+    with _session(source, chosen, trials, results, resume, max_concurrency, show_progress, is_async=True) as session:
+        try:
+            await session.run()
+            return session.report()
+        except (asyncio.CancelledError, KeyboardInterrupt) as stopped:
+            _keep(stopped, session)
+            raise
+
+
+def partial_report(stopped: BaseException) -> Report | None:
+    """Return the report of what was done before an evaluation was stopped.
+
+    Args:
+        stopped: The `KeyboardInterrupt` that came out of `evaluate`, or the `CancelledError` out of `evaluate_async`;
+            or what was raised in its place, as `asyncio.run` does.
+
+    Returns:
+        The report, whose `interrupted` is true; `None` of any other exception.
+    """
+    seen: set[int] = set()
+    error: BaseException | None = stopped
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        report = getattr(error, _PARTIAL, None)
+        if isinstance(report, Report):
+            return report
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _keep(stopped: BaseException, session: Session) -> None:
+    """Give an exception the report of what was done."""
+    setattr(stopped, _PARTIAL, session.report(interrupted=True))
+
+
+def _tell(session: Session, results: Target | None) -> None:
+    """Print what was done on standard error, and how to go on."""
+    if sys.stderr is None:
+        return
+    from toolmark.report.terminal import make_console, print_report  # noqa: PLC0415 - the terminal is loaded when used
+
+    done, total = session.progress
+    noun = "case" if session.trials is None else "trial"
+    kept = "give results=FILE to keep what is done, and resume=True to go on with it"
+    if results is not None:
+        kept = f"what is done is in {visible(os.fspath(results))}; resume=True (--resume) goes on with it"
+    with suppress(OSError, ValueError):  # nobody reads any more
+        sys.stderr.write("\n")
+        if done:
+            report = session.report(interrupted=True)
+            print_report(report, title="what was done before the interrupt", console=make_console(sys.stderr))
+        sys.stderr.write(f"\ninterrupted: {done} of {count(total, noun)} done; {kept}\n")
+        sys.stderr.flush()
+
+
+def _source(
+    test_cases: Iterable[AnyCase] | None,
+    metrics: Sequence[MetricLike],
+    goldens: Iterable[Golden] | None,
+    agent: AgentCallable | None,
+    app: App | None,
+    trials: object,
+    method: str,
+) -> tuple[Source, list[MetricLike]]:
+    """Return where the cases come from, and what measures them."""
+    if app is not None:
+        chosen = _to_observe(test_cases, agent, metrics, method)
+        return AskedApp(listed_goldens(goldens), chosen, ObservedApp(app)), chosen
+    chosen = _checked(metrics, method)
     if _asks(test_cases, goldens, agent):
-        test_cases = await run_goldens(goldens or (), agent, max_concurrency=max_concurrency)  # type: ignore[arg-type]
-    sheet, bar = _prepared(test_cases, checked, show_progress)
-    limit = check_concurrency(max_concurrency)
-    with bar:
-        await _fill(sheet, range(len(checked)), limit if any(map(_waits, checked)) else 1)
-        return sheet.report()
+        check_agent(agent)
+        return AskedAgent(listed_goldens(goldens), chosen, cast("AgentCallable", agent)), chosen
+    if trials is not None:
+        message = "trials says how often an agent is asked, and test_cases are answers already"
+        raise ConfigurationError(f"{message}; give goldens= and agent=, or leave trials out")
+    cases = listed_cases(test_cases)
+    if not cases:
+        message = "there is no test case to evaluate: test_cases is empty"
+        raise ConfigurationError(message)
+    return Given(cases, chosen), chosen
 
 
-class _Sheet:
-    """The results of an evaluation, entered in any order."""
-
-    def __init__(self, cases: list[AnyCase], metrics: Sequence[MetricLike], advance: Callable[[], None]) -> None:
-        self.cases = cases
-        self.metrics = metrics
-        self._names = distinct([metric.label for metric in metrics])
-        self._results: list[dict[int, MetricResult]] = [{} for _ in cases]
-        self._advance = advance
-
-    def enter(self, index: int, place: int, result: MetricResult) -> None:
-        """Enter what a metric says of a case."""
-        self._results[index][place] = result.renamed(self._names[place])
-        if len(self._results[index]) == len(self.metrics):
-            self._advance()
-
-    def report(self) -> Report:
-        """Return all results, in the order of cases and metrics."""
-        places = range(len(self.metrics))
-        done = [
-            CaseResult(index, case, tuple(results[place] for place in places))
-            for index, (case, results) in enumerate(zip(self.cases, self._results, strict=True))
-        ]
-        return Report(tuple(self._names), tuple(done))
-
-
-async def _fill(sheet: _Sheet, places: Sequence[int], limit: int) -> None:
-    """Measure every case with the metrics at these places, so many cases at the same time."""
-    waiting = iter(range(len(sheet.cases)))
-
-    async def work() -> None:
-        for index in waiting:
-            for place in places:
-                sheet.enter(index, place, await _a_measured(sheet.metrics[place], sheet.cases[index]))
-
-    # As many tasks as places, and not one for each case: there may be a million.
-    workers = [asyncio.ensure_future(work()) for _ in range(min(limit, len(sheet.cases)))]
-    try:
-        await asyncio.gather(*workers)
-    finally:
-        for worker in workers:
-            worker.cancel()
+@contextmanager
+def _session(
+    source: Source,
+    metrics: Sequence[MetricLike],
+    trials: object,
+    results: Target | None,
+    resume: bool,
+    max_concurrency: object,
+    show_progress: bool | None,
+    *,
+    is_async: bool = False,
+) -> Generator[Session, None, None]:
+    """Begin an evaluation, and close what it opened."""
+    times, limit = check_trials(trials), check_concurrency(max_concurrency)
+    if isinstance(source, Given) and is_async and not any(getattr(one, "waits", False) is True for one in metrics):
+        limit = 1
+    if results is None and resume:
+        raise ConfigurationError("resume=True goes on with a file of results; say which with results=FILE")
+    file = None
+    if results is not None:
+        file = ResultsFile.open(results, evaluated(source, metrics, times), resume=resume)
+    with nullcontext() if file is None else file, _bar(len(source.items) * (times or 1), show_progress) as advance:
+        yield Session(source, metrics, times, limit, is_async, file, advance)
 
 
-def _measured(metric: MetricLike, case: AnyCase) -> MetricResult:
-    try:
-        # In a context of its own: what the metrics remember is not the caller's last result.
-        return _result(copy_context().run(metric.measure, case))
-    except Exception as error:  # noqa: BLE001 - one bad case must not lose the others
-        return failed(metric.label, metric.threshold, error)
+@contextmanager
+def _bar(total: int, show_progress: bool | None) -> Generator[Callable[[], None], None, None]:
+    """Show a bar where asked, and give what moves it by one."""
+    if not (_on_a_terminal() if show_progress is None else show_progress):
+        yield lambda: None
+        return
+    from toolmark.report.terminal import CaseProgress  # noqa: PLC0415 - the terminal is loaded when used
 
-
-async def _a_measured(metric: MetricLike, case: AnyCase) -> MetricResult:
-    try:
-        return _result(await asyncio.create_task(metric.a_measure(case)))
-    except Exception as error:  # noqa: BLE001 - as above
-        return failed(metric.label, metric.threshold, error)
-
-
-def _waits(metric: MetricLike) -> bool:
-    """Return whether measuring waits for something outside; a metric of anybody may say so in `waits`."""
-    return getattr(metric, "waits", False) is True
+    with CaseProgress(total) as progress:
+        yield progress.advance_one
 
 
 def _to_observe(test_cases: object, agent: object, metrics: object, method: str) -> list[MetricLike]:
@@ -205,21 +266,6 @@ def _asks(test_cases: object, goldens: object, agent: object) -> bool:
     return True
 
 
-def _prepared(
-    test_cases: Iterable[AnyCase] | None, metrics: Sequence[MetricLike], show_progress: bool | None
-) -> tuple[_Sheet, AbstractContextManager[object]]:
-    cases = listed_cases(test_cases)
-    if not cases:
-        message = "there is no test case to evaluate: test_cases is empty"
-        raise ConfigurationError(message)
-    if not (_on_a_terminal() if show_progress is None else show_progress):
-        return _Sheet(cases, metrics, lambda: None), nullcontext()
-    from toolmark.report.terminal import CaseProgress  # noqa: PLC0415 - the terminal is loaded when used
-
-    progress = CaseProgress(len(cases))
-    return _Sheet(cases, metrics, progress.advance_one), progress
-
-
 def _on_a_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()  # a program without a console has no standard error
 
@@ -234,14 +280,6 @@ def listed_cases(test_cases: object) -> list[AnyCase]:
         message = f"test_cases must be a list of cases, got {type(test_cases).__name__}; or give goldens and an agent"
         raise ConfigurationError(message)
     return list(test_cases)
-
-
-def _result(value: object) -> MetricResult:
-    """Return what a metric returned, which may be anybody's code."""
-    if not isinstance(value, MetricResult):
-        message = f"the metric returned {type(value).__name__} {value!r:.60}, where a MetricResult is needed"
-        raise ConfigurationError(message)
-    return value
 
 
 def _checked(metrics: object, method: str) -> list[MetricLike]:

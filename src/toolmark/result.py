@@ -280,11 +280,18 @@ def hidden(value: Any, path: str | None, redactor: Redactor = DEFAULT) -> Any:  
     return safe
 
 
-def told(value: Any, path: str | None) -> str:  # noqa: ANN401 - a JSON value, or what stands for one
-    """Return a value that stands at a JSON path for people, without secrets; a matcher in its own words."""
+def told(value: Any, path: str | None, redactor: Redactor = DEFAULT, limit: int = 80) -> str:  # noqa: ANN401 - JSON
+    """Return a value that stands at a JSON path for people, without secrets; a matcher in its own words.
+
+    Args:
+        value: A JSON value, or what stands for one.
+        path: Where it stands: any key of the path may be secret.
+        redactor: Takes secrets out of it.
+        limit: Characters shown of a value; matchers are told as a whole.
+    """
     plain = json_of(value)
-    safe = hidden(plain, path)
-    return visible(value.describe()) if isinstance(value, Wanted) and safe == plain else shown(safe)
+    safe = hidden(plain, path, redactor)
+    return visible(value.describe()) if isinstance(value, Wanted) and safe == plain else shown(safe, limit)
 
 
 def _restored(state: dict[str, Any]) -> MetricResult:

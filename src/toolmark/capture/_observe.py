@@ -224,7 +224,8 @@ def _decorated(
     said = name or getattr(getattr(plain, "func", plain), "__name__", None) or plain.__class__.__name__
     if type is not None and not tool:
         raise ConfigurationError(f"type={type!r} says who runs a tool, and {said!r} is none; add tool=True")
-    of = Observable(said, tool, _tool_type(type), _checked_metrics(metrics, said))
+    source = f"{getattr(plain, '__module__', '')}.{getattr(plain, '__qualname__', said)}"
+    of = Observable(said, tool, _tool_type(type), _checked_metrics(metrics, said), source)
     arguments = _arguments_of(plain, frozenset([hide] if isinstance(hide, str) else hide))
     wrapper = _wrapper(plain, of, arguments)
     functools.update_wrapper(wrapper, plain)

@@ -42,12 +42,14 @@ class Observable:
         is_tool: Calls of it are tool calls.
         type: Who runs the tool.
         metrics: What scores it.
+        source: Where in the program it stands.
     """
 
     name: str
     is_tool: bool = False
     type: ToolCallType | None = None
     metrics: tuple[object, ...] = ()
+    source: str = ""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from pydantic import WrapSerializer, WrapValidator
 
 from toolmark.calls import ToolCall
 from toolmark.expect._checks import Predicate, Schema
-from toolmark.expect._json import MATCHERS, expectation_json, read_expectation, speaks
+from toolmark.expect._json import MATCHERS, expectation_json, read_expectation, read_value, speaks
 from toolmark.expect._lists import Subset, Superset, Unordered
 from toolmark.expect._matcher import Matcher
 from toolmark.expect._places import read_place, with_matchers
@@ -94,6 +94,7 @@ __all__ = [
     "expectation_json",
     "read_expectation",
     "read_place",
+    "read_value",
     "speaks",
     "walk",
     "wanted_names",

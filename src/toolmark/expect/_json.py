@@ -102,17 +102,34 @@ def _item_speaks(item: object) -> bool:
     return isinstance(item, (Expect, OneOf, Parallel, Forbid))
 
 
-def read_expectation(value: object) -> Expectation:
+def read_expectation(value: object, *, as_told: bool = False) -> Expectation:
     """Return the expectation that a value is, holds as a list, or describes in JSON.
+
+    Args:
+        value: The value.
+        as_told: Also read predicates, of which JSON has the names alone; they can be shown, and raise where they are
+            asked.
 
     Raises:
         InvalidDataError: It describes none; `problems` has every place that is wrong, with its path.
     """
-    reader = _Reader()
+    reader = _Reader(as_told=as_told)
     found = reader.expectation(value, ())
     if reader.problems or found is None:
         raise InvalidDataError("\n".join(map(str, reader.problems)), reader.problems)
     return found
+
+
+def read_value(value: object) -> Any:
+    """Return an expected value from its JSON form, matchers in it read as `as_told` says; itself where that fails."""
+    reader = _Reader(as_told=True)
+    found = reader.tree(value, ())
+    return value if reader.problems else found
+
+
+def _lost(_value: object) -> bool:
+    message = "it was read from a file, which has its name and not its function"
+    raise ToolmarkError(message)
 
 
 def expectation_json(value: Expectation) -> dict[str, Any]:
@@ -177,6 +194,7 @@ class _Reader:
     """Reads JSON forms, and collects what is wrong."""
 
     problems: list[Problem] = field(default_factory=list[Problem])
+    as_told: bool = False
 
     def problem(self, path: Path, message: str) -> None:
         """Note that something is wrong."""
@@ -355,6 +373,8 @@ class _Reader:
             self.problem(path, f"{wanted}, got {got}" if name is None else f"{wanted} {got}{hint}")
             return None
         if kind is Predicate:
+            if self.as_told:
+                return Predicate(_lost, str(value.get("name") or ""))
             self.problem(path, "a predicate is a function, which JSON cannot hold; build this expectation in Python")
             return None
         known = [entry.name for entry in fields(kind) if entry.init]  # type: ignore[arg-type]

@@ -184,9 +184,18 @@ class Alignment:
             plain["unused"] = list(self.unused)
             plain["choices"] = list(self.choices)
             plain["forbidden"] = [{"called": called, "by": text} for called, text in self.forbidden]
+        if self.extras is not None:
+            plain["extras"] = self.extras
+        if self.gap:
+            plain["gap"] = self.gap
         return plain
 
 
 def _pair_dict(pair: Pair) -> dict[str, Any]:
-    plain = {"expected": pair.expected, "called": pair.called, "similarity": pair.similarity}
-    return plain if pair.breaks is None else {**plain, "breaks": pair.breaks[0]}
+    plain: dict[str, Any] = {"expected": pair.expected, "called": pair.called, "similarity": pair.similarity}
+    for name in ("not_compared", "redacted"):
+        if getattr(pair, name):
+            plain[name] = list(getattr(pair, name))
+    if pair.breaks is not None:
+        plain["breaks"], plain["why"] = pair.breaks
+    return plain

@@ -1,7 +1,7 @@
 """Reports: the data (`Report`, `Validity`, `Comparison`), and one file per way of showing it."""
 
 from toolmark.report._comparison import CaseChange, CaseGap, Comparison, MetricComparison
-from toolmark.report._report import CaseResult, MetricSummary, Report
+from toolmark.report._report import CaseResult, Flaky, MetricSummary, Report, TrialSummary
 from toolmark.report._validity import MetricValidity, Validity
 
 __all__ = [
@@ -9,9 +9,11 @@ __all__ = [
     "CaseGap",
     "CaseResult",
     "Comparison",
+    "Flaky",
     "MetricComparison",
     "MetricSummary",
     "MetricValidity",
     "Report",
+    "TrialSummary",
     "Validity",
 ]

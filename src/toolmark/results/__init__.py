@@ -1,0 +1,7 @@
+"""Results in files: written while an evaluation runs, gone on with after it was killed, and read back as they were."""
+
+from toolmark.results._columns import Row, laid_out
+from toolmark.results._file import Evaluated, ResultsFile
+from toolmark.results._read import read_results, report_of
+
+__all__ = ["Evaluated", "ResultsFile", "Row", "laid_out", "read_results", "report_of"]

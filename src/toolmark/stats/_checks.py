@@ -1,0 +1,38 @@
+"""Are these numbers that something can be counted from?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from toolmark.errors import ConfigurationError, InvalidDataError
+
+
+def mean_of(values: Sequence[float]) -> float | None:
+    """Return the mean; `None` of nothing."""
+    return math.fsum(values) / len(values) if values else None
+
+
+def check_lengths(values: Sequence[object], others: Sequence[object], name: str, other: str = "good") -> None:
+    """Raise unless there is one entry for each."""
+    if len(values) != len(others):
+        message = f"{name} has {len(values)} entries and {other} has {len(others)}; there must be one for each"
+        raise InvalidDataError(message)
+
+
+def check_count(value: object, name: str) -> None:
+    """Raise unless it is a whole number from 0."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidDataError(f"{name} must be a whole number of at least 0, got {value!r}")
+
+
+def check_bootstrap(resamples: object, confidence: object) -> None:
+    """Raise what `bootstrap` would, before anything else takes time.
+
+    Raises:
+        ConfigurationError: `resamples` is no whole number from 1, or `confidence` is not between 0 and 1.
+    """
+    if isinstance(resamples, bool) or not isinstance(resamples, int) or resamples < 1:
+        raise ConfigurationError(f"resamples must be a whole number of at least 1, got {resamples!r}")
+    if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
+        raise ConfigurationError(f"confidence must be a number between 0 and 1, got {confidence!r}")

@@ -1,0 +1,275 @@
+"""Written results come back as they were: from files of results, and from the JSON of reports."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judging import RuleJudge
+from strategies import case_fields, few
+from toolmark import (
+    ConversationalTestCase,
+    DataFileError,
+    Finding,
+    LLMTestCase,
+    MetricResult,
+    MLLMImage,
+    MLLMTestCase,
+    MultimodalToolCorrectnessMetric,
+    Report,
+    ResultStatus,
+    TaskEffectMetric,
+    ToolCall,
+    ToolCorrectnessMetric,
+    ToolEfficiencyMetric,
+    ToolUseMetric,
+    Turn,
+    evaluate,
+)
+from toolmark.errors import ToolmarkError, TornLineWarning
+from toolmark.expect import Absent, Approx, Expect, Forbid, Glob, Ignore, Optional, Parallel, Plan, Predicate
+from toolmark.metrics import MetricLike
+from toolmark.report._rows import rows
+from toolmark.report.terminal import make_console, print_report
+from toolmark.results import Evaluated, ResultsFile, Row, read_results
+
+CORRECT = ToolCorrectnessMetric(evaluation_params=["input_parameters", "output"])
+
+
+def evaluated(items: Sequence[object], metrics: Sequence[MetricLike], names: Sequence[str]) -> Evaluated:
+    """What an evaluation of cases says of itself."""
+    told = [(name, metric, metric.threshold) for name, metric in zip(names, metrics, strict=True)]
+    return Evaluated.of("cases", items, told, None)
+
+
+def written(report: Report, metrics: Sequence[MetricLike], path: Path) -> Path:
+    """A file of results that holds a report of cases."""
+    about = evaluated([entry.case for entry in report.cases], metrics, report.metrics)
+    path.unlink(missing_ok=True)
+    with ResultsFile.open(path, about, resume=False) as file:
+        for entry in report.cases:
+            file.write([Row(entry.case, entry.index, results=entry.results)], 1.5)
+    return path
+
+
+def printed(report: Report) -> str:
+    """What a terminal shows of a report."""
+    console = make_console()
+    with console.capture() as capture:
+        print_report(report, title="it", console=console, limit=0, details=100)
+    return capture.get()
+
+
+def plain(report: Report) -> dict[str, Any]:
+    """A report as JSON values, without the times."""
+    found = report.to_dict()
+    found.pop("about", None)
+    return found
+
+
+@settings(few)
+@given(st.lists(case_fields.map(lambda fields: LLMTestCase(**fields)), min_size=1, max_size=3))
+def test_what_is_read_is_what_was_written(tmp_path_factory: pytest.TempPathFactory, cases: list[LLMTestCase]) -> None:
+    """Whatever the cases: equal as JSON values and in what a terminal shows, also what is read of what was read."""
+    metrics = [CORRECT, ToolEfficiencyMetric()]
+    report = evaluate(cases, metrics)
+    found = read_results(written(report, metrics, tmp_path_factory.mktemp("results") / "r.jsonl"))
+    again = read_results(io.BytesIO(found.to_json().encode()))
+
+    assert plain(found) == plain(report) == plain(again)
+    assert printed(found) == printed(report)
+    assert printed(again)
+    for mine, theirs in zip(found.cases, report.cases, strict=True):
+        assert mine.case.to_json() == theirs.case.to_json()
+        assert mine.label == theirs.label
+
+
+WEATHER = ToolCall(name="weather", input_parameters={"city": "Paris", "days": {"from": 1, "to": 3}}, output=[1])
+PLANS: list[Any] = [
+    [ToolCall(name="weather", input_parameters={"city": "Rome", "days": {"from": 1, "till": 3}}), ToolCall(name="x")],
+    Plan([Expect("weather", {"city": Approx(3), "days": Ignore()}), Expect("y", optional=True)]),
+    Plan([Expect(Glob("wea*"), {"city": Predicate(str.islower, "lower case"), "days": {"to": Absent()}})]),
+    Plan([Expect("first", label="a"), Expect("weather", {"city": Optional("x")}, after=["a"])], allow_extra=True),
+    Plan([Forbid("weather"), Parallel(Expect("weather"), Expect("w"))], allow_extra=False),
+]
+
+
+@pytest.mark.parametrize("expected", PLANS, ids=range(len(PLANS)))
+def test_alignments_and_findings_come_back(tmp_path: Path, expected: Any) -> None:
+    """With exact sums, the differences of pairs, matchers, and the rows that are drawn from them."""
+    called = [WEATHER, ToolCall(name="first"), ToolCall(name="w")]
+    case = LLMTestCase(id="c", tools_called=called, expected_tools=expected)
+    metrics: list[MetricLike] = [CORRECT, TaskEffectMetric(effects={"weather": "write"})]
+    report = evaluate([case], metrics)
+    (found,) = read_results(written(report, metrics, tmp_path / "r.jsonl")).cases
+
+    assert isinstance(found.case, LLMTestCase)
+    for mine, theirs in zip(found.results, report.cases[0].results, strict=True):
+        assert mine.to_dict() == theirs.to_dict()
+        assert rows(mine, found.case) == rows(theirs, case)
+        if "Predicate" not in repr(expected):
+            assert mine == theirs
+    assert CORRECT.label in report.metrics
+
+
+def test_a_predicate_comes_back_by_name(tmp_path: Path) -> None:
+    """It can be told, and not asked."""
+    plan = Plan([Expect("weather", {"city": Predicate(str.islower, "lower case")})])
+    report = evaluate([LLMTestCase(tools_called=[WEATHER], expected_tools=plan)], [CORRECT])
+    (found,) = read_results(written(report, [CORRECT], tmp_path / "r.jsonl")).cases
+
+    assert found.results[0].findings[0].expected_value.describe() == "what lower case accepts"
+    with pytest.raises(ToolmarkError, match="has its name and not its function"):
+        CORRECT.measure(found.case)  # type: ignore[arg-type]
+
+
+def test_every_kind_of_case_comes_back(tmp_path: Path) -> None:
+    """With its content; what is no case comes back as one without."""
+    tools: dict[str, Any] = {"tools_called": [WEATHER], "expected_tools": [WEATHER]}
+    image = MLLMTestCase(id="m", input=["what is it?", MLLMImage(url="https://example.org/a.png")], **tools)
+    talk = ConversationalTestCase(turns=[Turn(role="user", content="hi")], name="talk")
+    strange: list[Any] = [image, talk, LLMTestCase(**tools), 42, None]
+    metrics = [MultimodalToolCorrectnessMetric()]
+    report = evaluate(strange, metrics)
+    found = read_results(written(report, metrics, tmp_path / "r.jsonl"))
+
+    assert [entry.case for entry in found.cases] == [*strange[:3], LLMTestCase(), LLMTestCase()]
+    assert plain(found) == plain(report)
+    assert [entry.label for entry in found.cases] == ["m", "talk", "#3", "#4", "#5"]
+
+
+def test_judged_results_come_back(tmp_path: Path) -> None:
+    """With units and questions, the judge, usage and cost; and the sums of a metric."""
+    metrics = [ToolUseMetric(judge=RuleJudge("yes"), available_tools=[{"name": "weather"}])]
+    turns = [Turn(role="user", content="hi"), Turn(role="assistant", content="sunny", tools_called=[WEATHER])]
+    report = evaluate([ConversationalTestCase(turns=turns, id="talk")], metrics)
+    found = read_results(written(report, metrics, tmp_path / "r.jsonl"))
+
+    assert found.cases[0].results == report.cases[0].results
+    assert found.cases[0].results[0].units[0].questions
+    assert found.summaries == report.summaries
+    assert found.summaries[0].coverage == 1
+
+
+def test_no_secret_enters_the_file(tmp_path: Path) -> None:
+    """Neither in the content nor in what was found; what is known by its shape and by its key."""
+    secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+    called = ToolCall(name="login", input_parameters={"password": "hunter22", "note": secret})
+    wanted = ToolCall(name="login", input_parameters={"password": "other", "note": ""})
+    report = evaluate([LLMTestCase(input=secret, tools_called=[called], expected_tools=[wanted])], [CORRECT])
+    text = written(report, [CORRECT], tmp_path / "r.jsonl").read_text(encoding="utf-8")
+
+    assert "hunter22" not in text
+    assert secret not in text
+    assert "[redacted by toolmark]" in text
+
+
+# what is wrong
+
+
+def lines(tmp_path: Path) -> list[str]:
+    """The lines of a file of three cases."""
+    cases = [LLMTestCase(id=key, tools_called=[], expected_tools=[]) for key in "abc"]
+    path = written(evaluate(cases, [CORRECT]), [CORRECT], tmp_path / "three.jsonl")
+    return path.read_text(encoding="utf-8").splitlines(keepends=True)
+
+
+def read(*parts: str) -> Report:
+    """The report of a file that holds these texts."""
+    return read_results(io.BytesIO("".join(parts).encode()))
+
+
+def test_what_is_there_is_a_report(tmp_path: Path) -> None:
+    """Of any number of lines; whether it is all is said."""
+    made = lines(tmp_path)
+
+    assert [read(*made[:end]).interrupted for end in (1, 2, 3, 4)] == [True, True, True, False]
+    assert [len(read(*made[:end]).cases) for end in (1, 2, 3, 4)] == [0, 1, 2, 3]
+    assert [case.label for case in read(made[0], made[3], made[1]).cases] == ["a", "c"]
+    assert read(*made).about["seconds"] == 1.5
+    assert read(made[0], made[1], made[0], made[2]).about["seconds"] == 3
+
+
+@pytest.mark.parametrize("cut", [1, 5, 100])
+def test_a_torn_line_is_left_out(tmp_path: Path, cut: int) -> None:
+    """And told; wherever it is cut."""
+    made = lines(tmp_path)
+    with pytest.warns(TornLineWarning, match="4: left out a torn line"):
+        report = read(*made[:3], made[3][:-cut] if cut > 1 else made[3][:-2])
+
+    assert [case.label for case in report.cases] == ["a", "b"]
+    assert report.interrupted
+
+
+def changed(line: str, **fields: Any) -> str:
+    """A line in which some fields are others."""
+    return json.dumps({**json.loads(line), **fields}) + "\n"
+
+
+def test_what_is_wrong_in_a_file_is_named(tmp_path: Path) -> None:
+    """All of it, with line and path."""
+    head, one, two, three = lines(tmp_path)
+    bad = json.loads(two)["results"][0]
+    wrong = [
+        (changed(head, toolmark_results=2), "file>:1: .*this is format 2, and this toolmark reads 1"),
+        (head + one + one, r"file>:3: \$.place: place 0 stands there twice"),
+        (head + changed(one, place=3), "place: is 3, and there are only 3 cases"),
+        (head + changed(one, trial=1), "trial: is 1, and each is asked 1 times"),
+        (head + changed(one, results=[]), r"results: expected one result of each metric \(tool_correctness"),
+        (head + changed(one, results=[{**bad, "score": None}]), r"\$.results\[0\].score: is required"),
+        (head + changed(one, content={"tools": 1}), "unknown field 'tools'"),
+        (head + changed(one, row=2, of=2), "row 2 of 2 stands here, and row 1 of it is missing"),
+        (head + "{}\n" + three, r"file>:2: \$.place: is required"),
+    ]
+    for text, message in wrong:
+        with pytest.raises(DataFileError, match=message) as caught:
+            read(text)
+        assert caught.value.problems
+    with pytest.raises(DataFileError, match="JSON Lines, the first of which is an object with 'place'"):
+        read(one, two)
+
+
+def test_both_kinds_of_file_are_what_compare_reads(tmp_path: Path) -> None:
+    """A file of results on one side, and a report on the other."""
+    from toolmark import compare
+
+    cases = [LLMTestCase(id=key, tools_called=[], expected_tools=[]) for key in "abc"]
+    report = evaluate(cases, [CORRECT])
+    (tmp_path / "b.json").write_text(report.to_json(), encoding="utf-8")
+    found = compare(written(report, [CORRECT], tmp_path / "a.jsonl"), tmp_path / "b.json")
+
+    assert (found.in_both, found.only_a, found.only_b) == (3, (), ())
+    assert found.to_dict() == compare(report, report).to_dict()
+
+
+def test_what_cannot_be_written_is_told_and_loses_nothing_else(tmp_path: Path) -> None:
+    """Of a case that is too deep its results are there, without content; a value that is no JSON is its repr."""
+    call = ToolCall(name="deep")
+    for _ in range(150):
+        call = ToolCall(name="outer", execution={"executed": True, "children": [call]})
+    deep, flat = LLMTestCase(id="deep", tools_called=[call], expected_tools=[]), LLMTestCase(id="flat")
+    found = [Finding("unexpected", "odd", "tool", called_value=complex(1, 2))]
+
+    class Own(ToolEfficiencyMetric):
+        def measure(self, _case: Any, /) -> MetricResult:
+            status = ResultStatus.SCORED
+            return MetricResult(
+                metric="own", status=status, threshold=0.5, score=1.0, passed=True, findings=tuple(found)
+            )
+
+    path = tmp_path / "r.jsonl"
+    evaluate([deep, flat], [Own()], results=path)
+    one, two = read_results(path).cases
+    written_lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+    assert (one.case, two.case) == (LLMTestCase(id="deep"), flat)
+    assert "cannot be written" in written_lines[1]["not_written"]
+    assert one.results[0].findings[0].called_value == "(1+2j)"
+    assert evaluate([deep, flat], [Own()], results=path, resume=True).passed

@@ -1,0 +1,526 @@
+"""Results are written as they come, and an evaluation that was stopped goes on where it was."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from processes import environment, toolmark_score
+from strategies import few
+from toolmark import (
+    ConfigurationError,
+    DataFileError,
+    Golden,
+    LLMTestCase,
+    Report,
+    Run,
+    ToolCall,
+    ToolCorrectnessMetric,
+    ToolEfficiencyMetric,
+    compare,
+    evaluate,
+    evaluate_async,
+    observe,
+    update_current_span,
+)
+from toolmark.agents import Conversation
+from toolmark.errors import TornLineWarning
+from toolmark.evaluation import partial_report
+from toolmark.results import read_results
+
+METRICS = [ToolCorrectnessMetric(), ToolEfficiencyMetric()]
+LOOKUP = ToolCall(name="lookup")
+GOLDENS = [Golden(input=f"q{number}", id=f"g{number}", expected_tools=[LOOKUP]) for number in range(3)]
+
+
+class Agent:
+    """Calls what its question says; keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def __call__(self, question: str, _conversation: Conversation) -> Run:
+        """The same for the same question; q1 is too much for it."""
+        self.asked.append(question)
+        await asyncio.sleep(0)
+        made = [] if question == "q1" else [LOOKUP]
+        return Run(input=question, calls=made, actual_output="an answer")
+
+
+def ask(agent: Any, path: Path | None = None, **more: Any) -> Report:
+    """An evaluation of two trials."""
+    options = {"goldens": GOLDENS, "metrics": METRICS, "trials": 2, **more}
+    return evaluate(agent=agent, results=path, **options)
+
+
+def plain(report: Report) -> dict[str, Any]:
+    """A report as JSON values, without the times."""
+    found = report.to_dict()
+    assert found.pop("about").keys() == {"toolmark", "python", "started_at", "seconds"}
+    return found
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Report]:
+    """A file of results that is whole, and its report."""
+    path = tmp_path_factory.mktemp("whole") / "r.jsonl"
+    report = ask(Agent(), path)
+    return path.read_bytes(), report
+
+
+def test_the_file_is_the_report(whole: tuple[bytes, Report], tmp_path: Path) -> None:
+    """One line for each trial of each golden, with its content, below a header."""
+    data, report = whole
+    (tmp_path / "r.jsonl").write_bytes(data)
+    head, *entries = [json.loads(line) for line in data.splitlines()]
+
+    assert plain(read_results(tmp_path / "r.jsonl")) == plain(report) == plain(ask(Agent()))
+    assert (head["toolmark_results"], head["kind"], head["count"], head["trials"]) == (1, "goldens", 3, 2)
+    assert sorted((entry["place"], entry["trial"]) for entry in entries) == [(p, t) for p in range(3) for t in (1, 2)]
+    assert {entry["content"]["actual_output"] for entry in entries} == {"an answer"}
+    assert read_results(tmp_path / "r.jsonl") == report
+    assert not report.interrupted
+
+
+@settings(few)
+@given(share=st.floats(0, 1))
+def test_any_part_of_the_file_can_be_gone_on_with(
+    whole: tuple[bytes, Report], tmp_path_factory: pytest.TempPathFactory, share: float
+) -> None:
+    """Cut anywhere: the report is the whole one, and only what was not written to its end is asked again."""
+    data, report = whole
+    kept = data[: round(share * len(data))]
+    folder = tmp_path_factory.mktemp("cut")
+    path = folder / "r.jsonl"
+    path.write_bytes(kept)
+    agent = Agent()
+    done = max(0, len([line for line in kept.splitlines(keepends=True) if _is_json(line)]) - 1)
+    found = ask(agent, path, resume=True)
+
+    assert plain(found) == plain(report)
+    assert len(agent.asked) == 6 - done
+    assert plain(read_results(path)) == plain(report)
+    assert plain(ask(forbidden, path, resume=True)) == plain(report)
+    shutil.rmtree(folder)
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+async def forbidden(_question: str, _conversation: Conversation) -> Run:
+    """An agent that must not be asked."""
+    raise AssertionError
+
+
+def test_lines_come_while_it_runs(tmp_path: Path) -> None:
+    """Each as soon as its case is measured, and not after all were asked."""
+    path = tmp_path / "r.jsonl"
+    seen: list[int] = []
+
+    async def looks(question: str, conversation: Conversation) -> Run:
+        seen.append(path.read_bytes().count(b"\n"))
+        return await Agent()(question, conversation)
+
+    ask(looks, path, max_concurrency=1)
+
+    assert seen == [1, 2, 3, 4, 5, 6]
+
+
+def test_goldens_may_be_added_at_the_end(tmp_path: Path) -> None:
+    """They are asked in all trials; the others are not asked again."""
+    path = tmp_path / "r.jsonl"
+    ask(Agent(), path)
+    agent = Agent()
+    more = [*GOLDENS, Golden(input="q7", expected_tools=[])]
+    found = ask(agent, path, resume=True, goldens=more)
+
+    assert agent.asked == ["q7", "q7"]
+    assert plain(found) == plain(ask(Agent(), goldens=more)) == plain(read_results(path))
+    with pytest.raises(ConfigurationError, match="goldens: 4 there, 3 now"):
+        ask(agent, path, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"trials": 3}, "trials: 2 there, 3 now"),
+        ({"metrics": METRICS[:1]}, "metrics: .*tool_efficiency.* there, others now"),
+        (
+            {"metrics": [ToolCorrectnessMetric(threshold=0.7), METRICS[1]]},
+            r"threshold 0.5.* there, .*threshold 0.7.* now",
+        ),
+        ({"metrics": [ToolCorrectnessMetric(include_reason=False), METRICS[1]]}, "'include_reason': False.* now"),
+        ({"goldens": [GOLDENS[0], Golden(input="q1", id="g1"), GOLDENS[2]]}, r"goldens: the one at position 1 \(from"),
+        ({"goldens": GOLDENS[::-1]}, "goldens: the one at position 0"),
+    ],
+    ids=["trials", "metrics", "threshold", "options", "golden", "order"],
+)
+def test_another_evaluation_does_not_go_on(
+    whole: tuple[bytes, Report], tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    """It is said what differs, and the file stays as it is."""
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(whole[0])
+    with pytest.raises(ConfigurationError, match="(?s)r.jsonl is of another evaluation.*" + message):
+        ask(Agent(), path, resume=True, **change)
+    cases = [LLMTestCase(tools_called=[], expected_tools=[])] * 3
+    with pytest.raises(ConfigurationError, match="kind: goldens there, cases now"):
+        evaluate(cases, METRICS, results=path, resume=True)
+
+    assert path.read_bytes() == whole[0]
+
+
+def test_no_file_is_overwritten(tmp_path: Path) -> None:
+    """It is said what can be done."""
+    path = tmp_path / "r.jsonl"
+    path.write_text("mine", encoding="utf-8")
+    with pytest.raises(
+        ConfigurationError, match=r"r.jsonl is there already: go on with it \(resume=True, --resume\), or"
+    ):
+        ask(Agent(), path)
+    with pytest.raises(DataFileError, match=r"r\.jsonl:1: .*not JSON"):
+        ask(Agent(), path, resume=True)
+    with pytest.raises(ConfigurationError, match="say which with results=FILE"):
+        ask(Agent(), None, resume=True)
+    with pytest.raises(FileNotFoundError):
+        ask(Agent(), tmp_path / "no" / "r.jsonl")
+
+    assert path.read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")
+def test_two_do_not_write_into_one_file(tmp_path: Path) -> None:
+    """The second is told."""
+    path = tmp_path / "r.jsonl"
+
+    async def again(question: str, conversation: Conversation) -> Run:
+        with pytest.raises(ConfigurationError, match=r"another program is writing into .*r.jsonl"):
+            await evaluate_async(goldens=GOLDENS, agent=Agent(), metrics=METRICS, trials=2, results=path, resume=True)
+        return await Agent()(question, conversation)
+
+    assert not ask(again, path).interrupted
+
+
+def test_given_cases_are_written_too(tmp_path: Path) -> None:
+    """And gone on with, sync or not."""
+    cases = [LLMTestCase(id=key, tools_called=[], expected_tools=[]) for key in "abc"]
+    path = tmp_path / "r.jsonl"
+    report = evaluate(cases, METRICS, results=path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:2]))
+
+    again = asyncio.run(evaluate_async(cases, METRICS, results=path, resume=True))
+
+    assert again == report
+    assert again.about == read_results(path).about
+    assert path.read_bytes().count(b"\n") == 5  # with the header of the second session
+    assert compare(path, report).in_both == 3
+
+
+# components
+
+
+@observe(tool=True)
+def lookup() -> str:
+    """Find."""
+    return "found"
+
+
+@observe(metrics=[ToolCorrectnessMetric(threshold=0.8)])
+def part(question: str) -> None:
+    """A component that is right about some questions."""
+    update_current_span(tools_called=[LOOKUP] * (question != "q1"), expected_tools=[LOOKUP])
+
+
+@observe
+def app(question: str) -> str:
+    """Runs its part as often as the question says."""
+    lookup()
+    for _ in range(int(question[1])):
+        part(question)
+    if question == "q0":
+        raise ValueError(question)
+    return "an answer"
+
+
+@pytest.mark.parametrize("metrics", [METRICS, []], ids=["both", "components"])
+def test_components_are_gone_on_with(tmp_path: Path, metrics: list[Any]) -> None:
+    """Wherever the file is cut, also between the rows of one golden."""
+    options: dict[str, Any] = {"goldens": GOLDENS, "metrics": metrics, "trials": 2, "max_concurrency": 1}
+    path = tmp_path / "r.jsonl"
+    report = evaluate(observed_callback=app, results=path, **options)
+    lines = path.read_bytes().splitlines(keepends=True)
+
+    assert plain(read_results(path)) == plain(report)
+    assert {case.golden for case in report.cases} == {0, 1, 2}
+    for end in range(len(lines) + 1):
+        path.write_bytes(b"".join(lines[:end]))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TornLineWarning)
+            assert not end or len(read_results(path).cases) <= end
+        found = evaluate(observed_callback=app, results=path, resume=True, **options)
+        assert plain(found) == plain(report) == plain(read_results(path))
+
+
+# stopped by force
+
+PROGRAM = """
+import asyncio, signal
+from pathlib import Path
+from toolmark import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs tests in the background ignores it
+
+async def agent(question, conversation):
+    with open("asked.txt", "a") as file:
+        file.write(question + "\\n")
+    await asyncio.sleep(0.02)
+    return Run(input=question, calls=[ToolCall(name="a")] * (int(question) % 3), actual_output=question)
+
+goldens = [Golden(input=str(number), expected_tools=[ToolCall(name="a")]) for number in range(10)]
+report = evaluate(goldens=goldens, agent=agent, metrics=[ToolCorrectnessMetric()], trials=2, max_concurrency=3,
+                  results="r.jsonl", resume=True)
+plain = report.to_dict()
+del plain["about"]
+Path("report.json").write_text(__import__("json").dumps(plain, sort_keys=True))
+"""
+
+
+def start(folder: Path, program: str = PROGRAM) -> subprocess.Popen[str]:
+    """A program that evaluates."""
+    (folder / "program.py").write_text(program, encoding="utf-8")
+    command = [sys.executable, "-W", "error", "program.py"]
+    return subprocess.Popen(
+        command, cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def wait_until(met: Callable[[], bool], program: subprocess.Popen[str] | None = None) -> None:
+    """Wait for something that a program does, or for its end."""
+    until = time.monotonic() + 100
+    while not met() and (program is None or program.poll() is None):
+        assert time.monotonic() < until
+        time.sleep(0.002)
+
+
+def lines_in(path: Path) -> int:
+    """How many lines a file has."""
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def test_killed_again_and_again(tmp_path: Path) -> None:
+    """Every trial stands there once, and what stands there was asked once; the report is the whole one."""
+    path = tmp_path / "r.jsonl"
+    for stop_at in (1, 4, 9, 15):
+        program = start(tmp_path)
+        wait_until(lambda at=stop_at: lines_in(path) >= at, program)  # type: ignore[misc]
+        program.kill()
+        program.communicate()
+    last = start(tmp_path)
+    out, err = last.communicate(timeout=100)
+    assert (last.returncode, out, err) == (0, "", "")
+
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    assert start(whole).communicate(timeout=100) == ("", "")
+    entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    done = Counter((entry["place"], entry["trial"]) for entry in entries if "place" in entry)
+    asked = Counter((tmp_path / "asked.txt").read_text(encoding="utf-8").split())
+
+    assert set(done.values()) == {1}
+    assert len(done) == 20
+    assert all(times >= 2 for times in asked.values())
+    assert sum(asked.values()) <= 20 + 4 * 3  # those under way when it was killed are asked again
+    assert (tmp_path / "report.json").read_text() == (whole / "report.json").read_text()
+    assert read_results(path).about["seconds"] > 0
+
+
+# stopped by Ctrl-C
+
+
+def interrupted(folder: Path, program: str, signals: int = 1, asked: int = 7) -> tuple[int, str, str]:
+    """A program that is interrupted when so many questions were asked, and so often again when an agent was stopped."""
+    running = start(folder, program)
+    wait_until(lambda: lines_in(folder / "asked.txt") >= asked, running)
+    running.send_signal(signal.SIGINT)
+    for _ in range(signals - 1):
+        wait_until((folder / "cancelled").exists, running)
+        running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=100)
+    return running.returncode, out, err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+def test_ctrl_c_keeps_and_shows_what_is_done(tmp_path: Path) -> None:
+    """The report of what is done, how to go on, and the end that a shell expects of an interrupt."""
+    code, out, err = interrupted(tmp_path, PROGRAM)
+    done = lines_in(tmp_path / "r.jsonl") - 1
+
+    assert code == -signal.SIGINT
+    assert out == ""
+    assert f"what was done before the interrupt: {done} cases" in err
+    assert f"interrupted: {done} of 20 trials done; what is done is in r.jsonl; resume=True (--resume) goes on" in err
+    assert read_results(tmp_path / "r.jsonl").interrupted
+    assert not (tmp_path / "report.json").exists()
+    again = start(tmp_path)
+    assert again.communicate(timeout=100) == ("", "")
+    assert not read_results(tmp_path / "r.jsonl").interrupted
+
+
+STUBBORN = PROGRAM.replace(
+    "    await asyncio.sleep(0.02)\n",
+    """    await asyncio.sleep(0.02)
+    while int(question) > 4:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            Path("cancelled").touch()
+""",
+)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+def test_a_second_ctrl_c_waits_for_nothing(tmp_path: Path) -> None:
+    """Not for an agent that does not let itself be cancelled."""
+    code, _, err = interrupted(tmp_path, STUBBORN, signals=2, asked=8)
+
+    assert code == -signal.SIGINT
+    assert "interrupted: 5 of 20 trials done" in err
+    assert "Task was destroyed" not in err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+def test_the_caller_gets_the_partial_report(tmp_path: Path) -> None:
+    """Out of the KeyboardInterrupt, also where `asyncio.run` made it of a cancellation."""
+    shown = """
+except KeyboardInterrupt as stopped:
+    from toolmark.evaluation import partial_report
+    report = partial_report(stopped)
+    print(report.interrupted, len(report.cases) >= 3, report.trials)
+"""
+    indented = PROGRAM.replace("report = evaluate(", "try:\n  report = evaluate(").partition("plain =")[0]
+    code, out, err = interrupted(tmp_path, indented + shown)
+
+    assert (code, out) == (0, "True True 2\n")
+    assert "interrupted: " in err
+
+
+def test_a_cancelled_evaluation_gives_its_report(tmp_path: Path) -> None:
+    """What is done is in the file and in the report; what an agent says after it was stopped is no answer."""
+    path = tmp_path / "r.jsonl"
+    ended: list[str] = []
+    measured: list[str | None] = []
+
+    class Counts(ToolEfficiencyMetric):
+        async def a_measure(self, case: LLMTestCase, /) -> Any:
+            measured.append(case.id)
+            return await super().a_measure(case)
+
+    async def says_it_was_stopped(question: str, conversation: Conversation) -> Run:
+        if question == "q0":
+            return await Agent()(question, conversation)
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            ended.append(question)
+        return Run(input=question, calls=[])
+
+    async def go() -> BaseException:
+        metrics = [METRICS[0], Counts()]
+        made = evaluate_async(goldens=GOLDENS, agent=says_it_was_stopped, metrics=metrics, results=path)
+        task = asyncio.create_task(made)
+        await asyncio.to_thread(wait_until, lambda: lines_in(path) == 2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError) as caught:
+            await task
+        return caught.value
+
+    in_its_place = KeyboardInterrupt()  # as asyncio.run raises
+    in_its_place.__context__ = asyncio.run(go())
+    report = partial_report(in_its_place)
+
+    assert sorted(ended) == ["q1", "q2"]
+    assert measured == ["g0"]
+    assert report is not None
+    assert ([case.label for case in report.cases], report.interrupted) == (["g0"], True)
+    assert read_results(path) == report
+    assert partial_report(ValueError()) is None
+
+
+def test_an_interrupt_between_two_cases() -> None:
+    """Of cases that are given, in the thread of the caller: whole cases are kept, with all their metrics."""
+    cases = [LLMTestCase(id=key, tools_called=[], expected_tools=[]) for key in "abc"]
+
+    class Stops(ToolEfficiencyMetric):
+        def measure(self, case: LLMTestCase, /) -> Any:
+            if case.id == "c":
+                raise KeyboardInterrupt
+            return super().measure(case)
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        evaluate(cases, [METRICS[0], Stops()])
+    report = partial_report(caught.value)
+
+    assert report is not None
+    assert [(case.label, len(case.results)) for case in report.cases] == [("a", 2), ("b", 2)]
+
+
+# from the command line
+
+
+def test_score_writes_results_and_goes_on_with_them(tmp_path: Path) -> None:
+    """With the cases' content; the report is that of an uninterrupted run, and errors name the file."""
+    cases = [LLMTestCase(id=key, input="what?", tools_called=[], expected_tools=[]) for key in "abc"]
+    (tmp_path / "cases.jsonl").write_text("".join(case.to_json() + "\n" for case in cases), encoding="utf-8")
+    first = toolmark_score("cases.jsonl", "--results", "r.jsonl", folder=tmp_path)
+    report = read_results(tmp_path / "r.jsonl")
+    lines = (tmp_path / "r.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "r.jsonl").write_bytes(b"".join(lines[:2]) + lines[2][:30])
+    again = toolmark_score("cases.jsonl", "--results", "r.jsonl", "--resume", folder=tmp_path)
+    refused = toolmark_score("cases.jsonl", "--results", "r.jsonl", folder=tmp_path)
+    nowhere = toolmark_score("cases.jsonl", "--results", "no/r.jsonl", folder=tmp_path)
+    other = toolmark_score("cases.jsonl", "--results", "r.jsonl", "--resume", "--exact", folder=tmp_path)
+
+    assert first == again
+    assert first.code == 0
+    assert [case.case.input for case in report.cases] == ["what?"] * 3  # type: ignore[union-attr]
+    assert read_results(tmp_path / "r.jsonl") == report
+    assert (refused.code, nowhere.code, other.code) == (2, 2, 2)
+    assert "r.jsonl is there already: go on with it" in refused.err
+    assert "error: cannot write no/r.jsonl: No such file" in nowhere.err
+    assert "is of another evaluation" in other.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")
+def test_an_interrupted_command_says_so_by_its_code(tmp_path: Path) -> None:
+    """As shells have it, and not as if scores were not good enough."""
+    path = tmp_path / "cases.jsonl"
+    os.mkfifo(path)
+    heeds = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    command = [sys.executable, "-c", f"{heeds}; from toolmark.cli import main; main()", "score", str(path)]
+    running = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE)
+    with path.open("wb"):  # waits until it is read
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=100)
+
+    assert (running.returncode, err) == (130, b"")

@@ -1,0 +1,79 @@
+"""Statistics against those of statsmodels and scikit-learn, which toolmark itself never imports."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolmark.stats import auc, balanced_accuracy, holm, mcnemar, mean_interval, rate_interval
+
+_WHY = "the core is tested alone here, without the libraries that its statistics are compared with"
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # what they import is their own affair
+    linear = pytest.importorskip("statsmodels.api", reason=_WHY)
+    proportion = pytest.importorskip("statsmodels.stats.proportion", reason=_WHY)
+    contingency = pytest.importorskip("statsmodels.stats.contingency_tables", reason=_WHY)
+    multitest = pytest.importorskip("statsmodels.stats.multitest", reason=_WHY)
+    metrics = pytest.importorskip("sklearn.metrics", reason=_WHY)
+
+RATED = st.lists(st.tuples(st.sampled_from((0.0, 0.1, 0.3, 0.5, 0.9, 1.0)), st.booleans()), min_size=2, max_size=30)
+
+
+@given(RATED)
+def test_the_area_and_the_balanced_accuracy_are_scikit_learns(rated: list[tuple[float, bool]]) -> None:
+    """Wherever there are good ones and bad ones; elsewhere there is no number."""
+    scores, good = [score for score, _ in rated], [fine for _, fine in rated]
+    passed = [score >= 0.5 for score in scores]
+    if len(set(good)) < 2:
+        assert auc(scores, good) is balanced_accuracy(passed, good) is None
+        return
+
+    assert auc(scores, good) == pytest.approx(metrics.roc_auc_score(good, scores), abs=1e-12)
+    assert balanced_accuracy(passed, good) == pytest.approx(metrics.balanced_accuracy_score(good, passed), abs=1e-12)
+
+
+@given(st.integers(1, 200), st.data(), st.sampled_from((0.8, 0.9, 0.95, 0.99)))
+def test_wilsons_interval_is_statsmodels(number: int, data: Any, confidence: float) -> None:
+    """Of independent results."""
+    passes = data.draw(st.integers(0, number))
+    expected = proportion.proportion_confint(passes, number, alpha=1 - confidence, method="wilson")
+    found = rate_interval([True] * passes + [False] * (number - passes), confidence=confidence)
+
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+@given(st.integers(0, 40), st.integers(0, 40))
+def test_mcnemars_test_is_statsmodels(worse: int, better: int) -> None:
+    """The exact one."""
+    expected = contingency.mcnemar([[3, worse], [better, 5]], exact=True).pvalue if worse + better else 1.0
+
+    assert mcnemar(worse, better) == pytest.approx(expected, rel=1e-9)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holms_correction_is_statsmodels(p_values: list[float]) -> None:
+    """Value by value."""
+    expected = multitest.multipletests(p_values, method="holm")[1]
+
+    assert holm(p_values) == pytest.approx(list(expected), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_error_of_clusters_is_statsmodels(seed: int) -> None:
+    """That of a regression on nothing but the mean, robust to clusters, which are of different sizes."""
+    draw = random.Random(seed)
+    clusters = [task for task in range(draw.randint(3, 12)) for _ in range(draw.randint(1, 6))]
+    ease = [draw.random() for _ in range(20)]
+    values = [min(1.0, max(0.0, draw.gauss(ease[task], 0.2))) for task in clusters]
+    # Without the factor (N - 1) / (N - 1) for one parameter, which is 1, the correction is that for the clusters alone.
+    fit = linear.OLS(values, [1.0] * len(values)).fit(
+        cov_type="cluster", cov_kwds={"groups": clusters, "use_correction": True}, use_t=True
+    )
+    (low, high), found = fit.conf_int(0.05)[0], mean_interval(values, clusters)
+
+    assert found == pytest.approx((max(0.0, low), min(1.0, high)), abs=1e-9)
