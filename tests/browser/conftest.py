@@ -9,38 +9,44 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
-HERE = Path(__file__).parent
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-REMEDY = "install Chromium (on Debian and Ubuntu: apt-get install chromium), or name one in TOOLMARK_BROWSER"
-REASON = "no Chromium on this machine"
+NO_BROWSER = (
+    "no Chromium on this machine; install it (on Debian and Ubuntu: apt-get install chromium), "
+    "or name a browser in TOOLMARK_BROWSER"
+)
+NO_PLAYWRIGHT = "no playwright in this environment; it belongs to the dependency group `test`"
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """A browser without a window; ends with the module, since its event loop would be in the way of other tests."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     path = os.environ.get("TOOLMARK_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
-    if path is None:
+    problem = NO_PLAYWRIGHT if find_spec("playwright") is None else NO_BROWSER if path is None else None
+    if problem is not None:
         if os.environ.get("TOOLMARK_REQUIRE_BROWSER") == "1":
-            pytest.fail(f"{REASON}, and TOOLMARK_REQUIRE_BROWSER is set; {REMEDY}")
-        pytest.skip(f"{REASON}; {REMEDY}")
-    with playwright.sync_playwright() as driver:
+            pytest.fail(f"TOOLMARK_REQUIRE_BROWSER is set, and there is {problem}")
+        pytest.skip(problem)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
         started = driver.chromium.launch(executable_path=path)
         yield started
         started.close()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say how many tests of the HTML report were left out, and how to have them run."""
+    """Says how many tests of the HTML report were left out, and how to have them run."""
+    problems = {NO_BROWSER, NO_PLAYWRIGHT}
     skipped = [
-        report for report in terminalreporter.stats.get("skipped", ()) if report.nodeid.startswith("tests/browser/")
+        report
+        for report in terminalreporter.stats.get("skipped", ())
+        if any(one in str(report.longrepr) for one in problems)
     ]
     if skipped:
-        terminalreporter.write_line(
-            f"{len(skipped)} tests in a browser were left out: {REASON}, or no playwright; {REMEDY}."
-        )
+        reasons = sorted(one for one in problems if any(one in str(report.longrepr) for report in skipped))
+        terminalreporter.write_line(f"{len(skipped)} tests in a browser were left out: {'; '.join(reasons)}")

@@ -29,7 +29,8 @@ ATTACKS = [
     "<a href=javascript:window.hit=1 id=cases>click</a><form id=controls><input name=verdict id=list>",
     "<math><mtext><table><mglyph><style><!--</style><img title='--&gt;&lt;img src=1 onerror=window.hit=1&gt;'>",
     "&lt;img src=x onerror=window.hit=1&gt;&#60;script&#62;window.hit=1&#60;/script&#62;",
-    "<style>*{display:none}</style><link rel=stylesheet href=//127.0.0.1:9/><meta http-equiv=refresh content=0;url=//127.0.0.1:9>",
+    "<style>*{display:none}</style><link rel=stylesheet href=//127.0.0.1:9/>",
+    "<meta http-equiv=refresh content=0;url=//127.0.0.1:9><base href=//127.0.0.1:9>",
     "{{constructor.constructor('window.hit=1')()}}${window.hit=1}<%= 1 %>",
     "<!--<script>window.hit=1</script>--!><img src=x onerror=window.hit=1>",
     "\x1b]0;t\x07\u202e</p>\u2028\x00<b onclick=window.hit=1>",
@@ -38,7 +39,7 @@ ATTACKS = [
 
 @pytest.fixture
 def opened(browser: Any, tmp_path: Path) -> Iterator[Opened]:
-    """Opens a report as a user would, from the disk; afterwards nothing may have been fetched, asked or complained of."""
+    """Opens a report from the disk, as a user would; nothing may be fetched, asked or complained of."""
     contexts: list[Any] = []
     heard: list[str] = []
 

@@ -106,6 +106,7 @@ class CaseView:
         verdict: What became of it: the worst that any metric says.
         cells: One for each metric.
         problem: What was found first.
+        linked: What can be pointed to in it: `c1` for its first call, and so on.
         tags: Its tags, each with its place in the list of all tags of the page, `None` where it is not in it.
         results: What every metric says of it.
         messages: What was said and called.
@@ -125,6 +126,7 @@ class CaseView:
     problem: str
     tags: tuple[tuple[int | None, str], ...]
     results: tuple[ResultView, ...]
+    linked: frozenset[str] = frozenset()
     messages: tuple[Message, ...] = ()
     expected: Clip | None = None
     times: Timeline | None = None
@@ -186,6 +188,7 @@ class CaseViewer:
             problem="" if worst is None else first_problem(worst, self.redactor),
             tags=tuple(map(self._tag, tags_of(case)[:MOST_TAGS])),
             results=tuple(result_view(result, case, self.redactor, places) for result in results),
+            linked=frozenset(places.anchors),
             trials=tuple(self._links(entry)),
         )
         return view if shown is None else shown.completed(view)

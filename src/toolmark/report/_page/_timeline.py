@@ -156,4 +156,5 @@ def _bar(one: _Placed, at: float, width: float, words: str) -> Bar:
 
 
 def _seconds(value: float) -> str:
-    return f"{value:.3g} s" if value < 1 else f"{number(round(value, 2))} s"
+    """Return a time in seconds, or in milliseconds where it is shorter than one."""
+    return f"{value * 1000:.3g} ms" if 0 < value < 1 else f"{number(round(value, 2))} s"
