@@ -33,6 +33,7 @@ from processes import assert_golden, environment
 from strategies import case_fields, few
 from toolmark import LLMTestCase, MetricResult, MLLMImage, MLLMTestCase, Report, ResultStatus, Run, ToolCall, evaluate
 from toolmark.errors import ConfigurationError
+from toolmark.expect import Expect, Glob, Plan
 from toolmark.redact import DEFAULT, DEFAULT_KEYS, OFF, REDACTED, Redactor
 from toolmark.report import CaseResult
 from toolmark.report.html import render_html, write_html
@@ -294,6 +295,55 @@ def test_shares_are_never_rounded_to_all_or_nothing(rate: tuple[int, int], words
     assert f"<b>{words}</b>" in render_html(told)
 
 
+def test_trials_link_to_each_other_where_they_are_shown() -> None:
+    """A trial beyond the limit is named without a link, and so is a case that a warning names."""
+    full, short = Reading(render_html(trials_report())), Reading(render_html(trials_report(), limit=1))
+
+    assert {"#k3", "#k5"} <= {attributes["href"] for attributes in full.all("a")}
+    assert not {"#k3", "#k5"} & {attributes["href"] for attributes in short.all("a")}
+    assert "trials trial 1 trial 2 trial 3" in short.text
+    assert_links_lead_somewhere(full)
+    assert_links_lead_somewhere(short)
+
+
+def test_verdicts_of_a_judge_look_like_what_they_are(page: str) -> None:
+    """A yes speaks for the agent, a no against it, and what was not decided for neither."""
+    assert '<span class="badge passed">yes</span>' in page
+    assert '<span class="badge failed">no</span>' in page
+    assert '<span class="badge failed">no, 2 missing</span>' in page
+    assert '<span class="badge skipped">malformed</span>' in page
+
+
+def test_a_plan_is_shown_as_it_is_written() -> None:
+    """In its JSON form, without secrets."""
+    plan = Plan([Expect(Glob("book_*"), {"flight": "TP531", "password": "word-1"}, optional=True)])
+    page = render_html(evaluate([LLMTestCase(tools_called=[], expected_tools=plan)], [METRIC]))
+    text = Reading(page).text
+
+    assert '"glob": "book_*"' in text or "book_*" in text
+    assert "TP531" in text
+    assert "word-1" not in page
+
+
+def test_calls_of_the_run_that_are_not_scored_are_counted() -> None:
+    """So that nobody looks for them among the calls of the case."""
+    case = LLMTestCase(tools_called=[ToolCall(name="a")], run=Run(calls=[ToolCall(name=name) for name in "abc"]))
+
+    assert "2 other calls of the run" in render_html(evaluate([case], [METRIC]))
+    assert "of the run" not in render_html(small_report())
+
+
+def test_calls_inside_of_each_other_are_shown_to_some_depth() -> None:
+    """The rest is counted."""
+    call = ToolCall(name="leaf")
+    for _ in range(20):
+        call = ToolCall(name="outer", execution={"children": [call]})
+    text = Reading(render_html(evaluate([LLMTestCase(tools_called=[call])], [METRIC]))).text
+
+    assert "12 more calls inside, not shown" in text
+    assert "leaf" not in text.partition("\nCases\n")[2]
+
+
 # Images
 
 
@@ -443,7 +493,9 @@ def test_own_rules_for_secrets_are_followed() -> None:
 
     assert "333-3" in render_html(report)
     assert "333-3" not in page
-    assert "111-1" not in page.partition("<h3>Conversation</h3>")[2]
+    _, _, after = page.partition('<table class="pairs">')
+    assert REDACTED in after.partition("</table>")[0]
+    assert "111-1" not in after
 
 
 # The file

@@ -164,11 +164,7 @@ class CaseViewer:
     trials: Mapping[int, Sequence[CaseResult]]
     shown: frozenset[int]
     sets: dict[str, ToolSet] = field(default_factory=dict[str, ToolSet])
-    _pictures: Pictures = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Begin with no pictures."""
-        self._pictures = Pictures(self.redactor)
+    _pictures: Pictures = field(default_factory=Pictures, init=False)
 
     def view(self, entry: CaseResult) -> CaseView:
         """Return what is shown of a case; what was evaluated may be no case at all, and failed for it."""

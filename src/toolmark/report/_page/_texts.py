@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from toolmark._images import DATA_URL, by_content, image_type
 from toolmark._json import finite, json_text
+from toolmark._text import shorten
 from toolmark.cases import MLLMImage
-from toolmark.redact import Redactor
 
 LONGEST_TEXT = 8_000
 """Characters of one message, reason or error."""
@@ -72,11 +72,10 @@ class Picture(NamedTuple):
 
 
 class Pictures:
-    """Makes pictures of images, until the page has enough of them. Nothing is fetched or read."""
+    """Makes pictures of images that are free of secrets, until the page has enough. Nothing is fetched or read."""
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self) -> None:
         """Begin with none."""
-        self._redactor = redactor
         self._left = _ALL_IMAGES
 
     def of(self, image: MLLMImage, place: str) -> Picture:
@@ -88,8 +87,7 @@ class Pictures:
         data = image.data if match is None else match["data"]
         if data is None:
             where = image.path if image.url is None else image.url
-            told = clip(str(self._redactor(where or "")), LONGEST_LINE)
-            return Picture("", f"{place}, not loaded: {told.text}{' ...' if told.note else ''}")
+            return Picture("", f"{place}, not loaded: {shorten(where or '', LONGEST_LINE)}")
         mime = _raster(data)
         if mime is None:
             return Picture("", f"{place}, not shown: no PNG, JPEG, GIF or WebP")

@@ -134,7 +134,7 @@ def percent(share: float) -> str:
 def metric_views(report: Report, redactor: Redactor) -> Iterator[MetricView]:
     """Yield what each metric says."""
     for place, summary in enumerate(report.summaries):
-        results = [case.results[place] for case in report.cases if place not in case.apart]
+        results = [case.results[place] for case in report.cases]  # those about other cases are skipped, without score
         interval = summary.mean_interval
         yield MetricView(
             name=str(redactor(summary.metric)),
