@@ -25,6 +25,7 @@ VALIDITY = (ROOT / "docs" / "validity.md").read_text(encoding="utf-8")
 COMPARISON = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
 OBSERVE = (ROOT / "docs" / "observe.md").read_text(encoding="utf-8")
 LINT = (ROOT / "docs" / "lint.md").read_text(encoding="utf-8")
+REPORTS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
 COMPAT = (ROOT / "docs" / "compat.md").read_text(encoding="utf-8")
 
 
@@ -57,6 +58,7 @@ PROGRAMS = [
         ("docs/observe.md", OBSERVE),
         ("docs/validity.md", VALIDITY),
         ("docs/comparison.md", COMPARISON),
+        ("docs/reports.md", REPORTS),
     )
     for block, after in pairwise(blocks(page))
     if block.language == "python"

@@ -185,10 +185,10 @@ def _template() -> Template:
         undefined=StrictUndefined,
     )
     style, script = _source("page.css"), _source("page.js")
-    environment.globals |= {
+    own = {
         "style": Markup(style),  # noqa: S704 - our own
         "script": Markup(script),  # noqa: S704
         "style_policy": _policy(style),
         "script_policy": _policy(script),
     }
-    return environment.get_template("page.html.jinja")
+    return environment.get_template("page.html.jinja", globals=own)

@@ -17,7 +17,7 @@ from toolmark.report._page._results import (
     Places,
     ResultView,
     Verdict,
-    first_problem,
+    first_finding,
     result_view,
     score_text,
     verdict_of,
@@ -138,7 +138,8 @@ class CaseView:
 
 def case_verdict(case: CaseResult) -> Verdict:
     """Return the worst that any metric says of a case."""
-    return min(map(verdict_of, case.own_results), key=_RANKS.__getitem__, default="skipped")
+    verdicts: list[Verdict] = [verdict_of(result) for result in case.own_results]
+    return min(verdicts, key=lambda verdict: _RANKS[verdict]) if verdicts else "skipped"
 
 
 def worst_first(case: CaseResult) -> tuple[int, float, int]:
@@ -181,7 +182,7 @@ class CaseViewer:
             label=shorten(self.text(entry.label), LONGEST_NAME),
             verdict=case_verdict(entry),
             cells=tuple(self._cells(entry)),
-            problem="" if worst is None else first_problem(worst, self.redactor),
+            problem="" if worst is None else first_finding(worst, self.redactor),
             tags=tuple(map(self._tag, tags_of(case)[:MOST_TAGS])),
             results=tuple(result_view(result, case, self.redactor, places) for result in results),
             linked=frozenset(places.anchors),
