@@ -291,7 +291,7 @@ class _Shown:
             times=timeline([made for _, made in self._turns]),
             tools=self._tools,
             facts=tuple(self._facts()),
-            warnings=tuple(shorten(text, LONGEST_LINE) for text in (self._run.notes if self._run else ())),
+            warnings=tuple(self._warnings(view)),
         )
 
     def _messages(self) -> Iterator[Message]:
@@ -309,6 +309,13 @@ class _Shown:
         if case.expected_output is not None:
             parts = tuple(self._parts(case.expected_output, "the expected answer"))
             yield Message(anchor="", label="", role="expected answer", parts=parts)
+
+    def _warnings(self, view: CaseView) -> Iterator[str]:
+        """Yield what no result repeats."""
+        repeated = {text for result in view.results for text in result.warnings}
+        for text in self._run.notes if self._run is not None else ():
+            if shorten(text, LONGEST_LINE * 2) not in repeated:
+                yield shorten(text, LONGEST_LINE * 2)
 
     def _message(
         self,

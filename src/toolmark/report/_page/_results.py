@@ -173,7 +173,10 @@ def result_view(result: MetricResult, case: AnyCase, redactor: Redactor, places:
     """
     lines = rows(result, case, redactor=redactor, nested=True, longest=_LONGEST_SIDE)
     # What the lines show side by side is not told again in words, and what the reason tells not again as a finding.
-    reason = _reason(result, {one.message for one in result.findings if one.kind in _SIDE_BY_SIDE} if lines else set())
+    told = {f"Note: {visible(text).rstrip('.')}." for text in result.warnings}
+    if lines:
+        told |= {one.message for one in result.findings if one.kind in _SIDE_BY_SIDE}
+    reason = _reason(result, told)
     findings = [] if lines else [one for one in result.findings if one.message not in (reason or "")]
     return ResultView(
         metric=_safe(result.metric, redactor),
