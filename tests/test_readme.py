@@ -144,7 +144,15 @@ def test_the_page_of_lint_names_everything() -> None:
 @pytest.mark.parametrize(
     ("page", "folder"),
     [(README, ROOT), *((page, ROOT / "docs") for page in (SCORING, METRICS, VALIDITY, COMPAT, COMPARISON, TRIALS))],
-    ids=["README.md", "docs/scoring.md", "docs/metrics.md", "docs/validity.md", "docs/compat.md", "docs/comparison.md", "docs/trials.md"],
+    ids=[
+        "README.md",
+        "docs/scoring.md",
+        "docs/metrics.md",
+        "docs/validity.md",
+        "docs/compat.md",
+        "docs/comparison.md",
+        "docs/trials.md",
+    ],
 )
 def test_links_lead_somewhere(page: str, folder: Path) -> None:
     """Every relative link is a file of this repository."""

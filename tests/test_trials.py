@@ -30,7 +30,9 @@ from toolmark import (
     update_current_span,
 )
 from toolmark.agents import Conversation
-from toolmark.report import Flaky
+from toolmark.checks import Checks
+from toolmark.report import Flaky, MetricSummary
+from toolmark.result import Judged, UnitResult
 from toolmark.stats import mean_interval, pass_at_k, pass_hat_k, rate_interval
 
 METRIC = ToolCorrectnessMetric()
@@ -241,3 +243,76 @@ def test_a_result_that_contradicts_itself_is_none(status: str, score: float | No
 
     assert case.results[0].status is ResultStatus.FAILED
     assert "the metric returned" in str(case.results[0].error)
+
+
+def test_trials_in_a_test_are_noted_one_by_one(driver: Callable[..., Report]) -> None:
+    """For the summary of a test run, in which the goldens of other tests stand too."""
+    notes: list[dict[str, Any]] = []
+    checks = Checks(notes.append)
+    options: dict[str, Any] = {
+        "goldens": goldens(1),
+        "agent": agent_of([[True, False]]),
+        "metrics": [METRIC],
+        "trials": 2,
+    }
+    report = checks.evaluate(**options) if driver is evaluate else asyncio.run(checks.a_evaluate(**options))
+
+    assert [note["case"]["label"] for note in notes] == ["g0 (trial 1)", "g0 (trial 2)"]
+    assert [(note["case"]["trial"], "golden" in note["case"]) for note in notes] == [(1, False), (2, False)]
+    assert report.trials == 2
+
+
+def test_a_metric_of_ones_own_is_measured_beside_an_agent() -> None:
+    """As soon as the agent has answered; it may run a loop of its own, and is never in two places at once."""
+    inside: list[int] = []
+
+    class Own:
+        label, threshold = "own", 0.5
+
+        def measure(self, case: LLMTestCase) -> MetricResult:
+            inside.append(1)
+            assert len(inside) == 1
+            asyncio.run(asyncio.sleep(0.001))
+            inside.pop()
+            status = ResultStatus.SCORED
+            return MetricResult(metric="own", status=status, threshold=0.5, score=float(bool(case.input)), passed=True)
+
+    (summary,) = tried([[True] * 4] * 3, metrics=[Own()]).summaries
+
+    assert (summary.passed, summary.errored) == (12, 0)
+
+
+def test_what_judging_took_is_summed_up() -> None:
+    """Questions to the judge that have a yes or no, usage, and what it cost as far as that is known."""
+
+    def result(*decisions: str | None, by: Any = "judge", **more: Any) -> MetricResult:
+        questions = tuple(Judged(criterion="arguments", decided_by=by, decision=one) for one in decisions)  # type: ignore[arg-type]
+        unit = UnitResult(index=0, questions=questions)
+        status = ResultStatus.SKIPPED
+        return MetricResult(metric="m", status=status, threshold=0.5, units=(unit,), judge={"model": "x"}, **more)
+
+    yes, no = (
+        result("yes", usage={"requests": 2}, cost=0.5),
+        result("no", None, "cannot_tell", usage={"requests": 1, "a": 3}),
+    )
+    known, cached = result("yes", usage={"requests": 1}, cost=0.25), result("yes")
+
+    found = MetricSummary.of("m", [yes, no, result("yes", "no", by="code")])
+    assert (found.coverage, found.usage, found.cost) == (0.5, {"requests": 3, "a": 3}, None)
+    assert MetricSummary.of("m", [yes, known, cached]).cost == 0.75
+    assert MetricSummary.of("m", [cached]).cost is None
+    assert MetricSummary.of("m", [result("yes", by="code")]).coverage is None
+    assert found.to_dict()["coverage"] == 0.5
+    assert "cost" not in MetricSummary.of("m", []).to_dict()
+
+
+def test_a_score_out_of_range_has_no_interval() -> None:
+    """A metric of anybody may give one; the rest of the report is there."""
+    results = [
+        MetricResult(metric="m", status=ResultStatus.SCORED, threshold=0.5, score=score, passed=True)
+        for score in (2, 1)
+    ]
+    summary = MetricSummary.of("m", results)
+
+    assert (summary.mean, summary.mean_interval) == (1.5, None)
+    assert summary.rate_interval == rate_interval([True, True])

@@ -39,7 +39,7 @@ def wait_stoppably(coroutine: Coroutine[Any, Any, T]) -> T:
     def stop(_number: int, _frame: object) -> None:
         nonlocal stops
         stops += 1
-        if stops > 1:
+        if stops > 1 or task.done():
             raise KeyboardInterrupt
         loop.call_soon_threadsafe(task.cancel)
 

@@ -73,6 +73,7 @@ class Checks:
         *,
         goldens: Iterable[Golden] | None = None,
         agent: AgentCallable | None = None,
+        trials: int | None = None,
         max_concurrency: int = DEFAULT_CONCURRENCY,
     ) -> Report:
         """Do what `toolmark.evaluate` does. No score fails the test: what must hold of the report is for it to say."""
@@ -83,6 +84,7 @@ class Checks:
                 metrics,
                 goldens=goldens,
                 agent=agent,
+                trials=trials,
                 max_concurrency=max_concurrency,
                 show_progress=False,
             )
@@ -95,6 +97,7 @@ class Checks:
         *,
         goldens: Iterable[Golden] | None = None,
         agent: AgentCallable | None = None,
+        trials: int | None = None,
         max_concurrency: int = DEFAULT_CONCURRENCY,
     ) -> Report:
         """Do what `evaluate` does, inside a running event loop."""
@@ -105,6 +108,7 @@ class Checks:
                 metrics,
                 goldens=goldens,
                 agent=agent,
+                trials=trials,
                 max_concurrency=max_concurrency,
                 show_progress=False,
             )
@@ -114,7 +118,10 @@ class Checks:
         for case in report.cases:
             self._count += 1
             plain = case.to_dict()
+            plain.pop("golden", None)  # its position among those of this test is none among those of all tests
             label = plain.get("id") or plain.get("name") or f"#{self._count}"
+            if case.trial is not None:
+                label = f"{label} (trial {case.trial})"
             self._note({"case": {**plain, "label": label}})
         return report
 
