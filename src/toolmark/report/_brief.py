@@ -14,7 +14,7 @@ from bisect import bisect_left
 
 from toolmark._text import number, shorten, visible
 from toolmark.matching import ABSENT, Alignment
-from toolmark.redact import DEFAULT
+from toolmark.redact import DEFAULT, Redactor
 from toolmark.report._report import CaseResult
 from toolmark.result import Finding, FindingKind, MetricResult, ResultStatus, told
 
@@ -94,10 +94,10 @@ class _Places:
         return self._called[before - 1] + 0.5 if before else -0.5
 
 
-def brief(finding: Finding) -> str:
+def brief(finding: Finding, redactor: Redactor = DEFAULT) -> str:
     """Return a finding in a few words: its place, its tool, and what is wrong there, values shortened."""
     subject = shorten(visible(finding.tool), _NAME) or ("all calls" if finding.kind == "over_budget" else "a call")
-    return f"{' '.join([*_where(finding), subject])}: {_what(finding)}"
+    return f"{' '.join([*_where(finding), subject])}: {_what(finding, redactor)}"
 
 
 def _where(finding: Finding) -> list[str]:
@@ -108,18 +108,19 @@ def _where(finding: Finding) -> list[str]:
     return turn if finding.expected is None else [*turn, f"e{finding.expected + 1}"]
 
 
-def _what(finding: Finding) -> str:
+def _what(finding: Finding, redactor: Redactor) -> str:
     if finding.kind in _OF_CALLS:
         return _OF_CALLS[finding.kind]
     place = shorten(visible(_argument(finding.path or "")), _NAME)
-    expected, called = (_told(value, finding.path) for value in (finding.expected_value, finding.called_value))
+    expected = _told(finding.expected_value, finding.path, redactor)
+    called = _told(finding.called_value, finding.path, redactor)
     if finding.kind == "missing_argument" and finding.expected_value is not ABSENT:
-        words = f"missing, expected {expected}"
+        text = f"missing, expected {expected}"
     elif finding.kind == "extra_argument":
-        words = f"{called}, not expected"
+        text = f"{called}, not expected"
     else:
-        words = _OF_PLACES.get(finding.kind, f"{called}, expected {expected}")
-    return f"{place} {words}".lstrip()
+        text = _OF_PLACES.get(finding.kind, f"{called}, expected {expected}")
+    return f"{place} {text}".lstrip()
 
 
 def _argument(path: str) -> str:
@@ -128,16 +129,16 @@ def _argument(path: str) -> str:
     return f"args{place.removeprefix('input_parameters')}" if place.startswith("input_parameters") else place
 
 
-def _told(value: object, path: str | None) -> str:
-    return "nothing" if value is ABSENT else shorten(told(value, path), _VALUE)
+def _told(value: object, path: str | None, redactor: Redactor) -> str:
+    return "nothing" if value is ABSENT else shorten(told(value, path, redactor, _VALUE), _VALUE)
 
 
-def words(text: str, limit: int = _LONGEST) -> str:
+def words(text: str, limit: int = _LONGEST, redactor: Redactor = DEFAULT) -> str:
     """Return a text that came from elsewhere, such as an error, on one line, without secrets and shortened."""
-    return shorten(visible(str(DEFAULT(text))), limit)
+    return shorten(visible(str(redactor(text))), limit)
 
 
-def first_problem(result: MetricResult) -> str:
+def first_problem(result: MetricResult, redactor: Redactor = DEFAULT) -> str:
     """Return where a result first goes wrong, and how many other findings there are; else why there is no score.
 
     Empty where nothing is wrong, or nothing more is known of it than the score.
@@ -145,24 +146,19 @@ def first_problem(result: MetricResult) -> str:
     first = first_divergence(result)
     if first is not None:
         others = len(result.findings) - 1
-        return shorten(brief(first), _LINE) + (f" (+{others})" if others else "")
+        return shorten(brief(first, redactor), _LINE) + (f" (+{others})" if others else "")
     if result.status is ResultStatus.SCORED:
         return ""
     text = result.reason or result.error or ""
     if result.status is ResultStatus.SKIPPED:
         text = text.split("\n", 1)[0]  # its notes stand elsewhere, with all warnings
-    return words(text.removeprefix("Not measured: "))
+    return words(text.removeprefix("Not measured: "), redactor=redactor)
 
 
-def failure_line(case: CaseResult, result: MetricResult) -> str:
+def failure_line(case: CaseResult, result: MetricResult, redactor: Redactor = DEFAULT) -> str:
     """Return one line that tells where a case first goes wrong by a metric; where nothing was found, with its score.
 
     Example: `late-parcel  tool_correctness  e2 refund: not called`.
     """
-    problem = first_problem(result) or ("" if result.score is None else f"score {number(result.score)}")
+    problem = first_problem(result, redactor) or ("" if result.score is None else f"score {number(result.score)}")
     return "  ".join(filter(None, [shorten(visible(case.label), _NAME), visible(result.metric), problem]))
-
-
-def is_bad(result: MetricResult) -> bool:
-    """Return whether a result fails a case: below the threshold, or not measured. Skipped is neither."""
-    return not result.passed and result.status is not ResultStatus.SKIPPED

@@ -16,9 +16,11 @@ from rich.text import Text
 
 from toolmark._text import count, number, shorten, visible
 from toolmark.cases import AnyCase
+from toolmark.redact import DEFAULT, Redactor
 from toolmark.report._brief import first_problem, words
 from toolmark.report._comparison_table import print_comparison
 from toolmark.report._console import NARROW, make_console, print_trimmed
+from toolmark.report._entries import Entry, worst_first
 from toolmark.report._figures import optional
 from toolmark.report._report import CaseResult, Report
 from toolmark.report._rows import Mark, Row, rows
@@ -53,8 +55,6 @@ _MARKS: dict[Mark, tuple[str, str]] = {
 _MARK_KEY = "= same  ~ differs  < out of order  - not called  + not expected"
 _PLACE_KEY = "c2: the second call made  e2: the second expected"
 
-Entry = tuple[CaseResult, MetricResult]
-
 
 def print_report(
     report: Report,
@@ -81,7 +81,7 @@ def print_report(
     amount = f"{visible(title)}: {count(len(report.cases), 'case')}{' (interrupted)' if report.interrupted else ''}"
     print_trimmed(console, Text(amount if quiet else f"{amount}, worst first", style="bold"))
     if not quiet:
-        entries = sorted(report.results(), key=_worst_first)
+        entries = sorted(report.results(), key=worst_first)
         _print_cases(console, report.metrics, entries, limit=0 if full else limit)
         _print_details(console, entries if full else _worst(entries)[:details], full=full)
         console.print()
@@ -115,36 +115,29 @@ def _print_details(console: Console, entries: Sequence[Entry], *, full: bool) ->
 
 def print_result(result: MetricResult, case: AnyCase, console: Console | None = None, label: str | None = None) -> None:
     """Print one result: the sum, expected and called side by side, the reason's notes."""
-    console = console or make_console()
-    _print_entry(console, label or case.id or case.name or "case", case, result)
+    _print_result(console or make_console(), result, case, label or case.id or case.name or "case", DEFAULT)
+
+
+def _print_result(console: Console, result: MetricResult, case: AnyCase, label: str, redactor: Redactor) -> None:
+    _print_entry(console, label, case, result, redactor=redactor)
     for text in result.warnings:
-        print_trimmed(console, Padding(Text(f"note: {visible(text)}"), (0, 0, 0, 1)))
+        print_trimmed(console, Padding(Text(f"note: {words(text, _REASON, redactor)}"), (0, 0, 0, 1)))
 
 
-def result_text(result: MetricResult, case: AnyCase, label: str) -> str:
+def result_text(result: MetricResult, case: AnyCase, label: str, redactor: Redactor = DEFAULT) -> str:
     """Return what `print_result` prints, at 80 columns and without colours, wherever it is going to be shown."""
     text = StringIO()
     console = Console(
         file=text, width=80, force_terminal=False, color_system=None, markup=False, highlight=False, emoji=False
     )
-    print_result(result, case, console, label)
+    _print_result(console, result, case, label, redactor)
     return text.getvalue().rstrip("\n")
-
-
-def _worst_first(entry: Entry) -> tuple[int, float, int]:
-    """Order: what could not be measured, then by score, then as given; skipped cases last."""
-    case, result = entry
-    if result.status is ResultStatus.FAILED:
-        return 0, 0.0, case.index
-    if result.score is None:
-        return 2, 0.0, case.index
-    return 1, result.score, case.index
 
 
 def _worst(entries: Sequence[Entry]) -> list[Entry]:
     """Return the worst result of each case that lost score, in their order."""
     worst = {case.index: (case, result) for case, result in reversed(entries) if _lost(result)}
-    return sorted(worst.values(), key=_worst_first)
+    return sorted(worst.values(), key=worst_first)
 
 
 def _lost(result: MetricResult) -> bool:
@@ -182,14 +175,22 @@ def _label(label: str) -> Text:
     return Text(shorten(visible(label), _LONGEST_LABEL))
 
 
-def _print_entry(console: Console, label: str, case: AnyCase, result: MetricResult, *, full: bool = False) -> None:
+def _print_entry(
+    console: Console,
+    label: str,
+    case: AnyCase,
+    result: MetricResult,
+    *,
+    full: bool = False,
+    redactor: Redactor = DEFAULT,
+) -> None:
     name = (shorten(visible(label), _LONGEST_LABEL), "bold")
     print_trimmed(console, Text.assemble(name, "  ", visible(result.metric), "  ", _verdict(result)))
     if result.reason:
-        print_trimmed(console, Padding(Text(words(result.reason.split("\n", 1)[0], _REASON)), (0, 0, 0, 1)))
+        print_trimmed(console, Padding(Text(words(result.reason.split("\n", 1)[0], _REASON, redactor)), (0, 0, 0, 1)))
     elif result.score is not None:
         print_trimmed(console, Text(f" score {number(result.score)}"))
-    lines = rows(result, case)
+    lines = rows(result, case, redactor=redactor)
     listed = lines if full else lines[:_ROWS]
     if listed:
         print_trimmed(console, Padding(_call_table(listed), (0, 0, 0, 1)))
@@ -197,13 +198,13 @@ def _print_entry(console: Console, label: str, case: AnyCase, result: MetricResu
         more = len(lines) - len(listed)
         print_trimmed(console, Text(f" ... and {more} more lines (all calls are in the JSON report)", style="dim"))
     if result.alignment is None:  # nothing stands side by side, so what was found is told in words
-        _print_findings(console, result.findings, full=full)
+        _print_findings(console, result.findings, full=full, redactor=redactor)
 
 
-def _print_findings(console: Console, findings: Sequence[Finding], *, full: bool) -> None:
+def _print_findings(console: Console, findings: Sequence[Finding], *, full: bool, redactor: Redactor) -> None:
     listed = findings if full else findings[:_FINDINGS]
     for finding in listed:
-        print_trimmed(console, Padding(Text(words(finding.message)), (0, 0, 0, 1)))
+        print_trimmed(console, Padding(Text(words(finding.message, redactor=redactor)), (0, 0, 0, 1)))
     if len(listed) < len(findings):
         more = len(findings) - len(listed)
         print_trimmed(console, Text(f" ... and {more} more (all of them are in the JSON report)", style="dim"))
