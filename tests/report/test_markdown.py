@@ -32,28 +32,10 @@ from toolmark.report.markdown import MAX_BYTES, render_markdown
 METRIC = ToolCorrectnessMetric(should_consider_ordering=True, evaluation_params=["input_parameters", "output"])
 #: CommonMark with HTML, tables and strikethrough, as GitHub renders it.
 GITHUB = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
-OURS = set(
-    [
-        "h1",
-        "h2",
-        "h3",
-        "p",
-        "strong",
-        "blockquote",
-        "table",
-        "thead",
-        "tbody",
-        "tr",
-        "th",
-        "td",
-        "code",
-        "pre",
-        "ul",
-        "li",
-        "details",
-        "summary",
-    ]
-)
+OURS = {
+    *("h1", "h2", "h3", "p", "strong", "blockquote", "ul", "li", "code", "pre", "details", "summary"),
+    *("table", "thead", "tbody", "tr", "th", "td"),
+}
 
 
 class Seen(HTMLParser):
