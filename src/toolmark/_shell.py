@@ -89,7 +89,7 @@ def json_of(result: _Writable, target: str) -> str:
 def write_text(target: str, text: str) -> None:
     """Write a text to a file, whole or not at all, or to standard output, which is `-`; an error ends the program."""
     if target == "-":
-        click.echo(text, nl=False)
+        click.echo(text.encode(), nl=False)  # the bytes of the file, whatever the encoding of the pipe is
         return
     try:
         _files.write_text(Path(target), text)
