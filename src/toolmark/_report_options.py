@@ -78,7 +78,7 @@ class Showing:
         if kind == "md":
             from toolmark.report.markdown import render_markdown  # noqa: PLC0415
 
-            return render_markdown(report, title=title, comparison=comparison, **limit)
+            return render_markdown(report, title=title, baseline=comparison, **limit)
         if kind == "junit":
             from toolmark.report.junit import render_junit  # noqa: PLC0415
 

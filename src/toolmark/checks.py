@@ -240,9 +240,7 @@ def difference_text(report: Report) -> str:
     from toolmark.report.terminal import result_text  # noqa: PLC0415 - the terminal is loaded where something differs
 
     return "\n\n".join(
-        result_text(result, case.case, case.label)
-        for case, result in report.results()
-        if is_bad(result)
+        result_text(result, case.case, case.label) for case, result in report.results() if is_bad(result)
     )
 
 

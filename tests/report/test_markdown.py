@@ -132,7 +132,7 @@ def test_a_page_with_a_baseline() -> None:
     was_bad = CASES[0].model_copy(update={"tools_called": []})
     gone = LLMTestCase(id="gone", tools_called=calls, expected_tools=calls)
     before = report(*before_cases(before), was_bad, gone)
-    text = render_markdown(report(), title="now.jsonl", comparison=compare(before, report()))
+    text = render_markdown(report(), title="now.jsonl", baseline=compare(before, report()))
 
     assert_golden("markdown-baseline.md", text)
 
@@ -184,7 +184,7 @@ def test_no_element_comes_from_data(hostile: Report) -> None:
 
 def test_data_stands_in_code_alone(hostile: Report) -> None:
     """Where nothing is read as a mention, a reference, a link or an emoji."""
-    seen = Seen(render_markdown(hostile, title=TEXTS[2], limit=0, comparison=compare(hostile, hostile)))
+    seen = Seen(render_markdown(hostile, title=TEXTS[2], limit=0, baseline=compare(hostile, hostile)))
 
     assert not re.search(r"[@#:/\\`<>&$*_~\[\]{}]\w|alert|example|smile", seen.outside.replace("pass@k", ""))
 
@@ -286,8 +286,8 @@ def test_every_part_can_be_cut() -> None:
     good = [LLMTestCase(id=f"case-{n}", tools_called=calls, expected_tools=calls) for n in range(300)]
     bad = [case.model_copy(update={"tools_called": []}) for case in good]
     before, after = report(*good, metrics=metrics), report(*bad, metrics=metrics)
-    worse = render_markdown(after, title="x", max_bytes=4_000, comparison=compare(before, after))
-    better = render_markdown(before, title="x", max_bytes=4_000, comparison=compare(after, before))
+    worse = render_markdown(after, title="x", max_bytes=4_000, baseline=compare(before, after))
+    better = render_markdown(before, title="x", max_bytes=4_000, baseline=compare(after, before))
     wide = report(CASES[0], metrics=[Repeating(f"{n}" * 60, ResultStatus.SKIPPED) for n in range(10, 60)])
     named = render_markdown(wide, title="x", max_bytes=4_000)
 

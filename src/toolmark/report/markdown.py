@@ -46,7 +46,7 @@ def render_markdown(
     title: str,
     limit: int = 100,
     max_bytes: int = MAX_BYTES,
-    comparison: Comparison | None = None,
+    baseline: Comparison | None = None,
     redactor: Redactor = DEFAULT,
 ) -> str:
     """Return a report as Markdown: the sums, what changed, every failure with its first divergence, then the rest.
@@ -57,7 +57,7 @@ def render_markdown(
         limit: Failures whose calls are shown side by side, folded, at most; 0 for all.
         max_bytes: Bytes of UTF-8 at most, from 4,000 on. What has no room is left out as a whole, and counted at the
             top: first what stands at the end of the page, the sides of failures before their lines.
-        comparison: With what came before (`toolmark.compare(before, report)`), to name what got worse and better.
+        baseline: How the report differs from an earlier one, `toolmark.compare(before, report)`.
         redactor: Takes secrets out of values and texts.
 
     Raises:
@@ -76,8 +76,8 @@ def render_markdown(
         page.add(f"> **{INTERRUPTED}**")
     _add_sums(page, report.summaries)
     _add_trials(page, report)
-    if comparison is not None:
-        _add_comparison(page, comparison)
+    if baseline is not None:
+        _add_comparison(page, baseline)
     bad, rest = parted(report)
     _add_failures(page, bad, limit, redactor)
     _add_rest(page, rest, redactor)
