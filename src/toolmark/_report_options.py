@@ -74,7 +74,7 @@ class Showing:
 
     def _rendered(self, kind: str, report: Report, title: str, comparison: Comparison | None) -> str:
         # Each is loaded when it is asked for.
-        limit = {} if self.limit is None else {"limit": self.limit}
+        limit: dict[str, Any] = {} if self.limit is None else {"limit": self.limit}
         if kind == "md":
             from toolmark.report.markdown import render_markdown  # noqa: PLC0415
 
