@@ -10,6 +10,15 @@ from pathlib import Path
 
 PACKAGES = ("toolmark", "toolmark_langchain", "toolmark_llama_index", "toolmark_openai_agents")
 
+PAGE = "toolmark/report/_page/templates"
+FILES = {
+    "toolmark": [
+        f"{PAGE}/{name}"
+        for name in ("page.html.jinja", "totals.html.jinja", "case.html.jinja", "page.css", "page.js")
+    ]
+}
+"""What a package needs beside its modules."""
+
 
 def wheel_problems(package: str, wheel: Path) -> list[str]:
     """Says what is wrong with a wheel, which may hold its one package and its metadata."""
@@ -20,7 +29,7 @@ def wheel_problems(package: str, wheel: Path) -> list[str]:
         for name in names
         if name.partition("/")[0] not in {package, metadata}
     ]
-    wanted = [f"{package}/__init__.py", f"{package}/py.typed", f"{metadata}/licenses/LICENSE"]
+    wanted = [f"{package}/__init__.py", f"{package}/py.typed", f"{metadata}/licenses/LICENSE", *FILES.get(package, ())]
     return problems + [f"{wheel.name}: lacks {name}" for name in wanted if name not in names]
 
 

@@ -3,7 +3,8 @@
 The agent is LangChain's `create_agent` with real tools; only the model is scripted (no key, no network). Over three
 turns of one conversation it looks up two things in parallel, books a flight whose booking fails at first, and then gets
 the number of seats wrong. toolmark compares what was called with what should have been, turn by turn, prints it, and
-writes the report to `toolmark-demo-report.json` in the current folder.
+writes the report to `toolmark-demo-report.json` and, as a page for a browser, to `toolmark-demo-report.html`, both in
+the current folder.
 
 Needs `toolmark-langchain`, `langchain` and `langgraph`.
 """
@@ -23,6 +24,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from toolmark import ToolCall, ToolCallParams, ToolCorrectnessMetric, evaluate
+from toolmark.report.html import write_html
 from toolmark.report.terminal import print_report
 from toolmark_langchain import ToolCallRecorder
 
@@ -155,11 +157,15 @@ def main() -> None:
     ]
     metric = ToolCorrectnessMetric(evaluation_params=[ToolCallParams.INPUT_PARAMETERS], threshold=0.8)
     report = evaluate(cases, [metric], show_progress=False)
-    print_report(report, title="A trip, booked by an agent")
+    title = "A trip, booked by an agent"
+    print_report(report, title=title)
 
     path = Path("toolmark-demo-report.json")
     path.write_text(report.to_json(indent=2) + "\n", encoding="utf-8")
     print(f"\nThe report with every finding: {path}")
+    page = path.with_suffix(".html")
+    write_html(page, report, title=title)
+    print(f"The same to read in a browser: {page}")
 
     (conversation,) = recorder.conversations()
     print(f"\nConversation {conversation.id}:")

@@ -21,17 +21,19 @@ OPTIONS = {"llama_index_agent": LLAMA_INDEX, "compare_frameworks": LLAMA_INDEX}
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 RUNNABLE = [path for path in EXAMPLES if find_spec(ADAPTERS.get(path.stem, "toolmark"))]
 REPORT = "toolmark-demo-report.json"
+PAGE = "toolmark-demo-report.html"
 
 
 @pytest.mark.parametrize("example", RUNNABLE, ids=[path.stem for path in RUNNABLE])
 def test_an_example_prints_what_it_should(tmp_path: Path, example: Path) -> None:
-    """In an empty folder; only the demonstration writes a file, and only the one it names."""
+    """In an empty folder; only the demonstration writes files, and only those it names."""
     done = run_python([*OPTIONS.get(example.stem, ()), str(example)], tmp_path)
 
     assert done.err == ""
     assert done.code == 0
     assert_golden(f"example-{example.stem}.txt", done.out)
-    assert [path.name for path in tmp_path.iterdir()] == ([REPORT] if example.stem == "langchain_agent" else [])
+    written = [PAGE, REPORT] if example.stem == "langchain_agent" else []
+    assert sorted(path.name for path in tmp_path.iterdir()) == written
 
 
 def test_there_are_examples() -> None:
@@ -55,6 +57,9 @@ def test_the_demonstration_writes_its_report(tmp_path: Path) -> None:
     assert {name: result["score"] for name, result in cases.items()} == {"turn 1": 1, "turn 2": 1, "turn 3": 0.75}
     assert cases["turn 2"]["alignment"]["called_count"] == 2
     assert [finding["kind"] for finding in cases["turn 2"]["findings"]] == ["unexpected"]
+    page = (tmp_path / PAGE).read_text(encoding="utf-8")
+    assert "1 of 3 cases failed" in page
+    assert "the booking service did not answer for TP530" in page
     wrong, retried = cases["turn 3"]["findings"]
     assert (wrong["path"], wrong["expected_value"], wrong["called_value"]) == ("$.input_parameters.seats", 2, 1)
     assert retried["kind"] == "unexpected"

@@ -47,6 +47,11 @@ def number(value: float) -> str:
     return text
 
 
+def signed(value: float) -> str:
+    """Return a difference of scores with its sign: `+0.25`, `-0.5`, `0`."""
+    return "0" if value == 0 else f"{'-' if value < 0 else '+'}{number(abs(value))}"
+
+
 def hundredths(value: float) -> str:
     """Return a number with two decimals; only a true 0 and a true 1 are shown as such."""
     text = f"{value:.2f}"

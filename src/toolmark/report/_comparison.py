@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from toolmark._json import finite, json_text
-from toolmark._text import count, number
+from toolmark._text import count, number, signed
 from toolmark.errors import ConfigurationError
 from toolmark.result import ResultStatus
 from toolmark.stats import Interval
@@ -261,12 +261,8 @@ def _line(metric: MetricComparison) -> str:
     if metric.difference is None:
         return f"{metric.metric}: no case has a score in both"
     interval = metric.interval
-    within = "" if interval is None else f" ({_signed(interval.low)} to {_signed(interval.high)})"
+    within = "" if interval is None else f" ({signed(interval.low)} to {signed(interval.high)})"
     return (
-        f"{metric.metric}: {_signed(metric.difference)}{within} over {count(metric.paired, 'case')}; "
+        f"{metric.metric}: {signed(metric.difference)}{within} over {count(metric.paired, 'case')}; "
         f"{len(metric.regressions)} worse, {len(metric.improvements)} better, p {number(metric.corrected or 0.0)}"
     )
-
-
-def _signed(value: float) -> str:
-    return "0" if value == 0 else f"{'-' if value < 0 else '+'}{number(abs(value))}"

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from toolmark._text import number, shorten, visible
 from toolmark.cases import AnyCase, LLMTestCase, MLLMTestCase
 from toolmark.expect import wanted_names
-from toolmark.matching import ABSENT, Absent, Alignment, Difference, Pair, Wanted, fits
+from toolmark.matching import ABSENT, Alignment, Difference, Pair, Wanted, fits
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.result import MetricResult, told
 
@@ -157,7 +157,7 @@ def _inside(expected: Any, called: Any, place: str) -> Iterator[tuple[Any, Any, 
     elif isinstance(expected, dict) and isinstance(called, dict):
         for key in {**expected, **called}:
             yield from _inside(expected.get(key, ABSENT), called.get(key, ABSENT), f"{place}.{_name(key)}")
-    elif isinstance(expected, Absent) or not fits(expected, called):
+    elif not fits(expected, called):
         yield expected, called, place
 
 

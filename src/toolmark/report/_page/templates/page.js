@@ -1,0 +1,182 @@
+"use strict";
+(() => {
+  const byId = (id) => document.getElementById(id);
+  const root = document.documentElement;
+  const list = byId("list");
+  const cases = list ? [...list.querySelectorAll(":scope > .case")] : [];
+  const worst = [...cases];
+  const words = new Map();
+
+  // The body of a case is kept as text until it is opened. It is markup of this very page, in which all data is escaped:
+  // the same that a browser without scripts reads.
+  const keptIn = (one) => one.querySelector(":scope > .body > noscript");
+  const textOf = (one) => {
+    if (!words.has(one)) {
+      const kept = keptIn(one);
+      const signs = { "&lt;": "<", "&gt;": ">", "&#34;": '"', "&#39;": "'", "&amp;": "&" };
+      const body = kept ? kept.textContent.replace(/<[^>]*>/g, " ").replace(/&(lt|gt|#34|#39|amp);/g, (sign) => signs[sign]) : "";
+      words.set(one, `${one.querySelector("summary").textContent} ${body}`.toLowerCase());
+    }
+    return words.get(one);
+  };
+  const fill = (one) => {
+    const kept = keptIn(one);
+    if (!kept) return;
+    textOf(one);
+    kept.parentElement.innerHTML = kept.textContent;
+  };
+
+  // The theme: the system's until the button is used.
+  const theme = byId("theme");
+  const dark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  const nameTheme = () => { theme.textContent = dark() ? "Switch to light" : "Switch to dark"; };
+  theme.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; nameTheme(); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", nameTheme);
+  theme.hidden = false;
+  nameTheme();
+
+  // What a link points to may lie in closed parts of the page, or in a case that a filter hides.
+  const reveal = () => {
+    const name = location.hash.slice(1);
+    const home = byId((/^k\d+/.exec(name) || [""])[0]);
+    if (home) fill(home);
+    const target = name && byId(name);
+    if (!target) return;
+    const hidden = target.closest(".case");
+    if (hidden && hidden.hidden) reset();
+    for (let part = target; part; part = part.parentElement) {
+      if (part.tagName === "DETAILS") part.open = true;
+    }
+    target.scrollIntoView({ block: "start" });
+  };
+
+  const split = (text) => (text || "").trim().split(" ");
+  const value = (id) => (byId(id) ? byId(id).value : "");
+  const checks = [...document.querySelectorAll("#controls input[name=verdict]")];
+
+  const filter = () => {
+    const picked = new Set(checks.filter((box) => box.checked).map((box) => box.value));
+    const metric = value("metric");
+    const tag = value("tag");
+    const wanted = value("search").toLowerCase().split(/\s+/).filter(Boolean);
+    const amounts = {};
+    let found = 0;
+    for (const one of cases) {
+      const verdict = metric === "" ? one.dataset.v : split(one.dataset.m)[Number(metric)];
+      const fits = verdict !== "apart"
+        && (tag === "" || split(one.dataset.t).includes(tag))
+        && wanted.every((word) => textOf(one).includes(word));
+      if (fits) amounts[verdict] = (amounts[verdict] || 0) + 1;
+      one.hidden = !fits || !picked.has(verdict);
+      if (!one.hidden) found += 1;
+    }
+    for (const box of checks) box.parentElement.querySelector(".amount").textContent = amounts[box.value] || 0;
+    byId("found").textContent = `${found.toLocaleString("en")} of ${cases.length.toLocaleString("en")} shown`;
+    byId("nothing").hidden = found > 0;
+    nameFold();
+  };
+
+  const sort = () => {
+    const [kind, place] = value("sort").split(" ");
+    const scoreOf = (one) => {
+      const text = split(one.dataset.s)[Number(place)];
+      return text === "x" ? NaN : Number(text);
+    };
+    const order = new Map(worst.map((one, index) => [one, index]));
+    const index = (one) => Number(one.dataset.i);
+    const name = (one) => one.querySelector(".name").textContent;
+    const collator = new Intl.Collator("en", { numeric: true });
+    const byScore = (sign) => (a, b) => {
+      const [left, right] = [scoreOf(a), scoreOf(b)];
+      if (Number.isNaN(left) || Number.isNaN(right)) return Number.isNaN(left) - Number.isNaN(right) || index(a) - index(b);
+      return sign * (left - right) || index(a) - index(b);
+    };
+    const orders = {
+      worst: (a, b) => order.get(a) - order.get(b),
+      index: (a, b) => index(a) - index(b),
+      name: (a, b) => collator.compare(name(a), name(b)) || index(a) - index(b),
+      low: byScore(1),
+      high: byScore(-1),
+    };
+    cases.sort(orders[kind]);
+    list.append(...cases);
+  };
+
+  const shown = () => cases.filter((one) => !one.hidden);
+  const fold = byId("fold");
+  const nameFold = () => { fold.textContent = shown().some((one) => one.open) ? "Close all" : "Open all shown"; };
+
+  const reset = () => {
+    for (const box of checks) box.checked = true;
+    for (const id of ["metric", "tag", "search"]) if (byId(id)) byId(id).value = "";
+    filter();
+  };
+
+  const current = () => document.activeElement && document.activeElement.closest(".case");
+  const move = (step) => {
+    const all = shown();
+    if (!all.length) return;
+    const here = current();
+    const at = here && !here.hidden ? all.indexOf(here) + step : step > 0 ? 0 : all.length - 1;
+    const next = all[Math.min(Math.max(at, 0), all.length - 1)].querySelector("summary");
+    next.focus({ preventScroll: true });
+    next.scrollIntoView({ block: "nearest" });
+  };
+
+  const keys = (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const search = byId("search");
+    const typing = event.target.closest && event.target.closest("input[type=search], select, textarea");
+    if (event.key === "Escape" && event.target === search) {
+      search.value = "";
+      search.blur();
+      filter();
+    } else if (event.key === "Escape" && current()) {
+      const here = current();
+      here.open = false;
+      here.querySelector("summary").focus();
+    } else if (typing) {
+      return;
+    } else if (event.key === "/") {
+      event.preventDefault();
+      search.focus();
+      search.select();
+    } else if (event.key === "j" || event.key === "k") {
+      event.preventDefault();
+      move(event.key === "j" ? 1 : -1);
+    }
+  };
+
+  if (cases.length) {
+    const controls = byId("controls");
+    let waiting = 0;
+    controls.addEventListener("submit", (event) => event.preventDefault());
+    controls.addEventListener("change", (event) => (event.target.id === "sort" ? sort() : filter()));
+    byId("search").addEventListener("input", () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(filter, 80);
+    });
+    fold.addEventListener("click", () => {
+      const open = !shown().some((one) => one.open);
+      for (const one of shown()) {
+        if (open) fill(one);
+        one.open = open;
+      }
+      nameFold();
+    });
+    list.addEventListener("click", (event) => {
+      const head = event.target.closest(".case > summary");
+      if (head) fill(head.parentElement);
+    });
+    list.addEventListener("toggle", (event) => {
+      if (event.target.open && event.target.matches(".case")) fill(event.target);
+      nameFold();
+    }, true);
+    byId("reset").addEventListener("click", reset);
+    document.addEventListener("keydown", keys);
+    controls.hidden = byId("keys").hidden = false;
+    filter();
+  }
+  addEventListener("hashchange", reveal);
+  reveal();
+})();

@@ -1,0 +1,410 @@
+"""The HTML report in a real browser: it opens, filters, sorts and expands, and nothing that it shows is obeyed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pages import comparison, hostile_report, many_cases, small_report, trials_report
+from toolmark import LLMTestCase, Report, ToolCall, ToolCorrectnessMetric, evaluate
+from toolmark.report.html import write_html
+
+Opened = Callable[..., Any]
+
+#: Each would set `window.hit`, open a dialog or load something if the page took it for more than text.
+ATTACKS = [
+    "<script>window.hit=1</script>",
+    "</script><script>window.hit=1</script>",
+    "</noscript><img src=x onerror=window.hit=1>",
+    "</style></title></textarea></template></noscript></svg><svg onload=window.hit=1>",
+    "<img src=http://127.0.0.1:9/x.png onerror=window.hit=1>",
+    "<iframe srcdoc='<script>parent.hit=1</script>'></iframe><object data=//127.0.0.1:9/></object>",
+    "\" autofocus onfocus=window.hit=1 x=\"' onmouseover=window.hit=1 '",
+    "javascript:window.hit=1",
+    "data:text/html,<script>window.hit=1</script>",
+    "<a href=javascript:window.hit=1 id=cases>click</a><form id=controls><input name=verdict id=list>",
+    "<math><mtext><table><mglyph><style><!--</style><img title='--&gt;&lt;img src=1 onerror=window.hit=1&gt;'>",
+    "&lt;img src=x onerror=window.hit=1&gt;&#60;script&#62;window.hit=1&#60;/script&#62;",
+    "<style>*{display:none}</style><link rel=stylesheet href=//127.0.0.1:9/>",
+    "<meta http-equiv=refresh content=0;url=//127.0.0.1:9><base href=//127.0.0.1:9>",
+    "{{constructor.constructor('window.hit=1')()}}${window.hit=1}<%= 1 %>",
+    "<!--<script>window.hit=1</script>--!><img src=x onerror=window.hit=1>",
+    "\x1b]0;t\x07\u202e</p>\u2028\x00<b onclick=window.hit=1>",
+]
+
+
+@pytest.fixture
+def opened(browser: Any, tmp_path: Path) -> Iterator[Opened]:
+    """Opens a report from the disk, as a user would; nothing may be fetched, asked or complained of."""
+    contexts: list[Any] = []
+    heard: list[str] = []
+
+    def open_report(
+        report: Report, *, title: str = "cases.jsonl", page: dict[str, Any] | None = None, **options: Any
+    ) -> Any:
+        target = tmp_path / "report.html"
+        write_html(target, report, title=title, **(page or {}))
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        contexts.append(context)
+        tab = context.new_page()
+        tab.on("console", lambda message: heard.append(f"console: {message.text}"))
+        tab.on("pageerror", lambda error: heard.append(f"error: {error}"))
+        tab.on("dialog", lambda dialog: (heard.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        tab.on("popup", lambda popup: heard.append(f"popup: {popup.url}"))
+
+        def request(asked: Any) -> None:
+            if asked.url != target.as_uri() and not asked.url.startswith("data:image/png;base64,"):
+                heard.append(f"request: {asked.url}")
+
+        tab.on("request", request)
+        tab.goto(target.as_uri())
+        return tab
+
+    yield open_report
+    for context in contexts:
+        context.close()
+    assert heard == []
+
+
+def shown(tab: Any) -> list[str]:
+    """The names of the cases that are not hidden, from top to bottom."""
+    names: list[str] = tab.evaluate(
+        "[...document.querySelectorAll('.case:not([hidden]) .name')].map((one) => one.textContent)"
+    )
+    return names
+
+
+def until(tab: Any, expected: list[str]) -> None:
+    """Waits until exactly these cases are shown; the search waits for the end of typing."""
+    end = time.monotonic() + 10
+    while shown(tab) != expected and time.monotonic() < end:
+        tab.wait_for_timeout(20)
+    assert shown(tab) == expected
+
+
+ALL = ["no expectation", "booking-1", "conversation", "booking-2", "booking-10", "picture"]
+
+# It opens, and can be read
+
+
+def test_it_opens_with_the_failures_first(opened: Opened) -> None:
+    """The verdict, the metrics and the cases stand there; the cases are closed."""
+    tab = opened(small_report())
+
+    assert tab.title() == "cases.jsonl"
+    assert "2 of 6 cases failed, 1 could not be measured" in tab.locator(".headline").inner_text()
+    assert shown(tab) == ALL
+    assert tab.locator(".case[open]").count() == 0
+    assert tab.locator("#found").inner_text() == "6 of 6 shown"
+
+
+def test_a_case_opens_and_shows_all_of_it(opened: Opened) -> None:
+    """Both sides, the conversation with its calls, the timeline, and the recording."""
+    tab = opened(small_report())
+    tab.locator("#k1 > summary").click()
+    case = tab.locator("#k1")
+
+    text = case.inner_text()
+    assert case.locator(".pairs tr.differs").count() == 1
+    assert "stops[1]" in text
+    assert "Book a flight to Lisbon." in text
+    assert case.locator(".times svg rect").count() == 4
+    widths = [float(str(rect.get_attribute("width"))) for rect in case.locator(".times svg rect").all()]
+    assert widths == [300, 80, 20, 600]
+    case.locator(".call > summary").nth(3).click()
+    assert "TimeoutError: no answer" in case.inner_text()
+
+
+def test_pictures_of_the_case_are_drawn(opened: Opened) -> None:
+    """The embedded image has its size; the remote one is only named."""
+    tab = opened(small_report())
+    tab.locator("#k5 > summary").click()
+    tab.evaluate("document.querySelector('#k5 img').decode()")
+
+    assert tab.evaluate("document.querySelector('#k5 img').naturalWidth") == 8
+    assert "not loaded: https://example.org/cat.png" in tab.locator("#k5").inner_text()
+
+
+def test_without_scripts_everything_can_be_read(opened: Opened) -> None:
+    """Cases open, and what needs a script is not shown at all."""
+    tab = opened(small_report(), java_script_enabled=False)
+
+    assert not tab.locator("#controls").is_visible()
+    assert not tab.locator("#theme").is_visible()
+    tab.locator("#k1 > summary").click()
+    assert tab.locator("#k1 .pairs tr.differs").is_visible()
+    assert tab.locator("#k1 .said.user").is_visible()
+    assert tab.get_by_text("This case is shown by the page's script").count() == 0
+    assert shown(tab) == ALL
+
+
+# Filter, search, sort
+
+
+def test_cases_are_filtered_by_what_became_of_them(opened: Opened) -> None:
+    """Each kind can be switched off; its number stays."""
+    tab = opened(small_report())
+    tab.get_by_label("passed").uncheck()
+
+    assert shown(tab) == ALL[:3]
+    assert tab.locator("#found").inner_text() == "3 of 6 shown"
+    tab.get_by_label("failed").uncheck()
+    assert shown(tab) == ALL[:1]
+    assert [part.strip() for part in tab.locator(".pick .amount").all_inner_texts()] == ["1", "2", "3", "0"]
+
+
+def test_cases_are_filtered_by_metric_and_tag(opened: Opened) -> None:
+    """With a metric it is that metric's verdict that counts."""
+    tab = opened(small_report())
+    tab.locator("#metric").select_option(label="tool_use")
+    tab.get_by_label("skipped").uncheck()
+
+    assert shown(tab) == ["conversation"]
+    tab.get_by_label("skipped").check()
+    tab.locator("#tag").select_option(label="nightly (2)")
+    assert shown(tab) == ["booking-1", "picture"]
+
+
+def test_cases_are_searched_by_all_their_text(opened: Opened) -> None:
+    """Also by what stands in cases that were never opened, and by signs that are escaped in the file."""
+    case = LLMTestCase(id="signs", input='a < b & "c"', tools_called=[ToolCall(name="x")], expected_tools=[])
+    tab = opened(evaluate([case, *(entry.case for entry in small_report().cases[:2])], [ToolCorrectnessMetric()]))  # type: ignore[list-item]
+    search = tab.get_by_label("Search")
+
+    for text, names in {
+        'a < B & "c"': ["signs"],
+        "timeouterror": ["booking-1"],
+        "booking lisbon": ["booking-1"],
+        "no such text": [],
+        "class": [],
+    }.items():
+        search.fill(text)
+        until(tab, names)
+    assert tab.locator("#nothing").is_visible()
+    tab.get_by_role("button", name="Show all cases").click()
+    assert len(shown(tab)) == 3
+
+
+def test_cases_are_sorted(opened: Opened) -> None:
+    """Numbers in names count as numbers; cases without a score stand last, whichever way scores are sorted."""
+    tab = opened(small_report())
+    sort = tab.locator("#sort")
+
+    sort.select_option(label="as given")
+    assert shown(tab) == ["booking-1", "booking-2", "booking-10", "no expectation", "picture", "conversation"]
+    sort.select_option(label="by name")
+    assert shown(tab) == ["booking-1", "booking-2", "booking-10", "conversation", "no expectation", "picture"]
+    sort.select_option(label="tool_correctness(input_parameters), lowest first")
+    assert shown(tab) == ["booking-1", "booking-2", "booking-10", "picture", "no expectation", "conversation"]
+    sort.select_option(label="tool_correctness(input_parameters), highest first")
+    assert shown(tab) == ["booking-2", "booking-10", "picture", "booking-1", "no expectation", "conversation"]
+    sort.select_option(label="worst first")
+    assert shown(tab) == ALL
+
+
+# Links and keys
+
+
+def test_links_open_what_they_point_to(opened: Opened) -> None:
+    """Evidence leads to a call of the case, a warning to its case, also where a filter hides it; tools to their set."""
+    tab = opened(small_report())
+    tab.get_by_label("failed").uncheck()
+    tab.locator(".warnings a", has_text="conversation").click()
+
+    assert tab.locator("#k6").get_attribute("open") is not None
+    tab.locator("#k6 .judged a", has_text="c2").nth(1).click()
+    assert tab.locator("#k6c2").get_attribute("open") is not None
+    assert tab.locator("#k6c2").evaluate("one => one.matches(':target')")
+    tab.locator("#k6 .judged a", has_text="t1").click()
+    assert tab.locator("#g1t1 pre").first.is_visible()
+
+
+def test_an_address_with_a_case_opens_it(opened: Opened) -> None:
+    """As somebody sends it to a colleague."""
+    tab = opened(small_report())
+    tab.goto(f"{tab.url}#k1c3")
+    tab.reload()
+
+    assert tab.locator("#k1c3").is_visible()
+    assert tab.locator("#k1").get_attribute("open") is not None
+
+
+def focused(tab: Any) -> str:
+    """The name of the case that has the focus."""
+    name: str = tab.evaluate("document.activeElement.closest('.case')?.querySelector('.name').textContent ?? ''")
+    return name
+
+
+def test_the_keyboard_reaches_everything(opened: Opened) -> None:
+    """`/` searches, `j` and `k` walk, Enter opens, Escape closes; and the page says so."""
+    tab = opened(small_report())
+    keys = tab.keyboard
+
+    keys.press("j")
+    keys.press("j")
+    assert focused(tab) == ALL[1]
+    keys.press("k")
+    assert focused(tab) == ALL[0]
+    keys.press("k")
+    assert focused(tab) == ALL[0]
+    keys.press("j")
+    keys.press("Enter")
+    assert tab.locator("#k1[open] .pairs").is_visible()
+    tab.locator("#k1 .call > summary").first.focus()
+    keys.press("Escape")
+    assert tab.locator("#k1[open]").count() == 0
+    assert focused(tab) == ALL[1]
+    keys.press("/")
+    keys.type("jjkk")
+    assert tab.locator("#search").input_value() == "jjkk"
+    until(tab, [])
+    keys.press("j")
+    keys.press("Escape")
+    assert shown(tab) == ALL
+    assert tab.locator("#search").input_value() == ""
+    assert "next and previous case" in tab.locator("#keys").inner_text()
+
+
+def test_all_cases_open_and_close_at_once(opened: Opened) -> None:
+    """Those that are shown, so that they can be printed or searched by the browser."""
+    tab = opened(small_report())
+    tab.get_by_label("passed").uncheck()
+    tab.get_by_role("button", name="Open all shown").click()
+
+    assert tab.locator(".case[open]").count() == 3
+    tab.get_by_role("button", name="Close all").click()
+    assert tab.locator(".case[open]").count() == 0
+
+
+# How it looks
+
+
+def background(tab: Any) -> str:
+    """The colour behind everything."""
+    colour: str = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    return colour
+
+
+def test_there_are_two_themes(opened: Opened) -> None:
+    """The system's to begin with; the button switches, and names what it will do."""
+    light, dark = (opened(small_report(), color_scheme=scheme) for scheme in ("light", "dark"))
+
+    assert background(light) != background(dark)
+    light.get_by_role("button", name="Switch to dark").click()
+    assert background(light) == background(dark)
+    light.get_by_role("button", name="Switch to light").click()
+    assert background(light) != background(dark)
+    dark.get_by_role("button", name="Switch to light").click()
+    assert background(light) == background(dark)
+
+
+@pytest.mark.parametrize("width", [400, 800, 1600])
+def test_nothing_is_wider_than_the_window(opened: Opened, width: int) -> None:
+    """On a telephone as on a large screen, with every case open."""
+    tab = opened(
+        trials_report(), page={"baseline": comparison("long_name_" * 30)}, viewport={"width": width, "height": 800}
+    )
+    tab.get_by_role("button", name="Open all shown").click()
+
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("report", [small_report, trials_report], ids=["small", "trials"])
+def test_axe_finds_nothing(opened: Opened, report: Callable[[], Report], scheme: str) -> None:
+    """Names of controls, headers of tables, contrast and order: in both themes, with every case open."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+    tab = opened(report(), page={"baseline": comparison()}, color_scheme=scheme)
+    tab.get_by_role("button", name="Open all shown").click()
+    tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+
+    found = axe.Axe().run(tab)
+    assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found.response["violations"]] == []
+
+
+def test_the_focus_can_be_seen(opened: Opened) -> None:
+    """Every control that the keyboard reaches has an outline then."""
+    tab = opened(small_report())
+
+    for _ in range(12):
+        tab.keyboard.press("Tab")
+        style = tab.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert style != "none", tab.evaluate("document.activeElement.outerHTML")
+
+
+# Data is never obeyed
+
+
+def elements(tab: Any) -> list[str]:
+    """The kinds of elements of a page, all parts of it open."""
+    tab.get_by_role("button", name="Open all shown").click()
+    tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    found: list[str] = tab.evaluate(
+        "[...new Set([...document.querySelectorAll('*')].map((one) => one.tagName))].sort()"
+    )
+    return found
+
+
+@pytest.fixture(scope="module")
+def harmless(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The kinds of elements of the page whose texts attack nobody."""
+    target = tmp_path_factory.mktemp("harmless") / "report.html"
+    write_html(target, hostile_report("word"), title="word", baseline=comparison("word"))
+    tab = browser.new_page()
+    tab.goto(target.as_uri())
+    return elements(tab)
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_hostile_text_does_nothing(opened: Opened, harmless: list[str], attack: str) -> None:
+    """In every field of everything: nothing runs, nothing is loaded, and the page keeps its elements."""
+    tab = opened(hostile_report(attack), title=attack, page={"baseline": comparison(attack)})
+
+    assert elements(tab) == harmless
+    tab.evaluate("document.querySelectorAll('*').forEach((one) => one.dispatchEvent(new MouseEvent('mouseover')))")
+    assert tab.evaluate("window.hit") is None
+    assert [tab.locator(name).count() for name in ("script", "style", "#list > .case", ".case", "#cases")] == [
+        1,
+        1,
+        3,
+        3,
+        1,
+    ]
+    attributes = tab.evaluate("[...document.querySelectorAll('*')].flatMap((one) => one.getAttributeNames())")
+    assert not [name for name in attributes if name.startswith("on") or name == "style"]
+
+
+def test_hostile_text_does_nothing_without_scripts(opened: Opened) -> None:
+    """Where no script runs, nothing is loaded and no text breaks out of its place either."""
+    for attack in ATTACKS:
+        tab = opened(
+            hostile_report(attack), title=attack, page={"baseline": comparison(attack)}, java_script_enabled=False
+        )
+        assert [tab.locator(name).count() for name in ("script", "#list > .case", ".case", "img", "iframe")] == [
+            *(1, 3, 3, 3, 0)
+        ]
+
+
+# Many cases
+
+
+def test_two_thousand_cases_open(opened: Opened, record_testsuite_property: Callable[[str, object], None]) -> None:
+    """In a second or two; the bound is generous, for busy machines."""
+    report = many_cases(2000)
+    begin = time.perf_counter()
+    tab = opened(report)
+    assert tab.locator("#found").inner_text() == "2,000 of 2,000 shown"
+    spent = time.perf_counter() - begin
+    record_testsuite_property("seconds to write and open 2,000 cases", round(spent, 1))
+
+    assert spent < 30
+    loaded = tab.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd / 1000")
+    record_testsuite_property("seconds to open 2,000 cases", round(loaded, 2))
+    assert loaded < 10
+    assert shown(tab)[0] == "case-0000"
+    tab.get_by_label("Search").fill("question 1999")
+    until(tab, ["case-1999"])

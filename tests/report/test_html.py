@@ -1,0 +1,571 @@
+"""The HTML report without a browser: what stands on it, that data is never markup, and how the file appears."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pages import (
+    CASES,
+    METRIC,
+    comparison,
+    hostile_report,
+    judged_result,
+    many_cases,
+    png,
+    small_report,
+    summed,
+    trials_report,
+)
+from processes import assert_golden, environment
+from strategies import case_fields, few
+from toolmark import LLMTestCase, MetricResult, MLLMImage, MLLMTestCase, Report, ResultStatus, Run, ToolCall, evaluate
+from toolmark.errors import ConfigurationError
+from toolmark.expect import Expect, Glob, Plan
+from toolmark.redact import DEFAULT, DEFAULT_KEYS, OFF, REDACTED, Redactor
+from toolmark.report import CaseResult
+from toolmark.report.html import render_html, write_html
+
+VOID = {"meta", "link", "input", "img", "br", "rect", "path"}
+ELEMENTS = {
+    *("html", "head", "meta", "link", "title", "style", "body", "script", "noscript"),
+    *("header", "main", "footer", "section", "div", "form", "fieldset", "legend", "label", "input", "select", "option"),
+    *(
+        "button",
+        "output",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "p",
+        "ul",
+        "li",
+        "dl",
+        "dt",
+        "dd",
+        "a",
+        "span",
+        "b",
+        "small",
+        "strong",
+    ),
+    *("code", "pre", "kbd", "em", "br", "table", "thead", "tbody", "tr", "th", "td", "details", "summary"),
+    *("figure", "figcaption", "img", "svg", "rect", "path"),
+}
+ATTRIBUTES = {
+    *("lang", "charset", "http-equiv", "content", "name", "rel", "href", "class", "id", "hidden", "tabindex", "type"),
+    *("role", "scope", "title", "alt", "src", "loading", "for", "value", "checked", "placeholder", "autocomplete"),
+    *("spellcheck", "viewbox", "preserveaspectratio", "x", "y", "width", "height", "d"),
+    *("aria-label", "aria-labelledby", "aria-hidden", "aria-live", "data-v", "data-i", "data-t", "data-m", "data-s"),
+}
+HOSTILE = (
+    "</script></noscript></style></title></textarea><script>window.hit=1</script><img src=x onerror=window.hit=1>"
+    "\"'><svg onload=window.hit=1> javascript:window.hit=1 {{7*7}} {% raw %} &lt;b&gt; <!-- \x1b[31m\u202eabc\u2066\x00"
+)
+INVISIBLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff]")
+
+
+class Reading(HTMLParser):
+    """A page as a browser reads it without scripts: its elements, and its text line by line."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.contents: dict[str, list[str]] = {"script": [], "style": []}
+        self.words: list[str] = []
+        self.open: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Remembers the element."""
+        self.elements.append((tag, dict(attrs)))
+        assert len(dict(attrs)) == len(attrs), attrs
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag in {"h1", "h2", "h3", "h4", "p", "tr", "li", "summary", "dt", "pre", "div"}:
+            self.words.append("\n")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """An element without content."""
+        self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Elements end in the order in which they began."""
+        assert self.open.pop() == tag
+        if tag in {"td", "th", "span", "summary", "code", "b"}:
+            self.words.append(" ")
+
+    def handle_data(self, data: str) -> None:
+        """Texts, but not those of the style and the script."""
+        if self.open and self.open[-1] in self.contents:
+            self.contents[self.open[-1]].append(data)
+        else:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        """The text, one line for each block, without empty ones."""
+        lines = (" ".join(line.split()) for line in "".join(self.words).split("\n"))
+        return "\n".join(line for line in lines if line) + "\n"
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        """The attributes of all elements of a kind."""
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    """The page of the small report."""
+    return render_html(small_report(), title="cases.jsonl")
+
+
+# What stands on it
+
+
+def test_a_small_report(page: str) -> None:
+    """The text of the whole page: verdict, sums, breakdown, and every case with all its parts."""
+    assert_golden("html-report.txt", Reading(page).text)
+
+
+def test_trials_and_a_comparison() -> None:
+    """What an interrupted evaluation with trials says, with intervals and the judge's coverage; and what changed."""
+    text = Reading(render_html(trials_report(), baseline=comparison())).text
+
+    assert_golden("html-trials.txt", text.partition("\nCases\n")[0] + "\n")
+    assert "trials trial 1 trial 2 trial 3" in text
+
+
+def test_the_same_report_gives_the_same_page() -> None:
+    """Nothing of the page depends on the moment or on the order of hashes."""
+    first, second = (render_html(report) for report in (trials_report(), trials_report()))
+
+    assert first == second
+
+
+def test_failures_come_first() -> None:
+    """What was not measured, then what failed, then what passed; the lowest score first."""
+    entries = [
+        attributes for attributes in Reading(render_html(small_report())).all("details") if "data-v" in attributes
+    ]
+
+    assert [entry["data-v"] for entry in entries] == ["error", "failed", "failed", "passed", "passed", "passed"]
+    assert [entry["data-i"] for entry in entries] == ["3", "0", "5", "1", "2", "4"]
+
+
+def test_a_limit_says_what_it_leaves_out() -> None:
+    """The worst cases stay; the numbers are of all; links point to nothing that is not there."""
+    report = many_cases(40)
+    short, full = Reading(render_html(report, limit=10)), Reading(render_html(report, limit=0))
+
+    assert sum("data-v" in attributes for attributes in short.all("details")) == 10
+    assert sum("data-v" in attributes for attributes in full.all("details")) == 40
+    assert {attributes["data-v"] for attributes in short.all("details") if "data-v" in attributes} == {
+        "failed",
+        "passed",
+    }
+    assert "30 more cases are not on this page, which shows the 10 that did worst." in short.text
+    assert "more cases are not on this page" not in full.text
+    assert "8 of 40 cases failed" in short.text
+    assert "32" in short.text
+    assert_links_lead_somewhere(short)
+
+
+def test_a_negative_limit_is_refused() -> None:
+    """The message says what is accepted."""
+    with pytest.raises(ConfigurationError, match=r"limit must be 0 \(all cases\) or more, got -1"):
+        render_html(small_report(), limit=-1)
+
+
+@pytest.mark.parametrize(
+    ("report", "words"),
+    [
+        (Report((), ()), "there were no cases"),
+        (Report(("m",), ()), "There are no cases."),
+        (evaluate(CASES[1:3], [METRIC]), "2 cases passed"),
+        (evaluate(CASES[3:4], [METRIC]), "1 of 1 case could not be measured"),
+        (
+            Report(
+                ("m",),
+                (CaseResult(0, CASES[1], (MetricResult(metric="m", status=ResultStatus.SKIPPED, threshold=0.5),)),),
+            ),
+            "nothing was scored: 1 case skipped",
+        ),
+        (Report(("m",), (CaseResult(0, 7, (judged_result("m"),)),)), "1 of 1 case failed"),  # type: ignore[arg-type]
+    ],
+    ids=["nothing", "no cases", "all passed", "an error", "skipped", "no case at all"],
+)
+def test_edges(report: Report, words: str) -> None:
+    """Reports without cases, without scores, and of things that are no cases have a page as well."""
+    reading = Reading(render_html(report))
+
+    assert words in reading.text
+    assert_links_lead_somewhere(reading)
+
+
+def test_results_that_are_about_other_cases_are_not_shown() -> None:
+    """A metric of a component has an empty cell in the rows of other cases, and no result there."""
+    result = MetricResult(metric="m", status=ResultStatus.SKIPPED, threshold=0.5, reason="about another component")
+    other = replace(judged_result("other"), units=())
+    report = Report(("m", "other"), (CaseResult(0, CASES[1], (result, other), frozenset({0})),))
+    reading = Reading(render_html(report))
+
+    assert "about another component" not in reading.text
+    assert next(entry["data-m"] for entry in reading.all("details") if "data-m" in entry) == "apart failed "
+
+
+def test_evidence_points_to_what_it_names(page: str) -> None:
+    """Calls, messages and tools are linked; what a judge made up, or what only looks like an anchor, is text."""
+    reading = Reading(page)
+    links = {attributes["href"] for attributes in reading.all("a")}
+
+    assert {"#k6m1", "#k6c1", "#k6c2", "#g1t1"} <= links
+    assert "#k6c99" not in links
+    assert "#k1" not in links - {"#k1"} or "k1" in {attributes.get("id") for _, attributes in reading.elements}
+    assert_links_lead_somewhere(reading)
+
+
+def assert_links_lead_somewhere(reading: Reading) -> None:
+    """Every link points into the page, to an id that occurs once."""
+    ids = [attributes["id"] for _, attributes in reading.elements if "id" in attributes]
+    links = [str(attributes["href"]) for attributes in reading.all("a")]
+
+    assert len(ids) == len(set(ids))
+    assert [link for link in links if link[0] != "#" or link[1:] not in ids] == []
+
+
+def test_tools_are_shown_once_for_all_cases_that_have_them() -> None:
+    """Two thousand cases with the same twenty tools do not repeat them."""
+    cases = [CASES[0].model_copy(update={"id": str(index)}) for index in range(5)]
+    other = CASES[0].model_copy(update={"available_tools": CASES[0].available_tools[:1]})  # type: ignore[index]
+    reading = Reading(render_html(evaluate([*cases, other], [METRIC])))
+
+    assert [attributes["id"] for attributes in reading.all("details") if str(attributes.get("id"))[0] == "g"] == [
+        *("g1", "g1t1", "g1t2"),
+        *("g2", "g2t1"),
+    ]
+
+
+def test_long_things_are_shortened_where_everybody_sees_it() -> None:
+    """Texts, values, calls, turns and tags have limits, and each says how much is left out."""
+    call = ToolCall(name="n" * 500, input_parameters={"text": "v" * 9000}, output="o" * 5000)
+    case = LLMTestCase(
+        input="i" * 10_000, tools_called=[call] * 300, expected_tools=[call], tags=[str(n) for n in range(60)]
+    )
+    page = render_html(evaluate([case], [METRIC]))
+    text = Reading(page).text
+
+    assert "shortened: the first 8,000 of 10,000 characters" in text
+    assert "shortened: the first 4,000 of 5,002 characters" in text
+    assert "100 more calls not shown here" in text
+    assert "100 more calls not shown" in text
+    assert {len(name) for name in re.findall(r'<code class="tool">(n[n.]+)</code>', page)} == {120}
+    assert len(page) < 3_000_000
+    assert_links_lead_somewhere(Reading(page))
+
+
+def test_intervals_are_only_told_where_they_are_known() -> None:
+    """Without trials a report has none, and says nothing of them."""
+    assert "95 % intervals" not in render_html(small_report())
+    assert "95 % intervals" in render_html(trials_report())
+
+
+@pytest.mark.parametrize(
+    ("rate", "words"),
+    [((1999, 1), "99.95 %"), ((1, 4999), "0.02 %"), ((1, 2), "33.3 %"), ((3, 0), "100 %"), ((0, 3), "0 %")],
+)
+def test_shares_are_never_rounded_to_all_or_nothing(rate: tuple[int, int], words: str) -> None:
+    """One failure among thousands is not 100 %."""
+    report = evaluate(CASES[1:2], [METRIC])
+    (summary,) = report.summaries
+    told = summed(report, (replace(summary, passed=rate[0], failed=rate[1]),))
+
+    assert f"<b>{words}</b>" in render_html(told)
+
+
+def test_trials_link_to_each_other_where_they_are_shown() -> None:
+    """A trial beyond the limit is named without a link, and so is a case that a warning names."""
+    full, short = Reading(render_html(trials_report())), Reading(render_html(trials_report(), limit=1))
+
+    assert {"#k3", "#k5"} <= {attributes["href"] for attributes in full.all("a")}
+    assert not {"#k3", "#k5"} & {attributes["href"] for attributes in short.all("a")}
+    assert "trials trial 1 trial 2 trial 3" in short.text
+    assert_links_lead_somewhere(full)
+    assert_links_lead_somewhere(short)
+
+
+def test_verdicts_of_a_judge_look_like_what_they_are(page: str) -> None:
+    """A yes speaks for the agent, a no against it, and what was not decided for neither."""
+    assert '<span class="badge passed">yes</span>' in page
+    assert '<span class="badge failed">no</span>' in page
+    assert '<span class="badge failed">no, 2 missing</span>' in page
+    assert '<span class="badge skipped">malformed</span>' in page
+
+
+def test_a_plan_is_shown_as_it_is_written() -> None:
+    """In its JSON form, without secrets."""
+    plan = Plan([Expect(Glob("book_*"), {"flight": "TP531", "password": "word-1"}, optional=True)])
+    page = render_html(evaluate([LLMTestCase(tools_called=[], expected_tools=plan)], [METRIC]))
+    text = Reading(page).text
+
+    assert '"glob": "book_*"' in text or "book_*" in text
+    assert "TP531" in text
+    assert "word-1" not in page
+
+
+def test_calls_of_the_run_that_are_not_scored_are_counted() -> None:
+    """So that nobody looks for them among the calls of the case."""
+    case = LLMTestCase(tools_called=[ToolCall(name="a")], run=Run(calls=[ToolCall(name=name) for name in "abc"]))
+
+    assert "2 other calls of the run" in render_html(evaluate([case], [METRIC]))
+    assert "of the run" not in render_html(small_report())
+
+
+def test_calls_inside_of_each_other_are_shown_to_some_depth() -> None:
+    """The rest is counted."""
+    call = ToolCall(name="leaf")
+    for _ in range(20):
+        call = ToolCall(name="outer", execution={"children": [call]})
+    text = Reading(render_html(evaluate([LLMTestCase(tools_called=[call])], [METRIC]))).text
+
+    assert "12 more calls inside, not shown" in text
+    assert "leaf" not in text.partition("\nCases\n")[2]
+
+
+# Images
+
+
+def images(*parts: Any) -> Reading:
+    """The page of a case with these parts as its input."""
+    case = MLLMTestCase(input=list(parts), tools_called=[], expected_tools=[])
+    return Reading(render_html(evaluate([case], [METRIC])))
+
+
+def test_images_that_are_in_the_case_are_shown() -> None:
+    """From bytes and from data addresses; the type is that of the bytes, whatever the image says."""
+    encoded = base64.b64encode(png()).decode()
+    reading = images(
+        MLLMImage(data=png(), mime_type="image/svg+xml"), MLLMImage(url=f"data:text/html;base64,{encoded}")
+    )
+
+    assert [entry["src"] for entry in reading.all("img")] == [f"data:image/png;base64,{encoded}"] * 2
+    assert [entry["alt"] for entry in reading.all("img")] == ["image 1 of message 1", "image 2 of message 1"]
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        MLLMImage(url="https://example.org/cat.png"),
+        MLLMImage(path="/etc/cat.png"),
+        MLLMImage(url="data:image/svg+xml;base64,PHN2Zz48L3N2Zz4="),
+        MLLMImage(data=b"<svg xmlns='http://www.w3.org/2000/svg'/>", mime_type="image/png"),
+        MLLMImage(url="data:image/png;base64,%%%"),
+        MLLMImage(data=png() + b"x" * 3_000_000),
+    ],
+    ids=["address", "path", "svg", "svg as png", "broken", "large"],
+)
+def test_other_images_are_told_in_words(image: MLLMImage) -> None:
+    """Nothing is loaded from anywhere, no SVG is shown, and no image makes the file huge."""
+    reading = images(image)
+
+    assert reading.all("img") == []
+    assert re.search(r"image 1 of message 1, not (loaded|shown): ", reading.text)
+
+
+def test_a_page_holds_only_so_many_images() -> None:
+    """From some size on they are told in words."""
+    large = MLLMImage(data=png() + b"x" * 1_400_000)
+    reading = images(*[large] * 12)
+
+    assert 5 < len(reading.all("img")) < 12
+    assert "the page has no room for it" in reading.text
+
+
+# Data is never markup
+
+
+def test_hostile_text_is_no_markup() -> None:
+    """Whatever a trace says, the page has only its own elements and attributes, and no address from data."""
+    reading = Reading(render_html(hostile_report(HOSTILE), title=HOSTILE, baseline=comparison(HOSTILE)))
+
+    assert {tag for tag, _ in reading.elements} <= ELEMENTS
+    assert {name for _, attributes in reading.elements for name in attributes} <= ATTRIBUTES
+    assert len(reading.all("script")) == len(reading.all("style")) == len(reading.all("title")) - 2 == 1
+    for _, attributes in reading.elements:
+        assert str(attributes.get("href", "#")).startswith(("#", "data:,"))
+        assert re.fullmatch(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+", attributes.get("src") or "") or (
+            "src" not in attributes
+        )
+    assert_links_lead_somewhere(reading)
+
+
+def test_hostile_text_is_shown() -> None:
+    """It is escaped, not removed, and what does not print is spelled out."""
+    page = render_html(hostile_report(HOSTILE), title=HOSTILE, baseline=comparison(HOSTILE))
+    text = Reading(page).text
+
+    assert not INVISIBLE.search(page.replace("\n", ""))
+    assert text.count("<script>window.hit=1</script>") > 40
+    assert "{{7*7}} {% raw %} &lt;b&gt;" in text
+    assert r"\x1b[31m\u202eabc\u2066\x00" in text
+
+
+@few
+@given(st.lists(case_fields.map(lambda fields: LLMTestCase(**fields)), min_size=1, max_size=3), st.text(max_size=20))
+def test_any_report_can_be_rendered(cases: list[LLMTestCase], title: str) -> None:
+    """Whatever the cases hold, the page is whole, printable and can be written."""
+    page = render_html(evaluate(cases, [METRIC]), title=title)
+    reading = Reading(page)
+
+    page.encode()
+    assert reading.open == []
+    assert not INVISIBLE.search(page.replace("\n", ""))
+    assert {tag for tag, _ in reading.elements} <= ELEMENTS
+    assert_links_lead_somewhere(reading)
+
+
+def test_secrets_are_taken_out() -> None:
+    """Of every part of a case, of results, and of what is known of the evaluation; and left where that is asked for."""
+    token = "sk-live0123456789abcdefghijklmnop"
+    text = f"before {token} after"
+    execution = {
+        "status": "error",
+        "error": text,
+        "requested_parameters": text,
+        "model_output": [text],
+        "artifact": {"a": text},
+        "children": [ToolCall(name="inner", input_parameters={"api_key": "word-1"}, output=text)],
+    }
+    call = ToolCall(name="a", description=text, reasoning=text, input_parameters={"a": text}, execution=execution)
+    wanted = ToolCall(name="a", input_parameters={"a": ["b", text], "password": "word-2"})
+    case = LLMTestCase(
+        input=text,
+        actual_output=text,
+        expected_output=text,
+        tools_called=[call],
+        expected_tools=[wanted],
+        available_tools=[{"name": "a", "description": text, "parameters": {"description": text}}],
+        tags=[text],
+        metadata={"a": text, "secret": "word-3"},
+        run=Run(warnings=[text], error=text, input=f"run {text}", metadata={"cookie": "word-4"}),
+    )
+    judged = judged_result()
+    questions = tuple(replace(one, rationale=text, problem=text) for one in judged.units[0].questions)
+    judged = replace(
+        judged, reason=text, error=text, warnings=(text,), units=(replace(judged.units[0], questions=questions),)
+    )
+    (entry,) = evaluate([case], [METRIC]).cases
+    report = Report(
+        (entry.results[0].metric, "tool_use"),
+        (replace(entry, results=(*entry.results, judged)),),
+        about={"a": text, "token": "word-5"},
+    )
+
+    page, kept = (render_html(report, title=text, redactor=redactor) for redactor in (DEFAULT, OFF))
+    assert token not in page
+    assert "word-" not in page
+    assert page.count(REDACTED) > 20
+    assert kept.count(token) > 20
+    assert all(f"word-{number}" in kept for number in range(1, 6))
+
+
+def test_own_rules_for_secrets_are_followed() -> None:
+    """A key that only the user knows is hidden in arguments, differences, expectations and metadata."""
+    called, wanted = (
+        ToolCall(name="a", input_parameters={"ssn": "111-1"}),
+        ToolCall(name="a", input_parameters={"ssn": "2"}),
+    )
+    case = LLMTestCase(tools_called=[called], expected_tools=[wanted], metadata={"deep": {"ssn": "333-3"}})
+    report = evaluate([case], [METRIC])
+    page = render_html(report, redactor=Redactor(keys=DEFAULT_KEYS | {"ssn"}))
+
+    assert "333-3" in render_html(report)
+    assert "333-3" not in page
+    _, _, after = page.partition('<table class="pairs">')
+    assert REDACTED in after.partition("</table>")[0]
+    assert "111-1" not in after
+
+
+# The file
+
+
+def test_the_policy_names_the_very_style_and_script(page: str) -> None:
+    """Nothing is allowed but the page's own style and script, by their hashes, and images that it holds itself."""
+    reading = Reading(page)
+    (policy,) = [entry["content"] for entry in reading.all("meta") if entry.get("http-equiv")]
+
+    def hashed(name: str) -> str:
+        digest = hashlib.sha256("".join(reading.contents[name]).encode()).digest()
+        return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+    assert policy == (
+        f"default-src 'none'; script-src {hashed('script')}; style-src {hashed('style')}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    assert page.index("Content-Security-Policy") < page.index("<title>") < page.index("<style>")
+
+
+def test_the_script_is_small() -> None:
+    """What the page does can be read in one go."""
+    import toolmark.report._page as home
+
+    folder = Path(str(home.__file__)).parent / "templates"
+
+    assert len((folder / "page.js").read_text(encoding="utf-8").splitlines()) < 400
+
+
+def test_the_file_is_written(tmp_path: Path) -> None:
+    """As UTF-8 with plain ends of lines, and nothing else is left in the folder."""
+    target = tmp_path / "report.html"
+    write_html(target, small_report(), title="Zürich \ud800")
+
+    data = target.read_bytes()
+    assert data.decode() == render_html(small_report(), title="Zürich \ud800")
+    assert b"\r" not in data
+    assert data.startswith(b"<!doctype html>")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_the_file_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails on the way leaves the earlier file as it was."""
+    target = tmp_path / "report.html"
+    target.write_text("earlier")
+
+    with pytest.raises(ConfigurationError):
+        write_html(target, small_report(), limit=-1)
+
+    def full(_path: Path, data: bytes) -> int:
+        with _path.open("wb") as file:
+            file.write(data[:10])
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="no space left"):
+        write_html(target, small_report())
+    assert target.read_text() == "earlier"
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_the_template_engine_is_loaded_only_for_pages() -> None:
+    """Scoring, and the other reports, do without it."""
+    program = (
+        "import toolmark.report, toolmark.report.terminal, toolmark.evaluation, sys, json\n"
+        "print(json.dumps(['jinja2' in sys.modules]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(), capture_output=True, check=True, text=True
+    )
+
+    assert json.loads(done.stdout) == [False]

@@ -1,0 +1,332 @@
+"""Parts of the HTML report: both sides place by place, the timeline, histograms, and the breakdown."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pages import BEGAN, small_report, timed
+from strategies import few, json_values
+from toolmark import LLMTestCase, MetricResult, Report, ResultStatus, ToolCall, ToolCorrectnessMetric, evaluate
+from toolmark._text import visible_lines
+from toolmark.expect import Approx, Expect, Ignore, Plan
+from toolmark.matching import json_equal
+from toolmark.redact import DEFAULT, OFF
+from toolmark.report import CaseResult
+from toolmark.report._page._breakdown import breakdowns
+from toolmark.report._page._texts import clip, value_clip
+from toolmark.report._page._timeline import timeline
+from toolmark.report._page._totals import headline, metric_views, segments
+from toolmark.report._rows import Row, rows
+
+METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters", "output"])
+
+
+def compared(expected: ToolCall, called: ToolCall, **options: Any) -> list[Row]:
+    """The lines of one pair of calls."""
+    case = LLMTestCase(tools_called=[called], expected_tools=[expected])
+    return rows(METRIC.measure(case), case, **options)
+
+
+def tool(arguments: dict[str, Any], **more: Any) -> ToolCall:
+    """A call."""
+    return ToolCall(name="a", input_parameters=arguments, **more)
+
+
+# Both sides
+
+
+def test_lists_and_outputs_are_compared_place_by_place() -> None:
+    """Where a score takes a list or an output as a whole, the lines name the places at which the sides differ."""
+    expected = tool({"stops": ["FRA", {"via": "MUC", "wait": 1}]}, output={"ok": True, "seats": [1, 2]})
+    called = tool({"stops": ["FRA", {"via": "ZRH", "wait": 1}, "LIS"]}, output={"ok": True, "seats": [1]})
+    details = [(row.place, *row.values) for row in compared(expected, called, nested=True) if row.mark == "detail"]
+
+    assert details == [
+        ("stops[1].via", '"MUC"', '"ZRH"'),
+        ("stops[2]", "(none)", '"LIS"'),
+        ("output.seats[1]", "2", "(none)"),
+    ]
+
+
+def test_without_asking_values_are_taken_as_the_score_takes_them() -> None:
+    """The terminal shows a list as a whole, with the place before the value."""
+    (_, detail) = compared(tool({"stops": [1, 2]}), tool({"stops": [1, 3]}))
+
+    assert detail == Row("detail", "", "stops: [1, 2]", "", "stops: [1, 3]", "stops")
+    assert detail.values == ("[1, 2]", "[1, 3]")
+
+
+def test_very_many_places_are_shown_as_a_whole() -> None:
+    """Two long lists that have nothing in common do not fill the page."""
+    expected, called = list(range(100)), [-value - 1 for value in range(100)]
+    (_, detail) = compared(tool({"a": expected}), tool({"a": called}), nested=True)
+
+    assert detail.place == "a"
+
+
+def test_matchers_are_told_in_their_own_words() -> None:
+    """Inside of a list that is compared place by place, only those that do not fit."""
+    plan = Plan([Expect("a", {"sums": [Approx(1, abs=0.1), Approx(5, abs=0.1), Ignore()]})])
+    case = LLMTestCase(tools_called=[tool({"sums": [1.05, 7, "x"]})], expected_tools=plan)
+    details = [row for row in rows(METRIC.measure(case), case, nested=True) if row.mark == "detail"]
+
+    assert [row.place for row in details] == ["sums[1]"]
+    assert "5" in details[0].values[0]
+
+
+def test_secrets_stay_hidden_place_by_place() -> None:
+    """A key on the way to a place hides what stands there; without a redactor it is shown."""
+    expected, called = tool({"auth": [{"password": "one-1"}]}), tool({"auth": [{"password": "two-2"}]})
+
+    assert "one-1" not in str(compared(expected, called, nested=True))
+    assert "one-1" in str(compared(expected, called, nested=True, redactor=OFF))
+
+
+@few
+@given(json_values(), json_values())
+def test_places_are_told_exactly_where_values_differ(expected: Any, called: Any) -> None:
+    """Two values have lines if and only if they are not equal, whatever they are."""
+    details = compared(tool({"a": expected}), tool({"a": called}), nested=True)[1:]
+
+    assert bool(details) is not json_equal(expected, called)
+
+
+# The timeline
+
+
+def test_times_give_a_scale_of_time() -> None:
+    """Bars begin and end where the calls did; calls inside of others stand behind them, one level deeper."""
+    inner = timed("inner", {}, 1, 1)
+    line = timeline([[timed("a", {}, 0, 5, children=[inner]), timed("b", {}, 5, 5, status="error")]])
+
+    assert line is not None
+    assert line.timed
+    assert [(bar.label, bar.name, bar.level, bar.at, bar.width) for bar in line.bars] == [
+        ("c1", "a", 0, 0, 500),
+        ("", "inner", 1, 100, 100),
+        ("c2", "b", 0, 500, 500),
+    ]
+    assert [(bar.problem, bar.failed) for bar in line.bars] == [("", False), ("", False), ("error", True)]
+    assert [bar.words for bar in line.bars] == ["+0 s, 5 s", "+1 s, 1 s", "+5 s, 5 s"]
+
+
+def stepped(*steps: int | None, agent: str | None = None) -> list[ToolCall]:
+    """Calls without times, of these steps."""
+    return [ToolCall(name="a", execution={"step": step, "agent": agent}) for step in steps]
+
+
+def test_without_times_calls_of_one_step_stand_side_by_side() -> None:
+    """Equal steps were asked for at once; a call without a step stands alone."""
+    line = timeline([[*stepped(0, 0, 1), ToolCall(name="b"), ToolCall(name="c")]])
+
+    assert line is not None
+    assert not line.timed
+    assert [bar.at for bar in line.bars] == [0, 0, 250, 500, 750]
+    assert [bar.words for bar in line.bars] == ["step 1, 2 at once", "step 1, 2 at once", "step 2", "step 3", "step 4"]
+
+
+def test_steps_of_other_turns_and_agents_are_other_steps() -> None:
+    """Steps count within their scope."""
+    turns = timeline([stepped(0), stepped(0)])
+    agents = timeline([[*stepped(0, agent="a"), *stepped(0, agent="b")]])
+
+    assert [bar.at for bar in turns.bars] == [0, 500] if turns else False
+    assert [bar.at for bar in agents.bars] == [0, 500] if agents else False
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ToolCall(name="b"),
+        ToolCall(name="b", execution={"started_at": BEGAN.replace(tzinfo=None), "duration": 1}),
+    ],
+    ids=["not known", "without a zone"],
+)
+def test_times_that_are_not_all_known_or_comparable_are_not_used(other: ToolCall) -> None:
+    """A scale of time with guesses in it would be a wrong one."""
+    line = timeline([[timed("a", {}, 0, 1), other]])
+
+    assert line is not None
+    assert not line.timed
+
+
+def test_one_call_has_no_timeline() -> None:
+    """There is nothing to compare it with; nor is there of none."""
+    assert timeline([[timed("a", {}, 0, 1)]]) is None
+    assert timeline([[], []]) is None
+
+
+def test_bars_stay_on_the_scale() -> None:
+    """Also those without a duration, at its very end; and a scale of no length has one."""
+    instant = ToolCall(name="b", execution={"started_at": datetime(2026, 1, 1)})  # noqa: DTZ001 - no zone on purpose
+    line = timeline([[instant, instant]])
+    late = timeline([[timed("a", {}, 0, 3), timed("b", {}, 3, 0)]])
+
+    for bars in (line, late):
+        assert bars is not None
+        assert all(bar.width > 0 and bar.at >= 0 and bar.at + bar.width <= 1000 for bar in bars.bars)
+
+
+def test_calls_nested_without_end_have_one_here() -> None:
+    """Eight levels are shown, and at most 200 calls."""
+    call = ToolCall(name="leaf")
+    for _ in range(60):
+        call = ToolCall(name="a", execution={"children": [call]})
+    deep, wide = timeline([[call, call]]), timeline([[ToolCall(name="a")] * 250])
+
+    assert deep is not None
+    assert max(bar.level for bar in deep.bars) == 8
+    assert wide is not None
+    assert (len(wide.bars), wide.note) == (200, "50 more calls not shown")
+
+
+# Sums
+
+
+def scored(*scores: float | None, threshold: float = 0.5) -> Report:
+    """A report of one metric with these scores; `None` could not be measured."""
+    results = [
+        MetricResult(metric="m", status=ResultStatus.FAILED, threshold=threshold, reason="broken")
+        if score is None
+        else MetricResult(
+            metric="m", status=ResultStatus.SCORED, threshold=threshold, score=score, passed=score >= threshold
+        )
+        for score in scores
+    ]
+    cases = (CaseResult(index, LLMTestCase(), (result,)) for index, result in enumerate(results))
+    return Report(("m",), tuple(cases))
+
+
+@few
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_a_histogram_counts_every_score_once(scores: list[float]) -> None:
+    """Its words say how many cases each bar has, and only exactly 1 stands in the last."""
+    (view,) = metric_views(scored(*scores), DEFAULT)
+
+    assert view.histogram is not None
+    amounts = dict(part.rsplit(": ", 1) for part in view.histogram.words.split(": ", 1)[1].split("; "))
+    assert sum(map(int, amounts.values())) == len(scores)
+    assert int(amounts.get("1", "0")) == scores.count(1)
+    assert max(bin_.failed + bin_.passed for bin_ in view.histogram.bins) <= 43
+
+
+def test_a_bar_is_told_apart_at_the_threshold() -> None:
+    """What passed and what failed in one bar have heights of their own."""
+    (view,) = metric_views(scored(0.41, 0.49, 0.49, 1, threshold=0.45), DEFAULT)
+
+    assert view.histogram is not None
+    bar = view.histogram.bins[4]
+    assert (bar.failed, bar.passed) == (13.3, 26.7)
+    assert (view.histogram.bins[10].failed, view.histogram.bins[10].passed) == (0, 13.3)
+    assert view.histogram.words.endswith("0.4 to 0.5: 3; 1: 1")
+
+
+def test_what_was_not_measured_is_in_no_histogram() -> None:
+    """Nor is it a part of the rate."""
+    (view,) = metric_views(scored(1, None), DEFAULT)
+    (nothing,) = metric_views(scored(None), DEFAULT)
+
+    assert view.histogram is not None
+    assert view.histogram.words.endswith(": 1: 1")
+    assert view.rate is not None
+    assert view.rate.value == "100 %"
+    assert nothing.histogram is nothing.rate is None
+    assert nothing.mean == "-"
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ((1, 0, None), ("failed", "1 of 3 cases failed, 1 could not be measured")),
+        ((1, None), ("error", "1 of 2 cases could not be measured")),
+        ((1, 1), ("passed", "2 cases passed")),
+        ((), ("skipped", "there were no cases")),
+    ],
+    ids=str,
+)
+def test_the_headline(scores: tuple[float | None, ...], expected: tuple[str, str]) -> None:
+    """One failure fails the whole; what could not be measured is never a pass."""
+    assert headline(scored(*scores)) == expected
+
+
+def test_the_bar_of_all_cases_is_full() -> None:
+    """Its parts lie side by side and make the whole."""
+    parts = segments(scored(1, 1, 0, None))
+
+    assert [(part.verdict, part.amount, part.at, part.width) for part in parts] == [
+        ("error", 1, 0, 250),
+        ("failed", 1, 250, 250),
+        ("passed", 2, 500, 500),
+        ("skipped", 0, 1000, 0),
+    ]
+
+
+def test_the_breakdown_counts_what_several_metrics_find_once() -> None:
+    """Tools and arguments with the number of cases, the worst first, and both sides of the first difference."""
+    case = LLMTestCase(
+        tools_called=[tool({"n": 1, "items": [{"x": 1}]}), ToolCall(name="b")],
+        expected_tools=[tool({"n": 2, "items": [{"x": 1}]}), ToolCall(name="c")],
+    )
+    once = evaluate([case], [ToolCorrectnessMetric(evaluation_params=["input_parameters"])])
+    twice = evaluate(
+        [case],
+        [ToolCorrectnessMetric(evaluation_params=["input_parameters"], threshold=value) for value in (0.4, 0.6)],
+    )
+
+    tools, arguments = breakdowns(twice, DEFAULT)
+    assert (tools, arguments) == breakdowns(once, DEFAULT)
+    assert tools.columns == ("missing", "unexpected", "wrong arguments")
+    assert [(line.tool, line.calls, line.cases, line.amounts) for line in tools.lines] == [
+        ("a", 1, 1, (0, 0, 1)),
+        ("b", 1, 1, (0, 1, 0)),
+        ("c", 0, 1, (1, 0, 0)),
+    ]
+    assert [(line.tool, line.argument, line.example) for line in arguments.lines] == [("a", "n", ("2", "1"))]
+
+
+def test_every_kind_of_finding_has_its_column() -> None:
+    """A new kind would otherwise be counted among the others without anybody deciding so."""
+    from typing import get_args
+
+    from toolmark.report._page._breakdown import _GROUP_OF
+    from toolmark.result import FindingKind
+
+    assert set(get_args(FindingKind)) == set(_GROUP_OF)
+
+
+def test_tools_without_findings_are_listed_too() -> None:
+    """So that a reader sees which tools are called well."""
+    tools, _ = breakdowns(small_report(), DEFAULT)
+
+    assert ("search", 0) in [(line.tool, sum(line.amounts)) for line in tools.lines] or "search" in [
+        line.tool for line in tools.lines
+    ]
+
+
+# Texts
+
+
+def test_lines_are_kept_and_everything_else_is_made_visible() -> None:
+    """Ends of lines and tabs lay a text out; escape sequences and what is invisible are spelled out."""
+    assert visible_lines("a\tb\r\nc\n\x1b[1m\u202e\r") == "a   b\nc\n\\x1b[1m\\u202e\\r"
+
+
+def test_texts_are_cut_with_a_note() -> None:
+    """At the limit nothing is said."""
+    assert clip("x" * 10, 10) == ("x" * 10, "")
+    assert clip("x" * 11, 10) == ("x" * 10, "shortened: the first 10 of 11 characters")
+
+
+def test_values_are_json_or_lines() -> None:
+    """A short value stands on one line, a long one on several; a text of several lines keeps them; an image is told."""
+    assert value_clip({"a": 1}).text == '{"a": 1}'
+    assert value_clip({"a": "x" * 80}).text == '{\n  "a": "' + "x" * 80 + '"\n}'
+    assert value_clip("one\ntwo").text == "one\ntwo"
+    assert value_clip("one").text == '"one"'
+    assert value_clip(float("nan")).text == '"NaN"'
+    assert "sha256" in value_clip({"type": "bytes", "data": "iVBORw0KGgoAAAANSUhEUgAA"}).text
