@@ -112,15 +112,19 @@ def test_limits(streamed: Path) -> None:
 
 def test_every_format_in_one_go(streamed: Path, tmp_path: Path) -> None:
     """Each whole, named on standard error, and nothing on standard output."""
-    paths = {kind: tmp_path / f"out.{kind}" for kind in ("md", "junit", "json")}
+    paths = {kind: tmp_path / f"out.{kind}" for kind in ("html", "md", "junit", "json")}
     done = run("report", streamed, "--title", "t", *(f"--{kind}={path}" for kind, path in paths.items()))
 
     assert (done.exit_code, done.stdout) == (0, "")
     assert done.stderr == "".join(f"wrote {path}\n" for path in paths.values())
+    assert '<html lang="en"' in paths["html"].read_text(encoding="utf-8")
     assert paths["md"].read_text(encoding="utf-8") == render_markdown(REPORT, title="t")
     assert without_about(paths["junit"].read_text(encoding="utf-8")) == without_about(render_junit(REPORT, title="t"))
     assert json.loads(paths["json"].read_text(encoding="utf-8"))["cases"] == REPORT.to_dict()["cases"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.json", "out.junit", "out.md", "results.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *(f"out.{kind}" for kind in sorted(paths)),
+        "results.jsonl",
+    ]
 
 
 def without_about(text: str) -> str:
@@ -130,20 +134,20 @@ def without_about(text: str) -> str:
 
 
 @pytest.mark.parametrize("command", ["report", "score"])
-@pytest.mark.parametrize("kind", ["md", "junit", "json"])
+@pytest.mark.parametrize("kind", ["html", "md", "junit", "json"])
 def test_a_format_on_standard_output(runs: Path, streamed: Path, tmp_path: Path, command: str, kind: str) -> None:
     """It stands there alone; what goes to files is still written."""
     given = runs if command == "score" else streamed
     done = run(
         command, given, "--title", "t", f"--{kind}", "-", "--json" if kind == "md" else "--md", tmp_path / "other"
     )
-    readers = {"md": str.splitlines, "junit": ET.fromstring, "json": json.loads}
+    readers = {"html": str.splitlines, "md": str.splitlines, "junit": ET.fromstring, "json": json.loads}
 
     assert done.exit_code == (1 if command == "score" else 0)
     assert readers[kind](done.stdout)
-    assert done.stdout.startswith({"md": "# `t`\n", "junit": "<?xml", "json": "{"}[kind])
+    assert done.stdout.startswith({"html": "<!doctype html>", "md": "# `t`\n", "junit": "<?xml", "json": "{"}[kind])
     assert (tmp_path / "other").stat().st_size
-    assert "worst first" not in done.stdout
+    assert ", worst first\n" not in done.stdout
 
 
 def test_score_prints_its_table_beside_the_files(runs: Path, tmp_path: Path) -> None:
@@ -330,7 +334,7 @@ def test_every_encoding_of_a_pipe_will_do(tmp_path: Path, encoding: str) -> None
     report = evaluate([case], [ToolCorrectnessMetric()], show_progress=False)
     (tmp_path / "r.json").write_text(report.to_json(), encoding="utf-8")
     command, settings = [*COMMAND, "report", "r.json"], {"PYTHONIOENCODING": encoding}
-    for option in ("--md", "--junit"):
+    for option in ("--html", "--md", "--junit"):
         shown = run_python([*command, option, "-"], tmp_path, settings=settings)
         run_python([*command, option, "file"], tmp_path, settings=settings)
 
@@ -348,7 +352,7 @@ def test_secrets_stay_where_they_are(tmp_path: Path) -> None:
     called = ToolCall(name="pay", input_parameters={"api_key": "new-2", "note": "Bearer abcdef1234567890xyz"})
     case = LLMTestCase(id="s", tools_called=[called], expected_tools=[ToolCall(name="pay", input_parameters={"a": 1})])
     (tmp_path / "runs.jsonl").write_text(case.to_json(), encoding="utf-8")
-    for options in ([], ["--md=-"], ["--junit=-"], ["--json=-"], ["-v"]):
+    for options in ([], ["--html=-"], ["--md=-"], ["--junit=-"], ["--json=-"], ["-v"]):
         out = run("score", tmp_path / "runs.jsonl", "--params=input", *options).stdout
 
         assert "api_key" in out

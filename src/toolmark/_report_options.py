@@ -75,6 +75,10 @@ class Showing:
     def _rendered(self, kind: str, report: Report, title: str, comparison: Comparison | None) -> str:
         # Each is loaded when it is asked for.
         limit: dict[str, Any] = {} if self.limit is None else {"limit": self.limit}
+        if kind == "html":
+            from toolmark.report.html import render_html  # noqa: PLC0415
+
+            return render_html(report, title=title, baseline=comparison, **limit)
         if kind == "md":
             from toolmark.report.markdown import render_markdown  # noqa: PLC0415
 
@@ -118,6 +122,7 @@ def fail_under_option(help: str) -> Callable[[_Command], _Command]:
 
 
 _FILES = {
+    "html": "Write the report as one HTML page, which needs no network.",
     "md": "Write the report as Markdown, for the summary of a CI step.",
     "junit": "Write the report as JUnit XML.",
     "json": "Write every result as JSON.",
@@ -131,7 +136,7 @@ _OPTIONS: tuple[Callable[[_Command], _Command], ...] = (
     click.option(
         "--limit",
         type=click.IntRange(0),
-        help=f"Cases listed; 0 for all. By default {_LISTED} in the terminal; 100 in Markdown are shown side by side.",
+        help=f"Cases shown; 0 for all. By default {_LISTED} in the terminal, 2000 in HTML, 100 unfolded in Markdown.",
     ),
     click.option("--details", type=click.IntRange(0), default=3, show_default=True, help="Cases shown side by side."),
     click.option("--baseline", type=click.Path(), metavar="FILE", help="Also show what changed since these results."),

@@ -17,7 +17,7 @@ from toolmark import (
     ToolCorrectnessMetric,
     evaluate,
 )
-from toolmark.expect import Approx, Expect, Forbid, Plan
+from toolmark.expect import Approx, Expect, Forbid, Glob, Plan
 from toolmark.redact import OFF
 from toolmark.report._brief import brief, failure_line, first_divergence, first_problem
 from toolmark.result import FindingKind
@@ -114,6 +114,14 @@ def test_nothing_in_it_is_obeyed_or_long() -> None:
     assert text.isprintable()
     assert len(text) <= 200
     assert text.startswith("c1 [red]x \\x1b[31m\\u202e")
+
+
+def test_values_are_shortened() -> None:
+    """Values and matchers alike, so that both sides and the tool stay on the line."""
+    long = Glob("x" * 90 + "*")
+    finding = Finding("wrong_argument", "", "pay", 0, 0, "$.input_parameters.to", long, "y" * 90)
+
+    assert re.fullmatch(r'c1 pay: args.to "y{24}\.\.\.y{11}", expected .{25}\.\.\..{12}', brief(finding))
 
 
 def test_no_secret_stands_in_it() -> None:

@@ -267,6 +267,7 @@ def test_a_page_ends_in_time_and_says_what_it_left_out(max_bytes: int, length: i
 
     assert len(text.encode()) <= max_bytes
     assert seen.open == []
+    assert cut is None or text.index(cut[0]) < text.index("| metric |")
     assert failures + left_out.get("failure", 0) == 300
     assert sides + left_out.get("side-by-side view", 0) == failures
     assert (cut is None) == (sides == 300)
