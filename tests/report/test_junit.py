@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hostile import TEXTS, Repeating, hostile_cases
 from processes import assert_golden
+from reports import trial_report
 from strategies import case_fields
 from toolmark import LLMTestCase, Report, ResultStatus, Run, ToolCall, ToolCorrectnessMetric, evaluate
 from toolmark._text import visible
@@ -119,6 +120,19 @@ def test_times_that_are_not_known_are_not_told() -> None:
     assert parsed(report()).get("time") is None
     assert parsed(report(about={"seconds": 2})).get("time") == "2.000"
     assert parsed(report(about={"started_at": "yesterday"}))[0].get("timestamp") is None
+
+
+def test_trials_are_properties_as_far_as_they_are_known() -> None:
+    """No chance of two trials where no golden has two that were scored; flaky goldens by name."""
+    found = trial_report({"a": "pe", "b": "fe"}, 2)
+    known = {one.get("name"): one.get("value") for one in parsed(found).iter("property")}
+    mixed = parsed(trial_report({"a": "pf"}, 2))
+    flaky = [one.get("value") for one in mixed.findall(".//property[@name='flaky']")]
+
+    assert (known["pass@1"], known["pass^1"]) == ("0.5", "0.5")
+    assert not {"pass@2", "pass^2", "flaky"} & known.keys()
+    assert flaky == ["a (1 of 2 passed)"]
+    assert [case.get("name") for case in parsed(found).iter("testcase")][:2] == ["a (trial 1)", "a (trial 2)"]
 
 
 @pytest.fixture(scope="module")
