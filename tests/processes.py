@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import toolmark
 
@@ -61,6 +62,13 @@ def run_python(
 def toolmark_score(*arguments: str, folder: Path, given: bytes = b"") -> Finished:
     """Runs `toolmark score` in a folder."""
     return run_python([*COMMAND, "score", *arguments], folder, given=given)
+
+
+def without_times(text: str) -> dict[str, Any]:
+    """A report in JSON, without when it was made and how long that took."""
+    plain: dict[str, Any] = json.loads(text)
+    assert plain.pop("about").keys() == {"toolmark", "python", "started_at", "seconds"}
+    return plain
 
 
 def assert_golden(name: str, text: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from processes import COMMAND, assert_golden, run_python, toolmark_score
+from processes import COMMAND, assert_golden, run_python, toolmark_score, without_times
 from toolmark import evaluate, read_cases
 from toolmark.cli import main
 from toolmark.metrics import ToolCorrectnessMetric
@@ -199,9 +199,9 @@ def test_every_form_of_the_file_gives_the_same_report(tmp_path: Path, data: byte
     path = tmp_path / "runs"
     path.write_bytes(data)
     from_file = RUNNER.invoke(main, ["score", str(path), "--json", "-"])
-    expected = evaluate(read_cases(path), [ToolCorrectnessMetric()]).to_dict()
+    expected = without_times(evaluate(read_cases(path), [ToolCorrectnessMetric()]).to_json())
 
-    assert json.loads(from_file.stdout) == json.loads(score(data, "--json", "-").stdout) == expected
+    assert without_times(from_file.stdout) == without_times(score(data, "--json", "-").stdout) == expected
     assert [case["id"] for case in expected["cases"]] == ["perfect", "half"]
 
 
@@ -326,8 +326,8 @@ def test_hostile_text_never_reaches_the_terminal(tmp_path: Path) -> None:
         assert not FORBIDDEN.search(outcome.err)
     assert "[red]x[/red] \\x1b[31m" in table.out
     assert refused.err.count("bad.jsonl:") >= len(bad) + 1
-    written = json.loads((tmp_path / "report.json").read_text())
-    assert written == json.loads(piped.out)
+    written = without_times((tmp_path / "report.json").read_text())
+    assert written == without_times(piped.out)
     assert written["cases"][0]["id"] == HOSTILE
 
 

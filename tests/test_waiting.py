@@ -6,12 +6,21 @@ import asyncio
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 
 import pytest
 
 from toolmark._waiting import wait_for, wait_stoppably
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c() -> Iterator[None]:
+    """Ctrl-C as in a terminal: where tests run in the background, a shell has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def interrupt() -> None:
@@ -115,14 +124,12 @@ def test_in_a_notebook_it_is_cancelled_too() -> None:
         threading.Timer(0.05, interrupt).start()
         wait_for(goes())
 
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     loop = asyncio.new_event_loop()
     try:
         with pytest.raises(KeyboardInterrupt):
             loop.run_until_complete(cell())
     finally:
         loop.close()
-        signal.signal(signal.SIGINT, before)
     assert ended == ["toolmark"]
 
 

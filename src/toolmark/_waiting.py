@@ -91,6 +91,7 @@ def _in_a_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     outcome: list[T] = []
     raised: list[BaseException] = []
     going: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+    ended = threading.Event()  # of a thread, `join` holds after one interrupt that it has ended
 
     async def told() -> T:
         task = asyncio.current_task()
@@ -103,16 +104,17 @@ def _in_a_thread(coroutine: Coroutine[Any, Any, T]) -> T:
             outcome.append(asyncio.run(told()))
         except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
             raised.append(error)
+        finally:
+            ended.set()
 
-    thread = threading.Thread(target=copy_context().run, args=(run,), name="toolmark", daemon=True)
-    thread.start()
+    threading.Thread(target=copy_context().run, args=(run,), name="toolmark", daemon=True).start()
     try:
-        thread.join()
+        ended.wait()
     except BaseException:
         for loop, task in going:
             with suppress(RuntimeError):  # it has ended meanwhile
                 loop.call_soon_threadsafe(task.cancel)
-        thread.join()
+        ended.wait()
         raise
     if raised:
         raise raised[0]

@@ -95,15 +95,17 @@ def evaluate(
         OSError: The file cannot be opened or written; what was written to its end can be resumed.
     """
     source, chosen = _source(test_cases, metrics, goldens, agent, observed_callback, trials, "measure")
-    with _session(source, chosen, trials, results, resume, max_concurrency, show_progress) as session:
-        try:
+    session: Session | None = None
+    try:
+        with _session(source, chosen, trials, results, resume, max_concurrency, show_progress) as session:
             if session.measure_here():
                 wait_stoppably(session.run())
             return session.report()
-        except KeyboardInterrupt as stopped:
+    except KeyboardInterrupt as stopped:
+        if session is not None:
             _keep(stopped, session)
             _tell(session, results)
-            raise
+        raise
 
 
 async def evaluate_async(

@@ -281,9 +281,11 @@ def test_components_are_gone_on_with(tmp_path: Path, metrics: list[Any]) -> None
 # stopped by force
 
 PROGRAM = """
-import asyncio, sys
+import asyncio, signal
 from pathlib import Path
 from toolmark import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs tests in the background ignores it
 
 async def agent(question, conversation):
     with open("asked.txt", "a") as file:
