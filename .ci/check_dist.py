@@ -13,8 +13,7 @@ PACKAGES = ("toolmark", "toolmark_langchain", "toolmark_llama_index", "toolmark_
 PAGE = "toolmark/report/_page/templates"
 FILES = {
     "toolmark": [
-        f"{PAGE}/{name}"
-        for name in ("page.html.jinja", "totals.html.jinja", "case.html.jinja", "page.css", "page.js")
+        f"{PAGE}/{name}" for name in ("page.html.jinja", "totals.html.jinja", "case.html.jinja", "page.css", "page.js")
     ]
 }
 """What a package needs beside its modules."""

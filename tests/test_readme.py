@@ -26,6 +26,7 @@ COMPARISON = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
 OBSERVE = (ROOT / "docs" / "observe.md").read_text(encoding="utf-8")
 TRIALS = (ROOT / "docs" / "trials.md").read_text(encoding="utf-8")
 LINT = (ROOT / "docs" / "lint.md").read_text(encoding="utf-8")
+REPORTS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
 COMPAT = (ROOT / "docs" / "compat.md").read_text(encoding="utf-8")
 REPORTS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
 

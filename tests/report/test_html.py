@@ -344,6 +344,35 @@ def test_calls_inside_of_each_other_are_shown_to_some_depth() -> None:
     assert "leaf" not in text.partition("\nCases\n")[2]
 
 
+@pytest.mark.parametrize(
+    ("cases", "interrupted", "badge"),
+    [
+        (CASES[1:2], False, '<span class="badge passed">passed</span> 1 case passed'),
+        (CASES[1:2], True, '<span class="badge error">interrupted</span> 1 case passed'),
+        (CASES[0:1], True, '<span class="badge failed">failed</span> 1 of 1 case failed'),
+        ([], True, '<span class="badge error">interrupted</span> there were no cases'),
+        ([], False, '<span class="badge skipped">no verdict</span> there were no cases'),
+    ],
+)
+def test_a_part_that_passed_is_no_whole_that_did(cases: list[Any], interrupted: bool, badge: str) -> None:
+    """An interrupted evaluation is never called passed, and says what it is."""
+    report = evaluate(cases, [METRIC]) if cases else Report((), ())
+    page = render_html(replace(report, interrupted=interrupted))
+
+    assert badge in page
+    assert ("was stopped before all cases were measured" in page) is interrupted
+
+
+def test_a_warning_is_told_once() -> None:
+    """By the result that has it; by the recording only where no result does."""
+    case = LLMTestCase(id="a", tools_called=[], run=Run(warnings=["it broke off."]))
+    text = Reading(render_html(evaluate([case.model_copy(update={"expected_tools": []})], [METRIC]))).text
+    without = Reading(render_html(evaluate([case], [METRIC]))).text
+
+    assert text.partition("\nCases\n")[2].count("it broke off") == 1
+    assert without.partition("\nCases\n")[2].count("it broke off") == 1
+
+
 # Images
 
 

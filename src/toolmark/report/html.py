@@ -37,6 +37,7 @@ from toolmark.report._page._totals import (
     metric_views,
     segments,
     trial_views,
+    verdict_word,
     warning_views,
 )
 from toolmark.report._report import CaseResult, Report
@@ -85,9 +86,11 @@ def render_html(
     tools, arguments = breakdowns(report, redactor)
     warned, more_warnings = warning_views(report, shown, redactor)
     verdict, words = headline(report)
+    look, word = verdict_word(report, verdict)
     return _template().render(
         title=str(redactor(title)),
-        verdict=verdict,
+        verdict=look,
+        verdict_word=word,
         headline=words,
         interrupted=report.interrupted,
         verdicts=VERDICTS,
@@ -185,10 +188,10 @@ def _template() -> Template:
         undefined=StrictUndefined,
     )
     style, script = _source("page.css"), _source("page.js")
-    environment.globals |= {
+    own = {
         "style": Markup(style),  # noqa: S704 - our own
         "script": Markup(script),  # noqa: S704
         "style_policy": _policy(style),
         "script_policy": _policy(script),
     }
-    return environment.get_template("page.html.jinja")
+    return environment.get_template("page.html.jinja", globals=own)

@@ -17,7 +17,7 @@ from toolmark.report._page._results import (
     Places,
     ResultView,
     Verdict,
-    first_problem,
+    first_finding,
     result_view,
     score_text,
     verdict_of,
@@ -138,7 +138,8 @@ class CaseView:
 
 def case_verdict(case: CaseResult) -> Verdict:
     """Return the worst that any metric says of a case."""
-    return min(map(verdict_of, case.own_results), key=_RANKS.__getitem__, default="skipped")
+    verdicts: list[Verdict] = [verdict_of(result) for result in case.own_results]
+    return min(verdicts, key=lambda verdict: _RANKS[verdict]) if verdicts else "skipped"
 
 
 def worst_first(case: CaseResult) -> tuple[int, float, int]:
@@ -181,7 +182,7 @@ class CaseViewer:
             label=shorten(self.text(entry.label), LONGEST_NAME),
             verdict=case_verdict(entry),
             cells=tuple(self._cells(entry)),
-            problem="" if worst is None else first_problem(worst, self.redactor),
+            problem="" if worst is None else first_finding(worst, self.redactor),
             tags=tuple(map(self._tag, tags_of(case)[:MOST_TAGS])),
             results=tuple(result_view(result, case, self.redactor, places) for result in results),
             linked=frozenset(places.anchors),
@@ -290,7 +291,7 @@ class _Shown:
             times=timeline([made for _, made in self._turns]),
             tools=self._tools,
             facts=tuple(self._facts()),
-            warnings=tuple(shorten(text, LONGEST_LINE) for text in (self._run.notes if self._run else ())),
+            warnings=tuple(self._warnings(view)),
         )
 
     def _messages(self) -> Iterator[Message]:
@@ -308,6 +309,13 @@ class _Shown:
         if case.expected_output is not None:
             parts = tuple(self._parts(case.expected_output, "the expected answer"))
             yield Message(anchor="", label="", role="expected answer", parts=parts)
+
+    def _warnings(self, view: CaseView) -> Iterator[str]:
+        """Yield what no result repeats."""
+        repeated = {text for result in view.results for text in result.warnings}
+        for text in self._run.notes if self._run is not None else ():
+            if shorten(text, LONGEST_LINE * 2) not in repeated:
+                yield shorten(text, LONGEST_LINE * 2)
 
     def _message(
         self,

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from toolmark._text import count, number, shorten, visible
 from toolmark.cases import AnyCase
 from toolmark.redact import Redactor
+from toolmark.report._brief import first_problem
 from toolmark.report._page._texts import LONGEST_LINE, Clip, clip
 from toolmark.report._rows import Row, rows
 from toolmark.result import FindingKind, Judged, MetricResult, ResultStatus, UnitResult
@@ -153,16 +154,12 @@ def score_text(result: MetricResult) -> str:
     return "-" if result.score is None else number(result.score)
 
 
-def first_problem(result: MetricResult, redactor: Redactor) -> str:
-    """Return what was found first, else the first line of the reason; empty where nothing is wrong."""
-    if result.findings:
-        others = len(result.findings) - 1
-        text = result.findings[0].message + (f" (+{others} more)" if others else "")
-    elif result.passed:
-        return ""
-    else:
-        text = (result.reason or result.error or "").removeprefix("Not measured: ").split("\n", 1)[0]
-    return shorten(visible(str(redactor(text))), LONGEST_LINE)
+def first_finding(result: MetricResult, redactor: Redactor) -> str:
+    """Return where a result first goes wrong, else the first line of the reason; empty where nothing is wrong."""
+    text = first_problem(result)
+    if not text and not result.passed:
+        text = shorten(visible((result.reason or "").split("\n", 1)[0]), LONGEST_LINE)
+    return _safe(text, redactor)
 
 
 def result_view(result: MetricResult, case: AnyCase, redactor: Redactor, places: Places) -> ResultView:
@@ -176,7 +173,10 @@ def result_view(result: MetricResult, case: AnyCase, redactor: Redactor, places:
     """
     lines = rows(result, case, redactor=redactor, nested=True, longest=_LONGEST_SIDE)
     # What the lines show side by side is not told again in words, and what the reason tells not again as a finding.
-    reason = _reason(result, {one.message for one in result.findings if one.kind in _SIDE_BY_SIDE} if lines else set())
+    told = {f"Note: {visible(text).rstrip('.')}." for text in result.warnings}
+    if lines:
+        told |= {one.message for one in result.findings if one.kind in _SIDE_BY_SIDE}
+    reason = _reason(result, told)
     findings = [] if lines else [one for one in result.findings if one.message not in (reason or "")]
     return ResultView(
         metric=_safe(result.metric, redactor),

@@ -93,8 +93,15 @@ class TrialView(NamedTuple):
     more: int
 
 
+def verdict_word(report: Report, verdict: Verdict) -> tuple[Verdict, str]:
+    """Return how the verdict on a report looks, and its word: a part that passed is no whole that did."""
+    if report.interrupted and verdict in {"passed", "skipped"}:
+        return "error", "interrupted"
+    return verdict, "no verdict" if verdict == "skipped" else verdict
+
+
 def headline(report: Report) -> tuple[Verdict, str]:
-    """Return the verdict on the whole report, and one sentence that says how it came about."""
+    """Return the verdict on the cases of a report, and one sentence that says how it came about."""
     verdicts = Counter(map(case_verdict, report.cases))
     total = len(report.cases)
     if verdicts["failed"]:
