@@ -113,6 +113,7 @@ def test_what_results_do_not_tell() -> None:
     assert mean_interval([0, 1, 1, 0], "aabb") is None
     assert rate_interval([]) is None
     assert rate_interval([True] * 5, "aaaaa") == rate_interval([True])
+    assert rate_interval([True, True, False, False], "aabb") == pytest.approx(_wilson_by_t(0.5, 2, 1))
     assert rate_interval([True, False] * 2, "aabb") == pytest.approx(_wilson_by_t(0.5, 4, 1))
 
 

@@ -184,12 +184,15 @@ class Session:
         if not isinstance(self.source, Given):
             return True
         quick = [place for place, metric in enumerate(self.metrics) if not _waits(metric)]
+        is_all = len(quick) == len(self.metrics)
         for unit in self.left:
             pending = self.source.at(unit.place)
-            self._known[unit] = {place: _measured(self.metrics[place], pending.case) for place in quick}
-            if len(quick) == len(self.metrics):
-                self._enter(unit, [self._row(unit, pending, self._known.pop(unit))])
-        return len(quick) < len(self.metrics)
+            results = {place: _measured(self.metrics[place], pending.case) for place in quick}
+            if is_all:
+                self._enter(unit, [self._row(unit, pending, results)])
+            else:
+                self._known[unit] = results
+        return not is_all
 
     async def run(self) -> None:
         """Ask and measure whatever is left, so much at the same time as the limit says.
@@ -247,7 +250,7 @@ class Session:
             return await asyncio.to_thread(_measured, metric, case)
 
     def _row(self, unit: Unit, pending: Pending, results: Mapping[int, MetricResult]) -> Row:
-        names = distinct([metric.label for metric in pending.metrics])
+        names = self.names if pending.of is None else distinct([metric.label for metric in pending.metrics])
         named = tuple(results[place].renamed(name) for place, name in enumerate(names))
         if pending.of is None:
             return Row(pending.case, unit.place, unit.trial, results=named)

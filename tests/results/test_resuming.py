@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -495,3 +496,18 @@ def test_score_writes_results_and_goes_on_with_them(tmp_path: Path) -> None:
     assert "r.jsonl is there already: go on with it" in refused.err
     assert "error: cannot write no/r.jsonl: No such file" in nowhere.err
     assert "is of another evaluation" in other.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")
+def test_an_interrupted_command_says_so_by_its_code(tmp_path: Path) -> None:
+    """As shells have it, and not as if scores were not good enough."""
+    path = tmp_path / "cases.jsonl"
+    os.mkfifo(path)
+    heeds = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    command = [sys.executable, "-c", f"{heeds}; from toolmark.cli import main; main()", "score", str(path)]
+    running = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE)
+    with path.open("wb"):  # waits until it is read
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=100)
+
+    assert (running.returncode, err) == (130, b"")
