@@ -17,11 +17,14 @@ from strategies import case_fields, few
 from toolmark import (
     ConversationalTestCase,
     DataFileError,
+    Finding,
     LLMTestCase,
+    MetricResult,
     MLLMImage,
     MLLMTestCase,
     MultimodalToolCorrectnessMetric,
     Report,
+    ResultStatus,
     TaskEffectMetric,
     ToolCall,
     ToolCorrectnessMetric,
@@ -244,3 +247,29 @@ def test_both_kinds_of_file_are_what_compare_reads(tmp_path: Path) -> None:
 
     assert (found.in_both, found.only_a, found.only_b) == (3, (), ())
     assert found.to_dict() == compare(report, report).to_dict()
+
+
+def test_what_cannot_be_written_is_told_and_loses_nothing_else(tmp_path: Path) -> None:
+    """Of a case that is too deep its results are there, without content; a value that is no JSON is its repr."""
+    call = ToolCall(name="deep")
+    for _ in range(150):
+        call = ToolCall(name="outer", execution={"executed": True, "children": [call]})
+    deep, flat = LLMTestCase(id="deep", tools_called=[call], expected_tools=[]), LLMTestCase(id="flat")
+    found = [Finding("unexpected", "odd", "tool", called_value=complex(1, 2))]
+
+    class Own(ToolEfficiencyMetric):
+        def measure(self, _case: Any, /) -> MetricResult:
+            status = ResultStatus.SCORED
+            return MetricResult(
+                metric="own", status=status, threshold=0.5, score=1.0, passed=True, findings=tuple(found)
+            )
+
+    path = tmp_path / "r.jsonl"
+    evaluate([deep, flat], [Own()], results=path)
+    one, two = read_results(path).cases
+    written_lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+    assert (one.case, two.case) == (LLMTestCase(id="deep"), flat)
+    assert "cannot be written" in written_lines[1]["not_written"]
+    assert one.results[0].findings[0].called_value == "(1+2j)"
+    assert evaluate([deep, flat], [Own()], results=path, resume=True).passed
