@@ -180,6 +180,7 @@ def test_cases_are_searched_by_all_their_text(opened: Opened) -> None:
         "timeouterror": ["booking-1"],
         "booking lisbon": ["booking-1"],
         "no such text": [],
+        "booked": ["booking-1"],
         "class": [],
     }.items():
         search.fill(text)

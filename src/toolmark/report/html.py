@@ -74,41 +74,55 @@ def render_html(
     if limit < 0:
         raise ConfigurationError(f"limit must be 0 (all cases) or more, got {limit!r}")
     cases = sorted(report.cases, key=worst_first)[: limit or None]
-    shown = frozenset(case.index for case in cases)
+    return _template().render(
+        title=str(redactor(title)),
+        changes=None if baseline is None else changes(baseline, redactor),
+        about=about_facts(report.about, redactor),
+        **_totals(report, frozenset(case.index for case in cases), redactor),
+        **_cases(report, cases, redactor),
+    )
+
+
+def _totals(report: Report, shown: frozenset[int], redactor: Redactor) -> dict[str, Any]:
+    """Return what the page says of all cases; `shown` has the indices of those that stand on it."""
+    verdict, words = headline(report)
+    look, word = verdict_word(report, verdict)
+    tools, arguments = breakdowns(report, redactor)
+    warned, more_warnings = warning_views(report, shown, redactor)
+    return {
+        "verdict": look,
+        "verdict_word": word,
+        "headline": words,
+        "interrupted": report.interrupted,
+        "verdicts": VERDICTS,
+        "segments": segments(report),
+        "questions": _questions(report),
+        "total": count_text(len(report.cases), "case"),
+        "metrics": list(metric_views(report, redactor)),
+        "trials": trial_views(report.trial_summaries, redactor),
+        "warnings": warned,
+        "more_warnings": more_warnings,
+        "tools": tools,
+        "arguments": arguments,
+    }
+
+
+def _cases(report: Report, cases: Sequence[CaseResult], redactor: Redactor) -> dict[str, Any]:
+    """Return what the page says of each case that stands on it, in the order given."""
     tags = _tags(cases)
     viewer = CaseViewer(
         redactor=redactor,
         tags={tag: place for place, (tag, _) in enumerate(tags)},
         trials=_trials(report),
-        shown=shown,
+        shown=frozenset(case.index for case in cases),
     )
     views = [viewer.view(case) for case in cases]
-    tools, arguments = breakdowns(report, redactor)
-    warned, more_warnings = warning_views(report, shown, redactor)
-    verdict, words = headline(report)
-    look, word = verdict_word(report, verdict)
-    return _template().render(
-        title=str(redactor(title)),
-        verdict=look,
-        verdict_word=word,
-        headline=words,
-        interrupted=report.interrupted,
-        verdicts=VERDICTS,
-        segments=segments(report),
-        metrics=list(metric_views(report, redactor)),
-        trials=trial_views(report.trial_summaries, redactor),
-        changes=None if baseline is None else changes(baseline, redactor),
-        warnings=warned,
-        more_warnings=more_warnings,
-        tools=tools,
-        arguments=arguments,
-        cases=views,
-        total=count_text(len(report.cases), "case"),
-        left_out=len(report.cases) - len(cases),
-        tags=[(str(redactor(tag)), amount) for tag, amount in tags],
-        toolsets=list(viewer.sets.values()),
-        about=about_facts(report.about, redactor),
-    )
+    return {
+        "cases": views,
+        "left_out": len(report.cases) - len(cases),
+        "tags": [(str(redactor(tag)), amount) for tag, amount in tags],
+        "toolsets": list(viewer.sets.values()),
+    }
 
 
 def write_html(
@@ -137,6 +151,12 @@ def write_html(
     page = render_html(report, title=title, baseline=baseline, limit=limit, redactor=redactor)
     with replacing(Path(path)) as draft:
         draft.write_bytes(page.encode())
+
+
+def _questions(report: Report) -> str:
+    """Return how many questions were asked several times; empty where there are no trials."""
+    asked = {case.cluster for case in report.cases if case.trial is not None}
+    return count_text(len(asked), "question") if asked else ""
 
 
 def _tags(cases: Sequence[CaseResult]) -> list[tuple[str, int]]:

@@ -158,10 +158,7 @@
     });
     fold.addEventListener("click", () => {
       const open = !shown().some((one) => one.open);
-      for (const one of shown()) {
-        if (open) fill(one);
-        one.open = open;
-      }
+      for (const one of shown()) one.open = open;
       nameFold();
     });
     list.addEventListener("click", (event) => {
