@@ -447,10 +447,10 @@ def test_metrics_of_calls_alone_in_the_terminal() -> None:
 
     assert result.exit_code == 1
     for text in (
-        "look: n does not fit the schema (+1)",
-        "called again for nothing: look (+1)",
-        "failed: look (+1)",
-        "failed, not tried again: book",
+        "c2 look: args.n does not fit the schema (+1)",
+        "c3 look: called again for nothing (+1)",
+        "c2 look: failed (+1)",
+        "c4 book: failed, not tried again",
         "min(useful 0.75, calls 0.25) = 0.25 (failed at 0.5).",
         " Redundant: called #3 'look', #1 was the same and succeeded.",
     ):

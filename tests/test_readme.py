@@ -28,6 +28,7 @@ TRIALS = (ROOT / "docs" / "trials.md").read_text(encoding="utf-8")
 LINT = (ROOT / "docs" / "lint.md").read_text(encoding="utf-8")
 REPORTS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
 COMPAT = (ROOT / "docs" / "compat.md").read_text(encoding="utf-8")
+REPORTS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
 
 
 class Block(NamedTuple):
@@ -103,7 +104,7 @@ def test_options_of_the_command_exist() -> None:
     (denominators,) = re.findall(r"--denominator ([a-z0-9\\|]+)`", README)
     choice = options["--denominator"].type
 
-    assert set(named) <= options_of("approve", "score", "convert", "validate", "compare").keys()
+    assert set(named) <= options_of("approve", "score", "convert", "validate", "compare", "report").keys()
     assert {"--params", "--ordered", "--exact", "--denominator", "--threshold", "--fail-under", "--json"} <= set(named)
     assert isinstance(choice, click.Choice)
     assert denominators.split("\\|") == list(choice.choices)
@@ -137,6 +138,21 @@ def test_the_page_of_comparison_names_everything(tmp_path: Path) -> None:
     assert [run_python([*COMMAND, *command.split()], tmp_path).code for command in shown] == [0] * 4
 
 
+def test_the_page_of_reports_names_everything(tmp_path: Path) -> None:
+    """Each option that both commands have stands in its table; its commands run; what it shows is shown."""
+    shared = options_of("report").keys() & options_of("score").keys()
+    table = "\n".join(line for line in REPORTS.splitlines() if line.startswith("| `-"))
+    case = LLMTestCase(id="only", tools_called=[], expected_tools=[])
+    (tmp_path / "runs.jsonl").write_text(case.to_json(), encoding="utf-8")
+    run_python([*COMMAND, "score", "runs.jsonl", "--json", "results.jsonl"], tmp_path)
+    shown = re.findall(r"^toolmark (.*)$", REPORTS, re.MULTILINE)
+    (totals,) = [block.text for block in blocks(REPORTS) if "flaky:" in block.text]
+
+    assert set(re.findall(r"--[a-z][a-z-]+", table)) == shared == options_of("report").keys()
+    assert [run_python([*COMMAND, *command.partition(" >>")[0].split()], tmp_path).code for command in shown] == [0] * 4
+    assert totals in (GOLDEN / "terminal-trials.txt").read_text(encoding="utf-8")
+
+
 def test_the_page_of_lint_names_everything() -> None:
     """Each option and each kind of finding stands in its tables, and nothing else."""
     assert set(re.findall(r"^\| `(--[a-z-]+)", LINT, re.MULTILINE)) == options_of("lint").keys()
@@ -145,16 +161,11 @@ def test_the_page_of_lint_names_everything() -> None:
 
 @pytest.mark.parametrize(
     ("page", "folder"),
-    [(README, ROOT), *((page, ROOT / "docs") for page in (SCORING, METRICS, VALIDITY, COMPAT, COMPARISON, TRIALS))],
-    ids=[
-        "README.md",
-        "docs/scoring.md",
-        "docs/metrics.md",
-        "docs/validity.md",
-        "docs/compat.md",
-        "docs/comparison.md",
-        "docs/trials.md",
+    [
+        (README, ROOT),
+        *((page, ROOT / "docs") for page in (SCORING, METRICS, VALIDITY, COMPAT, COMPARISON, TRIALS, REPORTS)),
     ],
+    ids=["README", "scoring", "metrics", "validity", "compat", "comparison", "trials", "reports"],
 )
 def test_links_lead_somewhere(page: str, folder: Path) -> None:
     """Every relative link is a file of this repository."""

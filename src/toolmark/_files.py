@@ -7,6 +7,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+_DEVICES = frozenset({Path("/dev"), Path("/proc")})
+
 
 @contextmanager
 def replacing(target: Path) -> Generator[Path, None, None]:
@@ -17,3 +19,17 @@ def replacing(target: Path) -> Generator[Path, None, None]:
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def write_text(target: Path, text: str) -> None:
+    """Write a text file, whole or not at all; a pipe or a device, which cannot be replaced, is written to as it is.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    place = target.resolve()  # a link stays one
+    if (place.exists() and not place.is_file()) or not _DEVICES.isdisjoint(target.absolute().parents):
+        target.write_text(text, encoding="utf-8", newline="\n")
+        return
+    with replacing(place) as draft:
+        draft.write_text(text, encoding="utf-8", newline="\n")

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, Protocol, TypeVar
 
 import click
 
+from toolmark import _files
 from toolmark._text import count, visible
 from toolmark.cases import TestCase
 from toolmark.dataset import read_cases
@@ -34,17 +35,31 @@ class _Writable(Protocol):
 def measured(
     file: str, measure: Callable[[list[TestCase]], T], *, allow_nan: bool, tolerant_arguments: bool
 ) -> tuple[T, bool]:
-    """Return what `measure` makes of the cases of a file, and whether the end of the file is torn.
+    """Return what `measure` makes of the cases of a file, and whether the end of the file is torn; see `guarded`."""
 
-    Warnings are told on standard error; what cannot be read or measured ends the program with code 2.
+    def make() -> T:
+        return measure(read_cases(file, allow_nan=allow_nan, tolerant_arguments=tolerant_arguments))
+
+    return guarded(file, make, otherwise="nothing was scored")
+
+
+def guarded(file: str, make: Callable[[], T], *, otherwise: str) -> tuple[T, bool]:
+    """Return what is made of a file, and whether the end of the file is torn.
+
+    Warnings are told on standard error; what cannot be read or made ends the program with code 2.
+
+    Args:
+        file: What is read.
+        make: Reads it and makes something of it.
+        otherwise: What did not happen where the file cannot be read.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            made = measure(read_cases(file, allow_nan=allow_nan, tolerant_arguments=tolerant_arguments))
+            made = make()
         except DataFileError as error:
             found = count(len(error.problems), "problem")
-            stop(f"{visible_lines(str(error))}\n{found}; nothing was scored")
+            stop(f"{visible_lines(str(error))}\n{found}; {otherwise}")
         except OSError as error:
             stop(f"cannot read {visible(file)}: {error.strerror or error}")
         except ToolmarkError as error:
@@ -56,16 +71,30 @@ def measured(
 
 def write_result(result: _Writable, json_path: str | None) -> bool:
     """Write a result as JSON where asked, and return whether that was standard output, so that no table follows."""
-    if json_path == "-":
+    if json_path is None:
+        return False
+    # A file comes first, since the reader of the table may have seen enough and closed the pipe.
+    write_text(json_path, json_of(result, json_path))
+    return json_path == "-"
+
+
+def json_of(result: _Writable, target: str) -> str:
+    """Return a result as JSON text for a file, or for standard output, which is `-`."""
+    if target == "-":
         # Nothing but ASCII: no terminal obeys it, and no encoding of a pipe lacks it.
-        click.echo(json.dumps(result.to_dict(), indent=2).replace("\x7f", "\\u007f"))
-        return True
-    if json_path is not None:  # first, since the reader of the table may have seen enough and closed the pipe
-        try:
-            Path(json_path).write_text(result.to_json(indent=2) + "\n", encoding="utf-8")
-        except OSError as error:
-            stop(f"cannot write {visible(json_path)}: {error.strerror or error}")
-    return False
+        return json.dumps(result.to_dict(), indent=2).replace("\x7f", "\\u007f") + "\n"
+    return result.to_json(indent=2) + "\n"
+
+
+def write_text(target: str, text: str) -> None:
+    """Write a text to a file, whole or not at all, or to standard output, which is `-`; an error ends the program."""
+    if target == "-":
+        click.echo(text.encode(), nl=False)  # the bytes of the file, whatever the encoding of the pipe is
+        return
+    try:
+        _files.write_text(Path(target), text)
+    except OSError as error:
+        stop(f"cannot write {visible(target)}: {error.strerror or error}")
 
 
 def title_of(file: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from toolmark._json import finite, json_text
 from toolmark._text import count, number, shorten, visible
 from toolmark.report import MetricSummary
+from toolmark.report._entries import is_bad
 from toolmark.result import MetricResult, ResultStatus
 
 _FAILED = 20
@@ -22,10 +23,11 @@ def score_lines(notes: Sequence[dict[str, Any]]) -> Iterator[str]:
     """
     for summary in _summaries(notes):
         yield visible(str(summary))
-    bad = [entry for entry in _results(notes) if _is_bad(entry[1])]
-    for note, result in bad[:_FAILED]:
+    bad = [entry for entry in _results(notes) if is_bad(entry[1])]
+    for note, result, problem in bad[:_FAILED]:
         what = "not measured" if result.score is None else f"failed with {number(result.score)}"
-        yield f"- {_brief(note['test'])}  {_brief(note['case']['label'])}  {visible(result.metric)}  {what}"
+        names = f"{_brief(note['test'])}  {_brief(note['case']['label'])}  {visible(result.metric)}"
+        yield f"- {names}  {what}{f': {problem}' if problem else ''}"
     if len(bad) > _FAILED:
         yield f"... and {len(bad) - _FAILED} more (--toolmark-report FILE has all)"
 
@@ -71,15 +73,16 @@ def properties(note: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _summaries(notes: Iterable[dict[str, Any]]) -> list[MetricSummary]:
     """Return a summary for each metric at each threshold, in the order in which they were first used."""
     groups: dict[tuple[str, float], list[MetricResult]] = {}
-    for _, result in _results(notes):
+    for _, result, _ in _results(notes):
         groups.setdefault((result.metric, result.threshold), []).append(result)
     return [MetricSummary.of(metric, results) for (metric, _), results in groups.items()]
 
 
-def _results(notes: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], MetricResult]]:
+def _results(notes: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], MetricResult, str]]:
+    """Yield each result with its note, and where it first goes wrong."""
     for note in notes:
-        for plain in note.get("case", {}).get("results", ()):
-            yield note, _result(plain)
+        for plain, problem in zip(note.get("case", {}).get("results", ()), note.get("problems", ()), strict=True):
+            yield note, _result(plain), problem
 
 
 def _result(plain: dict[str, Any]) -> MetricResult:
@@ -91,10 +94,6 @@ def _result(plain: dict[str, Any]) -> MetricResult:
         score=plain.get("score"),
         passed=plain.get("passed"),
     )
-
-
-def _is_bad(result: MetricResult) -> bool:
-    return not result.passed and result.status is not ResultStatus.SKIPPED
 
 
 def _brief(text: str) -> str:

@@ -18,12 +18,15 @@ from toolmark.evaluation import evaluate, evaluate_async, passed_results
 from toolmark.metrics import MetricLike, ToolCorrectnessMetric
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report import Report
-from toolmark.result import MetricResult, ResultStatus
+from toolmark.report._brief import first_problem
+from toolmark.report._entries import is_bad
+from toolmark.result import MetricResult
 
 __all__ = ["Checks", "GoldenChecks", "GoldenPlace", "Note"]
 
 Note: TypeAlias = "dict[str, Any]"
-"""What the end of a test run tells of a test: `{"case": ...}` with its results, or `{"golden": ...}`; JSON values."""
+"""What the end of a test run tells of a test, as JSON values: `{"case": ..., "problems": [...]}`, a case with its
+results and where each first goes wrong, or `{"golden": ...}`."""
 
 
 class Checks:
@@ -122,7 +125,8 @@ class Checks:
             label = plain.get("id") or plain.get("name") or f"#{self._count}"
             if case.trial is not None:
                 label = f"{label} (trial {case.trial})"
-            self._note({"case": {**plain, "label": label}})
+            problems = [first_problem(result) for result in case.own_results]
+            self._note({"case": {**plain, "label": label}, "problems": problems})
         return report
 
 
@@ -236,9 +240,7 @@ def difference_text(report: Report) -> str:
     from toolmark.report.terminal import result_text  # noqa: PLC0415 - the terminal is loaded where something differs
 
     return "\n\n".join(
-        result_text(result, case.case, case.label)
-        for case, result in report.results()
-        if not result.passed and result.status is not ResultStatus.SKIPPED
+        result_text(result, case.case, case.label) for case, result in report.results() if is_bad(result)
     )
 
 

@@ -16,7 +16,9 @@ from toolmark._batch_commands import batch
 from toolmark._compare_command import compare
 from toolmark._lint_command import lint
 from toolmark._metric_options import metric_options
-from toolmark._shell import measured, stop, title_of, tolerant_option, visible_lines, write_result
+from toolmark._report_command import report
+from toolmark._report_options import Showing, fail_under_option, report_options, too_low
+from toolmark._shell import measured, stop, tolerant_option, visible_lines
 from toolmark._text import count, visible
 from toolmark._validate_command import validate
 from toolmark.cases import TestCase
@@ -43,27 +45,21 @@ main.add_command(approve)
 main.add_command(batch)
 main.add_command(compare)
 main.add_command(lint)
+main.add_command(report)
 main.add_command(validate)
 
 
 @main.command()
 @click.argument("file", type=click.Path(allow_dash=True))
 @metric_options
-@click.option(
-    "--fail-under",
-    type=click.FloatRange(0, 1),
-    metavar="X",
-    help="Exit with 1 if the mean of a metric is below X or a case could not be scored, instead of if a case fails.",
-)
-@click.option("--json", "json_path", type=click.Path(allow_dash=True), help="Write the report there.")
+@fail_under_option("Exit with 1 if the mean of a metric is below X or a case could not be scored, not if a case fails.")
 @click.option(
     "--results",
     type=click.Path(dir_okay=False),
     help="Write each case with its results there as soon as it is scored, as JSON Lines without secrets.",
 )
 @click.option("--resume", is_flag=True, help="Go on with the file of --results, if it is there.")
-@click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="Cases listed; 0 for all.")
-@click.option("--details", type=click.IntRange(0), default=3, show_default=True, help="Cases shown side by side.")
+@report_options
 @click.option("--allow-nan", is_flag=True, help="Accept bare NaN and Infinity in the file.")
 @tolerant_option
 def score(
@@ -71,11 +67,9 @@ def score(
     file: str,
     metrics: list[MetricLike],
     fail_under: float | None,
-    json_path: str | None,
     results: str | None,
     resume: bool,
-    limit: int,
-    details: int,
+    showing: Showing,
     allow_nan: bool,
     tolerant_arguments: bool,
 ) -> None:
@@ -92,14 +86,13 @@ def score(
             stop(f"cannot write {visible(results or '')}: {error.strerror or error}")
 
     try:
-        report, torn = measured(file, scored, allow_nan=allow_nan, tolerant_arguments=tolerant_arguments)
+        found, torn = measured(file, scored, allow_nan=allow_nan, tolerant_arguments=tolerant_arguments)
     except KeyboardInterrupt:  # `evaluate` has told what is done
         sys.exit(_INTERRUPTED)
-    if not write_result(report, json_path):
-        from toolmark.report.terminal import print_report
-
-        print_report(report, title=title_of(file), limit=limit, details=details)
-    sys.exit(_exit_code(report, fail_under, torn=torn))
+    showing.show(found, file, always=True)
+    if fail_under is None:
+        sys.exit(int(any(summary.failed for summary in found.summaries)))
+    sys.exit(int(too_low(found, fail_under) or torn))
 
 
 @main.command()
@@ -172,15 +165,6 @@ def convert(
     made = count(sum(map(calls_in, cases)), "call")
     where = "standard output" if target == "-" else visible(target)
     click.echo(f"read {describe(found)}; wrote {written} with {made} to {where}", err=True)
-
-
-def _exit_code(report: Report, fail_under: float | None, *, torn: bool) -> int:
-    if fail_under is None:
-        return int(any(summary.failed for summary in report.summaries))
-    too_low = any(
-        summary.mean is None or summary.mean < fail_under - 1e-9 or summary.errored for summary in report.summaries
-    )
-    return int(too_low or torn)
 
 
 if __name__ == "__main__":

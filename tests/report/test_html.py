@@ -277,8 +277,8 @@ def test_long_things_are_shortened_where_everybody_sees_it() -> None:
 
 
 def test_intervals_are_only_told_where_they_are_known() -> None:
-    """Without trials a report has none, and says nothing of them."""
-    assert "95 % intervals" not in render_html(small_report())
+    """Where nothing was scored a report has none, and says nothing of them."""
+    assert "95 % intervals" not in render_html(evaluate([LLMTestCase(id="unknown")], [METRIC]))
     assert "95 % intervals" in render_html(trials_report())
 
 

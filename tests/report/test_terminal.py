@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from processes import assert_golden
+from reports import judged_report, trial_report
 from strategies import case_fields
 from toolmark import (
     LLMTestCase,
@@ -20,6 +21,7 @@ from toolmark import (
     Run,
     ToolCall,
     ToolCorrectnessMetric,
+    ToolEfficiencyMetric,
     evaluate,
 )
 from toolmark.report.terminal import make_console, print_report, print_result
@@ -296,3 +298,110 @@ def test_a_pipe_is_80_columns_wide_whatever_the_environment_says(monkeypatch: py
     monkeypatch.setenv("COLUMNS", "200")
 
     assert make_console(io.StringIO()).width == 80
+
+
+# How much is shown
+
+TRIALS = trial_report({"refund": "ppfp", "late-parcel": "ffff", "hello": "pppp", "lost": "eeff"}, 4, interrupted=True)
+
+
+def test_trials(report: Report) -> None:
+    """The chances by k, the goldens that are flaky, and that it was interrupted; not where there are no trials."""
+    text = printed(TRIALS, limit=4, details=1)
+
+    assert_fits(text)
+    assert_golden("terminal-trials.txt", text)
+    assert "pass@k" not in printed(report)
+    assert "nterrupted" not in printed(report)
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_quiet_prints_the_totals_alone(width: int) -> None:
+    """The same as the end of the whole report; and nothing of any case but those that are flaky."""
+    whole, quiet = printed(TRIALS, width=width).split("\n"), printed(TRIALS, width=width, quiet=True).split("\n")
+    start = next(place for place, line in enumerate(quiet) if line.startswith(" Interrupted"))
+
+    assert whole[-len(quiet) + start :] == quiet[start:]
+    assert "".join(quiet[:start]) == "cases.jsonl: 16 cases (interrupted)"
+    assert "late-parcel" not in "".join(quiet)
+
+
+def test_full_prints_everything() -> None:
+    """Every result side by side, those that passed too, and no line is left out."""
+    many = LLMTestCase(id="many", tools_called=[], expected_tools=[tool("a")] * 300)
+    report = evaluate([many, *CASES], [ORDERED], show_progress=False)
+    text = printed(report, full=True, limit=1, details=0)
+
+    assert len(re.findall("^ - +[0-9]+ a +.not called", text, re.MULTILINE)) == 300
+    assert len(re.findall("^ +expected +called$", text, re.MULTILINE)) == len(report.cases) - 1  # one has no alignment
+    assert "more" not in text
+    assert "\nhappy  tool_correctness(ordered, input_parameters, output)  passed\n" in text
+
+
+def test_full_prints_all_findings_of_a_metric_without_an_alignment() -> None:
+    """In words, each on its line."""
+    case = LLMTestCase(id="busy", tools_called=[tool("look")] * 30)
+    report = evaluate([case], [ToolEfficiencyMetric()], show_progress=False)
+
+    assert "more (all of them are in the JSON report)" in printed(report)
+    assert printed(report, full=True).count("Redundant: called #") == len(report.cases[0].results[0].findings)
+
+
+@pytest.mark.parametrize(
+    ("report", "line"),
+    [
+        (judged_report(), "judge: 0.75 of its questions decided, 4 requests, 1234 tokens, cost 0.125"),
+        (judged_report(cost=None), "judge: 0.75 of its questions decided, 4 requests, 1234 tokens, cost not known"),
+        (judged_report(decided=4), "judge: 1 of its questions decided, 4 requests, 1234 tokens, cost 0.125"),
+    ],
+)
+def test_what_judging_took(report: Report, line: str) -> None:
+    """How much was decided, what was used, and what it cost; a price that is not known is no 0."""
+    assert f"\n {line}\n" in printed(report, quiet=True)
+    assert "judge" not in printed(TRIALS, quiet=True)
+
+
+def test_intervals_stand_beside_their_numbers() -> None:
+    """And are named once."""
+    text = printed(TRIALS, quiet=True)
+    (summary,) = TRIALS.summaries
+
+    assert summary.mean_interval is not None
+    assert summary.rate_interval is not None
+    low, high = summary.rate_interval
+    assert f"pass rate 0.5 ({low:.2f} to {high:.2f})\n" in text
+    assert text.count("95 %") == 1
+
+
+def test_many_trials_are_shown_at_some_steps() -> None:
+    """With hundreds of trials the table stays short, and has the last."""
+    text = printed(trial_report({"a": "p" * 30, "b": "pf" * 15}, 30))
+    rows = re.findall("^ +([0-9]+) +[0-9.]+ +[0-9.]+ +2$", text, re.MULTILINE)
+
+    assert rows == ["1", "2", "3", "5", "10", "20", "30"]
+
+
+@pytest.mark.parametrize("width", [40, 50, 59, 60, 61, 72, 80, 100, 120, 160, 200])
+@pytest.mark.parametrize("full", [False, True], ids=["short", "full"])
+def test_nothing_is_cut_at_any_width(report: Report, width: int, full: bool) -> None:
+    """Every id, metric, number and word of the widest report stands in the narrowest, though on other lines."""
+    several = evaluate(CASES, [ToolCorrectnessMetric(), ORDERED], show_progress=False)
+    for found in (report, several, TRIALS, judged_report()):
+        text = printed(found, width=width, full=full)
+        joined = re.sub(r"\s+", "", text)
+
+        assert_fits(text, width)
+        assert "…" not in text
+        for summary in found.summaries:
+            assert f"{re.sub(' ', '', summary.metric)}(threshold={summary.threshold:g})" in first_column(text, joined)
+        for case in found.cases:
+            assert case.label.replace(" ", "")[:11] in joined
+
+
+def first_column(text: str, joined: str) -> str:
+    """The first column of the totals without blanks; all of the text where they are no table."""
+    header = next((line for line in text.split("\n") if line.startswith(" metric ")), None)
+    if header is None:
+        return joined
+    rows = text[text.index(header) :].split("\n")
+    return re.sub(r"\s", "", "".join(row[: header.index("mean") - 2] for row in rows))

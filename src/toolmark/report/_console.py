@@ -8,6 +8,8 @@ from typing import TextIO
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 
+NARROW = 60
+"""Columns below which tables have no room for their cells, so that these stand below each other."""
 _WIDTH = 80
 _WIDEST = 120
 

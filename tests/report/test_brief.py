@@ -1,0 +1,254 @@
+"""Where a result first goes wrong: which finding comes first, and how it reads in one line."""
+
+import re
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolmark import (
+    ConversationalTestCase,
+    Finding,
+    LLMTestCase,
+    MetricResult,
+    ResultStatus,
+    ToolCall,
+    ToolCorrectnessMetric,
+    evaluate,
+)
+from toolmark.expect import Approx, Expect, Forbid, Glob, Plan
+from toolmark.redact import OFF
+from toolmark.report._brief import brief, failure_line, first_divergence, first_problem
+from toolmark.result import FindingKind
+
+ORDERED = ToolCorrectnessMetric(should_consider_ordering=True, evaluation_params=["input_parameters"])
+HOSTILE = "[red]x \x1b[31m\u202e\r\n|`<b>\x00\u2028"
+
+
+def tool(name: str, arguments: dict[str, Any] | None = None) -> ToolCall:
+    """A call."""
+    return ToolCall(name=name, **({} if arguments is None else {"input_parameters": arguments}))
+
+
+def result(expected: Any, called: list[ToolCall]) -> MetricResult:
+    """The ordered result of these calls."""
+    return ORDERED.measure(LLMTestCase(expected_tools=expected, tools_called=called))
+
+
+def calls(names: str) -> list[ToolCall]:
+    """A call for each letter."""
+    return [tool(name) for name in names]
+
+
+# What is said
+
+
+@pytest.mark.parametrize(
+    ("finding", "line"),
+    [
+        (Finding("missing", "", "refund", expected=1), "e2 refund: not called"),
+        (Finding("unexpected", "", "book", called=2), "c3 book: not expected"),
+        (Finding("out_of_order", "", "mail", 3, 0), "c1 mail: out of order"),
+        (Finding("not_parallel", "", "mail", 3, 0), "c1 mail: not in parallel"),
+        (
+            Finding("wrong_argument", "", "weather", 0, 1, "$.input_parameters.city", "London", "Paris"),
+            'c2 weather: args.city "Paris", expected "London"',
+        ),
+        (
+            Finding("missing_argument", "", "mail", 0, 0, "$.input_parameters.cc", expected_value=["x"]),
+            'c1 mail: args.cc missing, expected ["x"]',
+        ),
+        (Finding("missing_argument", "", "mail", 0, 0, "$.input_parameters.cc"), "c1 mail: args.cc missing"),
+        (
+            Finding("extra_argument", "", "mail", 0, 0, '$.input_parameters["a b"][2].c', called_value=None),
+            'c1 mail: args["a b"][2].c null, not expected',
+        ),
+        (
+            Finding("wrong_argument", "", "pay", 0, 0, "$.input_parameters", {"a": 1}, {}),
+            'c1 pay: args {}, expected {"a":1}',
+        ),
+        (
+            Finding("wrong_argument", "", "pay", 0, 0, "$.input_parameters.sum", Approx(5), 7),
+            f"c1 pay: args.sum 7, expected {Approx(5).describe()}",
+        ),
+        (Finding("wrong_output", "", "pay", 0, 0, "$.output", None, {"ok": True}), None),
+        (Finding("wrong_type", "", "pay", 0, 0, "$.type", "mcp", "function"), None),
+        (Finding("not_compared", "", "pay", 0, 0, "$.output"), "c1 pay: output not recorded"),
+        (Finding("over_budget", "", ""), "all calls: over budget"),
+        (Finding("missing_call", "", "", turn=3), "turn 4 a call: needed, not called"),
+        (Finding("wrong_tool", "", "look", called=0, turn=3), "turn 4 c1 look: not the right tool"),
+        (Finding("schema_violation", "", "look", called=0, path="$.input_parameters"), None),
+    ],
+    ids=lambda value: value.kind if isinstance(value, Finding) else "",
+)
+def test_a_finding_in_a_few_words(finding: Finding, line: str | None) -> None:
+    """Its place, its tool, what is wrong; `c` counts calls that were made, `e` those that were expected, from 1."""
+    special = {
+        "wrong_output": 'c1 pay: output {"ok":true}, expected null',
+        "wrong_type": 'c1 pay: type "function", expected "mcp"',
+        "schema_violation": "c1 look: args does not fit the schema",
+    }
+
+    assert brief(finding).replace('": ', '":') == (line or special[finding.kind]).replace('": ', '":')
+
+
+@pytest.mark.parametrize("kind", get_args(FindingKind))
+@pytest.mark.parametrize("path", [None, "$.input_parameters.x", "$.output"])
+def test_every_kind_has_words(kind: FindingKind, path: str | None) -> None:
+    """Also where next to nothing is known, in one line without the names that only code has."""
+    for finding in (Finding(kind, "m", "look", path=path), Finding(kind, "m", "", 1, 2, path, 3, 4, 5)):
+        text = brief(finding)
+
+        assert re.fullmatch(r"(turn 6 c3 )?\S[^:]*: \S.*\S", text)
+        assert not re.search(r"ABSENT|Absent|_|\$|None", text.replace("look", ""))
+
+
+def test_nothing_in_it_is_obeyed_or_long() -> None:
+    """Names, keys and values are shown on one line, shortened, whatever stands in them."""
+    finding = Finding("wrong_argument", "", HOSTILE * 50, 0, 0, f"$.input_parameters.{HOSTILE * 50}", HOSTILE * 50, 1)
+    text = first_problem(
+        MetricResult(metric="m", status=ResultStatus.SCORED, threshold=1, score=0, findings=(finding,))
+    )
+
+    assert text.isprintable()
+    assert len(text) <= 200
+    assert text.startswith("c1 [red]x \\x1b[31m\\u202e")
+
+
+def test_values_are_shortened() -> None:
+    """Values and matchers alike, so that both sides and the tool stay on the line."""
+    long = Glob("x" * 90 + "*")
+    finding = Finding("wrong_argument", "", "pay", 0, 0, "$.input_parameters.to", long, "y" * 90)
+
+    assert re.fullmatch(r'c1 pay: args.to "y{24}\.\.\.y{11}", expected .{25}\.\.\..{12}', brief(finding))
+
+
+def test_no_secret_stands_in_it() -> None:
+    """Neither values under secret keys, nor what an error repeats; a redactor of one's own is asked instead."""
+    finding = Finding("wrong_argument", "", "pay", 0, 0, "$.input_parameters.api_key", "old-1", "new-2")
+    error = MetricResult(
+        metric="m", status=ResultStatus.FAILED, threshold=1, reason="Not measured: ghp_0123456789abcdefghijABCDEF"
+    )
+
+    assert "old-1" not in brief(finding)
+    assert "new-2" not in brief(finding)
+    assert brief(finding, OFF) == 'c1 pay: args.api_key "new-2", expected "old-1"'
+    assert "ghp_" not in first_problem(error)
+    assert first_problem(error, OFF) == "ghp_0123456789abcdefghijABCDEF"
+
+
+# Which comes first
+
+
+@pytest.mark.parametrize(
+    ("expected", "called", "line"),
+    [
+        ("abc", "abc", None),
+        ("abc", "ab", "e3 c: not called"),
+        ("abc", "bc", "e1 a: not called"),
+        ("abc", "xabc", "c1 x: not expected"),
+        ("abc", "axbc", "c2 x: not expected"),
+        ("abc", "axb", "c2 x: not expected"),
+        ("abcd", "acxd", "e2 b: not called"),
+        ("abcd", "bxcd", "e1 a: not called"),
+        ("a", "b", "e1 a: not called"),
+        ("", "b", "c1 b: not expected"),
+        ("WQW", "WWQ", "c2 W: out of order"),
+    ],
+)
+def test_the_earliest_comes_first(expected: str, called: str, line: str | None) -> None:
+    """A missing call stands behind the call made for the one expected before it; at one place it comes first."""
+    first = first_divergence(result(calls(expected), calls(called)))
+
+    assert (first and brief(first)) == line
+
+
+names = st.text("abc", max_size=6)
+
+
+@given(names, names)
+def test_what_comes_before_it_was_right(expected: str, called: str) -> None:
+    """Each call before the first divergence was made as expected, in its order; and without findings there is none."""
+    found = result(calls(expected), calls(called))
+    first = first_divergence(found)
+    alignment = found.alignment
+    assert alignment is not None
+    right = {pair.called: pair.expected for pair in alignment.pairs if pair.similarity == 1}
+
+    if first is None:
+        assert expected == called
+    elif first.called is not None:
+        assert first.called not in right
+        assert all(position in right for position in range(first.called))
+        for gap in alignment.missing:  # each stands behind a right call that was made later
+            assert any(at > first.called for at, wanted in right.items() if wanted < gap)
+    else:
+        before = [at for at, wanted in right.items() if wanted < (first.expected or 0)]
+        assert sorted(before) == list(range(len(before)))
+
+
+def test_a_forbidden_call_comes_before_all() -> None:
+    """Since it alone makes the score 0, wherever it stands."""
+    found = result(Plan([Expect("look"), Expect("pay"), Forbid("wipe")]), [*calls("x"), *map(tool, ["look", "wipe"])])
+
+    assert first_problem(found).startswith("c3 wipe: forbidden (+")
+
+
+def test_what_costs_nothing_comes_last() -> None:
+    """A call that was not recorded whole is named only where nothing else is wrong, and the rest is counted."""
+    blind = ToolCall(name="look", execution={"not_captured": ["input_parameters"]})
+    expected = [tool("look", {"n": 1}), tool("pay")]
+
+    assert first_problem(result(expected[:1], [blind])) == "c1 look: args not recorded"
+    assert first_problem(result(expected, [blind])) == "e2 pay: not called (+1)"
+
+
+def test_turns_decide_before_positions() -> None:
+    """In a conversation the second call of the first turn comes before the first of the second."""
+    findings = (Finding("wrong_tool", "", "b", called=0, turn=1), Finding("wrong_tool", "", "a", called=1, turn=0))
+    found = MetricResult(metric="m", status=ResultStatus.SCORED, threshold=1, score=0, findings=findings)
+
+    assert first_problem(found) == "turn 1 c2 a: not the right tool (+1)"
+
+
+def test_what_has_no_position_comes_last() -> None:
+    """A budget is a matter of all calls."""
+    findings = (Finding("over_budget", "", ""), Finding("redundant", "", "look", called=7))
+    found = MetricResult(metric="m", status=ResultStatus.SCORED, threshold=1, score=0, findings=findings)
+
+    assert first_problem(found) == "c8 look: called again for nothing (+1)"
+
+
+# The line of a result
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "error", "line"),
+    [
+        (ResultStatus.FAILED, "Not measured: torn", "ValueError: torn", "torn"),
+        (ResultStatus.FAILED, None, "ValueError: torn\napart", "ValueError: torn\\napart"),
+        (ResultStatus.FAILED, None, None, ""),
+        (ResultStatus.SKIPPED, "no call\nNote: more", None, "no call"),
+        (ResultStatus.SCORED, "1 / 1", None, ""),
+    ],
+)
+def test_results_without_findings(status: ResultStatus, reason: str | None, error: str | None, line: str) -> None:
+    """Why there is no score, in one line; nothing of a score that has no findings."""
+    found = MetricResult(metric="m", status=status, threshold=1, reason=reason, error=error)
+
+    assert first_problem(found) == line
+
+
+def test_the_line_of_a_failure() -> None:
+    """The case, the metric, and where it first goes wrong; the score where nothing was found."""
+    cases = [
+        LLMTestCase(id="late\nparcel", expected_tools=calls("ab"), tools_called=calls("a")),
+        ConversationalTestCase(id="talk", turns=[{"role": "user", "content": "hi"}]),
+    ]
+    first, second = evaluate(cases, [ORDERED], show_progress=False).cases
+    plain = MetricResult(metric="m", status=ResultStatus.SCORED, threshold=1, score=0.25)
+
+    assert failure_line(first, first.results[0]) == f"late\\nparcel  {ORDERED.label}  e2 b: not called"
+    assert failure_line(second, second.results[0]).startswith(f"talk  {ORDERED.label}  ")
+    assert failure_line(second, plain) == "talk  m  score 0.25"

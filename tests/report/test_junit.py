@@ -1,0 +1,199 @@
+"""Reports as JUnit XML: valid by its schema, readable by any reader of XML, and counting what the report counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hostile import TEXTS, Repeating, hostile_cases
+from processes import assert_golden
+from reports import trial_report
+from strategies import case_fields
+from toolmark import LLMTestCase, Report, ResultStatus, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from toolmark._text import visible
+from toolmark.redact import OFF
+from toolmark.report.junit import render_junit
+
+xmlschema = pytest.importorskip("xmlschema")
+SCHEMA = xmlschema.XMLSchema(Path(__file__).parents[1] / "junit.xsd")
+METRIC = ToolCorrectnessMetric(should_consider_ordering=True, evaluation_params=["input_parameters"])
+
+
+def tool(name: str, arguments: dict[str, Any] | None = None) -> ToolCall:
+    """A call."""
+    return ToolCall(name=name, **({} if arguments is None else {"input_parameters": arguments}))
+
+
+CASES = [
+    LLMTestCase(id="happy", tools_called=[tool("find")], expected_tools=[tool("find")], run=Run(duration=1.25)),
+    LLMTestCase(
+        id="wrong",
+        tools_called=[tool("find", {"to": "OPO"})],
+        expected_tools=[tool("find", {"to": "LIS"}), tool("mail")],
+        run=Run(duration=0.5, warnings=["the recording broke off"]),
+    ),
+    LLMTestCase(id="silent", tools_called=[], expected_tools=[tool("find")]),
+    LLMTestCase(id="silent", tools_called=[], expected_tools=[tool("find")]),
+    LLMTestCase(id="unknown", tools_called=[tool("find")]),
+]
+
+
+def report(*cases: LLMTestCase, **more: Any) -> Report:
+    """Their evaluation."""
+    found = evaluate(cases or CASES, more.pop("metrics", [METRIC]), show_progress=False)
+    return Report(found.metrics, found.cases, **more)
+
+
+def parsed(found: Report, **options: Any) -> ET.Element:
+    """The root of what is written of a report, which the schema has accepted."""
+    text = render_junit(found, **{"title": "runs.jsonl", **options})
+    SCHEMA.validate(text)
+    return ET.fromstring(text.encode())  # noqa: S314 - our own
+
+
+def test_a_file() -> None:
+    """Suites, their properties, cases with failures, errors, times and warnings."""
+    skipped = Repeating(" does not apply", ResultStatus.SKIPPED)
+    about = {"toolmark": "1.0", "started_at": "2026-03-01T10:20:30.123456+00:00", "seconds": 12.3456, "more": {"a": 1}}
+    found = report(metrics=[METRIC, skipped], about=about, interrupted=True)
+    text = render_junit(found, title="runs.jsonl")
+
+    SCHEMA.validate(text)
+    assert_golden("junit.xml", text)
+
+
+def test_it_counts_what_the_report_counts() -> None:
+    """Each suite by its attributes and by its cases; the whole by the sum of its suites."""
+    metrics = [METRIC, Repeating("x", ResultStatus.SKIPPED), Repeating("y", ResultStatus.FAILED)]
+    found = report(metrics=metrics)
+    root = parsed(found)
+
+    for suite, summary in zip(root, found.summaries, strict=True):
+        counts = {name: int(suite.get(name, "")) for name in ("tests", "failures", "errors", "skipped")}
+        assert counts == {
+            "tests": len(found.cases),
+            "failures": summary.failed,
+            "errors": summary.errored,
+            "skipped": summary.skipped,
+        }
+        seen = {"tests": "testcase", "failures": "*/failure", "errors": "*/error", "skipped": "*/skipped"}
+        assert counts == {name: len(suite.findall(path)) for name, path in seen.items()}
+    for name in ("tests", "failures", "errors"):
+        assert int(root.get(name, "")) == sum(int(suite.get(name, "")) for suite in root)
+
+
+def test_a_failure_tells_where_it_first_goes_wrong() -> None:
+    """In its message; the text below has both sides."""
+    failure = parsed(report()).find(".//testcase[@name='wrong']/failure")
+
+    assert failure is not None
+    assert failure.get("message") == 'c1 find: args.to "OPO", expected "LIS" (+1)'
+    assert failure.get("type") == "toolmark.BelowThreshold"
+    assert " -  2 mail                                   (not called)\n" in (failure.text or "")
+
+
+def test_an_error_has_the_type_of_what_was_raised() -> None:
+    """And its message."""
+    error = parsed(report()).find(".//testcase[@name='unknown']/error")
+
+    assert error is not None
+    assert error.get("type") == "MissingFieldError"
+    assert (error.get("message") or "").startswith("ToolCorrectnessMetric needs expected_tools")
+    for said in ("torn", ": torn", "a text: torn"):
+        odd = parsed(report(metrics=[Repeating(said, ResultStatus.FAILED)])).find(".//error")
+        assert odd is not None
+        assert odd.get("type") == "toolmark.NotMeasured"
+
+
+def test_times_that_are_not_known_are_not_told() -> None:
+    """No 0 stands in their place."""
+    suite = parsed(report())[0]
+
+    assert [case.get("time") for case in suite.iter("testcase")] == ["1.250", "0.500", None, None, None]
+    assert suite.get("time") == "1.750"
+    assert parsed(report(CASES[2]))[0].get("time") is None
+    assert parsed(report()).get("time") is None
+    assert parsed(report(about={"seconds": 2})).get("time") == "2.000"
+    assert parsed(report(about={"started_at": "yesterday"}))[0].get("timestamp") is None
+
+
+def test_trials_are_properties_as_far_as_they_are_known() -> None:
+    """No chance of two trials where no golden has two that were scored; flaky goldens by name."""
+    found = trial_report({"a": "pe", "b": "fe"}, 2)
+    known = {one.get("name"): one.get("value") for one in parsed(found).iter("property")}
+    mixed = parsed(trial_report({"a": "pf"}, 2))
+    flaky = [one.get("value") for one in mixed.findall(".//property[@name='flaky']")]
+
+    assert (known["pass@1"], known["pass^1"]) == ("0.5", "0.5")
+    assert not {"pass@2", "pass^2", "flaky"} & known.keys()
+    assert flaky == ["a (1 of 2 passed)"]
+    assert [case.get("name") for case in parsed(found).iter("testcase")][:2] == ["a (trial 1)", "a (trial 2)"]
+
+
+@pytest.fixture(scope="module")
+def hostile() -> Report:
+    """A report with hostile text wherever text is shown."""
+    metrics = [METRIC, *(Repeating(text, status) for text in TEXTS for status in (ResultStatus.FAILED,))]
+    return evaluate(hostile_cases(), metrics, show_progress=False)
+
+
+@pytest.mark.parametrize("title", TEXTS, ids=ascii)
+def test_data_stays_data(hostile: Report, title: str) -> None:
+    """Whatever stands in it, the file is valid, and a name is read as it was, with escapes for what XML cannot hold."""
+    found = Report(hostile.metrics[:2], tuple(hostile.cases[:8]), about={"note": title, title: "x"})
+    root = parsed(found, title=title)
+
+    assert root.get("name") == visible(title)
+    assert root.findall(".//property[@name='about.note']")[0].get("value") == visible(title)
+
+
+def test_all_data_stays_data(hostile: Report) -> None:
+    """The same with every case and every metric."""
+    root = parsed(hostile)
+
+    assert [suite.get("name") for suite in root[1:]] == [f"failed{visible(text)}" for text in TEXTS]
+    names = [case.get("name") for case in root[0].iter("testcase")]
+    assert names == [visible(f"{prefix}{text}") for text in TEXTS for prefix in ("", "unknown")]
+
+
+@given(st.lists(case_fields.map(lambda fields: LLMTestCase(**fields)), min_size=1, max_size=3))
+def test_any_report_is_valid(cases: list[LLMTestCase]) -> None:
+    """Whatever the cases hold."""
+    parsed(report(*cases))
+
+
+def test_no_secret_stands_in_it() -> None:
+    """Neither in a message nor in the sides."""
+    case = LLMTestCase(
+        id="secret",
+        tools_called=[tool("pay", {"api_key": "new-2", "note": "Bearer abcdef1234567890xyz"})],
+        expected_tools=[tool("pay", {"api_key": "old-1", "note": ""})],
+    )
+    broken = Repeating("ghp_0123456789abcdefghijABCDEF", ResultStatus.FAILED)
+    broken.label = "broken"
+    found = report(case, metrics=[METRIC, broken])
+
+    for secret in ("new-2", "old-1", "abcdef1234567890xyz", "ghp_"):
+        assert secret not in render_junit(found, title="x")
+        assert secret in render_junit(found, title="x", redactor=OFF)
+
+
+def test_the_schema_is_strict() -> None:
+    """The tests above are not vacuous: it refuses what the format does not have."""
+    text = render_junit(report(), title="x")
+
+    for wrong in (
+        text.replace('tests="5"', 'tests="many"', 1),
+        text.replace("<failure", "<fault", 1).replace("</failure", "</fault", 1),
+        text.replace('classname="', 'klass="', 1),
+        text.replace('name="silent #2"', 'name="silent"'),
+        text.replace("<system-out>", "<properties/><system-out>", 1),
+    ):
+        assert wrong != text
+        with pytest.raises(xmlschema.XMLSchemaException):
+            SCHEMA.validate(wrong)

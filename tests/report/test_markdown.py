@@ -1,0 +1,331 @@
+"""Reports in Markdown: what stands where, that data stays data in a real renderer, and that the page ends in time."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from hostile import TEXTS, Repeating, hostile_cases
+from processes import assert_golden
+from strategies import case_fields
+from toolmark import (
+    ConfigurationError,
+    LLMTestCase,
+    Report,
+    ResultStatus,
+    ToolCall,
+    ToolCorrectnessMetric,
+    compare,
+    evaluate,
+)
+from toolmark._text import visible
+from toolmark.redact import OFF
+from toolmark.report._gfm import RESERVED, Page, code, fenced, html_code, table_line
+from toolmark.report.markdown import MAX_BYTES, render_markdown
+
+METRIC = ToolCorrectnessMetric(should_consider_ordering=True, evaluation_params=["input_parameters", "output"])
+#: CommonMark with HTML, tables and strikethrough, as GitHub renders it.
+GITHUB = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+OURS = {
+    *("h1", "h2", "h3", "p", "strong", "blockquote", "ul", "li", "code", "pre", "details", "summary"),
+    *("table", "thead", "tbody", "tr", "th", "td"),
+}
+
+
+class Seen(HTMLParser):
+    """What a browser would make of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.codes: list[str] = []
+        self.outside = ""
+        self.open: list[str] = []
+        self.feed(GITHUB.render(page))
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keep what it is."""
+        self.tags.add(tag)
+        self.attributes.update(f"{name}={value}" for name, value in attrs)
+        self.open.append(tag)
+        if tag == "code":
+            self.codes.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        """Every element ends where it should."""
+        assert self.open.pop() == tag
+
+    def handle_comment(self, data: str) -> None:
+        """There is none."""
+        raise AssertionError(data)
+
+    def handle_decl(self, decl: str) -> None:
+        """There is none."""
+        raise AssertionError(decl)
+
+    def unknown_decl(self, data: str) -> None:
+        """There is none."""
+        raise AssertionError(data)
+
+    def handle_pi(self, data: str) -> None:
+        """There is none."""
+        raise AssertionError(data)
+
+    def handle_data(self, data: str) -> None:
+        """Text is that of the innermost code, or stands outside of any."""
+        if "code" in self.open:
+            self.codes[-1] += data
+        else:
+            self.outside += data
+
+
+def tool(name: str, arguments: dict[str, Any] | None = None) -> ToolCall:
+    """A call."""
+    return ToolCall(name=name, **({} if arguments is None else {"input_parameters": arguments}))
+
+
+CASES = [
+    LLMTestCase(id="happy", tools_called=[tool("find"), tool("book")], expected_tools=[tool("find"), tool("book")]),
+    LLMTestCase(
+        id="wrong",
+        tools_called=[tool("find", {"to": "OPO", "seats": 2})],
+        expected_tools=[tool("find", {"to": "LIS", "seats": 2}), tool("mail")],
+    ),
+    LLMTestCase(id="order", tools_called=[tool(name) for name in "WWQ"], expected_tools=[tool(name) for name in "WQW"]),
+    LLMTestCase(id="silent", tools_called=[], expected_tools=[tool("find")]),
+    LLMTestCase(id="unknown", tools_called=[tool("find")]),
+]
+
+
+def report(*cases: LLMTestCase, **more: Any) -> Report:
+    """Their evaluation."""
+    found = evaluate(cases or CASES, more.pop("metrics", [METRIC]), show_progress=False)
+    return Report(found.metrics, found.cases, **more)
+
+
+def many(amount: int, *, length: int = 1) -> Report:
+    """An evaluation in which so many cases fail."""
+    calls = [tool(f"find_{number}" * length) for number in range(4)]
+    return report(*(LLMTestCase(id=f"case-{n}", tools_called=[], expected_tools=calls) for n in range(amount)))
+
+
+# The look
+
+
+def test_a_page() -> None:
+    """The verdict, the sums, the failures with their calls, the rest."""
+    assert_golden("markdown.md", render_markdown(report(), title="cases.jsonl"))
+
+
+def test_a_page_with_a_baseline() -> None:
+    """What got worse and better is named, with the first thing that was found."""
+    before = report(*(case.model_copy(update={"tools_called": case.expected_tools}) for case in CASES[1:4]), CASES[3])
+    calls = CASES[0].expected_tools
+    was_bad = CASES[0].model_copy(update={"tools_called": []})
+    gone = LLMTestCase(id="gone", tools_called=calls, expected_tools=calls)
+    before = report(*before_cases(before), was_bad, gone)
+    text = render_markdown(report(), title="now.jsonl", baseline=compare(before, report()))
+
+    assert_golden("markdown-baseline.md", text)
+
+
+def before_cases(given: Report) -> list[LLMTestCase]:
+    """The cases of a report, each once."""
+    return [case.case for case in given.cases[:3]]  # type: ignore[misc]
+
+
+def test_an_interrupted_evaluation_says_so() -> None:
+    """Loudly, and a report of which all passed so far has not passed."""
+    text = render_markdown(report(CASES[0], interrupted=True), title="x")
+
+    assert "**Interrupted**: 1 passed, 0 failed, of 1 result of 1 case." in text
+    assert "> **Interrupted: stopped before all cases were measured." in text
+    assert "**Failed**" in render_markdown(report(CASES[1], interrupted=True), title="x")
+    assert "**Passed**: 1 passed, 0 failed, of 1 result of 1 case." in render_markdown(report(CASES[0]), title="x")
+
+
+def test_failures_come_first_and_each_has_its_first_divergence() -> None:
+    """What could not be measured, then by score; the rest is one table, folded."""
+    text = render_markdown(report(), title="x")
+    shown = re.findall(r"^<details><summary>(.*?)</summary>$", text, re.MULTILINE)
+
+    assert [re.sub("<[^>]*>", "", line).split()[1] for line in shown] == ["unknown", "silent", "wrong", "other"]
+    assert "<code>e1 find: not called</code>" in shown[1]
+    assert "<code>c1 find: args.to &quot;OPO&quot;, expected &quot;LIS&quot; (+1)</code>" in shown[2]
+    assert shown[3] == "2 other results"
+
+
+# Data stays data
+
+
+@pytest.fixture(scope="module")
+def hostile() -> Report:
+    """A report with hostile text wherever text is shown."""
+    metrics = [METRIC, Repeating(TEXTS[1], ResultStatus.FAILED), Repeating(TEXTS[7], ResultStatus.SKIPPED)]
+    return evaluate(hostile_cases(), metrics, show_progress=False)
+
+
+def test_no_element_comes_from_data(hostile: Report) -> None:
+    """Every element is one of ours, every attribute is the alignment of a column or the language of a block."""
+    seen = Seen(render_markdown(hostile, title=TEXTS[2], limit=0))
+
+    assert seen.open == []
+    assert seen.tags <= OURS
+    assert seen.attributes <= {"style=text-align:right", "class=language-text"}
+
+
+def test_data_stands_in_code_alone(hostile: Report) -> None:
+    """Where nothing is read as a mention, a reference, a link or an emoji."""
+    seen = Seen(render_markdown(hostile, title=TEXTS[2], limit=0, baseline=compare(hostile, hostile)))
+
+    assert not re.search(r"[@#:/\\`<>&$*_~\[\]{}]\w|alert|example|smile", seen.outside.replace("pass@k", ""))
+
+
+def test_visible_text_is_the_data(hostile: Report) -> None:
+    """Each id is read as it is written, with escapes in place of what does not print."""
+    seen = Seen(render_markdown(hostile, title="x", limit=0))
+
+    assert set(map(visible, TEXTS)) - {" "} <= {text.rstrip("\n") for text in seen.codes}
+
+
+@pytest.mark.parametrize("text", [*TEXTS, "\ud800 \udfff"], ids=ascii)
+def test_data_in_each_place(text: str) -> None:
+    """In a paragraph, in a cell, in HTML and between fences the text is what it was."""
+    cell = f"| a | b |\n|---|---|\n{table_line([code(text), code('x' + text)])}"
+
+    assert Seen(code(text)).codes == [visible(text)]
+    assert Seen(cell).codes == [visible(text), "x" + visible(text)]
+    assert Seen(f"<p>{html_code(text)}</p>").codes == [visible(text)]
+    assert Seen(fenced(text)).codes == ["\n".join(map(visible, text.split("\n"))) + "\n"]
+
+
+@given(st.text("`|\\ <>&a*\n", min_size=1, max_size=12) | st.text(min_size=1))
+def test_any_data_in_each_place(text: str) -> None:
+    """Whatever mixture of backticks, pipes, backslashes and blanks it is."""
+    cell = f"| a | b |\n|---|---|\n{table_line([code(text), code('x')])}"
+
+    assert Seen(code(text)).codes == [visible(text)]
+    assert Seen(cell).codes == [visible(text), "x"]
+    assert Seen(f"<p>{html_code(text)}</p>").codes == [visible(text)]
+    assert Seen(fenced(text)).codes == ["\n".join(map(visible, text.split("\n"))) + "\n"]
+
+
+def test_an_empty_text_is_no_code() -> None:
+    """Two backticks would be text."""
+    assert code("") == html_code("") == ""
+
+
+@given(st.lists(case_fields.map(lambda fields: LLMTestCase(**fields)), min_size=1, max_size=3))
+def test_any_report_can_be_rendered(cases: list[LLMTestCase]) -> None:
+    """Whatever the cases hold, the page has only elements of ours."""
+    seen = Seen(render_markdown(report(*cases), title="any"))
+
+    assert seen.open == []
+    assert seen.tags <= OURS
+
+
+def test_no_secret_stands_in_it() -> None:
+    """Nor in the lines, nor between the fences."""
+    case = LLMTestCase(
+        id="secret",
+        tools_called=[tool("pay", {"api_key": "new-2", "note": "Bearer abcdef1234567890xyz"})],
+        expected_tools=[tool("pay", {"api_key": "old-1", "note": ""})],
+    )
+    broken = Repeating("ghp_0123456789abcdefghijABCDEF", ResultStatus.FAILED)
+    broken.label = "broken"
+    found = report(case, metrics=[METRIC, broken])
+    text = render_markdown(found, title="x")
+
+    for secret in ("new-2", "old-1", "abcdef1234567890xyz", "ghp_"):
+        assert secret not in text
+        assert secret in render_markdown(found, title="x", redactor=OFF)
+
+
+# The size
+
+
+@pytest.mark.parametrize("max_bytes", [4_000, 5_000, 8_000, 20_000, 65_536, MAX_BYTES])
+@pytest.mark.parametrize("length", [1, 40])
+def test_a_page_ends_in_time_and_says_what_it_left_out(max_bytes: int, length: int) -> None:
+    """Whole elements are left out, never parts of them, and each is counted."""
+    text = render_markdown(many(300, length=length), title="x", max_bytes=max_bytes, limit=0)
+    seen = Seen(text)
+    cut = re.search(r"\*\*Cut\*\* to \d+ bytes, without (.*)\. The JSON report has all\.", text)
+    left_out = {
+        what: int(amount) for amount, what in re.findall(r"(\d+) (\w[\w -]*?)s?(?:, |$)", cut[1] if cut else "")
+    }
+    failures = len(re.findall("❌ <code>case-", text))
+    sides = text.count("```text")
+
+    assert len(text.encode()) <= max_bytes
+    assert seen.open == []
+    assert cut is None or text.index(cut[0]) < text.index("| metric |")
+    assert failures + left_out.get("failure", 0) == 300
+    assert sides + left_out.get("side-by-side view", 0) == failures
+    assert (cut is None) == (sides == 300)
+
+
+def test_room_is_used() -> None:
+    """A page is cut where it has to be, not long before."""
+    text = render_markdown(many(300), title="x", max_bytes=20_000, limit=0)
+
+    assert len(text.encode()) > 20_000 - RESERVED - 500
+
+
+def test_every_part_can_be_cut() -> None:
+    """Metrics, changes, notes and the rest are counted like failures."""
+    calls = [tool("find")]
+    metrics = [ToolCorrectnessMetric()]
+    good = [LLMTestCase(id=f"case-{n}", tools_called=calls, expected_tools=calls) for n in range(300)]
+    bad = [case.model_copy(update={"tools_called": []}) for case in good]
+    before, after = report(*good, metrics=metrics), report(*bad, metrics=metrics)
+    worse = render_markdown(after, title="x", max_bytes=4_000, baseline=compare(before, after))
+    better = render_markdown(before, title="x", max_bytes=4_000, baseline=compare(after, before))
+    wide = report(CASES[0], metrics=[Repeating(f"{n}" * 60, ResultStatus.SKIPPED) for n in range(10, 60)])
+    named = render_markdown(wide, title="x", max_bytes=4_000)
+
+    assert re.search(r"without \d+ regressions, 300 failures\.", worse)
+    assert re.search(r"without \d+ improvements, 300 other results\.", better)
+    assert re.search(r"without \d+ metrics, 50 other results\.", named)
+    for text in (worse, better, named):
+        assert len(text.encode()) <= 4_000
+
+
+def test_only_so_many_failures_can_be_unfolded() -> None:
+    """The page says so; all of them have their line."""
+    text = render_markdown(many(5), title="x", limit=2)
+
+    assert text.count("```text") == 2
+    assert text.count("❌ <code>case-") == 5
+    assert "## 5 failures\n\nThe first 2 can be unfolded.\n" in text
+    assert "can be unfolded" not in render_markdown(many(5), title="x", limit=5)
+    assert render_markdown(many(5), title="x", limit=0).count("```text") == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [({"max_bytes": 3_999}, "max_bytes must be"), ({"limit": -1}, "limit")]
+)
+def test_limits_that_cannot_be_kept(options: dict[str, int], message: str) -> None:
+    """Are refused."""
+    with pytest.raises(ConfigurationError, match=message):
+        render_markdown(report(), title="x", **options)  # type: ignore[arg-type]
+
+
+def test_a_block_fits_whole_or_not_at_all() -> None:
+    """The room is what the size leaves, counted in bytes."""
+    page = Page(RESERVED + 12)
+
+    assert page.add("é" * 5)
+    assert not page.add("")
+    page.leave_out("line", 1)
+    assert (
+        page.text() == "é" * 5 + f"\n\n> **Cut** to {RESERVED + 12} bytes, without 1 line. The JSON report has all.\n"
+    )

@@ -1,0 +1,62 @@
+"""Reports with everything that can stand in one: trials, a judge's costs, an end before its time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from toolmark import LLMTestCase, MetricResult, Report, ResultStatus, ToolCall, ToolCorrectnessMetric, evaluate
+from toolmark.report import CaseResult
+from toolmark.result import Judged, UnitResult
+
+WANTED = [ToolCall(name="look"), ToolCall(name="pay", input_parameters={"amount": 5})]
+METRIC = ToolCorrectnessMetric(should_consider_ordering=True, evaluation_params=["input_parameters"], threshold=1)
+
+
+def trial_report(outcomes: Mapping[str, str], trials: int, **more: Any) -> Report:
+    """A report of so many trials of goldens.
+
+    Args:
+        outcomes: By the id of the golden, a letter for each trial: `p`assed, `f`ailed, `e`rror (not measured).
+        trials: How many were asked for.
+        more: Fields of the report.
+    """
+    called = {"p": WANTED, "f": WANTED[:1], "e": None}
+    rows = [
+        (golden, trial, LLMTestCase(id=name, tools_called=called[letter], expected_tools=WANTED))
+        for golden, (name, letters) in enumerate(outcomes.items())
+        for trial, letter in enumerate(letters, start=1)
+    ]
+    measured = evaluate([case for _, _, case in rows], [METRIC], show_progress=False)
+    cases = tuple(
+        replace(case, golden=golden, trial=trial) for case, (golden, trial, _) in zip(measured.cases, rows, strict=True)
+    )
+    return Report(measured.metrics, cases, trials=trials, **more)
+
+
+def judged_report(*, cost: float | None = 0.125, decided: int = 3, asked: int = 4) -> Report:
+    """A report of one case whose tools a judge was asked about."""
+    questions = tuple(
+        Judged(
+            criterion="tool_selection",
+            decided_by="judge",
+            outcome="ok" if place < decided else "unavailable",
+            decision="yes" if place < decided else None,
+            tool="look",
+            called=place,
+        )
+        for place in range(asked)
+    )
+    result = MetricResult(
+        metric="tool_use",
+        status=ResultStatus.SCORED,
+        threshold=0.5,
+        score=1.0,
+        passed=True,
+        units=(UnitResult(index=0, questions=questions),),
+        judge={"model": "m", "prompts": "1", "samples": "1"},
+        usage={"input_tokens": 1200, "output_tokens": 34, "cached_tokens": 10, "requests": 4},
+        cost=cost,
+    )
+    return Report(("tool_use",), (CaseResult(0, LLMTestCase(id="talk"), (result,)),))
