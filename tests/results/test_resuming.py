@@ -229,7 +229,10 @@ def test_given_cases_are_written_too(tmp_path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:2]))
 
-    assert asyncio.run(evaluate_async(cases, METRICS, results=path, resume=True)) == report
+    again = asyncio.run(evaluate_async(cases, METRICS, results=path, resume=True))
+
+    assert again == report
+    assert again.about == read_results(path).about
     assert path.read_bytes().count(b"\n") == 5  # with the header of the second session
     assert compare(path, report).in_both == 3
 
@@ -426,6 +429,12 @@ def test_a_cancelled_evaluation_gives_its_report(tmp_path: Path) -> None:
     """What is done is in the file and in the report; what an agent says after it was stopped is no answer."""
     path = tmp_path / "r.jsonl"
     ended: list[str] = []
+    measured: list[str | None] = []
+
+    class Counts(ToolEfficiencyMetric):
+        async def a_measure(self, case: LLMTestCase, /) -> Any:
+            measured.append(case.id)
+            return await super().a_measure(case)
 
     async def says_it_was_stopped(question: str, conversation: Conversation) -> Run:
         if question == "q0":
@@ -437,7 +446,8 @@ def test_a_cancelled_evaluation_gives_its_report(tmp_path: Path) -> None:
         return Run(input=question, calls=[])
 
     async def go() -> BaseException:
-        made = evaluate_async(goldens=GOLDENS, agent=says_it_was_stopped, metrics=METRICS, results=path)
+        metrics = [METRICS[0], Counts()]
+        made = evaluate_async(goldens=GOLDENS, agent=says_it_was_stopped, metrics=metrics, results=path)
         task = asyncio.create_task(made)
         await asyncio.to_thread(wait_until, lambda: lines_in(path) == 2)
         task.cancel()
@@ -445,9 +455,12 @@ def test_a_cancelled_evaluation_gives_its_report(tmp_path: Path) -> None:
             await task
         return caught.value
 
-    report = partial_report(asyncio.run(go()))
+    in_its_place = KeyboardInterrupt()  # as asyncio.run raises
+    in_its_place.__context__ = asyncio.run(go())
+    report = partial_report(in_its_place)
 
     assert sorted(ended) == ["q1", "q2"]
+    assert measured == ["g0"]
     assert report is not None
     assert ([case.label for case in report.cases], report.interrupted) == (["g0"], True)
     assert read_results(path) == report
