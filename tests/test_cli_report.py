@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from click.testing import CliRunner, Result
 from processes import COMMAND, assert_golden, environment, run_python
 from reports import trial_report
 from toolmark import LLMTestCase, ToolCall, evaluate
+from toolmark._files import write_text
 from toolmark.cli import main
 from toolmark.metrics import ToolCorrectnessMetric
 from toolmark.report.junit import render_junit
@@ -201,6 +203,21 @@ def test_a_file_is_written_whole_or_not_at_all(streamed: Path, tmp_path: Path) -
     assert done.exit_code == 0
     assert link.is_symlink()
     assert real.read_text(encoding="utf-8").startswith("# `")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names")
+def test_a_pipe_with_a_name_stays_one(tmp_path: Path) -> None:
+    """Whoever reads from it gets the text."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text(encoding="utf-8")), daemon=True)
+    reader.start()
+    write_text(pipe, "é\n")
+    reader.join(20)
+
+    assert read == ["é\n"]
+    assert pipe.is_fifo()
 
 
 # Exit codes

@@ -398,6 +398,12 @@ def test_nothing_is_cut_at_any_width(report: Report, width: int, full: bool) -> 
             assert case.label.replace(" ", "")[:11] in joined
 
 
+def test_a_narrow_terminal_gets_lines_below_each_other(report: Report) -> None:
+    """Below 60 columns the cells of a row would be too narrow to read."""
+    assert "\n FAILED 0 silent\n   e1 find: not called\n" in printed(report, width=59)
+    assert "\n silent " in printed(report, width=60)
+
+
 def first_column(text: str, joined: str) -> str:
     """The first column of the totals without blanks; all of the text where they are no table."""
     header = next((line for line in text.split("\n") if line.startswith(" metric ")), None)
