@@ -1,8 +1,8 @@
 """Traces that real tools exported: each is read, and no call of any is lost, nor seen twice.
 
-Calls are counted a second time by a walk over the plain JSON that shares nothing with the readers: every object that looks
-like a call in a message, and every span of a tool. The recordings stand beside the repository (`TOOLMARK_SHARED` says
-where else); without them these tests are skipped.
+Calls are counted a second time by a walk over the plain JSON that shares nothing with the readers: every object that
+looks like a call in a message, and every span of a tool. The recordings stand beside the repository (`TOOLMARK_SHARED`
+says where else); without them these tests are skipped.
 """
 
 from __future__ import annotations

@@ -286,6 +286,7 @@ class RunBuilder(RunFacts):
         strand: Key | None = None,
         reformatted: bool = False,
         ran: bool = False,
+        read: bool = False,
         request: str | None = None,
     ) -> bool:
         """The model was shown a result.
@@ -306,6 +307,7 @@ class RunBuilder(RunFacts):
             strand: Which of several agents at the same time was shown it, as for `model_asked`.
             reformatted: The content is a copy whose form may differ; it counts only where nothing better is known.
             ran: Whoever shows it ran the tool, as providers do.
+            read: It was read from what others recorded, so that a tool may have run that was not seen to.
             request: The `source` of the call that it belongs to, where a reader knows that.
 
         Returns:
@@ -321,7 +323,7 @@ class RunBuilder(RunFacts):
             return True
         self._note(call, "model_output", plain, doubts)
         if call.shown is None or not json_equal(call.shown.content, plain):
-            call.shown = Shown(plain, failed, unknown_tool, self._kept(artifact, call), error)
+            call.shown = Shown(plain, failed, unknown_tool, self._kept(artifact, call), error, read=read)
         if ran:
             self._ran_elsewhere(call, plain, call.shown.text() if failed else None)
         return True

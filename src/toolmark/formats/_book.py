@@ -144,6 +144,7 @@ class Book:
         call = self._asked_for(span)
         if call is None:
             self.loose.append(span)
+            span.arguments = _handed(span, None)
             return
         span.arguments = _handed(span, call.request)
         call.runs.append(span)
@@ -210,7 +211,7 @@ class Book:
 
     def _add(self, request: Request, message: Message, *, at: Span | None = None) -> Call:
         span = at or message.span
-        path = (request.source or span.path).removeprefix("$.")
+        path = (request.source or span.path).removeprefix("$").removeprefix(".")
         source = f"{span.trace}/{span.id}#{path}"
         while source in self._sources:
             source += "+"
@@ -308,6 +309,10 @@ def _handed(span: Span, request: Request | None) -> object:
     if inner is not None:
         return inner
     if request is not None and request.arguments is not ABSENT:
+        return ABSENT
+    if isinstance(given, str) and given.lstrip().startswith("{"):
+        doubt = f"{span.path}: the arguments of {span.tool!r} are no JSON text, as if cut off; they were not captured"
+        span.doubts += [] if doubt in span.doubts else [doubt]
         return ABSENT
     return {} if given is None or (isinstance(given, str) and not given.strip()) else {"input": given}
 

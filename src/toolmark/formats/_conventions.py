@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from toolmark.calls import ToolCallType
-from toolmark.formats._parts import decoded, first_of, text_of
+from toolmark.formats._parts import cut_off, decoded, first_of, text_of
 from toolmark.formats._reading import as_object
 from toolmark.formats._said import Said, Who, messages_in
 from toolmark.formats._spans import Span, SpanKind
@@ -332,9 +332,9 @@ def _silent(raw: RawSpan) -> bool:
     if any(key.startswith(_INDEXED_SAID) for key in said):
         return False
     kept = [said[key] for key in (*_SAID, "ai.response.text", "ai.response.object") if said.get(key) is not None]
-    return all(value in _HIDDEN or value in _EMPTY for value in kept if isinstance(value, str)) and not any(
-        value and not isinstance(value, str) for value in kept
-    )
+    return all(
+        value in _HIDDEN or value in _EMPTY or cut_off(value) for value in kept if isinstance(value, str)
+    ) and not any(value and not isinstance(value, str) for value in kept)
 
 
 def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who) -> list[Said]:
@@ -352,10 +352,20 @@ def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who)
         value = said.get(key)
         if value is None or (isinstance(value, str) and value in _HIDDEN):
             continue
+        if cut_off(value):
+            note_cut_off(raw.span, f"{path}['{key}']")
+            continue
         found = messages_in(value, f"{path}['{key}']", by)
         if found:
             return found
     return []
+
+
+def note_cut_off(span: Span, path: str) -> None:
+    """Note messages of which the end is missing, once."""
+    doubt = f"{path}: is no JSON text, as if cut off; what it says, calls too, was not read"
+    if doubt not in span.doubts:
+        span.doubts.append(doubt)
 
 
 def nested(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -445,6 +455,9 @@ def _all(raw: RawSpan, *, answers: bool) -> list[Said]:
     for key in _ALL_MESSAGES:
         if said.get(key) is None:
             continue
+        if cut_off(said[key]):
+            note_cut_off(raw.span, f"{raw.span.path}.attributes['{key}']")
+            continue
         found = messages_in(said[key], f"{raw.span.path}.attributes['{key}']", "user")
         cut = max((index + 1 for index, one in enumerate(found) if one.who != "model"), default=0)
         return found[cut:] if answers else found[:cut]
@@ -456,7 +469,9 @@ def _read_around(raw: RawSpan) -> None:
     span, said = raw.span, raw.attributes
     whole = next((said[key] for key in _ALL_MESSAGES if said.get(key) is not None), None)
     path = f"{span.path}.attributes"
-    if whole is not None:
+    if cut_off(whole):
+        note_cut_off(span, f"{path}['{_ALL_MESSAGES[0]}']")
+    elif whole is not None:
         span.said = messages_in(whole, f"{path}['{_ALL_MESSAGES[0]}']", "user")
     else:
         span.asked = _spoken(raw, _INDEXED_ASKED, _ASKED, "user")

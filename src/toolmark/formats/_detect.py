@@ -69,7 +69,8 @@ def sign_of(message: Mapping[str, object]) -> Sign | None:
 
 
 def _by_type(message: Mapping[str, object]) -> Sign | None:
-    kind, role = message.get("type"), message.get("role")
+    given, role = message.get("type"), message.get("role")
+    kind = given if isinstance(given, str) else None
     holds = "content" in message or "data" in message
     if "lc" in message or (role is None and (kind in _LANGCHAIN_TYPES or (kind in _LANGCHAIN_MORE and holds))):
         return Sign("langchain", "LangChain messages")

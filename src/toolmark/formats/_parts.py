@@ -55,7 +55,16 @@ def decoded(value: object) -> Any:  # noqa: ANN401 - a JSON value
         return value
 
 
-def call_of(fields: Fields, *, path: str, type: ToolCallType | None = None, empty: object = ABSENT) -> Request | None:
+def cut_off(value: object) -> bool:
+    """Return whether a value looks like the JSON text of messages or calls of which the end is missing."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
+        return False
+    return decoded(value) is value and any(mark in value for mark in ('"role"', '"parts"', '"tool', '"function'))
+
+
+def call_of(
+    fields: Fields, *, path: str, type: ToolCallType | None = None, empty: object = ABSENT, sure: bool = False
+) -> Request | None:
     """Return the call that an object describes, `None` if it has no name.
 
     Args:
@@ -63,9 +72,10 @@ def call_of(fields: Fields, *, path: str, type: ToolCallType | None = None, empt
         path: Where it stands.
         type: Who runs the tool, if the form says so.
         empty: What missing arguments mean: by default, that they were not captured.
+        sure: It stands where only calls do, so that one without a name is a call too, whose name is empty.
     """
     body, kind = call_body(fields)
-    name = text_of(first_of(body, *_NAMES))
+    name = text_of(first_of(body, *_NAMES)) or ("" if sure else None)
     if name is None:
         return None
     call_id = first_of(fields, *_IDS)
@@ -92,7 +102,7 @@ def answer_of(fields: Fields, *, call_id: object = None, name: object = None) ->
     known = call_id if call_id is not None else first_of(fields, "tool_call_id", "toolCallId", "tool_use_id", "id")
     content = next((fields[key] for key in _CONTENTS if fields.get(key) is not None), ABSENT)
     named = name if name is not None else first_of(fields, *_NAMES)
-    failed = fields.get("is_error") is True or fields.get("isError") is True or fields.get("status") in _FAILED
+    failed = fields.get("is_error") is True or fields.get("isError") is True or str(fields.get("status")) in _FAILED
     return Answer(
         None if known in (None, "") else str(known),
         text_of(named),
@@ -131,14 +141,14 @@ def _asked(fields: Fields, kind: str, path: str) -> Request | None:
         given = {key: value for key, value in told.items() if key != "type"}
         named = fields.get("name") or told.get("type")
         body = {"name": named, "id": fields.get("id"), "arguments": fields.get("arguments", given or None)}
-        return call_of(body, path=path, type=ToolCallType.HOSTED)
+        return call_of(body, path=path, type=ToolCallType.HOSTED, sure=True)
     if kind == "mcp_tool_use":
-        found = call_of(fields, path=path, type=ToolCallType.MCP)
+        found = call_of(fields, path=path, type=ToolCallType.MCP, sure=True)
     elif kind == "server_tool_use":
-        found = call_of(fields, path=path, type=ToolCallType.HOSTED)
+        found = call_of(fields, path=path, type=ToolCallType.HOSTED, sure=True)
     else:
         inner = as_object(fields.get(kind))
-        found = call_of({**fields, **(inner or {})} if inner else fields, path=path)
+        found = call_of({**fields, **(inner or {})} if inner else fields, path=path, sure=True)
     return found
 
 

@@ -16,6 +16,7 @@ from toolmark.formats._parts import Fields, answer_of, call_of, decoded, first_o
 from toolmark.formats._reading import Notes, as_object
 from toolmark.formats._transcript import Answer
 from toolmark.formats.openai_responses import item_answer, item_call
+from toolmark.matching import ABSENT
 
 Who: TypeAlias = Literal["user", "model", "tool", "system"]
 
@@ -189,6 +190,7 @@ def _chain_message(fields: Fields, path: str) -> Iterator[Said]:
         yield Said("tool", path, answer=langchain.result_of(fields, path, notes))
     elif kind == "ai":
         requests, answers = langchain.calls_of(fields, path, notes)
+        requests += [Request("", ABSENT, source=problem.path) for problem in notes.problems]
         yield Said("model", path, _texts(fields.get("content"), path), tuple(requests))
         for answer in answers:
             yield Said("tool", path, answer=answer)
@@ -252,7 +254,7 @@ def _told_calls(fields: Fields, path: str) -> list[Request]:
         value = decoded(fields.get(key))
         for index, entry in enumerate(value if isinstance(value, list) else ()):
             inner = as_object(decoded(entry)) or {}
-            call = call_of(as_object(inner.get("tool_call")) or inner, path=f"{path}.{key}[{index}]")
+            call = call_of(as_object(inner.get("tool_call")) or inner, path=f"{path}.{key}[{index}]", sure=True)
             found += [] if call is None else [call]
     legacy = as_object(fields.get("function_call"))
     if legacy is not None and not found and legacy.get("name"):

@@ -91,7 +91,7 @@ class Span:
     @property
     def ref(self) -> str:
         """The reference that calls keep: trace, span and path."""
-        return f"{self.trace}/{self.id}#{self.path.removeprefix('$.')}"
+        return f"{self.trace}/{self.id}#{self.path.removeprefix('$').removeprefix('.')}"
 
     @property
     def agent_name(self) -> str | None:

@@ -48,11 +48,11 @@ def runs_of(
     for span in spans:
         groups[span.trace].append(span)
     trees = [tree_of(group) for group in groups.values()]
-    idle = [tree for tree in trees if not tree.of_kind("model", "agent", "tool")]
+    idle = [tree for tree in trees if not _at_work(tree)]
     said = (
         [f"{idle[0].spans[0].path}: {len(idle)} of the traces show no model, agent or tool; left out"] if idle else []
     )
-    working = [tree for tree in trees if tree.of_kind("model", "agent", "tool")]
+    working = [tree for tree in trees if _at_work(tree)]
     earlier: dict[tuple[str | None, str | None], list[Call]] = defaultdict(list)
     traces: list[_Trace] = []
     for tree in sorted(working, key=lambda tree: tree.spans[0].order[0]):
@@ -65,6 +65,12 @@ def runs_of(
         traces.append(_Trace(tree, book, session))
     # Only now: what a later trace repeats may hold the answer to a call of an earlier one.
     return [_run_of(trace, handoff_names, Notes(tolerant=tolerant)) for trace in traces], said
+
+
+def _at_work(tree: Tree) -> bool:
+    """Return whether a trace shows an agent, by its spans or by calls in the messages of whatever lies around."""
+    spoken = (said for span in tree.spans for said in (*span.asked, *(span.said or ())))
+    return bool(tree.of_kind("model", "agent", "tool")) or any(said.requests for said in spoken)
 
 
 def _book_of(tree: Tree, book: Book) -> Book:
@@ -130,8 +136,10 @@ def _run_of(trace: _Trace, handoff_names: frozenset[str], notes: Notes) -> Run:
 
 def _readable(request: Request, notes: Notes, *, handoff: bool) -> Request:
     """Return a request as it is told: arguments that are no object are repaired, if that is asked for, or invalid."""
-    request = replace(request, handoff=handoff)
     raw, path = request.arguments, request.source or "$"
+    if not request.name:
+        notes.warn(path, "a call needs the name of its tool; it is kept as '(unnamed)'")
+    request = replace(request, name=request.name or "(unnamed)", handoff=handoff)
     if not isinstance(raw, str):
         return request
     meant = repaired(raw, request.name, path, notes)
@@ -170,6 +178,7 @@ def _tell(message: Message, builder: RunBuilder, scope: Span | None) -> list[Spa
                 scope=_key(scope),
                 reformatted=bool(call.runs) and call.runs[-1].result is not ABSENT,
                 ran=shown.ran,
+                read=True,
                 request=call.source,
             )
     return ran
@@ -212,11 +221,12 @@ def _tell_models(tree: Tree, builder: RunBuilder) -> None:
     for span in models:
         if span not in outer:
             builder.model_used(span.model, span.usage)
+    asked = [span for span in models if span not in outer and span.scope is None]
+    every = bool(asked) and all(span.offered for span in asked)  # else others may have been told of other tools
     for span in tree.of_kind("model", "agent"):
         if span.offered and span.scope is None:
-            specs, _ = offered_tools("openai-chat", span.offered)
-            # A trace shows what one message could choose from, which need not be all that later ones could.
-            builder.offered(specs, all_known=False)
+            specs, all_known = offered_tools("openai-chat", span.offered)
+            builder.offered(specs, all_known=all_known and every)
 
 
 def _tell_warnings(trace: _Trace, builder: RunBuilder) -> None:

@@ -42,16 +42,16 @@ def message_fields(value: object) -> Mapping[str, Any] | None:
     if given is None:
         return None
     fields: Mapping[str, Any] = given
-    kind: object = fields.get("type")
+    kind = str(fields.get("type"))
     if fields.get("lc") is not None and kind == "constructor":
         names = fields.get("id")
         name = names[-1] if isinstance(names, list) and names else ""
-        inner, kind = as_object(fields.get("kwargs")) or {}, _KINDS.get(str(name))
+        inner, kind = as_object(fields.get("kwargs")) or {}, str(name)
     elif "data" in fields and "role" not in fields:
         inner = as_object(fields["data"]) or {}
     else:
         inner = fields
-    kind = _KINDS.get(str(kind), kind)
+    kind = _KINDS.get(kind, kind)
     if kind not in _TYPES or "role" in fields:
         return None
     if kind == "chat":

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolmark.formats._conventions import RawSpan, flat, interpret, take_result
-from toolmark.formats._parts import decoded, first_of, text_of
+from toolmark.formats._conventions import RawSpan, flat, interpret, note_cut_off, take_result
+from toolmark.formats._parts import call_of, cut_off, decoded, first_of, text_of
 from toolmark.formats._reading import Notes, as_object, shown
 from toolmark.formats._said import Said, messages_in
 from toolmark.formats._spans import Span, SpanKind
@@ -37,7 +37,7 @@ def looks_like_langfuse(value: object) -> bool:
 
 
 def _is_observation(fields: Mapping[str, Any]) -> bool:
-    return fields.get("type") in _TYPES and "id" in fields and _get(fields, "traceId") is not None
+    return str(fields.get("type")) in _TYPES and "id" in fields and _get(fields, "traceId") is not None
 
 
 def spans_in(documents: list[tuple[str, Any]], notes: Notes) -> list[Span]:
@@ -136,9 +136,13 @@ def _read_tool(fields: Mapping[str, Any], span: Span) -> None:
 
 
 def _read_messages(fields: Mapping[str, Any], metadata: Mapping[str, Any], span: Span) -> None:
-    asked = messages_in(fields.get("input"), f"{span.path}.input", "user")
-    said = messages_in(fields.get("output"), f"{span.path}.output", "model")
-    span.given, span.gave = _words(fields.get("input"), "user"), span.gave or _words(fields.get("output"), "model")
+    given = {key: fields.get(key) for key in ("input", "output")}
+    for key in [key for key in given if cut_off(given[key])]:
+        note_cut_off(span, f"{span.path}.{key}")
+        del given[key]
+    asked = messages_in(given.get("input"), f"{span.path}.input", "user")
+    said = messages_in(given.get("output"), f"{span.path}.output", "model")
+    span.given, span.gave = _words(given.get("input"), "user"), span.gave or _words(given.get("output"), "model")
     span.asked = asked or span.asked
     if _calls(said) >= _calls(span.said or []):
         span.said = said or span.said
@@ -158,12 +162,12 @@ def _read_messages(fields: Mapping[str, Any], metadata: Mapping[str, Any], span:
 def _told_apart(fields: Mapping[str, Any], path: str) -> list[Said]:
     """Return the calls that Langfuse has found in an output whose form is not read here; without them, their names."""
     calls = decoded(_get(fields, "toolCalls"))
-    listed = [decoded(call) for call in calls] if isinstance(calls, list) else []
-    found = messages_in([call for call in listed if isinstance(call, dict)], f"{path}.toolCalls", "model")
     names = decoded(_get(fields, "toolCallNames"))
-    if found or not isinstance(names, list):
-        return found
-    return messages_in([{"type": "tool_call", "name": name} for name in names], f"{path}.toolCallNames", "model")
+    listed = calls if isinstance(calls, list) and calls else names if isinstance(names, list) else []
+    plain = [as_object(decoded(entry)) or {"name": entry} for entry in listed]
+    found = [call_of(entry, path=f"{path}.toolCalls[{index}]") for index, entry in enumerate(plain)]
+    requests = tuple(call for call in found if call is not None)
+    return [Said("model", f"{path}.toolCalls", None, requests)] if requests else []
 
 
 def _offered(fields: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[Any]:

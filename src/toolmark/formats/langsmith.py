@@ -121,6 +121,8 @@ def _read_messages(
     span.asked = messages_in(inputs, f"{span.path}.inputs", "user")
     if outputs:
         span.said = messages_in(outputs, f"{span.path}.outputs", "model")
+    if span.parent is None and span.kind == "other" and any(said.who == "model" for said in span.said or ()):
+        span.kind, span.agent = "agent", span.agent or span.name  # exports often hold the outermost runs alone
     words = [said.text for said in span.asked if said.who == "user" and said.text]
     span.given = words[-1] if words else None
     answers = [said.text for said in span.said or () if said.who == "model" and said.text]
