@@ -132,9 +132,8 @@ def read_trace_documents(
             f"format must be 'auto' or one of {', '.join(map(repr, TRACE_FORMATS))}; got {format!r}"
         )
     notes, listed = Notes(), list(documents)
-    found = _detected(listed, notes) if format == "auto" else format
-    notes.raise_problems()
-    spans = _READERS[found].spans_in(listed, notes)
+    found, fitting = _detected(listed, notes) if format == "auto" else (format, listed)
+    spans = _READERS[found].spans_in(fitting, notes)
     notes.raise_problems()
     runs, warnings = runs_of(spans, frozenset(handoff_names), tolerant=tolerant_arguments)
     if not runs:
@@ -143,9 +142,10 @@ def read_trace_documents(
     return Traces(found, runs, warnings)
 
 
-def _detected(documents: list[tuple[str, Any]], notes: Notes) -> TraceFormat:
-    """Return the one form that all values have; any that has another is a problem."""
+def _detected(documents: list[tuple[str, Any]], notes: Notes) -> tuple[TraceFormat, list[tuple[str, Any]]]:
+    """Return the form of the first trace, and the values that have it; any other is a problem."""
     found: TraceFormat | None = None
+    fitting: list[tuple[str, Any]] = []
     for path, value in documents:
         name = trace_format_of(value)
         if name is None:
@@ -155,4 +155,5 @@ def _detected(documents: list[tuple[str, Any]], notes: Notes) -> TraceFormat:
             notes.problem(path, f"looks like {name}, but what stands before like {found}; one file has one form")
         else:
             found = name
-    return found or "otel"
+            fitting.append((path, value))
+    return found or "otel", fitting
