@@ -2,24 +2,32 @@
 
 Read are the GenAI conventions of OpenTelemetry, from the events of their first years to the messages of today, and
 those of OpenInference, OpenLLMetry, the Vercel AI SDK, Pydantic AI, Google's ADK and any-agent. The names of attributes
-stand in tables here and nowhere else; an attribute that is not there says nothing.
+stand in tables here and in `_attribute_messages`, and nowhere else; an attribute that is not there says nothing.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from toolmark.calls import ToolCallType
-from toolmark.formats._parts import cut_off, decoded, first_of, text_of
+from toolmark.formats._attribute_messages import (
+    HIDDEN,
+    INDEXED_ASKED,
+    INDEXED_SAID,
+    Attributes,
+    RawSpan,
+    answered_of,
+    around_of,
+    asked_of,
+    indexed,
+)
+from toolmark.formats._parts import decoded, first_of, listed, text_of
 from toolmark.formats._reading import as_object
 from toolmark.formats._said import Said, Who, messages_in
 from toolmark.formats._spans import Span, SpanKind
 from toolmark.matching import ABSENT
-
-Attributes: TypeAlias = Mapping[str, Any]
 
 _OPERATIONS: dict[str, SpanKind] = {
     "chat": "model",
@@ -74,31 +82,7 @@ _RESULTS = (
     "langfuse.observation.output",
     "traceloop.entity.output",
 )
-_ASKED = (
-    "gen_ai.input.messages",
-    "ai.prompt.messages",
-    "ai.prompt",
-    "gcp.vertex.agent.llm_request",
-    "gen_ai.prompt",
-    "input.value",
-    "langfuse.observation.input",
-    "traceloop.entity.input",
-)
-_SAID = (
-    "gen_ai.output.messages",
-    "gen_ai.output",
-    "gcp.vertex.agent.llm_response",
-    "gen_ai.completion",
-    "output.value",
-    "langfuse.observation.output",
-    "traceloop.entity.output",
-)
-_ALL_MESSAGES = ("pydantic_ai.all_messages", "all_messages_events", "events")
-"""A whole conversation in one attribute, what was asked and what was answered."""
-
-_INDEXED_ASKED = ("gen_ai.prompt.", "llm.input_messages.", "llm.prompts.")
-_INDEXED_SAID = ("gen_ai.completion.", "llm.output_messages.", "llm.completions.")
-_AGENTS = ("gen_ai.agent.name", "agent_name", "agent.name", "recipient_agent_type", "graph.node.name")
+_AGENTS = ("gen_ai.agent.name", "agent_name", "agent.name")
 _SESSIONS = (
     "gen_ai.conversation.id",
     "session.id",
@@ -107,7 +91,6 @@ _SESSIONS = (
     "traceloop.association.properties.thread_id",
     "traceloop.association.properties.session_id",
     "ai.telemetry.metadata.sessionId",
-    "langsmith.trace.session_id",
 )
 _MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "ai.response.model", "ai.model.id")
 _USAGE = {
@@ -116,37 +99,10 @@ _USAGE = {
     "total_tokens": ("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total"),
 }
 _TOOLS = ("gen_ai.tool.definitions", "ai.prompt.tools", "gen_ai.request.tools")
-_HIDDEN = frozenset({"__REDACTED__", "<redacted>", "[REDACTED]"})
-"""What instrumentations write in the place of what they were told not to keep."""
-
-_EMPTY = frozenset({"", "{}", "[]", "null", "<not serializable>"})
-"""What they write where there is nothing to keep."""
-
 _MERGED = "(merged tools)"
 """The tool of a span in which Google's ADK repeats the results of several others."""
 
-_STEP = re.compile(r"\.?(\d+)\.")
 _NAMED = re.compile(r"^(?:execute_tool|running tool:|invoke_agent|agent run|agent_run)\s*\[?(.*?)\]?$")
-_EVENT = re.compile(r"^gen_ai\.(system|user|assistant|tool)\.message$")
-
-
-@dataclass(slots=True)
-class Event:
-    """An event of a span, or a log record that names one."""
-
-    name: str
-    attributes: Attributes
-    body: Any = None
-    path: str = "$"
-
-
-@dataclass(slots=True)
-class RawSpan:
-    """A span as OpenTelemetry has it, whatever file it was in; see `Span` for the fields of the same names."""
-
-    span: Span
-    attributes: dict[str, Any]
-    events: list[Event] = field(default_factory=list)
 
 
 def interpret(raw: RawSpan) -> Span:
@@ -164,7 +120,7 @@ def interpret(raw: RawSpan) -> Span:
         _read_tool(raw)
     elif span.kind == "model":
         _read_model(raw)
-        span.asked, span.said = _asked(raw), _answered(raw)
+        span.asked, span.said = asked_of(raw), answered_of(raw)
     else:
         _read_around(raw)
     return span
@@ -186,18 +142,19 @@ def _kind(raw: RawSpan) -> SpanKind:
     """Return what a span is of: what it says itself, else what its attributes are about."""
     said, name = raw.attributes, raw.span.name
     told = str(said.get("gen_ai.operation.name") or "").lower()
-    kind = _OPERATIONS.get(told)
+    kind: SpanKind | None = _OPERATIONS.get(told)
     if kind in (None, "other"):
         kinds = [str(said[key]).lower() for key in _KIND_KEYS if said.get(key) is not None]
         kind = next((_KINDS[one] for one in kinds if one in _KINDS), kind)
     operation = str(said.get("ai.operationId") or "")
     if operation:
         kind = _vercel(operation) or kind
-    if kind is None or kind == "other":
-        kind = _by_attributes(said, name) or kind or "other"
-    if kind == "tool" and (said.get("gen_ai.tool.name") == _MERGED or name.endswith(_MERGED)):
+    found: SpanKind = kind or "other"
+    if found == "other":
+        found = _by_attributes(said, name) or found
+    if found == "tool" and (said.get("gen_ai.tool.name") == _MERGED or name.endswith(_MERGED)):
         return "other"
-    return kind
+    return found
 
 
 def _vercel(operation: str) -> SpanKind | None:
@@ -219,7 +176,7 @@ def _by_attributes(said: Attributes, name: str) -> SpanKind | None:
         return "agent"
     if any(key in said for key in ("gen_ai.output.messages", "llm.request.type", "gcp.vertex.agent.llm_request")):
         return "model"
-    if any(key.startswith((*_INDEXED_SAID, *_INDEXED_ASKED)) for key in said):
+    if any(key.startswith((*INDEXED_SAID, *INDEXED_ASKED)) for key in said):
         return "model"
     return "agent" if said.get("agent_name") is not None else None
 
@@ -268,7 +225,7 @@ def _inside(value: object, key: str, *, beside: str) -> Any:  # noqa: ANN401 - a
 def _first_seen(said: Attributes, keys: Iterable[str]) -> Any:  # noqa: ANN401 - a JSON value
     for key in keys:
         if said.get(key) is not None:
-            return ABSENT if isinstance(said[key], str) and said[key] in _HIDDEN else said[key]
+            return ABSENT if isinstance(said[key], str) and said[key] in HIDDEN else said[key]
     return ABSENT
 
 
@@ -286,16 +243,14 @@ def _read_model(raw: RawSpan) -> None:
 
 def _offered(said: Attributes) -> Iterator[Any]:
     for key in _TOOLS:
-        tools = decoded(said.get(key))
-        for tool in tools if isinstance(tools, list) else ():
-            yield decoded(tool)
+        yield from map(decoded, listed(decoded(said.get(key))))
     parameters = as_object(decoded(said.get("model_request_parameters"))) or {}
-    for tool in parameters.get("function_tools") or ():
+    for tool in listed(parameters.get("function_tools")):
         fields = as_object(tool) or {}
         yield {**fields, "parameters": fields.get("parameters_json_schema")}
     asked = as_object(decoded(said.get("gcp.vertex.agent.llm_request"))) or {}
-    for group in (as_object(asked.get("config")) or {}).get("tools") or ():
-        yield from (as_object(group) or {}).get("function_declarations") or ()
+    for group in listed((as_object(asked.get("config")) or {}).get("tools")):
+        yield from listed((as_object(group) or {}).get("function_declarations"))
     for entry in indexed(said, "llm.tools."):
         schema = as_object(decoded(first_of(entry, "tool.json_schema", "json_schema"))) or {}
         inner = as_object(schema.get("function")) or schema
@@ -306,178 +261,12 @@ def _offered(said: Attributes) -> Iterator[Any]:
         yield {**entry, "parameters": decoded(entry.get("parameters"))}
 
 
-def indexed(said: Attributes, prefix: str) -> list[dict[str, Any]]:
-    """Return the entries of a list that attributes spell out one by one: `llm.tools.0.name`, `llm.tools.1.name`."""
-    found: dict[int, dict[str, Any]] = {}
-    for key, value in said.items():
-        if key.startswith(prefix):
-            number, dot, rest = key.removeprefix(prefix).partition(".")
-            if dot and number.isdigit():
-                found.setdefault(int(number), {})[rest] = value
-    return [found[number] for number in sorted(found)]
-
-
-def _asked(raw: RawSpan) -> list[Said]:
-    return _spoken(raw, _INDEXED_ASKED, _ASKED, "user") or _from_events(raw, answers=False) or _all(raw, answers=False)
-
-
-def _answered(raw: RawSpan) -> list[Said] | None:
-    found = _spoken(raw, _INDEXED_SAID, _SAID, "model") or _from_events(raw, answers=True) or _vercel_said(raw)
-    return found or _all(raw, answers=True) or (None if _silent(raw) else [])
-
-
-def _silent(raw: RawSpan) -> bool:
-    """Return whether nothing of what the model said was kept."""
-    said = raw.attributes
-    if any(key.startswith(_INDEXED_SAID) for key in said):
-        return False
-    kept = [said[key] for key in (*_SAID, "ai.response.text", "ai.response.object") if said.get(key) is not None]
-    return all(
-        value in _HIDDEN or value in _EMPTY or cut_off(value) for value in kept if isinstance(value, str)
-    ) and not any(value and not isinstance(value, str) for value in kept)
-
-
-def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who) -> list[Said]:
-    said, path = raw.attributes, f"{raw.span.path}.attributes"
-    for prefix in prefixes:
-        entries = indexed(said, prefix)
-        if entries:
-            messages = [nested(entry) for entry in entries]
-            default = "assistant" if by == "model" else "user"
-            plain = [{"role": default, **message} for message in messages]
-            return [
-                one for index, entry in enumerate(plain) for one in messages_in(entry, f"{path}.{prefix}{index}", by)
-            ]
-    for key in keys:
-        value = said.get(key)
-        if value is None or (isinstance(value, str) and value in _HIDDEN):
-            continue
-        if cut_off(value):
-            note_cut_off(raw.span, f"{path}['{key}']")
-            continue
-        found = messages_in(value, f"{path}['{key}']", by)
-        if found:
-            return found
-    return []
-
-
-def note_cut_off(span: Span, path: str) -> None:
-    """Note messages of which the end is missing, once."""
-    doubt = f"{path}: is no JSON text, as if cut off; what it says, calls too, was not read"
-    if doubt not in span.doubts:
-        span.doubts.append(doubt)
-
-
-def nested(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message that attributes spell out, as the object that it was; `message.` in front of keys is dropped."""
-    told: dict[str, Any] = {}
-    for key, value in entry.items():
-        plain = key.removeprefix("message.")
-        if _STEP.search(f".{plain}."):
-            continue
-        told[plain] = value
-    for name, inner in (("tool_calls", "tool_call."), ("contents", "message_content.")):
-        for prefix in (f"message.{name}.", f"{name}."):
-            listed = indexed(entry, prefix)
-            if listed:
-                told[name] = [_nested_part({key.removeprefix(inner): part[key] for key in part}) for part in listed]
-    if told.get("function_call_name"):
-        told["function_call"] = {
-            "name": told["function_call_name"],
-            "arguments": told.get("function_call_arguments_json"),
-        }
-    return told
-
-
-def _nested_part(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one part of such a message: `function.name` and the like become an object."""
-    plain: dict[str, Any] = {}
-    for key, value in part.items():
-        head, dot, rest = key.partition(".")
-        if dot:
-            plain.setdefault(head, {})
-            if isinstance(plain[head], dict):
-                plain[head][rest.removeprefix("function.")] = value
-        else:
-            plain[key] = value
-    return plain
-
-
-def _from_events(raw: RawSpan, *, answers: bool) -> list[Said]:
-    """Return what events say: a message each, as it was until 2025, or all of them in one, as it is now."""
-    found: list[Said] = []
-    for event in raw.events:
-        body = as_object(decoded(event.body)) or {}
-        fields = {**event.attributes, **body}
-        whole = _whole_event(event, fields, answers=answers)
-        if whole is not None:
-            found += whole
-            continue
-        match = _EVENT.match(event.name)
-        if match is not None and not answers:
-            found += _event_message({"role": match.group(1), **fields}, event.path)
-        elif event.name == "gen_ai.choice" and answers:
-            message = as_object(decoded(fields.get("message")))
-            told = {**fields, **(message or {})}
-            told.pop("message", None)
-            found += _event_message({"role": "assistant", **told}, event.path)
-    return found
-
-
-def _whole_event(event: Event, fields: Mapping[str, Any], *, answers: bool) -> list[Said] | None:
-    """Return what an event says that holds several messages; `None` if it does not."""
-    keys = ("gen_ai.output.messages", "gen_ai.completion") if answers else ("gen_ai.input.messages", "gen_ai.prompt")
-    if not any(key in fields for key in (*_ASKED[:1], *_SAID[:1], "gen_ai.prompt", "gen_ai.completion")):
-        return None
-    value = first_of(fields, *keys)
-    return [] if value is None else messages_in(value, f"{event.path}['{keys[0]}']", "model" if answers else "user")
-
-
-def _event_message(fields: Mapping[str, Any], path: str) -> list[Said]:
-    told = {key: decoded(value) if key == "tool_calls" else value for key, value in fields.items()}
-    if told.get("role") == "tool" and told.get("tool_call_id") is None:
-        told["tool_call_id"] = told.get("id")
-    return messages_in({"content": None, **told}, path, "user")
-
-
-def _vercel_said(raw: RawSpan) -> list[Said]:
-    said, path = raw.attributes, f"{raw.span.path}.attributes"
-    calls = messages_in(said.get("ai.response.toolCalls"), f"{path}['ai.response.toolCalls']", "model")
-    text = text_of(said.get("ai.response.text")) or text_of(said.get("ai.response.object"))
-    if text is None or calls:
-        return calls
-    return [Said("model", f"{path}['ai.response.text']", text)]
-
-
-def _all(raw: RawSpan, *, answers: bool) -> list[Said]:
-    """Return one side of a whole conversation: what came after the last words that were no answer, or what before."""
-    said = raw.attributes
-    for key in _ALL_MESSAGES:
-        if said.get(key) is None:
-            continue
-        if cut_off(said[key]):
-            note_cut_off(raw.span, f"{raw.span.path}.attributes['{key}']")
-            continue
-        found = messages_in(said[key], f"{raw.span.path}.attributes['{key}']", "user")
-        cut = max((index + 1 for index, one in enumerate(found) if one.who != "model"), default=0)
-        return found[cut:] if answers else found[:cut]
-    return []
-
-
 def _read_around(raw: RawSpan) -> None:
     """Read what went into an agent or chain, and what came out; messages in it repeat what models said."""
-    span, said = raw.span, raw.attributes
-    whole = next((said[key] for key in _ALL_MESSAGES if said.get(key) is not None), None)
-    path = f"{span.path}.attributes"
-    if cut_off(whole):
-        note_cut_off(span, f"{path}['{_ALL_MESSAGES[0]}']")
-    elif whole is not None:
-        span.said = messages_in(whole, f"{path}['{_ALL_MESSAGES[0]}']", "user")
-    else:
-        span.asked = _spoken(raw, _INDEXED_ASKED, _ASKED, "user")
-        span.said = _spoken(raw, _INDEXED_SAID, _SAID, "model")
+    span = raw.span
+    span.asked, span.said = around_of(raw)
     span.given = _plain_words(span.asked, "user")
-    span.gave = text_of(said.get("final_result")) or _plain_words(span.said, "model")
+    span.gave = text_of(raw.attributes.get("final_result")) or _plain_words(span.said or [], "model")
 
 
 def _plain_words(said: list[Said], who: Who) -> str | None:

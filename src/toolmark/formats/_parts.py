@@ -37,6 +37,11 @@ def first_of(fields: Fields, *keys: str) -> Any:  # noqa: ANN401 - a JSON value
     return next((fields[key] for key in keys if fields.get(key) is not None), None)
 
 
+def listed(value: object) -> list[Any]:
+    """Return a list as it is; nothing of anything else."""
+    return list(value) if isinstance(value, (list, tuple)) else []
+
+
 def text_of(value: object) -> str | None:
     """Return a text that is not empty; `None` for anything else."""
     return value if isinstance(value, str) and value else None

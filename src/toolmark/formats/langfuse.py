@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolmark.formats._conventions import RawSpan, flat, interpret, note_cut_off, take_result
+from toolmark.formats._attribute_messages import RawSpan, note_cut_off
+from toolmark.formats._conventions import flat, interpret, take_result
 from toolmark.formats._parts import call_of, cut_off, decoded, first_of, text_of
 from toolmark.formats._reading import Notes, as_object, shown
 from toolmark.formats._said import Said, messages_in

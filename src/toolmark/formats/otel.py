@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolmark.formats._conventions import Event, RawSpan, flat, interpret
-from toolmark.formats._parts import first_of, text_of
+from toolmark.formats._attribute_messages import Event, RawSpan
+from toolmark.formats._conventions import flat, interpret
+from toolmark.formats._parts import first_of, listed, text_of
 from toolmark.formats._reading import Notes, as_object, shown
 from toolmark.formats._spans import Span
 from toolmark.formats._times import time_of
@@ -95,7 +96,7 @@ def _entries(value: object, path: str, notes: Notes) -> Iterator[tuple[str, str,
         return
     held = [key for key in (*_RESOURCES, *_SCOPES, "logRecords", "log_records") if isinstance(fields.get(key), list)]
     for key in held:
-        for index, entry in enumerate(fields[key]):
+        for index, entry in enumerate(listed(fields[key])):
             place = f"{path}.{key}[{index}]"
             if key in ("logRecords", "log_records"):
                 yield place, "log", as_object(entry) or {}
@@ -194,8 +195,9 @@ def _attributes(value: object) -> dict[str, Any]:
         pairs: dict[str, Any] = {}
         for entry in value:
             fields = as_object(entry) or {}
-            if isinstance(fields.get("key"), str):
-                pairs[fields["key"]] = _value(fields.get("value"))
+            key = fields.get("key")
+            if isinstance(key, str):
+                pairs[key] = _value(fields.get("value"))
         return pairs
     return dict(flat(value)) if isinstance(value, Mapping) else {}
 
@@ -213,11 +215,9 @@ def _value(value: object) -> Any:  # noqa: ANN401 - a JSON value
     if kind == "intValue":
         return int(inner) if isinstance(inner, str) and inner.lstrip("-").isdigit() else inner
     if kind == "arrayValue":
-        listed = (as_object(inner) or {}).get("values")
-        return [_value(entry) for entry in listed] if isinstance(listed, list) else []
+        return [_value(entry) for entry in listed((as_object(inner) or {}).get("values"))]
     if kind == "kvlistValue":
-        listed = (as_object(inner) or {}).get("values")
-        return _attributes(listed) if isinstance(listed, list) else {}
+        return _attributes(listed((as_object(inner) or {}).get("values")))
     return inner
 
 
