@@ -16,6 +16,7 @@ from toolmark.cli import main
 from toolmark.formats import FORMATS as MESSAGES
 from toolmark.formats import TRACE_FORMATS
 from toolmark.linting import LintKind
+from toolmark.report import feedback
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SCORING = (ROOT / "docs" / "scoring.md").read_text(encoding="utf-8")
@@ -201,7 +202,7 @@ def test_the_page_of_formats_is_true(tmp_path: Path) -> None:
 
 def test_the_page_of_traces_is_true(tmp_path: Path) -> None:
     """Its program runs, its options exist, it names every form of traces, and its warnings are those of the code."""
-    (program,) = [block.text for block in blocks(TRACES) if block.language == "python"]
+    program = "".join(block.text for block in blocks(TRACES) if block.language == "python")
     (tmp_path / "program.py").write_text(program, encoding="utf-8")
     code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/toolmark/formats").glob("_*.py"))
     warnings = re.findall(
@@ -210,6 +211,9 @@ def test_the_page_of_traces_is_true(tmp_path: Path) -> None:
 
     assert run_python(["program.py"], tmp_path) == (0, "", "")
     assert set(re.findall(r"--[a-z][a-z-]+", TRACES)) <= options_of("convert").keys()
+    assert all(
+        hasattr(feedback, name) for name in re.findall(r"^\| `(\w+)` \| (?:OTLP|feedback|scores)", TRACES, re.MULTILINE)
+    )
     assert re.findall(r"^\| .* \| `([a-z][a-z-]+)` \|$", TRACES, re.MULTILINE) == list(TRACE_FORMATS)
     assert warnings
     assert [text for text in warnings if text.replace("the arguments are", "are") not in code] == []

@@ -142,26 +142,18 @@ def _kind(raw: RawSpan) -> SpanKind:
     """Return what a span is of: what it says itself, else what its attributes are about."""
     said, name = raw.attributes, raw.span.name
     told = str(said.get("gen_ai.operation.name") or "").lower()
-    kind: SpanKind | None = _OPERATIONS.get(told)
-    if kind in (None, "other"):
-        kinds = [str(said[key]).lower() for key in _KIND_KEYS if said.get(key) is not None]
-        kind = next((_KINDS[one] for one in kinds if one in _KINDS), kind)
-    operation = str(said.get("ai.operationId") or "")
-    if operation:
-        kind = _vercel(operation) or kind
-    found: SpanKind = kind or "other"
-    if found == "other":
-        found = _by_attributes(said, name) or found
+    kinds: list[SpanKind | None] = [_vercel(str(said.get("ai.operationId") or "")), _OPERATIONS.get(told)]
+    kinds.extend(_KINDS.get(str(said[key]).lower()) for key in _KIND_KEYS if said.get(key) is not None)
+    clear: list[SpanKind] = [kind for kind in kinds if kind is not None and kind != "other"]
+    found = clear[0] if clear else _by_attributes(said, name)
     if found == "tool" and (said.get("gen_ai.tool.name") == _MERGED or name.endswith(_MERGED)):
         return "other"
-    return found
+    return found or "other"
 
 
 def _vercel(operation: str) -> SpanKind | None:
     if operation == "ai.toolCall":
         return "tool"
-    if "embed" in operation:
-        return "other"
     return "model" if operation.startswith(("ai.generate", "ai.stream")) else None
 
 

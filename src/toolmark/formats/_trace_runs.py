@@ -254,6 +254,7 @@ def _tell_end(trace: _Trace, builder: RunBuilder) -> None:
     answers = [text for span in models[-1:] if (text := final_text(span.said or []))]
     gave = next(iter(answers), None) or next((span.gave for span in outside if span.gave), None)
     builder.started(given, at=tree.spans[0].started_at)
+    builder.labelled(metadata={"span_id": tree.roots[0].id})
     for span in tree.spans:
         builder.labelled(tags=span.tags)
     ends = [span.ended_at for span in tree.spans if span.ended_at is not None]
