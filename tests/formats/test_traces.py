@@ -367,7 +367,7 @@ def test_what_a_later_trace_repeats_is_counted_once(session: str | None) -> None
     ).runs
 
     assert [call.output for call in first.calls] == ["3"]
-    assert second.calls == []
+    assert (second.calls, second.warnings) == ([], [])
 
 
 def test_a_handoff_is_no_called_tool() -> None:
@@ -647,6 +647,7 @@ def test_langsmith_runs_inside_of_runs_and_outermost_runs_alone() -> None:
 
     for value in ({"runs": [outermost]}, outermost, alone):
         assert [(call.name, call.id, call.output) for call in run_of(value).calls] == [("add", "c1", "3")]
+    assert [call.execution and call.execution.agent for call in run_of(alone).calls] == ["boss"]
 
 
 def test_the_agents_sdk_without_sensitive_data_still_tells_what_was_called() -> None:
@@ -722,25 +723,41 @@ CUT: dict[str, Callable[[Told], Any]] = {
 }
 
 
-@pytest.mark.parametrize("form", CUT)
-@pytest.mark.parametrize("junk", [None, 3, "x", [], {}, [[]], {"role": 3}, "\ud800"])
-def test_junk_in_any_field_never_ends_in_another_error(form: str, junk: object) -> None:
-    """Whatever one field holds, traces are read or refused with a reason."""
-    whole = json.dumps(CUT[form](told(asks(add()), session="s")))
+def opened(value: Any) -> Any:
+    """A value with the JSON texts in it as values."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        with suppress(ValueError):  # LangSmith has texts that only look like it
+            return {"opened": opened(json.loads(value))}
+    if isinstance(value, dict):
+        return {key: opened(inner) for key, inner in value.items()}
+    return [opened(inner) for inner in value] if isinstance(value, list) else value
 
-    def places(value: Any) -> list[tuple[Any, Any]]:
-        listed = (
-            list(value.items())
-            if isinstance(value, dict)
-            else list(enumerate(value))
-            if isinstance(value, list)
-            else []
-        )
-        return [(value, key) for key, _ in listed] + [place for _, inner in listed for place in places(inner)]
+
+def closed(value: Any) -> Any:
+    """The same with the texts closed again."""
+    if isinstance(value, dict):
+        if set(value) == {"opened"}:
+            return json.dumps(closed(value["opened"]))
+        return {key: closed(inner) for key, inner in value.items()}
+    return [closed(inner) for inner in value] if isinstance(value, list) else value
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Every holder inside a value, with each of its keys."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    listed = list(entries)
+    return [(value, key) for key, _ in listed] + [place for _, inner in listed for place in places(inner)]
+
+
+@pytest.mark.parametrize("form", CUT)
+@pytest.mark.parametrize("junk", [None, 3, [], {}, {"role": 3}])
+def test_junk_in_any_field_never_ends_in_another_error(form: str, junk: object) -> None:
+    """Whatever one field holds, also inside of JSON texts, traces are read or refused with a reason."""
+    whole = json.dumps(opened(CUT[form](told(asks(add()), session="s"))))
 
     for number in range(len(places(json.loads(whole)))):
         value = json.loads(whole)
         holder, key = places(value)[number]
         holder[key] = junk
         with suppress(InvalidDataError):
-            read_traces(value)
+            read_traces(closed(value))
