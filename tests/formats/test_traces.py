@@ -370,6 +370,21 @@ def test_what_a_later_trace_repeats_is_counted_once(session: str | None) -> None
     assert (second.calls, second.warnings) == ([], [])
 
 
+def test_a_result_that_only_a_later_trace_shows_is_that_of_the_earlier_call() -> None:
+    """As where each request to a model is a trace of its own, and says only what is new."""
+    reply = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "3"}]}
+    more = {"session.id": "s1"}
+    first, second = read_traces(
+        spans(
+            chat(1, None, {"id": "c1", "name": "add", "arguments": {}}, **more),
+            chat(2, None, trace="b" * 32, **more, **{"gen_ai.input.messages": json.dumps([reply])}),
+        )
+    ).runs
+
+    assert [call.output for call in first.calls] == ["3"]
+    assert (second.calls, second.warnings) == ([], [])
+
+
 def test_a_handoff_is_no_called_tool() -> None:
     """A span of a hand-off, with or without the request for it, and tools that are named as such."""
     value = openai_agents(told(asks(Made("transfer_to_bob", "t1", {}, None))))
@@ -424,6 +439,42 @@ def test_what_was_cut_off_is_told_and_not_taken_for_words() -> None:
     assert (call.execution.origin.value, call.execution.not_captured) == ("model", ["input_parameters", "output"])
     assert run.actual_output is None
     assert ["as if cut off" in warning for warning in run.warnings] == [True, True]
+
+
+def test_arguments_of_a_tool_that_are_no_object_are_its_input() -> None:
+    """Some tools are handed a text; an empty one says that there were none."""
+    key = "gen_ai.tool.call.arguments"
+    calls = called(
+        tool(1, None, "a", **{key: "Berlin"}), tool(2, None, "b", **{key: " "}), tool(3, None, "c", **{key: "7"})
+    )
+
+    assert [call.input_parameters for call in calls] == [{"input": "Berlin"}, {}, {"input": "7"}]
+
+
+def test_what_lies_inside_of_several_tools_is_told_of_each() -> None:
+    """Also where one of them is called like what is inside it, under another id."""
+    one, two = called(
+        tool(1, None, "a", **{"gen_ai.tool.call.id": "c1"}),
+        tool(2, 1, "a", **{"gen_ai.tool.call.id": "c2"}),
+        tool(3, None, "c"),
+        tool(4, 3, "d"),
+    )
+
+    inner = [[child.name for child in call.execution.children] for call in (one, two) if call.execution]
+    assert inner == [["a"], ["d"]]
+
+
+def test_results_are_no_calls_and_name_theirs_by_either_key() -> None:
+    """Results of the Vercel AI SDK look like its calls; messages of tools have an id of their own at times."""
+    results = json.dumps([{"toolCallId": "c9", "toolName": "sub", "result": "1"}])
+    reply = {"name": "gen_ai.tool.message", "attributes": pairs({"id": "m1", "tool_call_id": "c1", "content": "3"})}
+    calls = called(
+        chat(1, None, {"id": "c1", "name": "add", "arguments": {}}),
+        {**chat(2, None, **{"ai.prompt.messages": results}), "name": "x"},
+        {**chat(3), "events": [reply]},
+    )
+
+    assert [(call.name, call.output) for call in calls] == [("add", "3")]
 
 
 # What a run is

@@ -248,8 +248,7 @@ class Book:
             found = found or [
                 call for call in open_calls if call.request.id is None and answer.name == call.request.name
             ]
-            if not found and any(call.request.id == answer.call_id for call in self._all_earlier()):
-                return
+            found = found or [call for call in self._all_earlier() if call.request.id == answer.call_id]
         if not found:
             self.lost_answers.append(path)
             return
