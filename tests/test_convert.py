@@ -15,10 +15,13 @@ from processes import COMMAND, run_python
 from toolmark import ConversationalTestCase, DataFileError, read_cases
 from toolmark.cli import main
 from toolmark.convert import read_transcripts
+from toolmark.formats import TRACE_FORMATS
+from tracing import FORMS, Made, Step, Told, langfuse, langsmith, new_genai, openai_agents, otlp, otlp_spans
 
 RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
 
 Plain = dict[str, Any]
+TOLD = Told("Go.", [Step("boss", [Made("add", "c1", {"a": 1}, "3")]), Step("boss", [], "Done.")], session="s1")
 
 
 def asks(name: str, call_id: str = "c1") -> Plain:
@@ -249,3 +252,104 @@ def test_the_reader_of_files_names_every_place(tmp_path: Path) -> None:
         read_transcripts(path)
 
     assert [(problem.line, problem.path) for problem in raised.value.problems] == [(2, "$[0].role")]
+
+
+# Traces
+
+
+def test_traces_become_cases_that_can_be_scored(tmp_path: Path) -> None:
+    """Of every form, by what it looks like, and by the name of the form."""
+    for form in ("otlp, genai", "jaeger", "phoenix", "langfuse", "langsmith", "openai-agents"):
+        value = FORMS[form](TOLD)
+        name = form if form in TRACE_FORMATS else "otel"
+        (tmp_path / "trace.json").write_text(json.dumps(value))
+
+        for options in ([], ["--from", name]):
+            result = RUNNER.invoke(main, ["convert", str(tmp_path / "trace.json"), "--to", "-", *options])
+            (case,) = written(result)
+            assert (case["id"], names(case), case["input"]) == (TOLD.trace, ["add"], "Go.")
+            assert f"read 1 trace ({name}); wrote 1 case with 1 call" in result.stderr
+            assert "warning" not in result.stderr
+
+
+def test_spans_of_one_trace_may_stand_on_any_line() -> None:
+    """As collectors and exporters write them; a line with logs belongs to the rest."""
+    spans = otlp_spans(TOLD, new_genai)
+    apart = [{"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]} for span in spans]
+
+    for listed in (
+        apart,
+        [*apart, {"resourceLogs": []}],
+        langsmith(TOLD),
+        openai_agents(TOLD),
+        langfuse(TOLD)["observations"],
+    ):
+        assert [names(case) for case in written(convert(lines(*listed)))] == [["add"]]
+
+
+def test_sessions_become_conversations() -> None:
+    """A turn of the user and one of the assistant for each trace, in their order."""
+    other = Told("And now?", [Step("boss", [], "Done.")], trace="b" * 32, session="s1")
+    alone = Told("Hi", [Step("boss", [], "Done.")], trace="c" * 32)
+    data = json.dumps(otlp(TOLD, other, alone)).encode()
+
+    first, second = written(convert(data, "--as", "conversations"))
+
+    assert first["id"] == "s1"
+    assert [turn["content"] for turn in first["turns"]] == ["Go.", "Done.", "And now?", "Done."]
+    assert [turn["content"] for turn in second["turns"]] == ["Hi", "Done."]
+    assert len(written(convert(data))) == len(written(convert(data, "--as", "turns"))) == 3
+
+
+def test_what_is_doubtful_in_a_trace_is_told_with_it() -> None:
+    """And what is to be said of the file."""
+    spans = otlp_spans(TOLD, new_genai)
+    rest = {"traceId": "d" * 32, "spanId": "1" * 16, "name": "GET /", "attributes": []}
+    value = {
+        "resourceSpans": [{"scopeSpans": [{"spans": [*(span for span in spans if span["name"] != "agent"), rest]}]}]
+    }
+
+    told = convert(json.dumps(value).encode()).stderr.splitlines()
+
+    assert [line.partition(" ")[0] for line in told] == ["warning:", "warning:", "read"]
+    assert "traces show no model, agent or tool; left out" in told[0]
+    assert told[1].startswith(f"warning: trace {TOLD.trace}: $.resourceSpans[0].scopeSpans[0].spans[0] (and 2 more)")
+
+
+def test_a_file_of_traces_holds_nothing_else(tmp_path: Path) -> None:
+    """Whatever is none, or of another form, is told with its line, and nothing is written."""
+    trace, other = otlp(TOLD), langsmith(TOLD)[0]
+
+    result = convert(
+        lines(trace, CHAT, other, {"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "x"}]}]}]}), folder=tmp_path
+    )
+
+    assert result.exit_code == 2
+    told = result.stderr.removeprefix("error: ").splitlines()
+    assert [line[: len("<stdin>:2: $")] for line in told[:-1]] == [
+        "<stdin>:2: $",
+        "<stdin>:3: $",
+        "<stdin>:4: $",
+    ]
+    assert not (tmp_path / "cases.jsonl").exists()
+    bad = convert(
+        lines(trace, {"resourceSpans": [{"scopeSpans": [{"spans": [{"spanId": "", "name": "x", "attributes": []}]}]}]}),
+        "--from",
+        "otel",
+    )
+    assert bad.stderr.startswith("error: <stdin>:2: $.resourceSpans[0].scopeSpans[0].spans[0]: ")
+
+
+def test_tools_that_hand_over_are_named_for_traces_too() -> None:
+    """As for messages."""
+    (case,) = written(convert(json.dumps(otlp(TOLD)).encode(), "--handoff", "add"))
+
+    assert case["tools_called"] == []
+
+
+def test_a_line_that_is_one_message_of_langchain_is_no_conversation() -> None:
+    """The messages of a conversation stand in one list."""
+    result = convert(lines({"type": "human", "content": "Go."}, {"type": "ai", "content": "Done."}))
+
+    assert result.exit_code == 2
+    assert "is a single message" in result.stderr

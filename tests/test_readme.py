@@ -13,11 +13,15 @@ import toolmark
 from processes import COMMAND, GOLDEN, ROOT, run_python, toolmark_score
 from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
 from toolmark.cli import main
+from toolmark.formats import FORMATS as MESSAGES
+from toolmark.formats import TRACE_FORMATS
 from toolmark.linting import LintKind
+from toolmark.report import feedback
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SCORING = (ROOT / "docs" / "scoring.md").read_text(encoding="utf-8")
 FORMATS = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+TRACES = (ROOT / "docs" / "traces.md").read_text(encoding="utf-8")
 JUDGE = (ROOT / "docs" / "judge.md").read_text(encoding="utf-8")
 METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 EXPECTATIONS = (ROOT / "docs" / "expectations.md").read_text(encoding="utf-8")
@@ -212,7 +216,30 @@ def test_the_page_of_formats_is_true(tmp_path: Path) -> None:
     assert isinstance(units, click.Choice)
     assert isinstance(formats, click.Choice)
     assert re.findall(r"^\| `--as (\w+)`", FORMATS, re.MULTILINE) == list(units.choices)
-    assert re.findall(r"^\| .* \| `([a-z-]+)` \|$", FORMATS, re.MULTILINE)[:3] == list(formats.choices)[1:]
+    named = re.findall(r"^\| .* \| `([a-z-]+)` \|$", FORMATS, re.MULTILINE)[: len(MESSAGES)]
+    assert (named, list(formats.choices)[1:]) == (list(MESSAGES), [*MESSAGES, *TRACE_FORMATS])
+
+
+# docs/traces.md
+
+
+def test_the_page_of_traces_is_true(tmp_path: Path) -> None:
+    """Its program runs, its options exist, it names every form of traces, and its warnings are those of the code."""
+    program = "".join(block.text for block in blocks(TRACES) if block.language == "python")
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/toolmark/formats").glob("_*.py"))
+    warnings = re.findall(
+        r"^\| (\w[^|`]+?) \| \w", TRACES.partition("| warning | |")[2].partition("\n\n")[0], re.MULTILINE
+    )
+
+    assert run_python(["program.py"], tmp_path) == (0, "", "")
+    assert set(re.findall(r"--[a-z][a-z-]+", TRACES)) <= options_of("convert").keys()
+    assert all(
+        hasattr(feedback, name) for name in re.findall(r"^\| `(\w+)` \| (?:OTLP|feedback|scores)", TRACES, re.MULTILINE)
+    )
+    assert re.findall(r"^\| .* \| `([a-z][a-z-]+)` \|$", TRACES, re.MULTILINE) == list(TRACE_FORMATS)
+    assert warnings
+    assert [text for text in warnings if text.replace("the arguments are", "are") not in code] == []
 
 
 # docs/scoring.md

@@ -22,11 +22,11 @@ from toolmark._shell import measured, stop, tolerant_option, visible_lines
 from toolmark._text import count, visible
 from toolmark._validate_command import validate
 from toolmark.cases import TestCase
-from toolmark.convert import Unit, calls_in, describe, read_transcripts
+from toolmark.convert import Recorded, Unit, calls_in, describe, read_transcripts
 from toolmark.dataset import write_cases
 from toolmark.errors import DataFileError
 from toolmark.evaluation import evaluate
-from toolmark.formats import FORMATS, FormatName
+from toolmark.formats import FORMATS, TRACE_FORMATS, FormatName, TraceFormat
 from toolmark.metrics import MetricLike
 from toolmark.report import Report
 
@@ -101,10 +101,10 @@ def score(
 @click.option(
     "--from",
     "format",
-    type=click.Choice(["auto", *FORMATS]),
+    type=click.Choice(["auto", *FORMATS, *TRACE_FORMATS]),
     default="auto",
     show_default=True,
-    help="What the messages are.",
+    help="What the messages or traces are.",
 )
 @click.option(
     "--as",
@@ -121,16 +121,19 @@ def convert(
     *,
     file: str,
     target: str,
-    format: FormatName | Literal["auto"],
+    format: FormatName | TraceFormat | Literal["auto"],
     unit: Unit,
     handoffs: tuple[str, ...],
     allow_nan: bool,
     tolerant_arguments: bool,
 ) -> None:
-    """Make cases of the recorded messages in FILE (JSON or JSON Lines, "-" for standard input, gzip is fine).
+    """Make cases of the recorded messages or traces in FILE (JSON or JSON Lines, "-" for standard input, gzip is fine).
 
     A conversation is a list of messages or items, a request, a response, or both, of OpenAI's Chat Completions or
-    Responses API or of Anthropic's Messages API. `toolmark score` reads what is written, once calls are expected.
+    Responses API or of Anthropic's Messages API, or a dump of LangChain's messages. Traces are spans of OpenTelemetry
+    (OTLP as JSON, Jaeger, Tempo, Phoenix), exports of Langfuse, runs of LangSmith, or traces of the OpenAI Agents SDK;
+    each becomes a case, and those of one session a conversation. `toolmark score` reads what is written, once calls are
+    expected.
 
     Exit code 2 if the command line or FILE is wrong; nothing is written then.
     """
@@ -148,10 +151,10 @@ def convert(
     except OSError as error:
         stop(f"cannot read {visible(file)}: {error.strerror or error}")
     for recorded in found:
-        place = f"{recorded.place}: " if recorded.place else ""
-        for text in recorded.transcript.run.warnings:
-            click.echo(f"warning: {visible(place + text)}", err=True)
+        for place, text in recorded.warnings:
+            click.echo(f"warning: {visible(f'{place}: {text}' if place else text)}", err=True)
         if unit != "cases" and recorded.has_expectations:
+            place = f"{recorded.place}: " if isinstance(recorded, Recorded) and recorded.place else ""
             click.echo(f"warning: {place}what was expected of the conversation was left out; use --as cases", err=True)
     try:
         if target == "-":

@@ -1,7 +1,8 @@
-"""Files of recorded messages into files of cases.
+"""Files of recorded messages and traces into files of cases.
 
 A file holds JSON: one conversation, or a list of them, or JSON Lines with one conversation a line, plain or gzipped. A
-conversation is whatever `toolmark.formats.read` takes: a list of messages, or an object that holds one.
+conversation is whatever `toolmark.formats.read` takes: a list of messages, or an object that holds one. Or it holds
+traces (`toolmark.formats.read_traces`), whose spans may stand on any line.
 """
 
 from __future__ import annotations
@@ -9,14 +10,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from toolmark._json import JsonObject, parse_json
 from toolmark._text import count
-from toolmark.cases import ConversationalTestCase, LLMTestCase, TestCase
+from toolmark.capture import conversation
+from toolmark.cases import ConversationalTestCase, LLMTestCase, Run, TestCase
 from toolmark.dataset import Source, read_bytes, source_name
 from toolmark.errors import DataFileError, InvalidDataError, Problem
-from toolmark.formats import FormatName, Transcript, case_from_record, looks_like_record, read
+from toolmark.formats import (
+    TRACE_FORMATS,
+    FormatName,
+    TraceFormat,
+    Transcript,
+    case_from_record,
+    looks_like_record,
+    read,
+)
+from toolmark.formats.langchain import message_fields
+from toolmark.formats.traces import read_trace_documents, trace_format_of
 
 Unit: TypeAlias = Literal["cases", "turns", "conversations"]
 """What a conversation becomes: one case, one case for each turn of the user, or a conversation of turns."""
@@ -45,6 +57,16 @@ class Recorded:
     tolerant_arguments: bool = False
 
     @property
+    def format(self) -> str:
+        """What the messages were read as."""
+        return self.transcript.format
+
+    @property
+    def warnings(self) -> list[tuple[str, str]]:
+        """What is to be said of them, each with its place."""
+        return [(self.place, text) for text in self.transcript.run.warnings]
+
+    @property
     def has_expectations(self) -> bool:
         """Whether the object that held the messages says what was expected of them."""
         return any(name.startswith("expected") for name in self.about)
@@ -70,15 +92,50 @@ class Recorded:
         return [_turn(turn.to_test_case(), {**named, **kept}, number) for number, turn in enumerate(turns, start=1)]
 
 
+@dataclass(frozen=True)
+class RecordedSession:
+    """The traces of one session of a file.
+
+    Attributes:
+        format: What they were read as.
+        runs: A run for each trace, in the order of their beginnings.
+        notes: What is to be said of the file as a whole; it stands with the first session.
+        has_expectations: Never: traces do not say what was expected.
+    """
+
+    format: TraceFormat
+    runs: list[Run]
+    notes: list[str]
+    has_expectations: bool = False
+
+    @property
+    def warnings(self) -> list[tuple[str, str]]:
+        """What is to be said of them, each with its place."""
+        told = [(_trace_name(run), text) for run in self.runs for text in run.warnings]
+        return [*(("", note) for note in self.notes), *told]
+
+    def cases(self, unit: Unit = "cases") -> list[TestCase | ConversationalTestCase]:
+        """Return what the traces become: a case each, with the id of its trace, or one conversation."""
+        if unit == "conversations":
+            return [conversation(self.runs)]
+        return [run.to_test_case() for run in self.runs]
+
+
+def _trace_name(run: Run) -> str:
+    return f"trace {run.run_id}" if run.run_id else ""
+
+
 def read_transcripts(
     source: Source,
     *,
-    format: FormatName | Literal["auto"] = "auto",
+    format: FormatName | TraceFormat | Literal["auto"] = "auto",
     handoff_names: Collection[str] = (),
     allow_nan: bool = False,
     tolerant_arguments: bool = False,
-) -> list[Recorded]:
+) -> list[Recorded | RecordedSession]:
     """Return the conversations of a file, in its order; none is dropped.
+
+    Traces give a conversation for each session, in the order of their beginnings.
 
     One JSON value is one conversation, unless it is a list of lists, or of objects that each hold messages: then each
     entry is one. Where the whole file is no JSON value, each line is one conversation, and blank lines are passed over.
@@ -98,13 +155,18 @@ def read_transcripts(
         OSError: The file cannot be opened or read.
     """
     problems: list[Problem] = []
-    found: list[Recorded] = []
-    for document in _documents(read_bytes(source), problems, allow_nan=allow_nan):
+    found: list[Recorded | RecordedSession] = []
+    documents = list(_documents(read_bytes(source), problems, allow_nan=allow_nan))
+    if not problems and _are_traces(documents, format):
+        reading = _Reading(format, tuple(handoff_names), tolerant_arguments)
+        documents, found = [], _sessions(documents, reading, problems)
+    for document in documents:
         try:
             found.append(_recorded(document, format, handoff_names, tolerant=tolerant_arguments))
         except InvalidDataError as error:
             told = error.problems or (Problem("$", str(error)),)
             problems += [Problem(_placed(problem.path, document), problem.message, document.line) for problem in told]
+    problems.sort(key=lambda problem: problem.line or 0)
     if not problems and not found:
         problems.append(Problem("$", "the file holds no conversation"))
     if problems:
@@ -114,11 +176,18 @@ def read_transcripts(
     return found
 
 
-def describe(recorded: Iterable[Recorded]) -> str:
-    """Return how many conversations of which format there are: `"3 conversations (2 openai-chat, 1 anthropic)"`."""
-    formats = Counter(entry.transcript.format for entry in recorded)
+def describe(recorded: Iterable[Recorded | RecordedSession]) -> str:
+    """Return how many conversations of which format there are: `"3 conversations (2 openai-chat, 1 anthropic)"`.
+
+    Traces are counted as such: `"3 traces (otel)"`.
+    """
+    formats: Counter[str] = Counter()
+    traces = False
+    for entry in recorded:
+        traces = isinstance(entry, RecordedSession)
+        formats[entry.format] += len(entry.runs) if isinstance(entry, RecordedSession) else 1
     listed = ", ".join(f"{number} {name}" if len(formats) > 1 else name for name, number in formats.items())
-    return f"{count(sum(formats.values()), 'conversation')} ({listed})"
+    return f"{count(sum(formats.values()), 'trace' if traces else 'conversation')} ({listed})"
 
 
 class _Document(NamedTuple):
@@ -135,6 +204,44 @@ class _Document(NamedTuple):
         return "" if self.item is None else f"item {self.item + 1}"
 
 
+def _are_traces(documents: list[_Document], format: str) -> bool:
+    """Return whether a file holds traces: all of it, for what is none beside them is then a mistake."""
+    if format != "auto":
+        return format in TRACE_FORMATS
+    return any(trace_format_of(document.value) is not None for document in documents)
+
+
+def _sessions(
+    documents: list[_Document], reading: _Reading, problems: list[Problem]
+) -> list[Recorded | RecordedSession]:
+    """Return the sessions in the traces of a file; what cannot be read goes into `problems`."""
+    lines = {f"line {document.line}": document.line for document in documents if document.line is not None}
+    values = [("$" if document.line is None else f"line {document.line}", document.value) for document in documents]
+    try:
+        traces = read_trace_documents(
+            values,
+            format=cast("Any", reading.format),
+            handoff_names=reading.handoff_names,
+            tolerant_arguments=reading.tolerant_arguments,
+        )
+    except InvalidDataError as error:
+        for problem in error.problems:
+            start = problem.path.partition(".")[0].partition("[")[0]
+            path = "$" + problem.path.removeprefix(start) if start in lines else problem.path
+            problems.append(Problem(path, problem.message, lines.get(start)))
+        return []
+    notes = [traces.warnings, *([] for _ in traces.runs)]
+    return [RecordedSession(traces.format, runs, notes[index]) for index, runs in enumerate(traces.sessions)]
+
+
+class _Reading(NamedTuple):
+    """How traces are to be read."""
+
+    format: str
+    handoff_names: tuple[str, ...]
+    tolerant_arguments: bool
+
+
 def _placed(path: str, document: _Document) -> str:
     return path if document.item is None else f"$[{document.item}]{path.removeprefix('$')}"
 
@@ -149,7 +256,7 @@ def _documents(data: bytes, problems: list[Problem], *, allow_nan: bool) -> Iter
             problems += error.problems or (Problem("$", str(error)),)
             return
     else:
-        several = isinstance(value, list) and value and all(map(_is_whole, value))
+        several = isinstance(value, list) and value and all(map(_is_whole, value)) and trace_format_of(value) is None
         if several:
             yield from (_Document(entry, item=index) for index, entry in enumerate(value))
         elif lines:
@@ -180,21 +287,20 @@ def _is_whole(entry: object) -> bool:
     return isinstance(entry, list) or (isinstance(entry, dict) and "stop_reason" in entry)
 
 
-def _recorded(
-    document: _Document, format: FormatName | Literal["auto"], handoff_names: Collection[str], *, tolerant: bool
-) -> Recorded:
+def _recorded(document: _Document, format: str, handoff_names: Collection[str], *, tolerant: bool) -> Recorded:
     value = document.value
     about: JsonObject = {}
     if isinstance(value, Mapping):
         if looks_like_record(value) or "tools_called" in value:
             message = "is a case or a record already; `toolmark score` reads it as it is"
             raise InvalidDataError(message, [Problem("$", message)])
-        if document.line is not None and "role" in value and "stop_reason" not in value:
+        alone = "role" in value or message_fields(value) is not None
+        if document.line is not None and alone and "stop_reason" not in value:
             message = "is a single message; a line holds one conversation: put its messages into one list"
             raise InvalidDataError(message, [Problem("$", message)])
         about = {key: value[key] for key in _ABOUT if value.get(key) is not None and "role" not in value}
     case_from_record(about, tolerant_arguments=tolerant)  # tells what is wrong with it, at its place
-    transcript = read(value, format=format, handoff_names=handoff_names, tolerant_arguments=tolerant)
+    transcript = read(value, format=cast("Any", format), handoff_names=handoff_names, tolerant_arguments=tolerant)
     return Recorded(transcript, document.place, about, tolerant)
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from observations import asked, call, calls, ran, slow, unrun
 from toolmark.calls import CallOrigin, ToolCallType, ToolSpec
-from toolmark.capture import Handoff, Request, RunStatus
+from toolmark.capture import Handoff, Request, RunBuilder, RunStatus
+from toolmark.matching import ABSENT
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
 
@@ -189,6 +190,7 @@ def test_arguments_that_cannot_be_seen_are_the_requested_ones() -> None:
     builder.tool_started("t2", "helper", None)
 
     helper = call("helper", {}, None, status="pending", origin="code", not_captured=["input_parameters"])
+    del helper["input_parameters"]
     assert calls(builder) == [call("slow", {"x": 1}, output="slow 1"), helper]
 
 
@@ -420,3 +422,51 @@ def test_agents_at_the_same_time_have_ids_of_their_own() -> None:
     statuses = [call.execution.status.value for call in run.calls if call.execution is not None]
     assert statuses == ["ok", "ok", "unknown_tool", "pending"]
     assert [call.execution.attempts for call in run.calls if call.execution is not None] == [1, 1, 1, 1]
+
+
+def test_what_a_reader_knows_to_belong_together_does() -> None:
+    """By the place of the request, whatever ids, names and order would say."""
+    builder = RunBuilder()
+    requests = [Request("slow", {"x": 1}, "c1", source="m[0]"), Request("slow", {"x": 1}, "c1", source="m[1]")]
+    builder.model_asked(requests)
+    builder.tool_started("t1", "slow", {"x": 1}, call_id="c1", request="m[1]")
+    builder.tool_ended("t1", "second")
+    builder.result_shown("first", call_id="c9", request="m[0]")
+
+    builder.tool_started("t2", "slow", {"x": 2}, request="nowhere", source="m[2]")
+    builder.handed_off(to="Bob", request="m[1]")
+
+    run = builder.build()
+    assert [call.output for call in run.calls[:2]] == ["first", "second"]
+    assert [call.execution and call.execution.source for call in run.calls] == ["m[0]", "m[1]", "m[2]"]
+    assert [(handoff.call, handoff.to_agent) for handoff in run.handoffs] == [(1, "Bob")]
+
+
+def test_arguments_and_outputs_that_nobody_kept_are_not_set() -> None:
+    """What the span of a tool kept makes up for what the message did not."""
+    builder = asked(Request("slow", ABSENT, "c1"), Request("slow", ABSENT, "c2"))
+    for key, arguments, output in (("t1", None, ABSENT), ("t2", {"x": 1}, "ok")):
+        builder.tool_started(key, "slow", arguments, call_id=f"c{key[1]}")
+        builder.tool_ended(key, output)
+
+    first, second = builder.build().calls
+
+    assert not {"input_parameters", "output"} & first.model_fields_set
+    assert first.execution is not None
+    assert first.execution.not_captured == ["input_parameters", "output"]
+    assert first.execution.status.value == "ok"
+    assert (second.input_parameters, second.output, second.execution and second.execution.not_captured) == (
+        {"x": 1},
+        "ok",
+        [],
+    )
+
+
+def test_a_failure_that_was_read_is_an_error() -> None:
+    """Where nobody could have seen the tool run, a failed result says nothing of a refusal."""
+    builder = asked(slow(1, "c1"), slow(2, "c2"))
+
+    builder.result_shown("no", call_id="c1", failed=True)
+    builder.result_shown("no", call_id="c2", failed=True, read=True)
+
+    assert [call.execution and call.execution.status.value for call in builder.build().calls] == ["rejected", "error"]

@@ -722,10 +722,10 @@ REFUSED: dict[str, tuple[object, str]] = {
     "calls of the user": ([user([use()])], "$[0].content[0]: a call stands in a message of role 'user'"),
     "a call without a name": ([asked("")], "$[0].name: a call needs the name of its tool, got ''"),
     "another without one": ([agent([use("")])], "$[0].content[0].name: a call needs the name of its tool"),
-    "LangChain": ([{"type": "ai", "content": "", "tool_calls": []}], "$[0]: expected messages of OpenAI or Anthropic"),
+    "Pydantic AI": ([{"kind": "response", "parts": []}], "$[0]: expected messages of OpenAI, Anthropic or LangChain"),
     "responses in a list": (
         [RESPONSE],
-        "$[0]: expected messages of OpenAI or Anthropic; this looks like a whole response",
+        "$[0]: expected messages of OpenAI, Anthropic or LangChain; this looks like a whole response",
     ),
     "an unknown role": ([{"role": "oracle", "content": "x"}], "$[0].role: expected one of user"),
     "an unknown role among items": (

@@ -42,6 +42,7 @@ class RunBuilder(RunFacts):
         self._unanswered: list[Observed] = []
         """Calls at the top level, and those of programs, to which a result that is read may still belong."""
         self._by_key: dict[Key, tuple[Observed, Execution]] = {}
+        self._by_source: dict[str, Observed] = {}
         self._pseudo_tools: set[str] = set()
         self._tools: dict[str, ToolSpec] = {}
         self._other_handoffs: list[str | None] = []
@@ -114,8 +115,10 @@ class RunBuilder(RunFacts):
             if request.replaces:
                 self._withdraw(newest_with_id(within(outer), request.replaces))
             raw = request.arguments
-            invalid = raw is not None and not isinstance(raw, dict)
-            requested = self._plain_with({} if raw is None else raw, f"arguments of {request.name!r}")
+            invalid = raw is not None and raw is not ABSENT and not isinstance(raw, dict)
+            requested = None
+            if raw is not ABSENT:
+                requested = self._plain_with({} if raw is None else raw, f"arguments of {request.name!r}")
             call = Observed(
                 name=self._named(request.name),
                 order=(self._clock, index),
@@ -160,6 +163,8 @@ class RunBuilder(RunFacts):
         injected: bool = False,
         declared: Iterable[str] = (),
         at: datetime | None = None,
+        request: str | None = None,
+        source: str | None = None,
     ) -> None:
         """A tool began to run.
 
@@ -176,13 +181,18 @@ class RunBuilder(RunFacts):
             injected: The framework may have added arguments; those that neither request nor schema name are left out.
             declared: Names of the tool's declared arguments, for that purpose.
             at: When.
+            request: The `source` of the request that it answers, where a reader knows that.
+            source: Where it stands, for one that was read rather than watched.
         """
         self._clock += 1
         handed = None if arguments is None else self._object(arguments, f"arguments of {name!r}")
         name, inside = self._named(name), self._inside(scope)
-        call = requested_call(of_strand(within(inside), strand), name, handed, call_id or None)
+        call = self._placed_at(request) or requested_call(
+            of_strand(within(inside), strand), name, handed, call_id or None
+        )
         if call is None:
             call = Observed(name=name, order=(self._clock, 0), scope=inside, origin=CallOrigin.CODE, strand=strand)
+            call.source = source
             call.id = call_id or None
             if handed is None:
                 call.not_captured.append("input_parameters")
@@ -239,11 +249,20 @@ class RunBuilder(RunFacts):
             found[1].outcome, found[1].error, found[1].ended_at = outcome, error, at
 
     def handed_off(
-        self, *, to: str | None = None, key: Key | None = None, call_id: str | None = None, scope: Key | None = None
+        self,
+        *,
+        to: str | None = None,
+        key: Key | None = None,
+        call_id: str | None = None,
+        scope: Key | None = None,
+        request: str | None = None,
     ) -> None:
-        """A call passed control to another agent: the one of this execution, else the newest of this id."""
-        if key is not None and key in self._by_key:
-            call: Observed | None = self._by_key[key][0]
+        """A call passed control to another agent: that of this `source` or execution, else the newest of this id."""
+        placed = self._placed_at(request)
+        if placed is not None:
+            call: Observed | None = placed
+        elif key is not None and key in self._by_key:
+            call = self._by_key[key][0]
         else:
             inside = self._inside(scope)
             call = next((c for c in reversed(within(inside)) if c.id == (call_id or None)), None)
@@ -267,6 +286,8 @@ class RunBuilder(RunFacts):
         strand: Key | None = None,
         reformatted: bool = False,
         ran: bool = False,
+        read: bool = False,
+        request: str | None = None,
     ) -> bool:
         """The model was shown a result.
 
@@ -286,19 +307,23 @@ class RunBuilder(RunFacts):
             strand: Which of several agents at the same time was shown it, as for `model_asked`.
             reformatted: The content is a copy whose form may differ; it counts only where nothing better is known.
             ran: Whoever shows it ran the tool, as providers do.
+            read: It was read from what others recorded, so that a tool may have run that was not seen to.
+            request: The `source` of the call that it belongs to, where a reader knows that.
 
         Returns:
             Whether there is a call that it can belong to; if not, nothing is kept, and the caller decides what to say.
         """
         plain, doubts = json_value(content)
-        call = answered_call(of_strand(within(self._inside(scope)), strand), plain, call_id or None, name)
+        call = self._placed_at(request) or answered_call(
+            of_strand(within(self._inside(scope)), strand), plain, call_id or None, name
+        )
         if call is None:
             return False
         if reformatted and (call.shown is not None or call.executions):
             return True
         self._note(call, "model_output", plain, doubts)
         if call.shown is None or not json_equal(call.shown.content, plain):
-            call.shown = Shown(plain, failed, unknown_tool, self._kept(artifact, call), error)
+            call.shown = Shown(plain, failed, unknown_tool, self._kept(artifact, call), error, read=read)
         if ran:
             self._ran_elsewhere(call, plain, call.shown.text() if failed else None)
         return True
@@ -404,6 +429,10 @@ class RunBuilder(RunFacts):
             return self._root
         return self._by_key[scope][0]
 
+    def _placed_at(self, source: str | None) -> Observed | None:
+        """Return the newest request that stands at this place, `None` if no place is given or none stands there."""
+        return None if source is None else self._by_source.get(source)
+
     def _caller(self, outer: Observed, request: Request) -> Observed:
         """Return the call that a request was made in; where it was not seen, the place where it was asked for."""
         found = newest_with_id(within(outer), request.caller)
@@ -431,6 +460,8 @@ class RunBuilder(RunFacts):
 
     def _add(self, call: Observed) -> None:
         self._calls.append(call)
+        if call.source is not None:
+            self._by_source[call.source] = call
         if call.scope is not None:
             call.scope.children.append(call)
 

@@ -54,10 +54,9 @@ def _finished_call(call: Observed, state: State, step: int | None) -> ToolCall:
     status = _status(call, state)
     handed = last.arguments if last is not None and last.arguments is not None else None
     requested = call.requested
-    arguments: dict[str, Any] | None = (
-        handed if handed is not None else requested if isinstance(requested, dict) else {}
-    )
+    arguments: dict[str, Any] = handed if handed is not None else requested if isinstance(requested, dict) else {}
     output = _output(call, status)
+    missing = _not_captured(call, output, known=handed is not None)
     shown = _shown(call, output)
     asked = requested if call.raw is None else call.raw
     given: dict[str, Any] = {
@@ -75,9 +74,11 @@ def _finished_call(call: Observed, state: State, step: int | None) -> ToolCall:
         status=status,
         executed=bool(call.executions),
         **{name: value for name, value in given.items() if value is not None},
-        **_watched(call, state),
+        **_watched(call, state, missing),
     )
-    fields: dict[str, Any] = {"name": call.name, "input_parameters": arguments, "execution": execution}
+    fields: dict[str, Any] = {"name": call.name, "execution": execution}
+    if "input_parameters" not in missing:
+        fields["input_parameters"] = arguments
     if output is not ABSENT:
         fields["output"] = output
     if call.id:
@@ -87,13 +88,28 @@ def _finished_call(call: Observed, state: State, step: int | None) -> ToolCall:
     return ToolCall(**fields)
 
 
-def _watched(call: Observed, state: State) -> dict[str, Any]:
+def _not_captured(call: Observed, output: object, *, known: bool) -> list[str]:
+    """Return the fields that nobody saw: what one observation leaves out, another may have had.
+
+    Args:
+        call: The call.
+        output: Its output; `ABSENT` where there is none.
+        known: The last execution shows what the tool was handed.
+    """
+    missing = [field for field in call.not_captured if not (field == "input_parameters" and known)]
+    last = call.last
+    if output is ABSENT and last is not None and last.outcome is Outcome.OK and "output" not in missing:
+        missing.append("output")
+    return missing
+
+
+def _watched(call: Observed, state: State, missing: list[str]) -> dict[str, Any]:
     """Return what is known of every call that was watched; of one that was read, only what says something."""
     known: dict[str, Any] = {
         "attempts": max(len(call.executions), 1),
         "origin": call.origin,
         "children": list(finished_calls(call.children, state)),
-        "not_captured": call.not_captured,
+        "not_captured": missing,
     }
     if call.source is None:
         return known

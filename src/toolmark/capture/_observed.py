@@ -32,7 +32,8 @@ class Request:
 
     Attributes:
         name: Name of the tool.
-        arguments: The argument object, or what stands in its place (raw text, as a rule) where it is no JSON object.
+        arguments: The argument object, or what stands in its place (raw text, as a rule) where it is no JSON object;
+            `ABSENT` where they were not captured.
         id: The id the provider gave it; need not be unique; `None` or empty where there is none.
         type: Who runs it.
         server: The MCP server, or another group of tools that the tool belongs to.

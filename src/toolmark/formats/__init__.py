@@ -1,7 +1,9 @@
 """Outside shapes of recorded runs, read into toolmark's own: one file per shape.
 
-`read` takes what OpenAI's Chat Completions and Responses APIs and Anthropic's Messages API send and receive, and finds
-out which it is. `case_from_record` takes flat records, `run_from_messages` the trajectories in them.
+`read` takes what OpenAI's Chat Completions and Responses APIs and Anthropic's Messages API send and receive, and dumps
+of LangChain's messages, and finds out which it is. `read_traces` takes spans of OpenTelemetry, exports of Langfuse,
+runs of LangSmith and traces of the OpenAI Agents SDK. `case_from_record` takes flat records, `run_from_messages` the
+trajectories in them.
 """
 
 from __future__ import annotations
@@ -10,15 +12,20 @@ from toolmark.formats._read import FORMATS, read
 from toolmark.formats._transcript import FormatName, Transcript
 from toolmark.formats.names import strip_suffix
 from toolmark.formats.records import case_from_record, looks_like_record
+from toolmark.formats.traces import TRACE_FORMATS, TraceFormat, Traces, read_traces
 from toolmark.formats.trajectory import run_from_messages
 
 __all__ = [
     "FORMATS",
+    "TRACE_FORMATS",
     "FormatName",
+    "TraceFormat",
+    "Traces",
     "Transcript",
     "case_from_record",
     "looks_like_record",
     "read",
+    "read_traces",
     "run_from_messages",
     "strip_suffix",
 ]

@@ -37,6 +37,8 @@ _ANTHROPIC_PARTS = frozenset({"thinking", "redacted_thinking", "container_upload
 _CHAT_PARTS = frozenset({"image_url", "input_audio"})
 
 _LANGCHAIN_TYPES = frozenset({"ai", "human", "AIMessage", "HumanMessage", "AIMessageChunk", "constructor"})
+_LANGCHAIN_MORE = frozenset({"tool", "system", "function", "remove", "developer", "chat"})
+"""Types that other things have too; of a message only where there is something that it says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +69,11 @@ def sign_of(message: Mapping[str, object]) -> Sign | None:
 
 
 def _by_type(message: Mapping[str, object]) -> Sign | None:
-    kind, role = message.get("type"), message.get("role")
-    if "lc" in message or (kind in _LANGCHAIN_TYPES and role is None):
-        return Sign(None, "LangChain messages")
+    given, role = message.get("type"), message.get("role")
+    kind = given if isinstance(given, str) else None
+    holds = "content" in message or "data" in message
+    if "lc" in message or (role is None and (kind in _LANGCHAIN_TYPES or (kind in _LANGCHAIN_MORE and holds))):
+        return Sign("langchain", "LangChain messages")
     if isinstance(kind, str) and kind.endswith(("_call", "_call_output")):
         return Sign("openai-responses", f"items of OpenAI's Responses API (type {kind!r})")
     if isinstance(kind, str) and kind in _ITEM_TYPES and (role is None or kind == "additional_tools"):

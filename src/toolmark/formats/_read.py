@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Literal, get_args
 
 from toolmark.errors import ConfigurationError
-from toolmark.formats import anthropic, openai_chat, openai_responses
+from toolmark.formats import anthropic, langchain, openai_chat, openai_responses
 from toolmark.formats._detect import sign_of
 from toolmark.formats._offered import offered_tools
 from toolmark.formats._reading import Notes, as_object
@@ -20,6 +20,7 @@ _TELL: dict[FormatName, Callable[[Iterable[Entry], Telling], None]] = {
     "openai-chat": openai_chat.tell_messages,
     "openai-responses": openai_responses.tell_items,
     "anthropic": anthropic.tell_messages,
+    "langchain": langchain.tell_messages,
 }
 
 
@@ -31,11 +32,11 @@ def read(
     path: str = "$",
     tolerant_arguments: bool = False,
 ) -> Transcript:
-    """Return what messages of OpenAI or Anthropic record: the run, its turns, and the conversation.
+    """Return what messages of OpenAI, Anthropic or LangChain record: the run, its turns, and the conversation.
 
-    The value is a list of messages (Chat Completions, Anthropic's Messages) or items (Responses), the body of a
+    The value is a list of messages (Chat Completions, Anthropic's, LangChain's) or items (Responses), the body of a
     request, of a response, or of both (in one object, or under `request` and `response`); plain objects or the
-    packages' own. What the calls and their results become is the same in all three formats.
+    packages' own. What the calls and their results become is the same in all formats.
 
     Messages that are plain text read alike in all formats and are taken for `openai-chat`.
 
@@ -84,7 +85,8 @@ def _detected(held: Held) -> FormatName:
         if sign is None:
             continue
         if sign.format is None:
-            held.notes.problem(path, f"expected messages of OpenAI or Anthropic; this looks like {sign.phrase}")
+            known = "messages of OpenAI, Anthropic or LangChain"
+            held.notes.problem(path, f"expected {known}; this looks like {sign.phrase}")
         elif sign.sure:
             sure.setdefault(sign.format, (path, sign.phrase))
         else:

@@ -72,7 +72,7 @@ def as_object(value: object) -> Mapping[str, object] | None:
 
     An SDK object is one with `model_dump`, or a dataclass; fields that are `None` were not given, and are left out.
     """
-    if isinstance(value, Mapping):
+    if type(value) is dict or isinstance(value, Mapping):  # asking a class of its own is slow, and asked most often
         return value
     if isinstance(value, BaseModel):
         # Clients build their objects unchecked, so that a field may hold what its type rules out.
@@ -189,7 +189,7 @@ def part_text(part: object) -> str | None:
     fields = as_object(part)
     if fields is None:
         return None
-    kind = fields.get("type", "text")
+    kind = str(fields.get("type", "text"))
     text = fields.get("text") if kind in TEXT_PARTS else (fields.get("refusal") if kind == "refusal" else None)
     return text if isinstance(text, str) else None
 

@@ -18,8 +18,8 @@ from toolmark.formats._reading import Notes, shown
 from toolmark.formats._tolerant import repaired
 from toolmark.matching import ABSENT
 
-FormatName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic"]
-"""The formats that are read: Chat Completions, Responses, and Anthropic's Messages."""
+FormatName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "langchain"]
+"""The formats that are read: Chat Completions, Responses, Anthropic's Messages, and dumps of LangChain's messages."""
 
 Entry: TypeAlias = tuple[str, object]
 """One message or item, with its path in what it was read from."""

@@ -1,0 +1,277 @@
+"""What does a span of OpenTelemetry say about models, tools and agents? In the conventions that are in use.
+
+Read are the GenAI conventions of OpenTelemetry, from the events of their first years to the messages of today, and
+those of OpenInference, OpenLLMetry, the Vercel AI SDK, Pydantic AI, Google's ADK and any-agent. The names of attributes
+stand in tables here and in `_attribute_messages`, and nowhere else; an attribute that is not there says nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from toolmark.calls import ToolCallType
+from toolmark.formats._attribute_messages import (
+    HIDDEN,
+    INDEXED_ASKED,
+    INDEXED_SAID,
+    Attributes,
+    RawSpan,
+    answered_of,
+    around_of,
+    asked_of,
+    indexed,
+)
+from toolmark.formats._parts import decoded, first_of, listed, text_of
+from toolmark.formats._reading import as_object
+from toolmark.formats._said import Said, Who, messages_in
+from toolmark.formats._spans import Span, SpanKind
+from toolmark.matching import ABSENT
+
+_OPERATIONS: dict[str, SpanKind] = {
+    "chat": "model",
+    "call_llm": "model",
+    "text_completion": "model",
+    "completion": "model",
+    "generate_content": "model",
+    "execute_tool": "tool",
+    "invoke_agent": "agent",
+    "create_agent": "other",
+    "invoke_workflow": "other",
+    "chain": "other",
+}
+_KINDS: dict[str, SpanKind] = {
+    "llm": "model",
+    "tool": "tool",
+    "agent": "agent",
+    "generation": "model",
+    "chain": "other",
+    "workflow": "other",
+    "task": "other",
+}
+_KIND_KEYS = ("openinference.span.kind", "traceloop.span.kind", "langfuse.observation.type", "langsmith.span.kind")
+
+_TOOL_NAMES = (
+    "gen_ai.tool.name",
+    "tool.name",
+    "ai.toolCall.name",
+    "traceloop.entity.name",
+    "tool_name",
+    "tool_call.function.name",
+)
+_CALL_IDS = ("gen_ai.tool.call.id", "tool.id", "tool_call.id", "ai.toolCall.id", "tool_call_id")
+_ARGUMENTS = (
+    "gen_ai.tool.call.arguments",
+    "gen_ai.tool.args",
+    "tool_arguments",
+    "ai.toolCall.args",
+    "gcp.vertex.agent.tool_call_args",
+    "tool_call.function.arguments",
+    "input.value",
+    "langfuse.observation.input",
+    "traceloop.entity.input",
+)
+_RESULTS = (
+    "gen_ai.tool.call.result",
+    "tool_response",
+    "ai.toolCall.result",
+    "gcp.vertex.agent.tool_response",
+    "gen_ai.output",
+    "output.value",
+    "langfuse.observation.output",
+    "traceloop.entity.output",
+)
+_AGENTS = ("gen_ai.agent.name", "agent_name", "agent.name")
+_SESSIONS = (
+    "gen_ai.conversation.id",
+    "session.id",
+    "langfuse.session.id",
+    "gcp.vertex.agent.session_id",
+    "traceloop.association.properties.thread_id",
+    "traceloop.association.properties.session_id",
+    "ai.telemetry.metadata.sessionId",
+)
+_MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "ai.response.model", "ai.model.id")
+_USAGE = {
+    "input_tokens": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
+    "output_tokens": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
+    "total_tokens": ("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total"),
+}
+_TOOLS = ("gen_ai.tool.definitions", "ai.prompt.tools", "gen_ai.request.tools")
+_MERGED = "(merged tools)"
+"""The tool of a span in which Google's ADK repeats the results of several others."""
+
+_NAMED = re.compile(r"^(?:execute_tool|running tool:|invoke_agent|agent run|agent_run)\s*\[?(.*?)\]?$")
+
+
+def interpret(raw: RawSpan) -> Span:
+    """Return the span with what its attributes and events say."""
+    span, said = raw.span, raw.attributes
+    span.kind = _kind(raw)
+    span.agent = text_of(first_of(said, *_AGENTS)) or (_after(span.name) if span.kind == "agent" else None)
+    session = first_of(said, *_SESSIONS)
+    span.session = span.session or (None if session is None else str(session))
+    if span.error is None and said.get("error.type") is not None:
+        span.error = str(first_of(said, "exception.message", "error.message", "error.type"))
+    if span.error is not None:
+        span.error = _exception(raw) or span.error
+    if span.kind == "tool":
+        _read_tool(raw)
+    elif span.kind == "model":
+        _read_model(raw)
+        span.asked, span.said = asked_of(raw), answered_of(raw)
+    else:
+        _read_around(raw)
+    return span
+
+
+def flat(value: object, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield nested attributes under dotted names; lists that hold no objects stay lists."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from flat(inner, f"{prefix}.{key}" if prefix else str(key))
+    elif isinstance(value, list) and any(isinstance(inner, Mapping) for inner in value):
+        for index, inner in enumerate(value):
+            yield from flat(inner, f"{prefix}.{index}")
+    else:
+        yield prefix, value
+
+
+def _kind(raw: RawSpan) -> SpanKind:
+    """Return what a span is of: what it says itself, else what its attributes are about."""
+    said, name = raw.attributes, raw.span.name
+    told = str(said.get("gen_ai.operation.name") or "").lower()
+    kinds: list[SpanKind | None] = [_vercel(str(said.get("ai.operationId") or "")), _OPERATIONS.get(told)]
+    kinds.extend(_KINDS.get(str(said[key]).lower()) for key in _KIND_KEYS if said.get(key) is not None)
+    clear: list[SpanKind] = [kind for kind in kinds if kind is not None and kind != "other"]
+    found = clear[0] if clear else _by_attributes(said, name)
+    if found == "tool" and (said.get("gen_ai.tool.name") == _MERGED or name.endswith(_MERGED)):
+        return "other"
+    return found or "other"
+
+
+def _vercel(operation: str) -> SpanKind | None:
+    if operation == "ai.toolCall":
+        return "tool"
+    return "model" if operation.startswith(("ai.generate", "ai.stream")) else None
+
+
+def _by_attributes(said: Attributes, name: str) -> SpanKind | None:
+    if any(
+        said.get(key) is not None for key in ("gen_ai.tool.call.id", "gen_ai.tool.call.arguments", "tool_arguments")
+    ):
+        return "tool"
+    if said.get("gen_ai.tool.name") is not None and not name.startswith(("call_llm", "chat")):
+        return "tool"
+    if any(said.get(key) is not None for key in ("pydantic_ai.all_messages", "all_messages_events")):
+        return "agent"
+    if any(key in said for key in ("gen_ai.output.messages", "llm.request.type", "gcp.vertex.agent.llm_request")):
+        return "model"
+    if any(key.startswith((*INDEXED_SAID, *INDEXED_ASKED)) for key in said):
+        return "model"
+    return "agent" if said.get("agent_name") is not None else None
+
+
+def _after(name: str) -> str | None:
+    found = _NAMED.match(name)
+    return found.group(1) or None if found else None
+
+
+def _read_tool(raw: RawSpan) -> None:
+    span, said = raw.span, raw.attributes
+    span.tool = text_of(first_of(said, *_TOOL_NAMES)) or _after(span.name) or span.name
+    call_id = first_of(said, *_CALL_IDS)
+    span.call_id = None if call_id is None or call_id == "" else str(call_id)
+    span.arguments = _inside(_first_seen(said, _ARGUMENTS), "inputs", beside="input_str")
+    span.result = _inside(decoded(_first_seen(said, _RESULTS)), "output", beside="kwargs")
+    span.wrapped = any(key.startswith("langsmith.") for key in said)
+    for event in raw.events:  # what some instrumentations tell only there
+        span.arguments = _first_seen(event.attributes, _ARGUMENTS[:1]) if span.arguments is ABSENT else span.arguments
+        span.result = _first_seen(event.attributes, _RESULTS[:1]) if span.result is ABSENT else span.result
+    kind = str(said.get("gen_ai.tool.type") or "")
+    if said.get("mcp.method.name") is not None or kind == "mcp":
+        span.type = ToolCallType.MCP
+    take_result(span)
+
+
+def take_result(span: Span) -> None:
+    """Read what a tool returned: LangChain's message of a tool says the call's id, and whether it failed."""
+    holder = as_object(decoded(span.result)) if span.result is not ABSENT else None
+    if holder is not None and set(holder) == {"output"} and as_object(holder["output"]) is not None:
+        holder = as_object(holder["output"])
+    if holder is None or not ("lc" in holder or holder.get("type") in ("tool", "ToolMessage")):
+        return
+    found = [said.answer for said in messages_in(holder, span.path, "tool") if said.answer is not None]
+    if len(found) == 1:
+        span.result, span.result_failed = found[0].content, found[0].failed
+        span.call_id = span.call_id or found[0].call_id
+
+
+def _inside(value: object, key: str, *, beside: str) -> Any:  # noqa: ANN401 - a JSON value
+    """Return what OpenLLMetry wraps, with what the framework passed along."""
+    holder = as_object(decoded(value))
+    return value if holder is None or beside not in holder or holder.get(key) is None else holder[key]
+
+
+def _first_seen(said: Attributes, keys: Iterable[str]) -> Any:  # noqa: ANN401 - a JSON value
+    for key in keys:
+        if said.get(key) is not None:
+            return ABSENT if isinstance(said[key], str) and said[key] in HIDDEN else said[key]
+    return ABSENT
+
+
+def _read_model(raw: RawSpan) -> None:
+    span, said = raw.span, raw.attributes
+    span.model = text_of(first_of(said, *_MODELS))
+    for name, keys in _USAGE.items():
+        count = first_of(said, *keys)
+        if isinstance(count, str) and count.isdigit():
+            count = int(count)
+        if isinstance(count, int) and not isinstance(count, bool) and count > 0:
+            span.usage[name] = count
+    span.offered = list(_offered(said))
+
+
+def _offered(said: Attributes) -> Iterator[Any]:
+    for key in _TOOLS:
+        yield from map(decoded, listed(decoded(said.get(key))))
+    parameters = as_object(decoded(said.get("model_request_parameters"))) or {}
+    for tool in listed(parameters.get("function_tools")):
+        fields = as_object(tool) or {}
+        yield {**fields, "parameters": fields.get("parameters_json_schema")}
+    asked = as_object(decoded(said.get("gcp.vertex.agent.llm_request"))) or {}
+    for group in listed((as_object(asked.get("config")) or {}).get("tools")):
+        yield from listed((as_object(group) or {}).get("function_declarations"))
+    for entry in indexed(said, "llm.tools."):
+        schema = as_object(decoded(first_of(entry, "tool.json_schema", "json_schema"))) or {}
+        inner = as_object(schema.get("function")) or schema
+        named = text_of(entry.get("tool.name")) or text_of(inner.get("name"))
+        if named:
+            yield {"type": "function", "function": {**inner, "name": named}}
+    for entry in indexed(said, "llm.request.functions."):
+        yield {**entry, "parameters": decoded(entry.get("parameters"))}
+
+
+def _read_around(raw: RawSpan) -> None:
+    """Read what went into an agent or chain, and what came out; messages in it repeat what models said."""
+    span = raw.span
+    span.asked, span.said = around_of(raw)
+    span.given = _plain_words(span.asked, "user")
+    span.gave = text_of(raw.attributes.get("final_result")) or _plain_words(span.said or [], "model")
+
+
+def _plain_words(said: list[Said], who: Who) -> str | None:
+    """Return the last words of one side, where they are words."""
+    words = [one.text for one in said if one.who == who and one.text]
+    return words[-1] if words and not words[-1].lstrip().startswith(("{", "[")) else None
+
+
+def _exception(raw: RawSpan) -> str | None:
+    """Return the exception that an event tells, as `"TypeName: text"`."""
+    for event in raw.events:
+        if event.name == "exception" or "exception.type" in event.attributes:
+            kind, text = event.attributes.get("exception.type"), event.attributes.get("exception.message")
+            known = [str(part) for part in (str(kind or "").rpartition(".")[2], text) if part]
+            return ": ".join(known) or None
+    return None

@@ -1,0 +1,181 @@
+"""Dumps of LangChain's messages, in every form that LangChain writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from toolmark import InvalidDataError
+from toolmark.formats import read, read_traces
+from tracing import Told, calls_of, histories, langchain_message, seen
+
+Plain = dict[str, Any]
+
+
+def conversation(told: Told) -> list[Plain]:
+    """The messages of a history, as `dumps` writes them."""
+    entries: list[Any] = [told.words]
+    for step in told.steps:
+        entries += [step, *step.calls]
+    return [langchain_message(entry) for entry in entries]
+
+
+def kind_and_fields(message: Plain) -> tuple[str, Plain]:
+    """A message as its short type, and its fields."""
+    kinds = {"HumanMessage": "human", "AIMessage": "ai", "ToolMessage": "tool"}
+    return kinds[message["id"][-1]], message["kwargs"]
+
+
+def as_dicts(messages: list[Plain]) -> list[Plain]:
+    """The same as `messages_to_dict` writes them."""
+    return [{"type": kind, "data": {**fields, "type": kind}} for kind, fields in map(kind_and_fields, messages)]
+
+
+def as_dumps(messages: list[Plain]) -> list[Plain]:
+    """The same as `model_dump` writes them."""
+    return [{**fields, "type": kind} for kind, fields in map(kind_and_fields, messages)]
+
+
+@pytest.mark.parametrize("form", [list, as_dicts, as_dumps])
+@given(told=histories(nested=False))
+def test_every_form_of_a_dump_has_the_same_calls(form: Any, told: Told) -> None:
+    """Names, ids, arguments, and whether they succeeded; the format is found, the answer and the words too."""
+    transcript = read(form(conversation(told)))
+
+    assert transcript.format == "langchain"
+    assert seen(transcript.run.calls) == calls_of(told)
+    assert (transcript.run.input, transcript.run.actual_output) == (told.words, "Done.")
+    assert not transcript.run.warnings
+
+
+def test_calls_that_langchain_could_not_read_are_invalid() -> None:
+    """They stand apart, as text; the reason is LangChain's, where it gives one."""
+    bad = {"name": "add", "args": "{oops", "id": "c2", "error": "no JSON", "type": "invalid_tool_call"}
+    good = {"name": "add", "args": {}, "id": "c1"}
+    run = read([{"type": "ai", "content": "", "tool_calls": [good], "invalid_tool_calls": [bad]}]).run
+
+    assert [(call.id, call.execution and call.execution.status.value) for call in run.calls] == [
+        ("c1", "not_executed"),
+        ("c2", "invalid_arguments"),
+    ]
+    assert run.calls[1].execution is not None
+    assert (run.calls[1].execution.requested_parameters, run.calls[1].execution.error) == ("{oops", "no JSON")
+
+
+def test_blocks_that_repeat_calls_do_not_count_and_those_of_the_provider_do() -> None:
+    """Anthropic's blocks stand beside the calls made from them; what Anthropic ran stands only there."""
+    content = [
+        {"type": "text", "text": "Let me look."},
+        {"type": "tool_use", "id": "c1", "name": "add", "input": {}},
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"type": "text", "text": "found"}]},
+    ]
+    run = read([{"type": "ai", "content": content, "tool_calls": [{"name": "add", "args": {}, "id": "c1"}]}]).run
+
+    assert [(call.name, call.type, call.output) for call in run.calls] == [
+        ("add", "function", None),
+        ("web_search", "hosted", "found"),
+    ]
+
+
+def test_calls_that_stand_only_in_additional_kwargs_are_read() -> None:
+    """As old versions wrote them."""
+    call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+    run = read([{"type": "ai", "content": "", "additional_kwargs": {"tool_calls": [call]}}]).run
+
+    assert [(call.name, call.input_parameters) for call in run.calls] == [("add", {"a": 1})]
+
+
+def test_model_and_tokens_are_those_of_the_messages() -> None:
+    """Summed over them."""
+    told = {"usage_metadata": {"input_tokens": 3, "output_tokens": 1}, "response_metadata": {"model_name": "m-1"}}
+    run = read([{"type": "ai", "content": "Hi", **told}, {"type": "ai", "content": "Ho", **told}]).run
+
+    assert (run.models, run.usage) == (["m-1"], {"input_tokens": 6, "output_tokens": 2})
+
+
+REFUSED: dict[str, tuple[object, str]] = {
+    "a call without a name": ([{"type": "ai", "content": "", "tool_calls": [{"args": {}}]}], "$[0].tool_calls[0].name"),
+    "another format beside it": ([{"type": "human", "content": "Hi"}, {"role": "tool", "content": "3"}], "$[1]: looks"),
+    "what is no message": ([{"type": "human", "content": "Hi"}, 3], "$[1]: expected a message of LangChain, got 3"),
+}
+
+
+@pytest.mark.parametrize(("value", "problem"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_read_is_refused_with_the_reason(value: object, problem: str) -> None:
+    """Nothing is silently left out."""
+    with pytest.raises(InvalidDataError) as raised:
+        read(value)
+
+    assert str(raised.value.problems[0]).startswith(problem)
+
+
+def test_messages_and_dumps_of_the_package_itself_are_read() -> None:
+    """The objects, and what the functions of the package write of them."""
+    messages = pytest.importorskip("langchain_core.messages")
+    load = pytest.importorskip("langchain_core.load")
+    given = [
+        messages.HumanMessage("Go."),
+        messages.AIMessage("", tool_calls=[{"name": "add", "args": {"a": 1}, "id": "c1"}]),
+        messages.ToolMessage("3", tool_call_id="c1"),
+        messages.AIMessage("Done."),
+    ]
+
+    for value in (given, messages.messages_to_dict(given), load.dumpd(given), [one.model_dump() for one in given]):
+        run = read(value).run
+        assert seen(run.calls) == [("add", "c1", {"a": 1}, True, [])]
+        assert (run.calls[0].output, run.actual_output) == ("3", "Done.")
+
+
+def test_runs_of_a_real_agent_are_read() -> None:
+    """What LangChain hands to LangSmith: an agent with a tool that fails to exist, and an agent inside a tool."""
+    pytest.importorskip("langchain.agents")
+    from langchain.agents import create_agent
+    from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+    from langchain_core.messages import AIMessage
+    from langchain_core.tools import StructuredTool
+    from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
+
+    class Scripted(GenericFakeChatModel):
+        def bind_tools(self, tools: Any, **_: Any) -> Any:
+            return self.bind(tools=[{"type": "function", "function": {"name": tool.name}} for tool in tools])
+
+    def asks(*calls: tuple[str, Plain, str]) -> AIMessage:
+        return AIMessage("", tool_calls=[{"name": n, "args": a, "id": i} for n, a, i in calls])
+
+    def add(a: int) -> int:
+        """Add."""
+        return a + 1
+
+    tool = StructuredTool.from_function(add)
+    inner = create_agent(Scripted(messages=iter([asks(("add", {"a": 5}, "i1")), AIMessage("six")])), [tool], name="in")
+
+    def ask(question: str) -> str:
+        """Ask."""
+        return str(inner.invoke({"messages": [("user", question)]})["messages"][-1].content)
+
+    script = [
+        asks(("add", {"a": 1}, "c1"), ("ask", {"question": "?"}, "c2")),
+        asks(("nope", {}, "c3")),
+        AIMessage("Ok."),
+    ]
+    outer = create_agent(Scripted(messages=iter(script)), [tool, StructuredTool.from_function(ask)], name="out")
+    collector = RunCollectorCallbackHandler()
+
+    outer.invoke({"messages": [("user", "Go.")]}, {"callbacks": [collector], "metadata": {"thread_id": "t1"}})
+
+    def plain(run: Any) -> Plain:
+        return {**run.model_dump(mode="json"), "child_runs": [plain(child) for child in run.child_runs]}
+
+    (run,) = read_traces(plain(collector.traced_runs[0])).runs
+    assert seen(run.calls) == [
+        ("add", "c1", {"a": 1}, True, []),
+        ("ask", "c2", {"question": "?"}, True, [("add", "i1", {"a": 5}, True, [])]),
+        ("nope", "c3", {}, False, []),
+    ]
+    assert (run.input, run.actual_output, run.conversation_id) == ("Go.", "Ok.", "t1")
+    assert [call.execution and call.execution.status.value for call in run.calls] == ["ok", "ok", "unknown_tool"]
+    assert [call.execution and call.execution.agent for call in run.calls] == ["out", "out", "out"]
+    assert not run.warnings

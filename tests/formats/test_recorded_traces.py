@@ -1,0 +1,153 @@
+"""Traces that real tools exported: each is read, and no call of any is lost, nor seen twice.
+
+Calls are counted a second time by a walk over the plain JSON that shares nothing with the readers: every object that
+looks like a call in a message, and every span of a tool. The recordings stand beside the repository (`TOOLMARK_SHARED`
+says where else); without them these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from processes import ROOT
+from toolmark.calls import ToolCall
+from toolmark.convert import read_transcripts
+from toolmark.formats import read_traces
+
+FOLDER = Path(os.environ.get("TOOLMARK_SHARED") or ROOT.parent / "shared") / "data" / "recorded"
+
+pytestmark = pytest.mark.skipif(
+    not FOLDER.is_dir(), reason="the recorded traces are not here; set TOOLMARK_SHARED to the folder of shared data"
+)
+
+LANGFUSE = sorted(FOLDER.glob("langfuse/*.trace.json"))
+ANY_AGENT = sorted(FOLDER.glob("any-agent/*.json"))
+VERCEL = sorted(FOLDER.rglob("v6-spans/*.json"))
+
+
+def walk(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object inside a value, also inside of JSON texts, inner ones first."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "[", '"'):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return
+        if isinstance(value, str) and value.lstrip()[:1] not in ("{", "["):
+            return
+        yield from walk(value)
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from walk(inner)
+    if isinstance(value, dict):
+        yield value
+
+
+def ids_of_calls(value: Any) -> dict[str, str]:
+    """The name of each call in the messages of a trace, by its id."""
+    found: dict[str, str] = {}
+    for entry in walk(value):
+        body = entry["function"] if isinstance(entry.get("function"), dict) else entry
+        call_id = entry.get("id") or entry.get("toolCallId")
+        name = body.get("name") or body.get("toolName")
+        asks = entry.get("type") in ("tool_call", "tool_use") or "toolCallId" in entry or body is not entry
+        if asks and isinstance(call_id, str) and isinstance(name, str):
+            found[call_id] = name
+    return found
+
+
+def every(calls: list[ToolCall]) -> Iterator[ToolCall]:
+    """The calls of a run, and those inside of them."""
+    for call in calls:
+        yield call
+        yield from every(call.execution.children if call.execution else [])
+
+
+def read_file(path: Path) -> list[ToolCall]:
+    """The calls of a file, as `toolmark convert` reads it."""
+    return [
+        call
+        for session in read_transcripts(path)
+        for case in session.cases()
+        for call in every(getattr(case, "tools_called", None) or [])
+    ]
+
+
+@pytest.mark.parametrize("path", LANGFUSE, ids=lambda path: path.stem)
+def test_no_call_in_an_export_of_langfuse_is_lost(path: Path) -> None:
+    """Each id that a message has is one call of the run, and there are no others."""
+    value = json.loads(path.read_text(encoding="utf-8"))
+
+    calls = read_file(path)
+
+    assert Counter((call.id, call.name) for call in calls) == Counter(ids_of_calls(value).items())
+
+
+@pytest.mark.parametrize("path", LANGFUSE, ids=lambda path: path.stem)
+def test_calls_are_those_that_langfuse_itself_has_found(path: Path) -> None:
+    """Its own reader wrote beside each trace what messages it found."""
+    theirs = json.loads(path.with_name(path.name.replace(".trace.", ".chatml.")).read_text(encoding="utf-8"))
+
+    calls = read_file(path)
+
+    assert ids_of_calls(theirs).items() <= {call.id: call.name for call in calls}.items()
+
+
+@pytest.mark.parametrize("path", [*LANGFUSE, *ANY_AGENT], ids=lambda path: path.stem)
+def test_every_tool_that_ran_is_seen_to_have_run(path: Path) -> None:
+    """As often as there are spans of tools, with what they were handed and what they returned."""
+    value = json.loads(path.read_text(encoding="utf-8"))
+    spans = [entry for entry in value.get("observations", ()) if entry["type"] == "TOOL"]
+    spans += [
+        span for span in value.get("spans", ()) if span["attributes"].get("gen_ai.operation.name") == "execute_tool"
+    ]
+
+    ran = [call for call in read_file(path) if call.execution is not None and call.execution.executed]
+
+    assert len(ran) >= len(spans)
+    assert len(ran) == len(spans) or "koog" in path.name or "langgraph" in path.name  # theirs are plain spans
+    for call in ran:
+        assert call.execution is not None
+        assert call.input_parameters is not None
+        assert not call.execution.not_captured
+        assert call.execution.origin.value == "model"
+
+
+@pytest.mark.parametrize("path", ANY_AGENT, ids=lambda path: path.stem)
+def test_one_task_in_many_frameworks_has_the_same_calls(path: Path) -> None:
+    """What any-agent recorded of the same task: the same two tools, then at most one that answers."""
+    (run,) = read_traces(json.loads(path.read_text(encoding="utf-8"))).runs
+
+    calls = run.tools_called
+    assert [call.name for call in calls[:2]] == ["get_current_time", "write_file"]
+    assert [call.name.startswith("final") for call in calls[2:]] == [True] * (len(calls) - 2)
+    assert calls[0].input_parameters == {"timezone": "America/New_York"}
+    assert [call.execution.step for call in calls if call.execution] == list(range(len(calls)))
+    assert run.input is not None
+    assert "what year it is" in run.input
+
+
+@pytest.mark.parametrize("path", VERCEL, ids=lambda path: path.stem)
+def test_spans_of_the_vercel_sdk_are_read(path: Path) -> None:
+    """They hold no call; what makes embeddings shows no agent, and is no run in which nothing was called."""
+    value = json.loads(path.read_text(encoding="utf-8"))
+    traces = {span["spanContext"]["traceId"] for span in value if "embed" not in span["name"]}
+    if not traces:
+        return
+
+    found = read_traces(value)
+
+    assert {run.run_id for run in found.runs} == traces
+    assert all(run.calls == [] and run.actual_output for run in found.runs)
+
+
+def test_the_recordings_are_there() -> None:
+    """So that none of the tests above is empty."""
+    assert LANGFUSE
+    assert ANY_AGENT
+    assert VERCEL

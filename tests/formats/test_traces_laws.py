@@ -1,0 +1,84 @@
+"""Laws of traces: one history has the same calls in every form of traces, each of them once."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolmark.formats import read_traces
+from tracing import FORMS, Told, calls_of, histories, seen
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(told=histories())
+def test_every_form_of_one_history_gives_the_same_calls(form: str, told: Told) -> None:
+    """Names, ids, arguments, whether they succeeded, and what lies inside of what; the input and the answer too."""
+    traces = read_traces(json.loads(json.dumps(FORMS[form](told))))
+
+    (run,) = traces.runs
+    assert seen(run.calls) == calls_of(told)
+    assert (run.input, run.actual_output, run.run_id) == (told.words, "Done.", told.trace)
+    assert not run.warnings
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(told=histories(ids=False))
+def test_without_ids_no_call_is_lost_or_seen_twice(form: str, told: Told) -> None:
+    """Calls are then joined by name, arguments and order; a tool that ran for one of two alike may go to the other."""
+    (run,) = read_traces(FORMS[form](told)).runs
+
+    def alike(calls: list[Any]) -> list[Any]:
+        return sorted((name, json.dumps(arguments, sort_keys=True)) for name, _, arguments, _, _ in calls)
+
+    assert alike(seen(run.calls)) == alike(calls_of(told))
+
+
+@pytest.mark.parametrize("form", ["otlp, genai", "otlp, openinference", "langsmith", "openai-agents"])
+@given(told=histories(), seed=st.integers(0, 999))
+def test_the_order_of_spans_in_a_file_says_nothing(form: str, told: Told, seed: int) -> None:
+    """Exporters write spans as they end; times tell what came before what."""
+    value = FORMS[form](told)
+    spans = value if isinstance(value, list) else value["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    before = read_traces(value).runs[0]
+
+    random.Random(seed).shuffle(spans)
+
+    assert seen(read_traces(value).runs[0].calls) == seen(before.calls) == calls_of(told)
+
+
+@given(told=histories(nested=False))
+def test_a_span_told_twice_is_one(told: Told) -> None:
+    """As exporters send again what they are not sure to have sent."""
+    value = FORMS["otlp, genai"](told)
+    spans = value["resourceSpans"][0]["scopeSpans"][0]["spans"]
+
+    spans += [dict(span) for span in spans]
+
+    assert seen(read_traces(value).runs[0].calls) == calls_of(told)
+
+
+@pytest.mark.parametrize("form", ["otlp, genai", "langsmith", "langfuse"])
+@given(told=histories(nested=False))
+def test_calls_that_only_histories_show_are_not_lost(form: str, told: Told) -> None:
+    """A trace without tools, and without what models answered, still has the calls in what the next model was given."""
+    value: Any = FORMS[form](told)
+    if form == "otlp, genai":
+        spans = value["resourceSpans"][0]["scopeSpans"][0]["spans"]
+        spans[:] = [span for span in spans if span["name"] != "tool"]
+        for span in spans:
+            span["attributes"] = [pair for pair in span["attributes"] if pair["key"] != "gen_ai.output.messages"]
+    elif form == "langsmith":
+        value = [{**run, "outputs": None} for run in value if run["run_type"] != "tool"]
+    else:
+        value["observations"] = [
+            {**entry, "output": None} for entry in value["observations"] if entry["type"] != "TOOL"
+        ]
+
+    (run,) = read_traces(value).runs
+
+    assert [call[:3] for call in seen(run.calls)] == [call[:3] for call in calls_of(told)]
