@@ -2,6 +2,7 @@
 
 from toolmark.matching._align import align
 from toolmark.matching._alignment import Alignment, Denominator, Item, Pair
+from toolmark.matching._kinds import python_equal
 from toolmark.matching._plan import Entry, Layout, align_layout, forbidden_calls, places_of
 from toolmark.matching._redacted import has_mark
 from toolmark.matching._slots import Want
@@ -16,6 +17,7 @@ from toolmark.matching._values import (
     similarity,
 )
 from toolmark.matching._wanted import ONE, ZERO, Ratio, Template, Wanted, credit_of, fits, json_of
+from toolmark.matching._weight import Equal, Plain, weight
 
 __all__ = [
     "ABSENT",
@@ -26,10 +28,12 @@ __all__ = [
     "Denominator",
     "Difference",
     "Entry",
+    "Equal",
     "Item",
     "Layout",
     "Pair",
     "Path",
+    "Plain",
     "Ratio",
     "Template",
     "Want",
@@ -45,5 +49,7 @@ __all__ = [
     "json_of",
     "outputs_equal",
     "places_of",
+    "python_equal",
     "similarity",
+    "weight",
 ]
