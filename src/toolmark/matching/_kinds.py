@@ -4,9 +4,16 @@ loops, so that it costs a fraction of looking at each value in turn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from toolmark._marker import REDACTED
+from toolmark.matching._values import json_equal
+
+Equal: TypeAlias = Callable[[Any, Any], bool]
+"""Says whether two JSON values are equal."""
 
 _JSON: Final[frozenset[type]] = frozenset({str, int, float, bool, type(None), list, dict})
 _INNER: Final[frozenset[type]] = frozenset({dict, list})
@@ -16,10 +23,21 @@ _LEVELS: Final = 50
 """Levels that are looked into; what is deeper is left to others. A JSON value may have 200."""
 
 
-def python_equal(objects: Sequence[dict[Any, Any]]) -> bool | None:
-    """Return whether Python's `==` says of all values in some objects what `json_equal` says of them, but for NaN.
+class Kinds(NamedTuple):
+    """What stands in some objects.
 
-    It does not where truth values stand beside numbers, since `True == 1`.
+    Attributes:
+        equal: The fastest function that says of their values what `json_equal` says. Python's own `==` does not where
+            truth values stand beside numbers, since `True == 1`, nor of a NaN.
+        marked: Whether a text among them, at any depth, holds the mark of redacted values; see `has_mark`.
+    """
+
+    equal: Equal
+    marked: bool
+
+
+def kinds_of(objects: Sequence[dict[Any, Any]]) -> Kinds | None:
+    """Return what stands in some objects.
 
     Returns:
         `None` if something in them is no JSON value of the exact types, or stands very deep.
@@ -27,16 +45,31 @@ def python_equal(objects: Sequence[dict[Any, Any]]) -> bool | None:
     found: set[type] = set()
     inside: Sequence[dict[Any, Any]] = objects
     listed: Sequence[list[Any]] = ()
+    marked = unequal = False
     for _ in range(_LEVELS):
-        if not _TEXT.issuperset(map(type, chain.from_iterable(inside))):
+        if not _TEXT.issuperset(map(type, set().union(*inside))):
             return None
         values = list(chain.from_iterable([*map(dict.values, inside), *listed]))
-        found.update(map(type, values))
-        if not found <= _JSON:
+        types = set(map(type, values))
+        found |= types
+        if not types <= _JSON:
             return None
-        values = [value for value in values if value.__class__ in _INNER] if not found.isdisjoint(_INNER) else []
-        if not values:
-            return bool not in found or found.isdisjoint(_NUMBERS)
-        inside = [value for value in values if value.__class__ is dict]
-        listed = [value for value in values if value.__class__ is list]
-    return None
+        if str in types:
+            marked = marked or REDACTED in "\n".join([value for value in values if type(value) is str])
+        if float in types:
+            total = sum([value for value in values if type(value) is float])
+            unequal = unequal or total != total  # noqa: PLR0124 - a NaN makes it one; so may infinities, which is no harm
+        if types.isdisjoint(_INNER):
+            break
+        inside = [value for value in values if type(value) is dict] if dict in types else ()
+        listed = [value for value in values if type(value) is list] if list in types else ()
+    else:
+        return None
+    if unequal:
+        return Kinds(json_equal, marked)
+    return Kinds(strictly_equal if bool in found and not found.isdisjoint(_NUMBERS) else operator.eq, marked)
+
+
+def strictly_equal(a: Any, b: Any) -> bool:
+    """Return whether two JSON values without NaN are equal; quick where they are not."""
+    return bool(a == b) and json_equal(a, b)

@@ -108,9 +108,7 @@ def _is_json_form(text: Any, value: Any) -> bool:
         return False
 
 
-def similarity(
-    a: dict[str, Any], b: dict[str, Any], equal: Callable[[Any, Any], bool] = json_equal
-) -> tuple[int, int]:
+def similarity(a: dict[str, Any], b: dict[str, Any], equal: Callable[[Any, Any], bool] = json_equal) -> tuple[int, int]:
     """Return how similar two argument objects are, as an exact rational between (0, 1) and (1, 1).
 
     Cost: one visit of every value that both name.

@@ -16,13 +16,13 @@ values that were redacted, matchers and outputs break that, and calls with any o
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from itertools import chain
 from math import gcd, lcm
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from toolmark._marker import REDACTED
 from toolmark.matching._heaviest import heaviest_matching, heaviest_subsequence, longest_subsequence
+from toolmark.matching._kinds import Equal, Kinds
 from toolmark.matching._leaves import Row, common, leaves_of
 from toolmark.matching._redacted import has_mark
 from toolmark.matching._values import json_equal, similarity
@@ -31,11 +31,11 @@ from toolmark.matching._wanted import ONE, Ratio
 Plain = tuple[str, dict[str, Any]]
 """A call of which only the name and the arguments are compared: both are known."""
 
-Equal: TypeAlias = Callable[[Any, Any], bool]
-
 Arguments: TypeAlias = dict[str, Any]
 Group: TypeAlias = tuple[list[Arguments], list[Arguments]]
 
+_ANY: Final = Kinds(json_equal, marked=True)
+"""What there is to say of objects that nobody looked at."""
 _FEW_PAIRS = 1600
 """Pairs of one name up to which equal calls are found by comparing each with each."""
 _FEW_UNEQUAL = 36
@@ -50,7 +50,7 @@ def weight(
     *,
     ordered: bool = False,
     arguments: bool = False,
-    equal: Equal = json_equal,
+    kinds: Kinds = _ANY,
 ) -> Ratio | None:
     """Return the sum of similarities of the best alignment, which is `align(...).matched` without the alignment.
 
@@ -59,7 +59,7 @@ def weight(
         called: What was called.
         ordered: Pairs must keep the order of both sides.
         arguments: Compare the argument objects, with partial credit.
-        equal: When two values are equal: `json_equal`, or `operator.eq` where it says the same (see `python_equal`).
+        kinds: What `kinds_of` says of the arguments; it saves time to know it.
 
     Returns:
         A numerator and a denominator, not reduced; `None` where a value is redacted, so that `align` has to decide.
@@ -67,7 +67,7 @@ def weight(
     if not arguments:
         ours, theirs = [name for name, _ in expected], [name for name, _ in called]
         return (_names_in_order if ordered else _names)(ours, theirs), 1
-    return _in_order(expected, called, equal) if ordered else _any_order(expected, called, equal)
+    return _in_order(expected, called, kinds) if ordered else _any_order(expected, called, kinds)
 
 
 def _names(expected: Sequence[str], called: Sequence[str]) -> int:
@@ -94,10 +94,10 @@ def _names_in_order(expected: Sequence[str], called: Sequence[str]) -> int:
     return start + stop + heaviest_subsequence([dict.fromkeys(places.get(name, ()), 1) for name in ours])
 
 
-def _any_order(expected: Sequence[Plain], called: Sequence[Plain], equal: Equal) -> Ratio | None:
+def _any_order(expected: Sequence[Plain], called: Sequence[Plain], kinds: Kinds) -> Ratio | None:
     numerator, denominator = 0, 1
     for ours, theirs in _by_name(expected, called):
-        ratio = _group(ours, theirs, equal)
+        ratio = _group(ours, theirs, kinds)
         if ratio is None:
             return None
         if ratio[1] == denominator:
@@ -130,8 +130,9 @@ def _by_name(expected: Sequence[Plain], called: Sequence[Plain]) -> list[Group]:
     return [(wanted[name], theirs) for name, theirs in made.items()]
 
 
-def _group(ours: list[Arguments], theirs: list[Arguments], equal: Equal) -> Ratio | None:
+def _group(ours: list[Arguments], theirs: list[Arguments], kinds: Kinds) -> Ratio | None:
     """Return the greatest sum of similarities of the calls of one name."""
+    equal = kinds.equal
     if len(ours) == 1 == len(theirs):
         rest, others = ours, theirs
         if equal(ours[0], theirs[0]):
@@ -144,34 +145,13 @@ def _group(ours: list[Arguments], theirs: list[Arguments], equal: Equal) -> Rati
     found = len(ours) - len(rest)
     if not rest or not others:
         return found, 1
-    for one in chain(ours, theirs):
-        if _is_odd(one):
-            equal = json_equal
-            if has_mark(one):
-                return None
-    if len(rest) * len(others) > _FEW_UNEQUAL:
-        rows, unit = common(rest, others, list(map(leaves_of, rest)), list(map(leaves_of, others)))
-    elif len(rest) == 1:
+    if kinds.marked and any(map(has_mark, chain(ours, theirs))):
+        return None
+    if len(rest) == 1 and len(others) <= _FEW_UNEQUAL:
         top, bottom = _best(rest[0], others, equal)
         return found * bottom + top, bottom
-    else:
-        rows, unit = _compared(rest, others, equal)
+    rows, unit = _rows(rest, others, equal)
     return found * unit + heaviest_matching(rows, len(others)), unit
-
-
-def _is_odd(value: dict[str, Any] | list[Any]) -> bool:
-    """Return whether a redacted value or a NaN stands in an object or a list, at any depth."""
-    for item in value.values() if type(value) is dict else value:
-        kind = type(item)
-        if kind is str:
-            if REDACTED in item:
-                return True
-        elif kind is float:
-            if item != item:  # noqa: PLR0124 - NaN
-                return True
-        elif (kind is dict or kind is list) and _is_odd(item):
-            return True
-    return False
 
 
 def _best(one: Arguments, others: list[Arguments], equal: Equal) -> Ratio:
@@ -190,9 +170,9 @@ def _unequal(ours: list[Arguments], theirs: list[Arguments], equal: Equal) -> Gr
     others = theirs[:]
     if equal is operator.eq:  # as below, in the interpreter's own loop
         for one in ours:
-            if one in others:
+            try:
                 others.remove(one)
-            else:
+            except ValueError:
                 rest.append(one)
         return rest, others
     for one in ours:
@@ -220,8 +200,10 @@ def _unequal_of_many(ours: list[Arguments], theirs: list[Arguments]) -> Group:
     return rest, [one for several in waiting.values() for one in several]
 
 
-def _compared(left: list[Arguments], right: list[Arguments], equal: Equal) -> tuple[list[Row], int]:
-    """Return what `common` returns, by comparing each object with each."""
+def _rows(left: list[Arguments], right: list[Arguments], equal: Equal) -> tuple[list[Row], int]:
+    """Return the similarities of all pairs, as `common` does; a few pairs by comparing each object with each."""
+    if len(left) * len(right) > _FEW_UNEQUAL:
+        return common(left, right, list(map(leaves_of, left)), list(map(leaves_of, right)))
     ratios = [[similarity(a, b, equal) for b in right] for a in left]
     unit = lcm(*{ratio[1] for row in ratios for ratio in row})
     return [{index: top * (unit // bottom) for index, (top, bottom) in enumerate(row) if top} for row in ratios], unit
@@ -238,7 +220,8 @@ def _ends(a: Sequence[Any], b: Sequence[Any], same: Equal) -> tuple[int, int]:
     return start, stop
 
 
-def _in_order(expected: Sequence[Plain], called: Sequence[Plain], equal: Equal) -> Ratio | None:
+def _in_order(expected: Sequence[Plain], called: Sequence[Plain], kinds: Kinds) -> Ratio | None:
+    equal = kinds.equal
     start, stop = _ends(expected, called, lambda a, b: a[0] == b[0] and equal(a[1], b[1]))
     ours, theirs = expected[start : len(expected) - stop], called[start : len(called) - stop]
     groups: dict[str, tuple[list[int], list[int]]] = {}
@@ -251,9 +234,9 @@ def _in_order(expected: Sequence[Plain], called: Sequence[Plain], equal: Equal) 
     for left, right in groups.values():
         if right:
             a, b = [ours[index][1] for index in left], [theirs[index][1] for index in right]
-            if any(map(has_mark, a)) or any(map(has_mark, b)):
+            if kinds.marked and any(map(has_mark, chain(a, b))):
                 return None
-            parts.append((left, right, *common(a, b, list(map(leaves_of, a)), list(map(leaves_of, b)))))
+            parts.append((left, right, *_rows(a, b, equal)))
     unit = 1
     for *_, own in parts:
         unit = unit // gcd(unit, own) * own

@@ -11,13 +11,15 @@ from __future__ import annotations
 import operator
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from toolmark._json import parse_json
 from toolmark.calls import ToolCall, ToolCallType
 from toolmark.errors import ConfigurationError, InvalidDataError, MissingFieldError, Problem
-from toolmark.matching import Denominator, Equal, Plain, json_equal, python_equal, weight
+from toolmark.matching import Denominator, Kinds, Plain, kinds_of, weight
 
+_SIDES: Final = frozenset({"expected_tools", "tools_called"})
 _TEXTS: Final = frozenset({"id", "name", "input", "actual_output", "expected_output"})
 _CALL_TEXTS: Final = frozenset({"description", "reasoning", "id"})
 _ARGUMENTS: Final = frozenset({"input_parameters", "inputParameters", "args", "arguments"})
@@ -34,13 +36,13 @@ class Sides(NamedTuple):
     Attributes:
         expected: The expected calls.
         called: The called tools.
-        equal: When two of their values are equal.
+        kinds: What stands in their arguments.
         open: Some expected call leaves its arguments open; `{}` stands for them.
     """
 
     expected: Sequence[Plain]
     called: Sequence[Plain]
-    equal: Equal
+    kinds: Kinds
     open: bool = False
 
 
@@ -85,7 +87,7 @@ def sum_of(sides: Sides, *, ordered: bool, arguments: bool) -> Sum | None:
     """
     if sides.open and arguments:
         return None
-    found = weight(sides.expected, sides.called, ordered=ordered, arguments=arguments, equal=sides.equal)
+    found = weight(sides.expected, sides.called, ordered=ordered, arguments=arguments, kinds=sides.kinds)
     return None if found is None else Sum(*found, len(sides.expected), len(sides.called))
 
 
@@ -112,28 +114,69 @@ def sides_of_calls(expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> 
     return _sides(ours, theirs, is_open, [])
 
 
-def sides_of_object(case: object) -> Sides | None:
-    """Return what is compared of a case that is an object as a JSON parser returns it, or `None` if it is not plain."""
+def sides_of_objects(cases: Sequence[object]) -> list[Sides | None]:
+    """Return what is compared of cases that are objects as a JSON parser returns them; `None` of one that is not plain.
+
+    Cases are looked at together, which costs a fraction of looking at each; one by one where something is special.
+    """
+    found = _together(cases)
+    return [_alone(case) for case in cases] if found is None else found
+
+
+def _together(cases: Sequence[object]) -> list[Sides | None] | None:
+    """Return the sides of cases whose calls are names and arguments and nothing else."""
+    beside: list[dict[str, Any]] = []
+    lists: list[list[Any]] = []
+    for case in cases:
+        calls = _call_lists(case, beside)
+        if calls is None:
+            return None
+        lists += calls
+    pairs = _pairs(list(chain.from_iterable(lists)))
+    if pairs is None:
+        return None
+    kinds = kinds_of([*[arguments for _, arguments in pairs], *beside])
+    if kinds is None:
+        return None
+    found: list[Sides | None] = []
+    start = 0
+    for expected, called in zip(lists[::2], lists[1::2], strict=True):
+        middle = start + len(expected)
+        stop = middle + len(called)
+        found.append(Sides(pairs[start:middle], pairs[middle:stop], kinds))
+        start = stop
+    return found
+
+
+def _alone(case: object) -> Sides | None:
+    beside: list[dict[str, Any]] = []
+    lists = _call_lists(case, beside)
+    if lists is None:
+        return None
+    ours, theirs = _plain_calls(lists[0], beside, is_expected=True), _plain_calls(lists[1], beside)
+    return None if ours is None or theirs is None else _sides(ours[0], theirs[0], ours[1], beside)
+
+
+def _call_lists(case: object, beside: list[dict[str, Any]]) -> tuple[list[Any], list[Any]] | None:
+    """Return the expected and the called tools of a case whose other fields need no reading.
+
+    Args:
+        case: What may be a case.
+        beside: Takes the objects in the other fields.
+    """
     if type(case) is not dict:
         return None
     expected: Any = case.get("expected_tools")
     called: Any = case.get("tools_called")
     if type(expected) is not list or type(called) is not list:
         return None
-    beside: list[dict[str, Any]] = []
     for key, value in case.items():
         if type(value) is str or value is None:
             if key not in _TEXTS or not _is_text(value):
                 return None
-        elif value is expected or value is called:
-            if key not in {"expected_tools", "tools_called"}:
-                return None
-        elif not _plain_field(key, value, beside):
+        elif key not in _SIDES and not _plain_field(key, value, beside):
             return None
-    ours, theirs = _plain_calls(expected, beside, is_expected=True), _plain_calls(called, beside)
-    if ours is None or theirs is None:
-        return None
-    return _sides(ours[0], theirs[0], ours[1], beside)
+    return expected, called
 
 
 @contextmanager
@@ -153,10 +196,8 @@ def at_place(index: int) -> Generator[None, None, None]:
 
 
 def _sides(ours: list[Plain], theirs: list[Plain], is_open: bool, beside: list[dict[str, Any]]) -> Sides | None:
-    known = python_equal([*[call[1] for call in ours], *[call[1] for call in theirs], *beside])
-    if known is None:
-        return None
-    return Sides(ours, theirs, operator.eq if known else json_equal, is_open)
+    kinds = kinds_of([*[call[1] for call in ours], *[call[1] for call in theirs], *beside])
+    return None if kinds is None else Sides(ours, theirs, kinds, is_open)
 
 
 def _plain_field(key: object, value: object, beside: list[dict[str, Any]]) -> bool:
@@ -182,27 +223,28 @@ def _is_text(value: str | None) -> bool:
     return True
 
 
+def _pairs(calls: list[Any]) -> list[Plain] | None:
+    """Return names and arguments of calls that are nothing but that, as most are; `None` if any is more or less."""
+    if not _DICT.issuperset(map(type, calls)) or not _TWO.issuperset(map(len, calls)):
+        return None
+    try:
+        pairs: list[Plain] = list(map(_NAME_AND_ARGUMENTS, calls))
+    except KeyError:
+        return None
+    names = [name for name, _ in pairs]
+    if not _STR.issuperset(map(type, names)) or not all(names) or not _is_text("".join(names)):
+        return None
+    return pairs if _DICT.issuperset([type(arguments) for _, arguments in pairs]) else None
+
+
 def _plain_calls(
     calls: list[Any], beside: list[dict[str, Any]], *, is_expected: bool = False
 ) -> tuple[list[Plain], bool] | None:
     """Return names and arguments of calls, and whether some leave them open; `None` if any needs reading."""
-    if not _DICT.issuperset(map(type, calls)):
-        return None
-    if _TWO.issuperset(map(len, calls)):  # most calls are a name and arguments, and nothing else
-        try:
-            pairs: list[Plain] = list(map(_NAME_AND_ARGUMENTS, calls))
-        except KeyError:
-            pass
-        else:
-            names = [name for name, _ in pairs]
-            if not _STR.issuperset(map(type, names)) or not all(names) or not _is_text("".join(names)):
-                return None
-            if _DICT.issuperset(map(type, [arguments for _, arguments in pairs])):
-                return pairs, False
     found: list[Plain] = []
     is_open = False
     for call in calls:
-        plain = _plain_call(call, beside, is_expected)
+        plain = _plain_call(call, beside, is_expected) if type(call) is dict else None
         if plain is None:
             return None
         is_open = is_open or plain[1] is None

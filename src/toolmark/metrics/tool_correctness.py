@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from toolmark.calls import ToolCall, ToolCallParams, ToolEffect, ToolSpec, read_tool_spec
@@ -18,7 +19,7 @@ from toolmark.metrics._items import called_item, compared_in_part, expected_item
 from toolmark.metrics._outcome import Outcome, outcome
 from toolmark.metrics._plans import align_plan, notes_of, taken, wants_of
 from toolmark.metrics._prepare import Only, Preparation, Prepared
-from toolmark.metrics._sides import Sum, at_place, names_differ, sides_of_calls, sides_of_object, sum_of
+from toolmark.metrics._sides import Sides, Sum, at_place, names_differ, sides_of_calls, sides_of_objects, sum_of
 from toolmark.result import TOLERANCE, MetricResult, told_later
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from toolmark.judge._drive import Flow
     from toolmark.judge._flow import Judgement
 
+_PORTION = 64
+"""Cases that are looked at together."""
 NOT_JUDGED = "tool selection was not judged: available_tools was given without a judge"
 NO_TOOLS = "tool selection was not judged: neither the metric nor the case has available_tools"
 
@@ -287,8 +290,8 @@ class ToolCorrectnessMetric(Metric):
         `reason`, and nothing is shown. With a judge the cases are measured one after the other.
 
         Args:
-            cases: Cases, or objects as `json.loads` returns them, such as the lines of a file; they are taken one at a
-                time. An object is read as an `LLMTestCase`.
+            cases: Cases, or objects as `json.loads` returns them, such as the lines of a file; no more than 64 of them
+                are held at a time. An object is read as an `LLMTestCase`.
 
         Returns:
             A score in [0, 1] for each case, in their order; `None` where `measure` gives no score.
@@ -303,21 +306,27 @@ class ToolCorrectnessMetric(Metric):
             >>> ToolCorrectnessMetric().score_batch([case])
             [0.5]
         """
-        ordered, arguments, plain = self._ordered, self._arguments, self._plain
         scores: list[float | None] = []
-        for case in cases:
-            sides = sides_of_object(case) if plain else None
-            if sides is not None and self.should_exact_match and names_differ(sides):
-                scores.append(0.0)
-                continue
-            found = None if sides is None else sum_of(sides, ordered=ordered, arguments=arguments)
-            if found is not None:
-                scores.append(self._final(self._calling(found)))
-                continue
-            with at_place(len(scores)):
-                read = LLMTestCase.model_validate(case) if isinstance(case, Mapping) else case
-                scores.append(self._finished(self._measure(read)).score)
+        remaining = iter(cases)
+        while portion := list(islice(remaining, _PORTION)):
+            known = sides_of_objects(portion) if self._plain else [None] * len(portion)
+            for case, sides in zip(portion, known, strict=True):
+                calling = None if sides is None else self._from_sides(sides)
+                scores.append(self._alone(case, len(scores)) if calling is None else self._final(calling))
         return scores
+
+    def _from_sides(self, sides: Sides) -> float | None:
+        """Return the score of the calls, or `None` where it takes an alignment to know it."""
+        if self.should_exact_match and names_differ(sides):
+            return 0.0
+        found = sum_of(sides, ordered=self._ordered, arguments=self._arguments)
+        return None if found is None else self._calling(found)
+
+    def _alone(self, case: TestCase | Mapping[str, Any], index: int) -> float | None:
+        """Return the score of a case in full; errors name its place, which counts from 0 here."""
+        with at_place(index):
+            read = LLMTestCase.model_validate(case) if isinstance(case, Mapping) else case
+            return self._finished(self._measure(read)).score
 
     def _show(self, result: MetricResult, case: TestCase) -> None:
         if self.verbose_mode:
