@@ -189,7 +189,7 @@ class _Later:
 
     if not TYPE_CHECKING:  # the type checkers see the fields alone
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the field holds
             # Comes here only for what is not set.
             if name not in _TOLD:
                 message = f"{type(self).__name__!r} object has no attribute {name!r}"

@@ -81,8 +81,7 @@ def test_of_names_alone(*, ordered: bool, sides: tuple[list[Plain], list[Plain]]
 @ORDERED
 @given(sides=sides_of(marked_objects))
 def test_redacted_values_are_left_to_the_alignment(*, ordered: bool, sides: tuple[list[Plain], list[Plain]]) -> None:
-    """A redacted value equals what nobody knows, so that the sum is known without an alignment only where it does not
-    matter."""
+    """It equals what nobody knows, so that without an alignment the sum is known only where it does not matter."""
     expected, called = sides
     found = weight(expected, called, ordered=ordered, arguments=True, kinds=known(sides))
     alignment = align(items(expected), items(called), ordered=ordered, arguments=True)

@@ -15,7 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles import camel_form
-from strategies import case_fields, few, fields, finite_json_values, flat_objects, nested_objects, objects, python_values
+from strategies import (
+    case_fields,
+    few,
+    fields,
+    finite_json_values,
+    flat_objects,
+    nested_objects,
+    objects,
+    python_values,
+)
 from toolmark import (
     ConfigurationError,
     Execution,
@@ -185,9 +194,9 @@ def test_an_error_names_the_case() -> None:
     with pytest.raises(InvalidDataError, match=r"^case #2: LLMTestCase: \$\.tools_called\[0\]\.name: ") as caught:
         metric.score_batch([good, {**good, "tools_called": [{"name": 3}]}])
     assert [problem.path for problem in caught.value.problems] == ["$[1].tools_called[0].name"]
-    with pytest.raises(MissingFieldError, match="^case #1: ToolCorrectnessMetric needs expected_tools"):
+    with pytest.raises(MissingFieldError, match=r"^case #1: ToolCorrectnessMetric needs expected_tools"):
         metric.score_batch([{"tools_called": []}])
-    with pytest.raises(ConfigurationError, match="^case #3: .* measures an LLMTestCase or MLLMTestCase, got str"):
+    with pytest.raises(ConfigurationError, match=r"^case #3: .* measures an LLMTestCase or MLLMTestCase, got str"):
         metric.score_batch([good, good, "case"])  # type: ignore[list-item]
 
 
@@ -220,7 +229,7 @@ def test_nothing_is_remembered_or_shown(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_a_judge_is_asked_for_each_case() -> None:
     """With a judge the cases are measured, one after the other."""
-    metric = ToolCorrectnessMetric(judge=lambda messages: "no answer", available_tools=[{"name": "a"}])
+    metric = ToolCorrectnessMetric(judge=lambda _messages: "no answer", available_tools=[{"name": "a"}])
     case = {"input": "x", "tools_called": [{"name": "a"}], "expected_tools": [{"name": "a"}]}
     assert metric.score_batch([case]) == [metric.measure(LLMTestCase.model_validate(case)).score]
 
@@ -305,7 +314,7 @@ def test_what_is_told_is_told_of_the_calls_that_were_measured() -> None:
     result = METRIC.measure(case)
     assert case.tools_called is not None
     case.tools_called[0].arguments["x"] = 2
-    with pytest.raises(NotMeasuredError, match="a case was changed after tool_correctness.* measured it"):
+    with pytest.raises(NotMeasuredError, match=r"a case was changed after tool_correctness.* measured it"):
         _ = result.reason
     assert result.score == 0.0
 

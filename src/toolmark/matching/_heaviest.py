@@ -1,12 +1,12 @@
 """How much can be matched at most? Sums alone, in any order and in order, where nobody asks for the pairs.
 
 `heaviest_matching` is the Hungarian method over the pairs that are worth something (Kuhn 1955; in phases from all free
-rows at once, as Hopcroft & Karp 1973 do). Each row starts at the price of the most that any pair is worth, each column at
-0. A phase matches as many free rows as it can along *tight* pairs, those worth exactly what their two prices add up to,
-and then lowers the prices of all rows it could reach, and raises those of the columns, by as much as makes another pair
-tight. When the price of the free rows has come down to 0, what is matched is worth the sum of all prices, and no
+rows at once, as Hopcroft & Karp 1973 do). Each row starts at the price of the most that any pair is worth, each column
+at 0. A phase matches as many free rows as it can along *tight* pairs, those worth exactly what their two prices add up
+to, and then lowers the prices of all rows it could reach, and raises those of the columns, by as much as makes another
+pair tight. When the price of the free rows has come down to 0, what is matched is worth the sum of all prices, and no
 matching is worth more than that. Similarities have few different values, so there are few phases. Worst case
-O(rows * pairs); typically a small multiple of the pairs.
+O(rows * rows * pairs); typically a small multiple of the pairs.
 
 `heaviest_subsequence` is the maximum-weight common subsequence, by sparse dynamic programming, O(log columns) a pair.
 """
@@ -93,7 +93,7 @@ class _Prices:
 
     def _extend(self, start: int, seen: set[int]) -> bool:
         """Find a free column for a row, along an alternating path of tight pairs through columns not yet seen."""
-        row_price, column_price, row_of, column_of = self.row_price, self.column_price, self.row_of, self.column_of
+        row_price, column_price, row_of = self.row_price, self.column_price, self.row_of
         came_from: dict[int, int] = {}
         rows = [start]
         while rows:
@@ -107,13 +107,18 @@ class _Prices:
                     if holder != _FREE:
                         rows.append(holder)
                         continue
-                    while True:
-                        row = came_from[column]
-                        row_of[column] = row
-                        column_of[row], column = column, column_of[row]
-                        if row == start:
-                            return True
+                    self._turn(column, start, came_from)
+                    return True
         return False
+
+    def _turn(self, column: int, start: int, came_from: Mapping[int, int]) -> None:
+        """Match along the path that leads from a row to a free column."""
+        while True:
+            row = came_from[column]
+            self.row_of[column] = row
+            self.column_of[row], column = column, self.column_of[row]
+            if row == start:
+                return
 
     def _slack(self, reached: Iterable[int], seen: set[int]) -> int:
         """Return by how much prices can change until another pair is tight."""

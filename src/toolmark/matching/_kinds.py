@@ -1,5 +1,7 @@
-"""What kinds of values stand in these objects? Told of many objects at once, level by level and in the interpreter's own
-loops, so that it costs a fraction of looking at each value in turn.
+"""What kinds of values stand in these objects, and how may they be compared?
+
+Told of many objects at once, level by level and in the interpreter's own loops, so that it costs a fraction of looking
+at each value in turn.
 """
 
 from __future__ import annotations
@@ -70,6 +72,6 @@ def kinds_of(objects: Sequence[dict[Any, Any]]) -> Kinds | None:
     return Kinds(strictly_equal if bool in found and not found.isdisjoint(_NUMBERS) else operator.eq, marked)
 
 
-def strictly_equal(a: Any, b: Any) -> bool:
+def strictly_equal(a: object, b: object) -> bool:
     """Return whether two JSON values without NaN are equal; quick where they are not."""
     return bool(a == b) and json_equal(a, b)

@@ -1,8 +1,8 @@
 """What argument objects have in common, asked of many of them at once.
 
-The similarity of two objects is a sum over their *leaves*: the values that are no objects (or empty ones), each known by
-its path. Where two objects have an equal leaf at the same path, it adds 1 / (u1 * u2 * ... * uk), u being the number of
-keys that either side names at each of the levels down to it. These shares depend on nothing but which paths the two
+The similarity of two objects is a sum over their *leaves*: the values that are no objects (or empty ones), each known
+by its path. Where two objects have an equal leaf at the same path, it adds 1 / (u1 * u2 * ... * uk), u being the number
+of keys that either side names at each of the levels down to it. These shares depend on nothing but which paths the two
 objects have, their *shapes*, of which many calls of one tool have few. So the shares are worked out once for each pair
 of shapes, an index says which objects hold which leaf, and only leaves that are equal cost anything after that.
 """

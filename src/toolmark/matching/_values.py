@@ -16,7 +16,6 @@ import contextlib
 import json
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from math import gcd
 from typing import Any, Final, Literal
 
@@ -181,33 +180,3 @@ def frozen(value: Any) -> Hashable:
     if kind is list:
         return ("list", *map(frozen, value))
     return ("dict", frozenset((key, frozen(item)) for key, item in value.items()))
-
-
-class Profile:
-    """An argument object prepared for being compared with many others; see `profile_similarity`."""
-
-    __slots__ = ("items", "keys", "nested")
-
-    def __init__(self, arguments: dict[str, Any]) -> None:
-        """Index the arguments: hashable items, keys, and the objects among the values."""
-        self.keys = frozenset(arguments)
-        self.items = frozenset((key, frozen(value)) for key, value in arguments.items())
-        self.nested = {key: value for key, value in arguments.items() if type(value) is dict}
-
-
-def profile_similarity(a: Profile, b: Profile) -> tuple[int, int]:
-    """Return `similarity` of the two argument objects, several times faster: by set arithmetic."""
-    whole = len(a.items & b.items)
-    union = len(a.keys) if a.keys == b.keys else len(a.keys | b.keys)
-    if whole == union:
-        return 1, 1
-    if not a.nested or not b.nested:
-        return whole, union
-    total = Fraction(whole)
-    for key, value in a.nested.items():
-        if key in b.nested:
-            numerator, denominator = similarity(value, b.nested[key])
-            if numerator != denominator:
-                total += Fraction(numerator, denominator)
-    total /= union
-    return total.numerator, total.denominator

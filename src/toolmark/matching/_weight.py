@@ -1,11 +1,11 @@
 """The sum of similarities alone, of calls that say everything that is compared of them.
 
-`align` finds which call stands for which; its sum is what scores are made of. Where nobody asks for the pairs, the sum is
-had for less, and it is the same number:
+`align` finds which call stands for which; its sum is what scores are made of. Where nobody asks for the pairs, the sum
+is had for less, and it is the same number:
 
-- *Equal calls may be paired first, in any order.* With d = 1 - similarity, d(e, c) <= d(e, y) + d(x, y) + d(x, c) for all
-  argument objects. So if e and c are equal, d(x, y) <= d(x, c) + d(e, y): of the pairs (e, y) and (x, c), the pairs (e, c)
-  and (x, y) are worth no less, and some best assignment pairs e with c.
+- *Equal calls may be paired first, in any order.* The distance d = 1 - similarity keeps the triangle inequality. So if
+  e and c are equal, d(x, y) <= d(x, c) + d(e, y): instead of the pairs (x, c) and (e, y), the pairs (e, c) and (x, y)
+  are worth no less, and some best assignment pairs e with c.
 - *An equal beginning and an equal end may be cut off, in order*, since no pair is worth more than 1.
 - *Pairs of similarity 0 add nothing*, so only values that are equal are ever looked at (`_leaves`).
 

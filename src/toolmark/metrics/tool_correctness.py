@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
@@ -221,15 +222,15 @@ class ToolCorrectnessMetric(Metric):
         names: tuple[Denominator, ...] = ("called", "expected", "f1")
         parts = dict(zip(("precision", "recall", "f1"), map(found.score, names), strict=True))
         lists = (expected[:], called[:])
-        # Results are remembered as long as their metric lives, so one that held on to its metric would keep it for ever.
-        other = self._copy()
+        # Results are remembered as long as their metric lives, so none may hold on to its metric.
+        told = partial(self._copy()._called, case, None, judgeable=judgeable, sides=lists)  # noqa: SLF001 - of the same
         return told_later(
             self.label,
             self.threshold,
             score,
             score >= self.threshold - TOLERANCE,
             {"calling": calling, **parts},
-            lambda: other._called(case, None, judgeable=judgeable, sides=lists),
+            told,
         )
 
     def _copy(self) -> ToolCorrectnessMetric:
