@@ -17,10 +17,14 @@ from typing import Any, get_args
 
 from environments import HERE, OWN, PEERS, REPOSITORY, CannotInstallError, Library, python_of
 from rich.console import Console
-from tables import Grid, agreement_grid, growth_grid, parsing_grid, peer_grids
+from tables import Grid, agreement_grid, growth_grid, parsing_grid, peer_grids, ratio_grid
+from validity.table import write_section
 from workloads import Family, Workload, all_workloads, find_airline
 
 console = Console(width=None if sys.stdout.isatty() else 132)
+
+BEGIN = "<!-- written by make speed -->\n"
+PAGE = REPOSITORY / "docs" / "speed.md"
 
 DEFAULT_UP_TO = 100
 """Calls per case up to which a library's usual call is measured beside its leanest: beyond, they hardly differ."""
@@ -46,17 +50,22 @@ def main() -> int:
     libraries = [OWN, *(PEERS if options.peers else ())]
     grids = [parsing_grid(workloads, reports)]
     if options.peers:
-        grids += peer_grids(workloads, libraries, reports, missing)
+        peers = [library for library in libraries if library is not OWN and library.name not in missing]
+        grids += [ratio_grid(workloads, peers, reports), *peer_grids(workloads, libraries, reports, missing)]
     growth = growth_grid(workloads, [library for library in libraries if library.name not in missing], reports)
     grids += [growth] if growth.columns[1:] else []
     if options.peers:
         grids.append(agreement_grid(workloads, [library for library in libraries if library is not OWN], reports))
     versions = sorted({report["version"] for report in reports.values()})
+    told = [f"{', '.join(versions)}. {_machine(before)}.", *_oddities(workloads, reports, missing)]
     _show(
         grids,
-        [f"{', '.join(versions)}. {_machine(before)}.", *_oddities(workloads, reports, missing)],
+        told,
         options.markdown,
     )
+    if options.write:
+        text = [*(f"{line}\n" for line in told), *(grid.markdown() for grid in grids)]
+        write_section(PAGE, "\n".join(["", *text]), BEGIN)
     return 0
 
 
@@ -71,6 +80,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--only", action="append", choices=get_args(Family), help="this family of workloads; repeatable"
     )
+    parser.add_argument("--write", action="store_true", help=f"write them into {PAGE.name} of the documentation")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables there too")
     options = parser.parse_args()
     if options.rounds < 1 or options.budget <= 0:
