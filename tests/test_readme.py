@@ -23,6 +23,7 @@ METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 EXPECTATIONS = (ROOT / "docs" / "expectations.md").read_text(encoding="utf-8")
 VALIDITY = (ROOT / "docs" / "validity.md").read_text(encoding="utf-8")
 COMPARISON = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
+SPEED = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
 OBSERVE = (ROOT / "docs" / "observe.md").read_text(encoding="utf-8")
 LINT = (ROOT / "docs" / "lint.md").read_text(encoding="utf-8")
 COMPAT = (ROOT / "docs" / "compat.md").read_text(encoding="utf-8")
@@ -57,6 +58,7 @@ PROGRAMS = [
         ("docs/observe.md", OBSERVE),
         ("docs/validity.md", VALIDITY),
         ("docs/comparison.md", COMPARISON),
+        ("docs/speed.md", SPEED),
     )
     for block, after in pairwise(blocks(page))
     if block.language == "python"
@@ -141,8 +143,16 @@ def test_the_page_of_lint_names_everything() -> None:
 
 @pytest.mark.parametrize(
     ("page", "folder"),
-    [(README, ROOT), *((page, ROOT / "docs") for page in (SCORING, METRICS, VALIDITY, COMPAT, COMPARISON))],
-    ids=["README.md", "docs/scoring.md", "docs/metrics.md", "docs/validity.md", "docs/compat.md", "docs/comparison.md"],
+    [(README, ROOT), *((page, ROOT / "docs") for page in (SCORING, METRICS, VALIDITY, COMPAT, COMPARISON, SPEED))],
+    ids=[
+        "README.md",
+        "docs/scoring.md",
+        "docs/metrics.md",
+        "docs/validity.md",
+        "docs/compat.md",
+        "docs/comparison.md",
+        "docs/speed.md",
+    ],
 )
 def test_links_lead_somewhere(page: str, folder: Path) -> None:
     """Every relative link is a file of this repository."""
