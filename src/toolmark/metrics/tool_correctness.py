@@ -235,7 +235,7 @@ class ToolCorrectnessMetric(Metric):
 
     def _copy(self) -> ToolCorrectnessMetric:
         copied: ToolCorrectnessMetric = object.__new__(type(self))
-        copied.__dict__.update(self.__dict__)
+        vars(copied).update(vars(self))
         return copied
 
     def _final(self, calling: float) -> float:
