@@ -17,7 +17,7 @@ from typing import Any, get_args
 
 from environments import HERE, OWN, PEERS, REPOSITORY, CannotInstallError, Library, python_of
 from rich.console import Console
-from tables import Grid, agreement_grid, growth_grid, parsing_grid, peer_grids, ratio_grid
+from tables import Grid, agreement_grid, growth_grid, parsing_grid, peer_grids, ratio_grid, startup_grid
 from validity.table import write_section
 from workloads import Family, Workload, all_workloads, find_airline
 
@@ -48,7 +48,7 @@ def main() -> int:
     reports = _run(workloads, pythons, options)
 
     libraries = [OWN, *(PEERS if options.peers else ())]
-    grids = [parsing_grid(workloads, reports)]
+    grids = [parsing_grid(workloads, reports), startup_grid(_startup())]
     if options.peers:
         peers = [library for library in libraries if library is not OWN and library.name not in missing]
         grids += [ratio_grid(workloads, peers, reports), *peer_grids(workloads, libraries, reports, missing)]
@@ -163,6 +163,25 @@ def _work(library: Library, python: Path, job: dict[str, Any]) -> dict[str, Any]
         return None
     report: dict[str, Any] = json.loads(done.stdout)
     return report
+
+
+STARTS = {
+    "nothing": "",
+    "pydantic with one model": "import pydantic; type('M', (pydantic.BaseModel,), {'__annotations__': {'x': int}})",
+    "what scores a case": "from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric",
+    "the `toolmark` command": "import toolmark.cli",
+}
+
+
+def _startup() -> dict[str, float]:
+    """Return the processor time that each of these takes in a process of its own."""
+
+    def seconds(program: str) -> float:
+        command = [sys.executable, "-c", f"import time\n{program}\nprint(time.process_time())"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - ours
+        return float(done.stdout)
+
+    return {name: min(seconds(program) for _ in range(5)) for name, program in STARTS.items()}
 
 
 def _load() -> str:

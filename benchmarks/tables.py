@@ -170,6 +170,13 @@ def _cell(report: Mapping[str, Any] | None, mode: str) -> str:
     return f"{number(1 / scoring)} / {number(1 / (scoring + making))}"
 
 
+def startup_grid(seconds: Mapping[str, float]) -> Grid:
+    """Return how long a process takes until it can begin."""
+    rows = [[name, f"{value:.2f}"] for name, value in seconds.items()]
+    note = "Processor time of a fresh process in seconds, the interpreter's own start counted; best of five."
+    return Grid("Start-up", note, ["what is loaded", "seconds"], rows)
+
+
 def growth_grid(workloads: Iterable[Workload], libraries: list[Library], reports: Reports) -> Grid:
     """Return how the time grows with the number of calls: 1 is in step with it, 2 with its square."""
     families: dict[str, list[Workload]] = {}
