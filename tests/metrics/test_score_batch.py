@@ -132,6 +132,65 @@ def test_objects_score_what_measure_says(metric: ToolCorrectnessMetric, cases: l
     assert at_once(metric, cases) == one_by_one(metric, cases)
 
 
+PLAIN = {"name": "a", "input_parameters": {"x": 1}}
+ODD_CALLS: list[Any] = [
+    {"name": "a"},
+    {"name": "a", "input_parameters": None},
+    {**PLAIN, "unknown": 1},
+    {**PLAIN, "args": {"x": 1}},
+    {**PLAIN, "type": "function"},
+    {**PLAIN, "type": "no type"},
+    {**PLAIN, "type": 3},
+    {**PLAIN, "output": [{}] * 2},
+    {**PLAIN, "output": b"x"},
+    {**PLAIN, "id": 1},
+    {**PLAIN, "description": "\ud800"},
+    {**PLAIN, "execution": {"not_captured": ["input_parameters"]}},
+    {**PLAIN, "name": ""},
+    {**PLAIN, "name": "\ud800"},
+    {**PLAIN, "name": None},
+    {"name": "a", "input_parameters": {"x": (1,)}},
+    {"name": "a", "input_parameters": {"x": True}},
+    {"name": "a", "input_parameters": [1]},
+    {"name": "a", "arguments": '{"x": 1}'},
+    {"name": "a", "arguments": "[1]"},
+    {"expect": "a"},
+    ToolCall(name="a"),
+    "a",
+]
+
+
+@EACH
+@pytest.mark.filterwarnings("ignore::toolmark.ToolmarkWarning")
+@pytest.mark.parametrize("call", ODD_CALLS, ids=repr)
+def test_every_odd_call_on_either_side(metric: ToolCorrectnessMetric, call: Any) -> None:
+    """Beside a plain call, and alone: scored or refused as it is when it is measured."""
+    for expected, called in (([call], [PLAIN]), ([PLAIN], [call]), ([PLAIN, call], [call, PLAIN])):
+        cases = [{"expected_tools": expected, "tools_called": called}]
+        assert at_once(metric, cases) == one_by_one(metric, cases)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("id", value) for value in (1, True, 1.5, "é", "\ud800", None)),
+        *(("input", value) for value in (1, b"hi", "\udfff", None)),
+        *(("tags", value) for value in ([], [1], ["\ud800"], ("a",), None, "a")),
+        *(("metadata", value) for value in ({}, {"a": [1]}, {"a": (1,)}, [], None, {1: 1})),
+        *(("available_tools", value) for value in ([], [{"name": "a"}], "a")),
+        ("unknown", None),
+        ("toolsCalled", []),
+        (3, None),
+    ],
+    ids=repr,
+)
+def test_every_odd_field_of_a_case(field: Any, value: Any) -> None:
+    """Read or refused as it is when the case is measured."""
+    cases = [{"expected_tools": [PLAIN], "tools_called": [PLAIN], field: value}]
+    for metric in METRICS[:3]:
+        assert at_once(metric, cases) == one_by_one(metric, cases)
+
+
 @EACH
 @few
 @given(given_fields=case_fields)
