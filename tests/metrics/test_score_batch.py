@@ -104,12 +104,13 @@ _case = fields(
 
 
 def one_by_one(metric: ToolCorrectnessMetric, cases: list[Any]) -> list[float | None] | str:
-    """What measuring each case says, or what is wrong with the first that cannot be measured."""
+    """What measuring each case says, which is what its alignment says, or what is wrong with the first without one."""
     scores: list[float | None] = []
     for place, case in enumerate(cases):
         try:
             read = LLMTestCase.model_validate(case) if isinstance(case, dict) else case
             scores.append(metric.measure(read).score)
+            assert scores[-1] == whole(metric, read).score
         except ToolmarkError as error:
             return f"{type(error).__name__}: case #{place + 1}: {error}"
     return scores
