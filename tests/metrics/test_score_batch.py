@@ -53,6 +53,7 @@ METRICS = [
     ToolCorrectnessMetric(evaluation_params=["input_parameters"], ignore_failed=True, only="write"),
     ToolCorrectnessMetric(should_consider_ordering=True, denominator="called"),
     MultimodalToolCorrectnessMetric(evaluation_params=["input_parameters"]),
+    ToolCorrectnessMetric(ignore_failed=True),
 ]
 EACH = pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.label)
 
@@ -147,6 +148,7 @@ ODD_CALLS: list[Any] = [
     {**PLAIN, "id": 1},
     {**PLAIN, "description": "\ud800"},
     {**PLAIN, "execution": {"not_captured": ["input_parameters"]}},
+    {**PLAIN, "execution": {"status": "error"}},
     {**PLAIN, "name": ""},
     {**PLAIN, "name": "\ud800"},
     {**PLAIN, "name": None},
