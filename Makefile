@@ -31,6 +31,10 @@ test: $(TEST_READY) ## Run all tests, the core's and the adapters'
 validity: $(TEST_READY) ## Measure which scores tell good runs from bad, beside other libraries, into docs/validity.md
 	@cd benchmarks && ../.venv/bin/python -m validity --write $(ARGS)
 
+.PHONY: speed
+speed: $(TEST_READY) ## Measure how fast scoring is, beside other libraries, into docs/speed.md
+	@.venv/bin/python benchmarks/scoring.py --peers --write $(ARGS)
+
 .PHONY: lint
 lint: $(DEV_READY) ## Check style, format and the direction of imports
 	.venv/bin/ruff check $(PYTHON_SOURCES)

@@ -14,7 +14,7 @@ from typing import Literal
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent
 
-Mode = Literal["unordered", "ordered", "names", "names in order", "default", "without reason"]
+Mode = Literal["unordered", "ordered", "names", "names in order", "default", "from models", "measure", "with reason"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,9 @@ class Library:
         return HERE / "peers" / f"{self.name}.txt"
 
 
-OWN = Library("toolmark", "own", ("unordered", "without reason", "ordered", "names", "names in order"))
+OWN = Library(
+    "toolmark", "own", ("unordered", "ordered", "names", "names in order", "from models", "measure", "with reason")
+)
 
 PEERS = (
     Library(

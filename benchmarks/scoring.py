@@ -17,10 +17,14 @@ from typing import Any, get_args
 
 from environments import HERE, OWN, PEERS, REPOSITORY, CannotInstallError, Library, python_of
 from rich.console import Console
-from tables import Grid, agreement_grid, growth_grid, parsing_grid, peer_grids
+from tables import Grid, agreement_grid, growth_grid, parsing_grid, peer_grids, ratio_grid, startup_grid
+from validity.table import write_section
 from workloads import Family, Workload, all_workloads, find_airline
 
 console = Console(width=None if sys.stdout.isatty() else 132)
+
+BEGIN = "<!-- written by make speed -->\n"
+PAGE = REPOSITORY / "docs" / "speed.md"
 
 DEFAULT_UP_TO = 100
 """Calls per case up to which a library's usual call is measured beside its leanest: beyond, they hardly differ."""
@@ -44,19 +48,24 @@ def main() -> int:
     reports = _run(workloads, pythons, options)
 
     libraries = [OWN, *(PEERS if options.peers else ())]
-    grids = [parsing_grid(workloads, reports)]
+    grids = [parsing_grid(workloads, reports), startup_grid(_startup())]
     if options.peers:
-        grids += peer_grids(workloads, libraries, reports, missing)
+        peers = [library for library in libraries if library is not OWN and library.name not in missing]
+        grids += [ratio_grid(workloads, peers, reports), *peer_grids(workloads, libraries, reports, missing)]
     growth = growth_grid(workloads, [library for library in libraries if library.name not in missing], reports)
     grids += [growth] if growth.columns[1:] else []
     if options.peers:
         grids.append(agreement_grid(workloads, [library for library in libraries if library is not OWN], reports))
     versions = sorted({report["version"] for report in reports.values()})
+    told = [f"{', '.join(versions)}. {_machine(before)}.", *_oddities(workloads, reports, missing)]
     _show(
         grids,
-        [f"{', '.join(versions)}. {_machine(before)}.", *_oddities(workloads, reports, missing)],
+        told,
         options.markdown,
     )
+    if options.write:
+        text = [*(f"{line}\n" for line in told), *(grid.markdown() for grid in grids)]
+        write_section(PAGE, "\n".join(["", *text]), BEGIN)
     return 0
 
 
@@ -71,6 +80,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--only", action="append", choices=get_args(Family), help="this family of workloads; repeatable"
     )
+    parser.add_argument("--write", action="store_true", help=f"write them into {PAGE.name} of the documentation")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables there too")
     options = parser.parse_args()
     if options.rounds < 1 or options.budget <= 0:
@@ -153,6 +163,25 @@ def _work(library: Library, python: Path, job: dict[str, Any]) -> dict[str, Any]
         return None
     report: dict[str, Any] = json.loads(done.stdout)
     return report
+
+
+STARTS = {
+    "nothing": "",
+    "pydantic with one model": "import pydantic; type('M', (pydantic.BaseModel,), {'__annotations__': {'x': int}})",
+    "what scores a case": "from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric",
+    "the `toolmark` command": "import toolmark.cli",
+}
+
+
+def _startup() -> dict[str, float]:
+    """Return the processor time that each of these takes in a process of its own."""
+
+    def seconds(program: str) -> float:
+        command = [sys.executable, "-c", f"import time\n{program}\nprint(time.process_time())"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - ours
+        return float(done.stdout)
+
+    return {name: min(seconds(program) for _ in range(5)) for name, program in STARTS.items()}
 
 
 def _load() -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from environments import Library, Mode
+from environments import OWN, Library, Mode
 from rich.console import Console
 from rich.table import Table
 from workloads import Workload
@@ -61,20 +61,66 @@ def parsing_grid(workloads: Iterable[Workload], reports: Reports) -> Grid:
         report = reports["toolmark", workload.name]
         parse = report["parse"]["models"]["seconds"]
         plain = report["parse"]["plain"]["seconds"]
-        times = [seconds_of(report, mode) for mode in ("unordered", "without reason", "ordered", "names")]
-        rates = [number(1 / time) if time else "-" for time in times]
-        ratios = [number(time / parse) if time and parse else "-" for time in (times[0], times[2], times[3])]
-        rows.append([workload.name, *rates, *(number(1 / time) if time else "-" for time in (plain, parse)), *ratios])
+        times = {mode: seconds_of(report, mode) for mode in OWN.modes}
+        shown = ("unordered", "ordered", "names", "from models", "measure", "with reason")
+        rates = [_rate(times[mode]) for mode in shown]
+        # A whole recording has to be read into a case before it can be scored.
+        first, then = (parse, "from models") if workload.record else (plain, "unordered")
+        lines = _sum(first, times[then])
+        whole = _sum(parse, times["from models"])
+        ratios = [f"{total / parse:.2f}" if total and parse else "-" for total in (lines, whole)]
+        rows.append([workload.name, *rates, _rate(plain), _rate(parse), *ratios])
     return Grid(
         "toolmark: scoring against parsing",
-        "Cases per second, any order unless said otherwise. Parsing: `json.loads` alone, and into toolmark's models. "
-        "Ratio: time of scoring / time of parsing into models.",
+        "Cases per second, with arguments and in any order unless said otherwise. Scores alone (`score_batch`): of "
+        "plain objects in any order, in order, of names only, and of models. A result (`measure`): nothing of it read "
+        "but the score, and with its reason. Parsing: `json.loads` alone, and into toolmark's models. Then the time "
+        "from the bytes of a line to a score, without and with models in between, by that of parsing into models.",
         [
-            *("workload", "unordered", "without reason", "ordered", "names only", "json.loads", "into models"),
-            *("ratio unordered", "ratio ordered", "ratio names"),
+            *("workload", "any order", "in order", "names", "of models", "`measure`", "with its reason"),
+            *("json.loads", "into models", "bytes to score", "through models"),
         ],
         rows,
     )
+
+
+def _rate(seconds: float | None) -> str:
+    return number(1 / seconds) if seconds else "-"
+
+
+def _sum(*seconds: float | None) -> float | None:
+    known = [part for part in seconds if part]
+    return sum(known) if len(known) == len(seconds) else None
+
+
+def ratio_grid(workloads: Iterable[Workload], libraries: list[Library], reports: Reports) -> Grid:
+    """Return how many times as fast as each peer toolmark is, the making of all input objects counted."""
+    modes = [("unordered", ""), ("default", ", default"), ("ordered", ", in order"), ("names", ", names")]
+    columns = [(library, mode, told) for library in libraries for mode, told in modes if mode in library.modes]
+    rows = []
+    for workload in workloads:
+        if workload.shared:
+            cells = [_times_as_fast(reports, workload.name, library, mode) for library, mode, _ in columns]
+            rows.append([workload.name, *cells])
+    return Grid(
+        "How many times as fast",
+        "Time of the other library by toolmark's (`score_batch` from plain objects), making the input objects counted "
+        "on both sides. `>`: no case ended within the time given, so that it is more than this.",
+        ["workload", *(f"{library.name}{told}" for library, _, told in columns)],
+        rows,
+    )
+
+
+def _times_as_fast(reports: Reports, workload: str, library: Library, mode: str) -> str:
+    own, other = reports.get((OWN.name, workload)), reports.get((library.name, workload))
+    ours = "unordered" if mode == "default" else mode
+    mine = _sum(seconds_of(own, ours), seconds_of(own, ours, "making"))
+    result = (other or {}).get("modes", {}).get(mode)
+    if mine is None or result is None or "error" in result:
+        return "-"
+    if result["scoring"]["seconds"] is None:
+        return f"> {number(result['budget'] / mine)}"
+    return number((result["scoring"]["seconds"] + result["making"]["seconds"]) / mine)
 
 
 _TITLES: dict[Mode, str] = {
@@ -96,6 +142,8 @@ def peer_grids(
         for library in libraries:
             if mode in library.modes:
                 columns.append((library.name, library, mode))
+            if mode == "unordered" and library is OWN:
+                columns.append(("toolmark, with reasons", library, "with reason"))
             if mode == "unordered" and "default" in library.modes:
                 columns.append((f"{library.name}, default", library, "default"))
         rows = []
@@ -120,6 +168,13 @@ def _cell(report: Mapping[str, Any] | None, mode: str) -> str:
     if scoring is None:
         return f"< {number(1 / result['budget'])}"
     return f"{number(1 / scoring)} / {number(1 / (scoring + making))}"
+
+
+def startup_grid(seconds: Mapping[str, float]) -> Grid:
+    """Return how long a process takes until it can begin."""
+    rows = [[name, f"{value:.2f}"] for name, value in seconds.items()]
+    note = "Processor time of a fresh process in seconds, the interpreter's own start counted; best of five."
+    return Grid("Start-up", note, ["what is loaded", "seconds"], rows)
 
 
 def growth_grid(workloads: Iterable[Workload], libraries: list[Library], reports: Reports) -> Grid:

@@ -49,7 +49,8 @@ def run(library: Library, job: dict[str, Any]) -> dict[str, Any]:
 
 def _mode(library: Library, mode: str, cases: list[PlainCase], rounds: int, budget: float) -> dict[str, Any]:
     making = measure(lambda case: library.make(case, mode), cases, rounds=rounds, budget=budget)
-    scoring = measure(library.scorer(mode), making.values, rounds=rounds, budget=budget)
+    together = getattr(library, "batch_scorer", lambda _mode: None)(mode)
+    scoring = measure(library.scorer(mode), making.values, rounds=rounds, budget=budget, together=together)
     return {"making": making.timing.to_dict(), "scoring": scoring.timing.to_dict(), "scores": scoring.values}
 
 

@@ -47,6 +47,7 @@ def all_workloads(airline: Path | None) -> list[Workload]:
         *(_synthetic("unique names", size, count, _unique) for size, count in _SIZES[2:]),
         *(_synthetic("identical", size, count, _identical) for size, count in _SIZES[2:]),
         _synthetic("one tool", 500, 2, _one_tool),
+        _synthetic("one tool", 2000, 1, _one_tool),
     ]
 
 

@@ -106,18 +106,18 @@ def processor_seconds(program: str) -> float:
 
 
 def test_importing_is_quick(record_testsuite_property: Callable[[str, object], None]) -> None:
-    """`import toolmark` takes hundredths of a second."""
+    """`import toolmark` takes hundredths of a second; 0.3 on a busy machine."""
     seconds = processor_seconds("import toolmark")
     record_testsuite_property("import toolmark", round(seconds, 3))
-    assert seconds < 0.15
+    assert seconds < 0.3
 
 
 def test_the_core_is_loaded_quickly(record_testsuite_property: Callable[[str, object], None]) -> None:
-    """What a script needs to score a case takes 0.15 s more than pydantic with a model; 0.3 on a slow machine."""
+    """What a script needs to score a case takes 0.15 s more than pydantic with a model; 0.6 on a busy machine."""
     pydantic = processor_seconds(PYDANTIC)
     seconds = processor_seconds("from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric")
     record_testsuite_property("import of the core beyond pydantic", round(seconds - pydantic, 3))
-    assert seconds - pydantic < 0.3
+    assert seconds - pydantic < 0.6
 
 
 def test_the_version_is_the_distributions() -> None:

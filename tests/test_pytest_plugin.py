@@ -634,7 +634,7 @@ def test_the_plugin_is_loaded_quickly(tmp_path: Path) -> None:
     def seconds(name: str) -> float:
         return min(float(run_python(["-c", program.format(name)], tmp_path).out) for _ in range(3))
 
-    assert seconds("toolmark.pytest_plugin") < 0.03 < seconds("toolmark.checks")
+    assert seconds("toolmark.pytest_plugin") < 0.06 < seconds("toolmark.checks")
 
 
 def test_pytest_finds_the_plugin() -> None:

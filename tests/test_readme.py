@@ -27,10 +27,10 @@ METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 EXPECTATIONS = (ROOT / "docs" / "expectations.md").read_text(encoding="utf-8")
 VALIDITY = (ROOT / "docs" / "validity.md").read_text(encoding="utf-8")
 COMPARISON = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
+SPEED = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
 OBSERVE = (ROOT / "docs" / "observe.md").read_text(encoding="utf-8")
 TRIALS = (ROOT / "docs" / "trials.md").read_text(encoding="utf-8")
 LINT = (ROOT / "docs" / "lint.md").read_text(encoding="utf-8")
-REPORTS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
 COMPAT = (ROOT / "docs" / "compat.md").read_text(encoding="utf-8")
 REPORTS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
 
@@ -66,6 +66,7 @@ PROGRAMS = [
         ("docs/validity.md", VALIDITY),
         ("docs/comparison.md", COMPARISON),
         ("docs/reports.md", REPORTS),
+        ("docs/speed.md", SPEED),
     )
     for block, after in pairwise(blocks(page))
     if block.language == "python"
@@ -167,9 +168,9 @@ def test_the_page_of_lint_names_everything() -> None:
     ("page", "folder"),
     [
         (README, ROOT),
-        *((page, ROOT / "docs") for page in (SCORING, METRICS, VALIDITY, COMPAT, COMPARISON, TRIALS, REPORTS)),
+        *((page, ROOT / "docs") for page in (SCORING, METRICS, VALIDITY, COMPAT, COMPARISON, TRIALS, REPORTS, SPEED)),
     ],
-    ids=["README", "scoring", "metrics", "validity", "compat", "comparison", "trials", "reports"],
+    ids=["README", "scoring", "metrics", "validity", "compat", "comparison", "trials", "reports", "speed"],
 )
 def test_links_lead_somewhere(page: str, folder: Path) -> None:
     """Every relative link is a file of this repository."""

@@ -93,11 +93,11 @@ def section_of(page: Path) -> str:
     return page.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
 
 
-def write_section(page: Path, text: str) -> None:
-    """Replace the part of a page that is written here."""
-    before, found, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+def write_section(page: Path, text: str, begin: str = BEGIN) -> None:
+    """Replace the part of a page that is written here: between the lines `begin` and `END`."""
+    before, found, rest = page.read_text(encoding="utf-8").partition(begin)
     _, ended, after = rest.partition(END)
     if not found or not ended:
-        message = f"{page} has no place for the table: it needs the lines {BEGIN.strip()} and {END.strip()}"
+        message = f"{page} has no place for the table: it needs the lines {begin.strip()} and {END.strip()}"
         raise ValueError(message)
     page.write_text(before + found + text + ended + after, encoding="utf-8", newline="\n")

@@ -17,7 +17,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from oracles import call_similarity
-from toolmark.matching import ABSENT, Alignment, Denominator, Item, align
+from toolmark.matching import ABSENT, Alignment, Denominator, Item, align, weight
 
 SLOW = "TOOLMARK_SLOW_TESTS"
 
@@ -256,22 +256,52 @@ def none_equal(size: int) -> Sequence[list[Item]]:
     return calls(*rows[:size]), calls(*rows[size:])
 
 
-@pytest.mark.parametrize("sides", [unique_names, equal_calls, permuted_calls])
-def test_common_shapes_score_in_near_linear_time(sides: Callable[[int], Sequence[list[Item]]]) -> None:
-    """Eight times the calls take about eight times as long, not sixty-four times; with slack for a busy machine."""
-    small, large = sides(1_000), sides(8_000)
-    few = seconds(lambda: align(*small, arguments=True, output=True))
-    many = seconds(lambda: align(*large, arguments=True, output=True))
-    assert many < 30 * max(few, 0.001)
+def lines(work: Callable[[], object]) -> int:
+    """How many lines of Python it takes, which does not depend on what else the machine does."""
+    count = 0
+
+    def trace(_frame: object, event: str, _given: object) -> object:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)  # type: ignore[arg-type]
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
 
 
-@pytest.mark.parametrize("sides", [unique_names, equal_calls])
-def test_common_shapes_score_in_near_linear_time_in_order(sides: Callable[[int], Sequence[list[Item]]]) -> None:
-    """The same where the order counts."""
-    small, large = sides(1_000), sides(8_000)
-    few = seconds(lambda: align(*small, arguments=True, ordered=True))
-    many = seconds(lambda: align(*large, arguments=True, ordered=True))
-    assert many < 30 * max(few, 0.001)
+#: Calls of one tool in another order are a question of all pairs, if their order counts.
+COMMON_SHAPES = pytest.mark.parametrize(
+    ("sides", "ordered"),
+    [(unique_names, False), (unique_names, True), (equal_calls, False), (equal_calls, True), (permuted_calls, False)],
+)
+
+
+@COMMON_SHAPES
+def test_common_shapes_are_aligned_in_near_linear_work(
+    sides: Callable[[int], Sequence[list[Item]]], *, ordered: bool
+) -> None:
+    """Eight times the calls take about eight times the work, not sixty-four times."""
+    small, large = sides(250), sides(2_000)
+    few = lines(lambda: align(*small, arguments=True, output=True, ordered=ordered))
+    assert lines(lambda: align(*large, arguments=True, output=True, ordered=ordered)) < 12 * few
+
+
+@COMMON_SHAPES
+def test_sums_of_common_shapes_take_near_linear_work(
+    sides: Callable[[int], Sequence[list[Item]]], *, ordered: bool
+) -> None:
+    """The same of the sum without the alignment."""
+
+    def work(size: int) -> int:
+        expected, called = ([(item.name, item.arguments) for item in side] for side in sides(size))
+        return lines(lambda: weight(expected, called, arguments=True, ordered=ordered))  # type: ignore[arg-type]
+
+    assert work(2_000) < 12 * work(250)
 
 
 @pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])

@@ -19,7 +19,7 @@ import oracles
 from toolmark import LLMTestCase, ToolCall, ToolCallParams, ToolCorrectnessMetric
 from toolmark._marker import REDACTED
 from toolmark.matching import ABSENT, Item, align
-from toolmark.matching._compare import _PROFILES_FROM, Comparison
+from toolmark.matching._compare import _TOGETHER_FROM, Comparison
 
 M = REDACTED
 BOTH = [ToolCallParams.INPUT_PARAMETERS, ToolCallParams.OUTPUT]
@@ -104,7 +104,7 @@ def test_a_pair_is_worth_what_is_left(a: dict[str, Any], b: dict[str, Any]) -> N
 def test_large_groups_are_no_different(expected: list[Item], called: list[Item], output: bool) -> None:
     """Where arguments are prepared beforehand, each pair has the similarity it would have alone."""
     expected, called = ([item._replace(name="t") for item in side] for side in (expected, called))
-    assert len(expected) * len(called) >= _PROFILES_FROM
+    assert len(expected) * len(called) >= _TOGETHER_FROM
 
     found = Comparison(expected, called, arguments=True, output=output).matrix(range(len(expected)), range(len(called)))
 

@@ -2,6 +2,7 @@
 
 from toolmark.matching._align import align
 from toolmark.matching._alignment import Alignment, Denominator, Item, Pair
+from toolmark.matching._kinds import Kinds, kinds_of
 from toolmark.matching._plan import Entry, Layout, align_layout, forbidden_calls, places_of
 from toolmark.matching._redacted import has_mark
 from toolmark.matching._slots import Want
@@ -16,6 +17,7 @@ from toolmark.matching._values import (
     similarity,
 )
 from toolmark.matching._wanted import ONE, ZERO, Ratio, Template, Wanted, credit_of, fits, json_of
+from toolmark.matching._weight import Plain, weight
 
 __all__ = [
     "ABSENT",
@@ -27,9 +29,11 @@ __all__ = [
     "Difference",
     "Entry",
     "Item",
+    "Kinds",
     "Layout",
     "Pair",
     "Path",
+    "Plain",
     "Ratio",
     "Template",
     "Want",
@@ -43,7 +47,9 @@ __all__ = [
     "has_mark",
     "json_equal",
     "json_of",
+    "kinds_of",
     "outputs_equal",
     "places_of",
     "similarity",
+    "weight",
 ]

@@ -17,6 +17,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from fractions import Fraction
 from math import lcm
 
+from toolmark.matching import _compiled
 from toolmark.matching._alignment import Alignment, Item
 from toolmark.matching._assign import Costs, assign, match_on_line, smallest
 from toolmark.matching._compare import Comparison, Matrix
@@ -230,6 +231,10 @@ def _assign_group(ratios: Matrix, left: list[int], right: list[int]) -> _Found:
     """Return the optimal assignment of one name's expected and called positions."""
     worth = _Worth((ratio for row in ratios for ratio in row), min(len(left), len(right)), max(left[-1], right[-1]) + 1)
     cost = {ratio: -value for ratio, value in worth.of_ratio.items()}
+    if len(left) * len(right) >= _compiled.PAIRS_FROM:
+        partner = _compiled.best_partners(ratios, cost, left, right)
+        if partner is not None:
+            return {(left[i], right[j]): ratios[i][j] for i, j in enumerate(partner) if j >= 0}
     rows: list[Sequence[int]] = []
     compact = len(left) * len(right) >= _ARRAY_FROM and worth.greatest < _INT64
     for e, row in zip(left, ratios, strict=True):

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from math import gcd
+from typing import Any
 
 from toolmark.matching._alignment import Item, Pair
+from toolmark.matching._leaves import common, leaves_of
 from toolmark.matching._redacted import has_mark, place, without_marks
 from toolmark.matching._values import (
     Absent,
     Difference,
-    Profile,
     argument_differences,
     frozen,
     json_forms,
     outputs_equal,
-    profile_similarity,
     similarity,
 )
 from toolmark.matching._wanted import ONE, ZERO, Ratio, Template, Wanted, fits
 
 Matrix = list[list[Ratio]]
-_PROFILES_FROM = 16
-"""Pairs from which preparing the arguments costs less than it saves."""
+_TOGETHER_FROM = 16
+"""Pairs from which looking at all arguments together costs less than comparing each with each."""
 
 
 class Comparison:
@@ -83,33 +84,35 @@ class Comparison:
 
     def matrix(self, left: Sequence[int], right: Sequence[int]) -> Matrix:
         """Return the similarities of all pairs of two groups of one name; equal ratios share one tuple."""
-        if not self.arguments or len(left) * len(right) < _PROFILES_FROM:
+        if not self.arguments or len(left) * len(right) < _TOGETHER_FROM:
             return [[self.ratio(self.expected[e], self.called[c]) for c in right] for e in left]
-        profiles = {c: self._profile(self.called[c]) for c in right}
-        shared: dict[Ratio, Ratio] = {}
+        ours, theirs = self._together(self.expected, left), self._together(self.called, right)
+        apart = [number for number in range(len(right)) if number not in theirs]
+        found = iter(_common(list(ours.values()), theirs))
         rows: Matrix = []
-        for e in left:
+        for number, e in enumerate(left):
             item = self.expected[e]
-            profile = self._profile(item)
+            if number not in ours:
+                rows.append([self.ratio(item, self.called[c]) for c in right])
+                continue
+            row = [ZERO] * len(right)
             gated = self.output or item.type is not None
-            row: list[Ratio] = []
-            for c in right:
-                other = profiles[c]
-                if profile is None or other is None:
-                    ratio = self.ratio(item, self.called[c])
-                elif gated and self._ruled_out(item, self.called[c]):
-                    ratio = ZERO
-                else:
-                    ratio = profile_similarity(profile, other)
-                row.append(shared.setdefault(ratio, ratio))
+            for other, ratio in next(found):
+                if not (gated and self._ruled_out(item, self.called[right[other]])):
+                    row[other] = ratio
+            for other in apart:
+                row[other] = self.ratio(item, self.called[right[other]])
             rows.append(row)
         return rows
 
-    def _profile(self, item: Item) -> Profile | None:
-        """Return the arguments prepared, or None where each pair must be looked at on its own."""
-        if isinstance(item.arguments, (Absent, Template)) or id(item.arguments) in self.marked:
-            return None
-        return Profile(item.arguments)
+    def _together(self, side: Sequence[Item], group: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """Return the arguments that can be compared all at once, by their place in the group."""
+        found: dict[int, dict[str, Any]] = {}
+        for number, index in enumerate(group):
+            arguments = side[index].arguments
+            if isinstance(arguments, dict) and id(arguments) not in self.marked:
+                found[number] = arguments
+        return found
 
     def _ruled_out(self, e: Item, c: Item) -> bool:
         """Return whether type or output make two calls worth nothing to each other."""
@@ -204,6 +207,18 @@ class Comparison:
         if not columns:
             return [None] * len(left), [None] * len(right)
         return list(zip(*(a for a, _ in columns), strict=True)), list(zip(*(b for _, b in columns), strict=True))
+
+
+def _common(ours: Sequence[dict[str, Any]], theirs: Mapping[int, dict[str, Any]]) -> Iterator[list[tuple[int, Ratio]]]:
+    """Yield for each of our arguments the places of theirs that have something in common with it, with how much."""
+    places, others = list(theirs), list(theirs.values())
+    rows, unit = common(ours, others, list(map(leaves_of, ours)), list(map(leaves_of, others)))
+    ratios: dict[int, Ratio] = {}
+    for row in rows:
+        for worth in set(row.values()).difference(ratios):
+            shared = gcd(worth, unit)
+            ratios[worth] = worth // shared, unit // shared
+        yield [(places[column], ratios[worth]) for column, worth in row.items()]
 
 
 def _body(value: object) -> object:

@@ -72,12 +72,15 @@ class Metric(ABC):
         Raises:
             ToolmarkError: The case cannot be measured; the message says which field is missing or wrong.
         """
-        made = self._measure(case)
-        if not isinstance(made, MetricResult):
-            from toolmark.judge._drive import drive  # noqa: PLC0415 - only where a judge is asked
+        return self._kept(self._finished(self._measure(case)), case)
 
-            made = drive(made)
-        return self._kept(made, case)
+    def _finished(self, made: MetricResult | Flow[MetricResult]) -> MetricResult:
+        """Return the result; asks the judge first where there is one to ask."""
+        if isinstance(made, MetricResult):
+            return made
+        from toolmark.judge._drive import drive  # noqa: PLC0415 - only where a judge is asked
+
+        return drive(made)
 
     async def a_measure(self, case: Any, /) -> MetricResult:
         """Return what `measure` returns; awaits where the metric has to wait for something."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, get_args
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from toolmark.calls import ToolCall, ToolCallParams, ToolEffect, ToolSpec, read_tool_spec
-from toolmark.cases import TestCase
+from toolmark.cases import LLMTestCase, TestCase
 from toolmark.errors import ConfigurationError, MissingFieldError
 from toolmark.expect import Expectation, wanted_names
 from toolmark.matching import Alignment, Denominator, align
@@ -18,13 +20,16 @@ from toolmark.metrics._items import called_item, compared_in_part, expected_item
 from toolmark.metrics._outcome import Outcome, outcome
 from toolmark.metrics._plans import align_plan, notes_of, taken, wants_of
 from toolmark.metrics._prepare import Only, Preparation, Prepared
-from toolmark.result import MetricResult
+from toolmark.metrics._sides import Sides, Sum, at_place, names_differ, sides_of_calls, sides_of_objects, sum_of
+from toolmark.result import TOLERANCE, MetricResult, told_later
 
 if TYPE_CHECKING:
     from toolmark.judge import JudgeLike
     from toolmark.judge._drive import Flow
     from toolmark.judge._flow import Judgement
 
+_PORTION = 64
+"""Cases that are looked at together."""
 NOT_JUDGED = "tool selection was not judged: available_tools was given without a judge"
 NO_TOOLS = "tool selection was not judged: neither the metric nor the case has available_tools"
 
@@ -152,21 +157,18 @@ class ToolCorrectnessMetric(Metric):
         """
         return self._compared(case)[0]
 
-    def _compared(self, case: TestCase) -> tuple[Alignment, Prepared]:
+    def _compared(self, case: TestCase, sides: _Calls | None = None) -> tuple[Alignment, Prepared]:
         """Return the alignment, in the positions of the case, and what there is to say of calls that were left out."""
-        expected, called = _sides(case, type(self).__name__)
+        expected, called = sides or _sides(case, type(self).__name__)
         output = ToolCallParams.OUTPUT in self.evaluation_params
-        # An exact match is an ordered one that leaves nothing out, so both are read off the same alignment.
-        ordered = self.should_exact_match or self.should_consider_ordering
-        arguments = ToolCallParams.INPUT_PARAMETERS in self.evaluation_params
         if not isinstance(expected, list):
             prepared, keep = self._preparation.prepare_plan(wants_of(expected), called, case.available_tools)
             found = align_plan(
                 expected,
                 prepared.called,
                 self._calling,
-                ordered=ordered,
-                arguments=arguments,
+                ordered=self._ordered,
+                arguments=self._arguments,
                 output=output,
                 keep=keep,
             )
@@ -175,20 +177,69 @@ class ToolCorrectnessMetric(Metric):
         found = align(
             [expected_item(call, output=output) for call in prepared.expected],
             [called_item(call, output=output) for call in prepared.called],
-            ordered=ordered,
-            arguments=arguments,
+            ordered=self._ordered,
+            arguments=self._arguments,
             output=output,
         )
         return prepared.placed(found), prepared
 
-    def _calling(self, alignment: Alignment) -> float:
-        return float(alignment.exact) if self.should_exact_match else alignment.score(self.denominator)
+    @property
+    def _ordered(self) -> bool:
+        # An exact match is an ordered one that leaves nothing out, so both are read off the same alignment.
+        return self.should_exact_match or self.should_consider_ordering
+
+    @property
+    def _arguments(self) -> bool:
+        return ToolCallParams.INPUT_PARAMETERS in self.evaluation_params
+
+    @property
+    def _plain(self) -> bool:
+        """Whether nothing but names and arguments decides, and of all calls."""
+        if self.judge is not None or self._preparation.only is not None or self._preparation.ignore_failed:
+            return False
+        return ToolCallParams.OUTPUT not in self.evaluation_params
+
+    def _calling(self, found: Alignment | Sum) -> float:
+        return float(found.exact) if self.should_exact_match else found.score(self.denominator)
 
     def _measure(self, case: TestCase) -> MetricResult | Flow[MetricResult]:
         tools = self.available_tools if self.available_tools is not None else getattr(case, "available_tools", None)
-        if self.judge is None or tools is None:
-            return self._called(case, None, judgeable=tools is not None)
-        return self._judged(case, tuple(map(read_tool_spec, tools)))
+        if self.judge is not None and tools is not None:
+            return self._judged(case, tuple(map(read_tool_spec, tools)))
+        return self._at_once(case, judgeable=tools is not None) or self._called(case, None, judgeable=tools is not None)
+
+    def _at_once(self, case: TestCase, *, judgeable: bool) -> MetricResult | None:
+        """Return the result with all but the score to be worked out later; `None` where the score itself takes it."""
+        expected, called = _sides(case, type(self).__name__)
+        if not self._plain or not isinstance(expected, list):
+            return None
+        sides = sides_of_calls(expected, called)
+        found = None if sides is None else sum_of(sides, ordered=self._ordered, arguments=self._arguments)
+        if found is None:
+            return None
+        calling = self._calling(found)
+        score = self._final(calling)
+        names: tuple[Denominator, ...] = ("called", "expected", "f1")
+        parts = dict(zip(("precision", "recall", "f1"), map(found.score, names), strict=True))
+        lists = (expected[:], called[:])
+        # Results are remembered as long as their metric lives, so none may hold on to its metric.
+        told = partial(self._copy()._called, case, None, judgeable=judgeable, sides=lists)  # noqa: SLF001 - of the same
+        return told_later(
+            self.label,
+            self.threshold,
+            score,
+            score >= self.threshold - TOLERANCE,
+            {"calling": calling, **parts},
+            told,
+        )
+
+    def _copy(self) -> ToolCorrectnessMetric:
+        copied: ToolCorrectnessMetric = object.__new__(type(self))
+        vars(copied).update(vars(self))
+        return copied
+
+    def _final(self, calling: float) -> float:
+        return float(calling >= 1 - TOLERANCE) if self.strict_mode else calling
 
     def _judged(self, case: TestCase, tools: Sequence[ToolSpec]) -> Flow[MetricResult]:
         """Judge the selection of the tools, and return the lower score."""
@@ -201,15 +252,16 @@ class ToolCorrectnessMetric(Metric):
         judgement = yield from judgement_of(Judge.of(self.judge), case, tools)
         return self._called(case, judgement, judgeable=True)
 
-    def _called(self, case: TestCase, judgement: Judgement | None, *, judgeable: bool) -> MetricResult:
-        alignment, prepared = self._compared(case)
-        expected, called = _sides(case, type(self).__name__)
+    def _called(
+        self, case: TestCase, judgement: Judgement | None, *, judgeable: bool, sides: _Calls | None = None
+    ) -> MetricResult:
+        expected, called = sides or _sides(case, type(self).__name__)
+        alignment, prepared = self._compared(case, (expected, called))
         wanted = alignment.wanted or wanted_names(expected)
         findings = (*findings_of(alignment, wanted, [call.name for call in called]), *prepared.findings)
         warnings = case.run.notes if case.run is not None else []
         if not isinstance(expected, list):
-            looks = ToolCallParams.INPUT_PARAMETERS in self.evaluation_params
-            warnings.extend(notes_of(expected, alignment, arguments=looks))
+            warnings.extend(notes_of(expected, alignment, arguments=self._arguments))
         warnings.extend((*prepared.warnings, *compared_in_part(alignment)))
         given = self.available_tools is not None and self.only is None  # else they say what tools do
         if judgement is None and (given or self.judge is not None):
@@ -231,6 +283,51 @@ class ToolCorrectnessMetric(Metric):
                 judged=("selection",),
             )
         )
+
+    def score_batch(self, cases: Iterable[TestCase | Mapping[str, Any]]) -> list[float | None]:
+        """Return the scores of many cases, and nothing but the scores: what `measure` says of each, many times faster.
+
+        Most cases that come as plain objects are never made into models. Nothing is remembered for `score` and
+        `reason`, and nothing is shown. With a judge the cases are measured one after the other.
+
+        Args:
+            cases: Cases, or objects as `json.loads` returns them, such as the lines of a file; no more than 64 of them
+                are held at a time. An object is read as an `LLMTestCase`.
+
+        Returns:
+            A score in [0, 1] for each case, in their order; `None` where `measure` gives no score.
+
+        Raises:
+            InvalidDataError: An object is no case; `problems` has the paths, beginning with the place of the case.
+            ToolmarkError: What `measure` raises. Positions in messages count from 1.
+
+        Example:
+            >>> from toolmark import ToolCorrectnessMetric
+            >>> case = {"tools_called": [{"name": "search"}], "expected_tools": [{"name": "search"}, {"name": "book"}]}
+            >>> ToolCorrectnessMetric().score_batch([case])
+            [0.5]
+        """
+        scores: list[float | None] = []
+        remaining = iter(cases)
+        while portion := list(islice(remaining, _PORTION)):
+            known = sides_of_objects(portion) if self._plain else [None] * len(portion)
+            for case, sides in zip(portion, known, strict=True):
+                calling = None if sides is None else self._from_sides(sides)
+                scores.append(self._alone(case, len(scores)) if calling is None else self._final(calling))
+        return scores
+
+    def _from_sides(self, sides: Sides) -> float | None:
+        """Return the score of the calls, or `None` where it takes an alignment to know it."""
+        if self.should_exact_match and names_differ(sides):
+            return 0.0
+        found = sum_of(sides, ordered=self._ordered, arguments=self._arguments)
+        return None if found is None else self._calling(found)
+
+    def _alone(self, case: TestCase | Mapping[str, Any], index: int) -> float | None:
+        """Return the score of a case in full; errors name its place, which counts from 0 here."""
+        with at_place(index):
+            read = LLMTestCase.model_validate(case) if isinstance(case, Mapping) else case
+            return self._finished(self._measure(read)).score
 
     def _show(self, result: MetricResult, case: TestCase) -> None:
         if self.verbose_mode:
@@ -259,6 +356,9 @@ def read_params(params: object) -> tuple[ToolCallParams, ...]:
     return tuple(param for param in ToolCallParams if param in wanted)
 
 
-def _sides(case: object, metric: str) -> tuple[list[ToolCall] | Expectation, list[ToolCall]]:
+_Calls: TypeAlias = "tuple[list[ToolCall] | Expectation, list[ToolCall]]"
+
+
+def _sides(case: object, metric: str) -> _Calls:
     checked = check_case(case, metric)
     return expected_of(checked, metric), calls_of(checked, "tools_called", metric)

@@ -1,0 +1,129 @@
+"""What argument objects have in common, asked of many of them at once.
+
+The similarity of two objects is a sum over their *leaves*: the values that are no objects (or empty ones), each known
+by its path. Where two objects have an equal leaf at the same path, it adds 1 / (u1 * u2 * ... * uk), u being the number
+of keys that either side names at each of the levels down to it. These shares depend on nothing but which paths the two
+objects have, their *shapes*, of which many calls of one tool have few. So the shares are worked out once for each pair
+of shapes, an index says which objects hold which leaf, and only leaves that are equal cost anything after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from math import lcm
+from typing import Any, Final
+
+from toolmark.matching._values import frozen
+
+Leaves = dict[Hashable, Hashable]
+"""The values of an object by their paths, so frozen that they are equal where `json_equal` says so. A path is a key, or
+a key with the path that goes on inside of it."""
+
+Row = dict[int, int]
+"""By position on the other side what an object has in common with it; those that share nothing are left out."""
+
+
+_NOTHING: Final[Leaves] = {(): ()}
+"""The leaves of an empty object, which is equal to another one."""
+
+
+def leaves_of(arguments: dict[str, Any]) -> Leaves:
+    """Return the leaves of an argument object. Two objects are equal exactly where their leaves are."""
+    if not arguments:
+        return _NOTHING
+    found: Leaves = {}
+    for key, value in arguments.items():
+        kind = type(value)
+        if kind is str or kind is int or value is None:
+            found[key] = value
+        elif kind is dict and value:
+            for path, leaf in leaves_of(value).items():
+                found[key, path] = leaf
+        else:
+            found[key] = frozen(value)
+    return found
+
+
+def shares(a: dict[str, Any], b: dict[str, Any]) -> Iterator[tuple[Hashable, int]]:
+    """Yield each path at which both objects have a leaf, with the number that its share is one part of.
+
+    Args:
+        a: An object of the one shape.
+        b: An object of the other.
+    """
+    if not a and not b:
+        yield (), 1
+    union = len(a.keys() | b.keys())
+    for key, value in a.items():
+        if key not in b:
+            continue
+        other = b[key]
+        inner, outer = type(value) is dict and bool(value), type(other) is dict and bool(other)
+        if inner and outer:
+            for path, parts in shares(value, other):
+                yield (key, path), parts * union
+        elif not inner and not outer:
+            yield key, union
+
+
+def common(
+    left: Sequence[dict[str, Any]],
+    right: Sequence[dict[str, Any]],
+    left_leaves: Sequence[Leaves],
+    right_leaves: Sequence[Leaves],
+) -> tuple[list[Row], int]:
+    """Return the similarities of all pairs of two groups of argument objects, those of similarity 0 left out.
+
+    Cost: one step for each leaf of either side, for each pair of shapes, and for each equal leaf of a pair.
+
+    Args:
+        left: One side; a row each.
+        right: The other.
+        left_leaves: The leaves of each object of the one side.
+        right_leaves: Of each of the other.
+
+    Returns:
+        The rows, and the unit: a similarity is what stands in the row, divided by it.
+    """
+    ours, theirs = _by_shape(left_leaves), _by_shape(right_leaves)
+    found = [
+        (mine, yours, list(shares(left[mine[0]], right[yours[0]])))
+        for mine in ours.values()
+        for yours in theirs.values()
+    ]
+    unit = lcm(*{parts for _, _, paths in found for _, parts in paths})
+    rows: list[Row] = [{} for _ in left]
+    for mine, yours, paths in found:
+        for path, parts in paths:
+            _add(rows, path, unit // parts, (mine, left_leaves), (yours, right_leaves))
+    return rows, unit
+
+
+def _by_shape(leaves: Sequence[Leaves]) -> dict[frozenset[Hashable], list[int]]:
+    """Return the positions of the objects of each shape."""
+    shapes: dict[frozenset[Hashable], list[int]] = {}
+    for index, found in enumerate(leaves):
+        shapes.setdefault(frozenset(found), []).append(index)
+    return shapes
+
+
+_Side = tuple[list[int], Sequence[Leaves]]
+
+
+def _add(rows: list[Row], path: Hashable, share: int, ours: _Side, theirs: _Side) -> None:
+    """Add the share of one path to all pairs that have the same leaf there."""
+    holders: dict[Hashable, list[int]] = {}
+    positions, leaves = theirs
+    for index in positions:
+        leaf = leaves[index][path]
+        if leaf in holders:
+            holders[leaf].append(index)
+        else:
+            holders[leaf] = [index]
+    positions, leaves = ours
+    for index in positions:
+        equal = holders.get(leaves[index][path])
+        if equal is not None:
+            row = rows[index]
+            for other in equal:
+                row[other] = row.get(other, 0) + share

@@ -1,0 +1,248 @@
+"""The sum of similarities alone, of calls that say everything that is compared of them.
+
+`align` finds which call stands for which; its sum is what scores are made of. Where nobody asks for the pairs, the sum
+is had for less, and it is the same number:
+
+- *Equal calls may be paired first, in any order.* The distance d = 1 - similarity keeps the triangle inequality. So if
+  e and c are equal, d(x, y) <= d(x, c) + d(e, y): instead of the pairs (x, c) and (e, y), the pairs (e, c) and (x, y)
+  are worth no less, and some best assignment pairs e with c.
+- *An equal beginning and an equal end may be cut off, in order*, since no pair is worth more than 1.
+- *Pairs of similarity 0 add nothing*, so only values that are equal are ever looked at (`_leaves`).
+
+All of it rests on similarities that are 1 exactly where calls are equal. Fields that an expected call leaves open,
+values that were redacted, matchers and outputs break that, and calls with any of them are left to `align`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Hashable, Sequence
+from itertools import chain
+from math import gcd, lcm
+from typing import Any, Final, TypeAlias
+
+from toolmark.matching._heaviest import heaviest_matching, heaviest_subsequence, longest_subsequence
+from toolmark.matching._kinds import Equal, Kinds
+from toolmark.matching._leaves import Row, common, leaves_of
+from toolmark.matching._redacted import has_mark
+from toolmark.matching._values import json_equal, similarity
+from toolmark.matching._wanted import ONE, Ratio
+
+Plain = tuple[str, dict[str, Any]]
+"""A call of which only the name and the arguments are compared: both are known."""
+
+Arguments: TypeAlias = dict[str, Any]
+Group: TypeAlias = tuple[list[Arguments], list[Arguments]]
+
+_ANY: Final = Kinds(json_equal, marked=True)
+"""What there is to say of objects that nobody looked at."""
+_FEW_PAIRS = 1600
+"""Pairs of one name up to which equal calls are found by comparing each with each."""
+_FEW_UNEQUAL = 36
+"""Pairs that remain up to which they are compared one by one."""
+_CELLS_EACH = 16
+"""Pairs for each call, up to which they are gone through one by one when only names are compared."""
+
+
+def weight(
+    expected: Sequence[Plain],
+    called: Sequence[Plain],
+    *,
+    ordered: bool = False,
+    arguments: bool = False,
+    kinds: Kinds = _ANY,
+) -> Ratio | None:
+    """Return the sum of similarities of the best alignment, which is `align(...).matched` without the alignment.
+
+    Args:
+        expected: What should have been called.
+        called: What was called.
+        ordered: Pairs must keep the order of both sides.
+        arguments: Compare the argument objects, with partial credit.
+        kinds: What `kinds_of` says of the arguments; it saves time to know it.
+
+    Returns:
+        A numerator and a denominator, not reduced; `None` where a value is redacted, so that `align` has to decide.
+    """
+    if not arguments:
+        ours, theirs = [name for name, _ in expected], [name for name, _ in called]
+        return (_names_in_order if ordered else _names)(ours, theirs), 1
+    return _in_order(expected, called, kinds) if ordered else _any_order(expected, called, kinds)
+
+
+def _names(expected: Sequence[str], called: Sequence[str]) -> int:
+    left: dict[str, int] = {}
+    for name in expected:
+        left[name] = left.get(name, 0) + 1
+    found = 0
+    for name in called:
+        amount = left.get(name, 0)
+        if amount:
+            found += 1
+            left[name] = amount - 1
+    return found
+
+
+def _names_in_order(expected: Sequence[str], called: Sequence[str]) -> int:
+    start, stop = _ends(expected, called, str.__eq__)
+    ours, theirs = expected[start : len(expected) - stop], called[start : len(called) - stop]
+    places: dict[str, list[int]] = {}
+    for index, name in enumerate(theirs):
+        places.setdefault(name, []).append(index)
+    if sum(len(places.get(name, ())) for name in ours) > _CELLS_EACH * (len(ours) + len(theirs)):
+        return start + stop + longest_subsequence(ours, theirs)
+    return start + stop + heaviest_subsequence([dict.fromkeys(places.get(name, ()), 1) for name in ours])
+
+
+def _any_order(expected: Sequence[Plain], called: Sequence[Plain], kinds: Kinds) -> Ratio | None:
+    numerator, denominator = 0, 1
+    for ours, theirs in _by_name(expected, called):
+        ratio = _group(ours, theirs, kinds)
+        if ratio is None:
+            return None
+        if ratio[1] == denominator:
+            numerator += ratio[0]
+        else:
+            numerator, denominator = _add((numerator, denominator), ratio)
+    return numerator, denominator
+
+
+def _add(a: Ratio, b: Ratio) -> Ratio:
+    """Return the sum of two exact ratios, over their least common denominator."""
+    shared = gcd(a[1], b[1])
+    return a[0] * (b[1] // shared) + b[0] * (a[1] // shared), a[1] // shared * b[1]
+
+
+def _by_name(expected: Sequence[Plain], called: Sequence[Plain]) -> list[Group]:
+    """Return the arguments of both sides for each name that both have."""
+    wanted: dict[str, list[Arguments]] = {}
+    for name, arguments in expected:
+        if name in wanted:
+            wanted[name].append(arguments)
+        else:
+            wanted[name] = [arguments]
+    made: dict[str, list[Arguments]] = {}
+    for name, arguments in called:
+        if name in made:
+            made[name].append(arguments)
+        elif name in wanted:
+            made[name] = [arguments]
+    return [(wanted[name], theirs) for name, theirs in made.items()]
+
+
+def _group(ours: list[Arguments], theirs: list[Arguments], kinds: Kinds) -> Ratio | None:
+    """Return the greatest sum of similarities of the calls of one name."""
+    equal = kinds.equal
+    if len(ours) == 1 == len(theirs):
+        rest, others = ours, theirs
+        if equal(ours[0], theirs[0]):
+            return ONE
+    else:
+        if len(ours) > len(theirs):
+            ours, theirs = theirs, ours  # similarity is the same both ways
+        few = len(ours) * len(theirs) <= _FEW_PAIRS
+        rest, others = _unequal(ours, theirs, equal) if few else _unequal_of_many(ours, theirs)
+    found = len(ours) - len(rest)
+    if not rest or not others:
+        return found, 1
+    if kinds.marked and any(map(has_mark, chain(ours, theirs))):
+        return None
+    if len(rest) == 1 and len(others) <= _FEW_UNEQUAL:
+        top, bottom = _best(rest[0], others, equal)
+        return found * bottom + top, bottom
+    rows, unit = _rows(rest, others, equal)
+    return found * unit + heaviest_matching(rows, len(others)), unit
+
+
+def _best(one: Arguments, others: list[Arguments], equal: Equal) -> Ratio:
+    """Return the greatest similarity of one object with any of several."""
+    best = similarity(one, others[0], equal)
+    for other in others[1:]:
+        ratio = similarity(one, other, equal)
+        if ratio[0] * best[1] > best[0] * ratio[1]:
+            best = ratio
+    return best
+
+
+def _unequal(ours: list[Arguments], theirs: list[Arguments], equal: Equal) -> Group:
+    """Return the objects of both sides that remain when equal ones are paired, by comparing one with the other."""
+    rest: list[Arguments] = []
+    others = theirs[:]
+    if equal is operator.eq:  # as below, in the interpreter's own loop
+        for one in ours:
+            try:
+                others.remove(one)
+            except ValueError:
+                rest.append(one)
+        return rest, others
+    for one in ours:
+        for index, other in enumerate(others):
+            if equal(one, other):
+                del others[index]
+                break
+        else:
+            rest.append(one)
+    return rest, others
+
+
+def _unequal_of_many(ours: list[Arguments], theirs: list[Arguments]) -> Group:
+    """Return the same by looking objects up."""
+    waiting: dict[frozenset[tuple[Hashable, Hashable]], list[Arguments]] = {}
+    for one in theirs:
+        waiting.setdefault(frozenset(leaves_of(one).items()), []).append(one)
+    rest: list[Arguments] = []
+    for one in ours:
+        found = waiting.get(frozenset(leaves_of(one).items()))
+        if found:
+            found.pop()
+        else:
+            rest.append(one)
+    return rest, [one for several in waiting.values() for one in several]
+
+
+def _rows(left: list[Arguments], right: list[Arguments], equal: Equal) -> tuple[list[Row], int]:
+    """Return the similarities of all pairs, as `common` does; a few pairs by comparing each object with each."""
+    if len(left) * len(right) > _FEW_UNEQUAL:
+        return common(left, right, list(map(leaves_of, left)), list(map(leaves_of, right)))
+    ratios = [[similarity(a, b, equal) for b in right] for a in left]
+    unit = lcm(*{ratio[1] for row in ratios for ratio in row})
+    return [{index: top * (unit // bottom) for index, (top, bottom) in enumerate(row) if top} for row in ratios], unit
+
+
+def _ends(a: Sequence[Any], b: Sequence[Any], same: Equal) -> tuple[int, int]:
+    """Return how many items at the beginning are the same on both sides, and how many of the rest at the end."""
+    shorter = min(len(a), len(b))
+    start = stop = 0
+    while start < shorter and same(a[start], b[start]):
+        start += 1
+    while stop < shorter - start and same(a[-1 - stop], b[-1 - stop]):
+        stop += 1
+    return start, stop
+
+
+def _in_order(expected: Sequence[Plain], called: Sequence[Plain], kinds: Kinds) -> Ratio | None:
+    equal = kinds.equal
+    start, stop = _ends(expected, called, lambda a, b: a[0] == b[0] and equal(a[1], b[1]))
+    ours, theirs = expected[start : len(expected) - stop], called[start : len(called) - stop]
+    groups: dict[str, tuple[list[int], list[int]]] = {}
+    for index, (name, _) in enumerate(ours):
+        groups.setdefault(name, ([], []))[0].append(index)
+    for index, (name, _) in enumerate(theirs):
+        if name in groups:
+            groups[name][1].append(index)
+    parts: list[tuple[list[int], list[int], list[Row], int]] = []
+    for left, right in groups.values():
+        if right:
+            a, b = [ours[index][1] for index in left], [theirs[index][1] for index in right]
+            if kinds.marked and any(map(has_mark, chain(a, b))):
+                return None
+            parts.append((left, right, *_rows(a, b, equal)))
+    unit = 1
+    for *_, own in parts:
+        unit = unit // gcd(unit, own) * own
+    cells: list[Row] = [{} for _ in ours]
+    for left, right, rows, own in parts:
+        scale = unit // own
+        for index, row in zip(left, rows, strict=True):
+            cells[index] = {right[column]: worth * scale for column, worth in row.items()}
+    return (start + stop) * unit + heaviest_subsequence(cells), unit
