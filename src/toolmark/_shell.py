@@ -18,6 +18,9 @@ from toolmark.errors import DataFileError, ToolmarkError, TornLineWarning
 
 T = TypeVar("T")
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it: 128 and the number of the signal."""
+
 tolerant_option = click.option(
     "--tolerant-arguments",
     is_flag=True,
@@ -34,17 +37,31 @@ class _Writable(Protocol):
 def measured(
     file: str, measure: Callable[[list[TestCase]], T], *, allow_nan: bool, tolerant_arguments: bool
 ) -> tuple[T, bool]:
-    """Return what `measure` makes of the cases of a file, and whether the end of the file is torn.
+    """Return what `measure` makes of the cases of a file, and whether the end of the file is torn; see `guarded`."""
 
-    Warnings are told on standard error; what cannot be read or measured ends the program with code 2.
+    def make() -> T:
+        return measure(read_cases(file, allow_nan=allow_nan, tolerant_arguments=tolerant_arguments))
+
+    return guarded(file, make, otherwise="nothing was scored")
+
+
+def guarded(file: str, make: Callable[[], T], *, otherwise: str) -> tuple[T, bool]:
+    """Return what is made of a file, and whether the end of the file is torn.
+
+    Warnings are told on standard error; what cannot be read or made ends the program with code 2.
+
+    Args:
+        file: What is read.
+        make: Reads it and makes something of it.
+        otherwise: What did not happen where the file cannot be read.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            made = measure(read_cases(file, allow_nan=allow_nan, tolerant_arguments=tolerant_arguments))
+            made = make()
         except DataFileError as error:
             found = count(len(error.problems), "problem")
-            stop(f"{visible_lines(str(error))}\n{found}; nothing was scored")
+            stop(f"{visible_lines(str(error))}\n{found}; {otherwise}")
         except OSError as error:
             stop(f"cannot read {visible(file)}: {error.strerror or error}")
         except ToolmarkError as error:
