@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import click
@@ -16,7 +17,8 @@ from toolmark._batch_commands import batch
 from toolmark._compare_command import compare
 from toolmark._lint_command import lint
 from toolmark._metric_options import metric_options
-from toolmark._shell import measured, stop, title_of, tolerant_option, visible_lines, write_result
+from toolmark._scale_command import Many, many_options
+from toolmark._shell import INTERRUPTED, measured, stop, title_of, tolerant_option, visible_lines, write_result
 from toolmark._text import count, visible
 from toolmark._validate_command import validate
 from toolmark.cases import TestCase
@@ -26,9 +28,7 @@ from toolmark.errors import DataFileError
 from toolmark.evaluation import evaluate
 from toolmark.formats import FORMATS, FormatName
 from toolmark.metrics import MetricLike
-from toolmark.report import Report
-
-_INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
+from toolmark.report import MetricSummary, Report
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -47,8 +47,9 @@ main.add_command(validate)
 
 
 @main.command()
-@click.argument("file", type=click.Path(allow_dash=True))
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(allow_dash=True))
 @metric_options
+@many_options
 @click.option(
     "--fail-under",
     type=click.FloatRange(0, 1),
@@ -68,8 +69,9 @@ main.add_command(validate)
 @tolerant_option
 def score(
     *,
-    file: str,
+    files: tuple[str, ...],
     metrics: list[MetricLike],
+    many: Many,
     fail_under: float | None,
     json_path: str | None,
     results: str | None,
@@ -81,9 +83,16 @@ def score(
 ) -> None:
     """Score the cases of FILE (JSON Lines of test cases or records, "-" for standard input, gzip is fine).
 
+    Several files, Parquet, and what is given with --processes are scored part by part, and only sums are shown.
+
     Exit code 1 if a scored case is below its threshold (see --fail-under), 2 if the command line or FILE is wrong, or
     the file of --results; 130 if it was interrupted.
     """
+    reading = {"allow_nan": allow_nan, "tolerant_arguments": tolerant_arguments}
+    if many.wanted(files, results):
+        totals, torn = many.run(files, metrics, results, json_path, resume=resume, **reading)
+        sys.exit(_exit_code(totals.summaries, fail_under, torn=torn))
+    (file,) = files
 
     def scored(cases: list[TestCase]) -> Report:
         try:
@@ -92,14 +101,14 @@ def score(
             stop(f"cannot write {visible(results or '')}: {error.strerror or error}")
 
     try:
-        report, torn = measured(file, scored, allow_nan=allow_nan, tolerant_arguments=tolerant_arguments)
+        report, torn = measured(file, scored, **reading)
     except KeyboardInterrupt:  # `evaluate` has told what is done
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
     if not write_result(report, json_path):
         from toolmark.report.terminal import print_report
 
         print_report(report, title=title_of(file), limit=limit, details=details)
-    sys.exit(_exit_code(report, fail_under, torn=torn))
+    sys.exit(_exit_code(report.summaries, fail_under, torn=torn))
 
 
 @main.command()
@@ -174,12 +183,10 @@ def convert(
     click.echo(f"read {describe(found)}; wrote {written} with {made} to {where}", err=True)
 
 
-def _exit_code(report: Report, fail_under: float | None, *, torn: bool) -> int:
+def _exit_code(summaries: Sequence[MetricSummary], fail_under: float | None, *, torn: bool) -> int:
     if fail_under is None:
-        return int(any(summary.failed for summary in report.summaries))
-    too_low = any(
-        summary.mean is None or summary.mean < fail_under - 1e-9 or summary.errored for summary in report.summaries
-    )
+        return int(any(summary.failed for summary in summaries))
+    too_low = any(summary.mean is None or summary.mean < fail_under - 1e-9 or summary.errored for summary in summaries)
     return int(too_low or torn)
 
 
