@@ -108,7 +108,7 @@ def test_the_exit_code_tells_whether_the_scores_will_do(cases: list[Any], option
         (["--fail-under", "-0.1"], "-0.1 is not in the range 0<=x<=1"),
         (["--limit", "-1"], "-1 is not in the range x>=0"),
         (["--ordered", "--exact"], "--ordered and --exact contradict each other"),
-        (["more.jsonl"], "unexpected extra argument"),
+        (["more.jsonl"], "standard input can be read only once"),
         (["--max-calls", "3"], "--max-calls is an option of tool-efficiency, which --metric does not name"),
         (["--metric", "tool-error-rate", "--max-seconds", "3"], "--max-seconds is an option of tool-efficiency"),
         (["--max-calls", "0"], "--max-calls is an option of tool-efficiency"),

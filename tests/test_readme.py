@@ -29,6 +29,7 @@ VALIDITY = (ROOT / "docs" / "validity.md").read_text(encoding="utf-8")
 COMPARISON = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
 SPEED = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
 OBSERVE = (ROOT / "docs" / "observe.md").read_text(encoding="utf-8")
+SCALE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
 TRIALS = (ROOT / "docs" / "trials.md").read_text(encoding="utf-8")
 LINT = (ROOT / "docs" / "lint.md").read_text(encoding="utf-8")
 COMPAT = (ROOT / "docs" / "compat.md").read_text(encoding="utf-8")
@@ -62,6 +63,7 @@ PROGRAMS = [
         ("docs/expectations.md", EXPECTATIONS),
         ("docs/lint.md", LINT),
         ("docs/observe.md", OBSERVE),
+        ("docs/scale.md", SCALE),
         ("docs/trials.md", TRIALS),
         ("docs/validity.md", VALIDITY),
         ("docs/comparison.md", COMPARISON),
@@ -123,6 +125,14 @@ def test_the_command_shown_runs(tmp_path: Path) -> None:
 
     assert done.code == 0
     assert (tmp_path / "report.json").is_file()
+
+
+def test_the_page_of_scale_names_its_options() -> None:
+    """Each option of scoring part by part stands in its table, and each of the table exists."""
+    table = re.findall(r"^\| `(--[a-z-]+)", SCALE, re.MULTILINE)
+
+    assert set(table) <= options_of("score").keys()
+    assert {"--processes", "--results", "--resume", "--no-contents", "--cluster", "--engine"} <= set(table)
 
 
 def test_the_page_of_comparison_names_everything(tmp_path: Path) -> None:

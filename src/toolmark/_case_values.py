@@ -41,6 +41,16 @@ def values_at(cases: Sequence[AnyCase], place: Place, option: str) -> list[Any]:
     return found
 
 
+def value_at(case: AnyCase, path: str, option: str) -> Any:  # noqa: ANN401 - whatever stands there
+    """Return what stands at a path of one case, or `None`.
+
+    Raises:
+        ConfigurationError: It is no path.
+    """
+    found = _at(case, _parts(path, option))
+    return None if found is ABSENT else found
+
+
 def _parts(place: object, option: str) -> list[str]:
     if not isinstance(place, str) or not place:
         raise ConfigurationError(f"{option} must be a path such as 'metadata.reward', or a function, got {place!r}")

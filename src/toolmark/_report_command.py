@@ -24,4 +24,4 @@ def report(*, results: str, fail_under: float | None, showing: Showing) -> None:
     """
     found, _ = guarded(results, lambda: read_results(results), otherwise="nothing was shown")
     showing.show(found, results, always=False)
-    sys.exit(int(fail_under is not None and too_low(found, fail_under)))
+    sys.exit(int(fail_under is not None and (found.interrupted or too_low(found.summaries, fail_under))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -13,7 +13,7 @@ import click
 from toolmark._shell import guarded, json_of, stop, title_of, write_text
 from toolmark._text import visible
 from toolmark.comparison import compare
-from toolmark.report import Comparison, Report
+from toolmark.report import Comparison, MetricSummary, Report
 from toolmark.result import TOLERANCE
 
 _Command: TypeAlias = Callable[..., None]
@@ -65,6 +65,20 @@ class Showing:
                 if target != "-":
                     click.echo(f"wrote {visible(target)}", err=True)
 
+    def sums_target(self) -> str | None:
+        """Return where sums go as JSON, where nothing else of a report is there to be shown.
+
+        Raises:
+            click.UsageError: Something was asked for that shows single cases.
+        """
+        asked = [f"--{kind}" for kind in self.targets if kind != "json"]
+        asked += [f"--{name}" for name in ("limit", "baseline") if getattr(self, name) is not None]
+        asked += ["--verbose"] if self.full else []
+        if asked:
+            message = f"{asked[0]} shows single cases, and files that are scored part by part show sums"
+            raise click.UsageError(f"{message}; write --results FILE, and show that with `toolmark report FILE`")
+        return self.targets.get("json")
+
     def _compared(self, report: Report) -> Comparison | None:
         """Return how the report differs from the baseline, if there is one."""
         if self.baseline is None:
@@ -109,10 +123,10 @@ def _target(_context: click.Context, _option: click.Parameter, value: str | None
     return value
 
 
-def too_low(report: Report, fail_under: float) -> bool:
-    """Return whether a mean is below this, or a case could not be measured, or not all cases were."""
-    return report.interrupted or any(
-        summary.mean is None or summary.mean < fail_under - TOLERANCE or summary.errored for summary in report.summaries
+def too_low(summaries: Iterable[MetricSummary], fail_under: float) -> bool:
+    """Return whether a mean is below this, or a case could not be measured."""
+    return any(
+        summary.mean is None or summary.mean < fail_under - TOLERANCE or summary.errored for summary in summaries
     )
 
 

@@ -183,11 +183,11 @@ class Session:
         """Measure what waits for nothing, in this thread; return whether something is left, which is for `run`."""
         if not isinstance(self.source, Given):
             return True
-        quick = [place for place, metric in enumerate(self.metrics) if not _waits(metric)]
+        quick = [place for place, metric in enumerate(self.metrics) if not waits(metric)]
         is_all = len(quick) == len(self.metrics)
         for unit in self.left:
             pending = self.source.at(unit.place)
-            results = {place: _measured(self.metrics[place], pending.case) for place in quick}
+            results = {place: measured_here(self.metrics[place], pending.case) for place in quick}
             if is_all:
                 self._enter(unit, [self._row(unit, pending, results)])
             else:
@@ -241,13 +241,13 @@ class Session:
         return self._row(unit, pending, known)
 
     async def _result(self, metric: MetricLike, case: AnyCase) -> MetricResult:
-        if self.is_async or _waits(metric):
+        if self.is_async or waits(metric):
             return await _a_measured(metric, case)
         if isinstance(metric, Metric):
-            return _measured(metric, case)
+            return measured_here(metric, case)
         # Anybody's code may run a loop of its own, which it cannot in the thread of this one.
         async with self._turn:
-            return await asyncio.to_thread(_measured, metric, case)
+            return await asyncio.to_thread(measured_here, metric, case)
 
     def _row(self, unit: Unit, pending: Pending, results: Mapping[int, MetricResult]) -> Row:
         names = self.names if pending.of is None else distinct([metric.label for metric in pending.metrics])
@@ -297,7 +297,8 @@ def _nothing_to_score(rows: Sequence[Row]) -> str:
     return f"there is nothing to score: no metrics were given, and no function with @observe(metrics=...) ran{first}"
 
 
-def _measured(metric: MetricLike, case: AnyCase) -> MetricResult:
+def measured_here(metric: MetricLike, case: AnyCase) -> MetricResult:
+    """Return what a metric says of a case, measured in this thread; an exception makes a failed result."""
     try:
         # In a context of its own: what the metrics remember is not the caller's last result.
         return _checked(copy_context().run(metric.measure, case))
@@ -312,7 +313,7 @@ async def _a_measured(metric: MetricLike, case: AnyCase) -> MetricResult:
         return failed(metric.label, metric.threshold, error)
 
 
-def _waits(metric: MetricLike) -> bool:
+def waits(metric: MetricLike) -> bool:
     """Return whether measuring waits for something outside; a metric of anybody may say so in `waits`."""
     return getattr(metric, "waits", False) is True
 

@@ -19,6 +19,9 @@ from toolmark.errors import DataFileError, ToolmarkError, TornLineWarning
 
 T = TypeVar("T")
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it: 128 and the number of the signal."""
+
 tolerant_option = click.option(
     "--tolerant-arguments",
     is_flag=True,

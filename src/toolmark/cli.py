@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import click
@@ -18,7 +19,8 @@ from toolmark._lint_command import lint
 from toolmark._metric_options import metric_options
 from toolmark._report_command import report
 from toolmark._report_options import Showing, fail_under_option, report_options, too_low
-from toolmark._shell import measured, stop, tolerant_option, visible_lines
+from toolmark._scale_command import Many, many_options
+from toolmark._shell import INTERRUPTED, measured, stop, tolerant_option, visible_lines
 from toolmark._text import count, visible
 from toolmark._validate_command import validate
 from toolmark.cases import TestCase
@@ -28,9 +30,7 @@ from toolmark.errors import DataFileError
 from toolmark.evaluation import evaluate
 from toolmark.formats import FORMATS, TRACE_FORMATS, FormatName, TraceFormat
 from toolmark.metrics import MetricLike
-from toolmark.report import Report
-
-_INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
+from toolmark.report import MetricSummary, Report
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -50,8 +50,9 @@ main.add_command(validate)
 
 
 @main.command()
-@click.argument("file", type=click.Path(allow_dash=True))
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(allow_dash=True))
 @metric_options
+@many_options
 @fail_under_option("Exit with 1 if the mean of a metric is below X or a case could not be scored, not if a case fails.")
 @click.option(
     "--results",
@@ -64,8 +65,9 @@ main.add_command(validate)
 @tolerant_option
 def score(
     *,
-    file: str,
+    files: tuple[str, ...],
     metrics: list[MetricLike],
+    many: Many,
     fail_under: float | None,
     results: str | None,
     resume: bool,
@@ -75,9 +77,16 @@ def score(
 ) -> None:
     """Score the cases of FILE (JSON Lines of test cases or records, "-" for standard input, gzip is fine).
 
+    Several files, Parquet, and what is given with --processes are scored part by part, and only sums are shown.
+
     Exit code 1 if a scored case is below its threshold (see --fail-under), 2 if the command line or FILE is wrong, or
     the file of --results; 130 if it was interrupted.
     """
+    reading = {"allow_nan": allow_nan, "tolerant_arguments": tolerant_arguments}
+    if many.wanted(files, results):
+        totals, torn = many.run(files, metrics, results, showing.sums_target(), resume=resume, **reading)
+        sys.exit(_exit_code(totals.summaries, fail_under, torn=torn))
+    (file,) = files
 
     def scored(cases: list[TestCase]) -> Report:
         try:
@@ -86,13 +95,11 @@ def score(
             stop(f"cannot write {visible(results or '')}: {error.strerror or error}")
 
     try:
-        found, torn = measured(file, scored, allow_nan=allow_nan, tolerant_arguments=tolerant_arguments)
+        found, torn = measured(file, scored, **reading)
     except KeyboardInterrupt:  # `evaluate` has told what is done
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
     showing.show(found, file, always=True)
-    if fail_under is None:
-        sys.exit(int(any(summary.failed for summary in found.summaries)))
-    sys.exit(int(too_low(found, fail_under) or torn))
+    sys.exit(_exit_code(found.summaries, fail_under, torn=torn))
 
 
 @main.command()
@@ -168,6 +175,12 @@ def convert(
     made = count(sum(map(calls_in, cases)), "call")
     where = "standard output" if target == "-" else visible(target)
     click.echo(f"read {describe(found)}; wrote {written} with {made} to {where}", err=True)
+
+
+def _exit_code(summaries: Sequence[MetricSummary], fail_under: float | None, *, torn: bool) -> int:
+    if fail_under is None:
+        return int(any(summary.failed for summary in summaries))
+    return int(too_low(summaries, fail_under) or torn)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Files of cases: JSON Lines, one case or record a line, plain or gzipped; also one JSON array of them.
+"""Files of cases: JSON Lines, one case or record a line, plain or packed (gzip, zstd); also one JSON array of them.
 
 All errors of a file are found before any is raised, each with its line and JSON path.
 """
@@ -6,29 +6,28 @@ All errors of a file are found before any is raised, each with its line and JSON
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import os
 import sys
 import warnings
-import zlib
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeAlias, cast
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 from toolmark._files import replacing
 from toolmark._json import parse_json
 from toolmark._marker import CANCELLED
+from toolmark._packed import BROKEN, broken_text, unpacked
 from toolmark._text import visible
 from toolmark.cases import ConversationalTestCase, Golden, LLMTestCase, MLLMTestCase, TestCase
 from toolmark.errors import DataFileError, InvalidDataError, Problem, TornLineWarning
 from toolmark.formats.records import case_from_record, looks_like_record, with_readable_arguments
 
 Source: TypeAlias = "str | os.PathLike[str] | BinaryIO"
-"""A path, `"-"` for standard input, or an open binary file; gzip is recognised by its content."""
+"""A path, `"-"` for standard input, or an open binary file; gzip and zstd are recognised by their content."""
 
-_GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -51,41 +50,85 @@ def read_cases(source: Source, *, allow_nan: bool = False, tolerant_arguments: b
 
     Raises:
         DataFileError: Lines that cannot be read; `problems` has all of them with line and path.
+        MissingPackageError: It is zstd data, and zstandard is not installed.
         OSError: The file cannot be opened or read.
     """
-    cases: list[TestCase] = []
-    problems: list[Problem] = []
-    torn: list[Problem] = []
-    for document in read_documents(source, allow_nan=allow_nan):
-        (torn if document.torn else problems).extend(document.problems)
-        if document.problems:
-            continue
-        try:
-            cases.append(read_case(document.value, document.place, tolerant_arguments=tolerant_arguments))
-        except InvalidDataError as error:
-            problems.extend(map(document.placed, problems_of(error)))
+    told = Told()
+    documents = read_documents(source, allow_nan=allow_nan)
+    cases = list(told.cases(documents, tolerant_arguments=tolerant_arguments))
     name = source_name(source)
-    if problems or (torn and not cases):
-        problems = sorted([*problems, *torn], key=lambda problem: problem.line or 0)
-        lines = (f"{name}:{problem.line}: {problem}" if problem.line else f"{name}: {problem}" for problem in problems)
-        raise DataFileError("\n".join(lines), problems)
-    for problem in torn:
-        warnings.warn(f"{name}:{problem.line}: left out {problem.message}", TornLineWarning, stacklevel=2)
+    if told.problems or (told.torn and not cases):
+        problems = sorted([*told.problems, *told.torn], key=lambda problem: problem.line or 0)
+        raise DataFileError("\n".join(placed_text(name, problem) for problem in problems), problems)
+    for problem in told.torn:
+        warnings.warn(torn_text(name, problem), TornLineWarning, stacklevel=2)
     return cases
+
+
+@dataclass
+class Told:
+    """What was wrong with documents that were read.
+
+    Attributes:
+        most: How many problems, and how many torn lines, are kept; `None` for all.
+        problems: What could not be read.
+        torn: What was never written to its end.
+        more_problems: Problems that were not kept.
+        more_torn: Torn lines that were not kept.
+    """
+
+    most: int | None = None
+    problems: list[Problem] = field(default_factory=list[Problem])
+    torn: list[Problem] = field(default_factory=list[Problem])
+    more_problems: int = 0
+    more_torn: int = 0
+
+    def cases(self, documents: Iterable[Document], *, tolerant_arguments: bool = False) -> Iterator[TestCase]:
+        """Yield the case that each document is; what is wrong with the others is kept here."""
+        for document in documents:
+            if document.torn:
+                self.more_torn += self._kept(self.torn, document.problems)
+            else:
+                self.more_problems += self._kept(self.problems, document.problems)
+            if document.problems:
+                continue
+            try:
+                case = read_case(document.value, document.place, tolerant_arguments=tolerant_arguments)
+            except InvalidDataError as error:
+                self.more_problems += self._kept(self.problems, list(map(document.placed, problems_of(error))))
+            else:
+                yield case
+
+    def _kept(self, kept: list[Problem], found: Sequence[Problem]) -> int:
+        """Keep what there is room for, and return how many were left out."""
+        room = len(found) if self.most is None else max(0, self.most - len(kept))
+        kept.extend(found[:room])
+        return max(0, len(found) - room)
+
+
+def placed_text(name: str, problem: Problem) -> str:
+    """Return a problem of a file of this name on one line."""
+    return f"{name}:{problem.line}: {problem}" if problem.line else f"{name}: {problem}"
+
+
+def torn_text(name: str, problem: Problem) -> str:
+    """Return the warning of a torn line in a file of this name."""
+    return f"{name}:{problem.line}: left out {problem.message}"
 
 
 def read_bytes(source: Source) -> bytes:
     """Return all of a file, unpacked, without the mark that some editors put at the beginning.
 
     Raises:
-        DataFileError: It is broken gzip data.
+        DataFileError: It is broken gzip or zstd data.
+        MissingPackageError: It is zstd data, and zstandard is not installed.
         OSError: It cannot be opened or read.
     """
     try:
         with _opened(source) as file:
             return file.read().removeprefix(_BOM)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        problem = Problem("$", f"broken gzip data: {error}")
+    except BROKEN as error:
+        problem = Problem("$", broken_text(error))
         raise DataFileError(f"{source_name(source)}: {problem}", [problem]) from None
 
 
@@ -160,7 +203,7 @@ def read_case(value: object, place: str, *, tolerant_arguments: bool = False) ->
 
 
 def read_documents(source: Source, *, allow_nan: bool = False) -> Iterator[Document]:
-    """Yield what a file holds, in its order: JSON Lines, or the items of one array; gzip is recognised.
+    """Yield what a file holds, in its order: JSON Lines, or the items of one array; gzip and zstd are recognised.
 
     Blank lines are passed over. What cannot be read is a document with problems, and stops nothing.
 
@@ -171,21 +214,36 @@ def read_documents(source: Source, *, allow_nan: bool = False) -> Iterator[Docum
     with _opened(source) as file:
         try:
             for number, raw in enumerate(file, start=1):
-                line = (raw.removeprefix(_BOM) if number == 1 else raw).strip()
-                cancelled = line.endswith(CANCELLED)
-                line = line.rstrip(CANCELLED)
-                if line.startswith(b"[") and not found:
-                    yield from _items(b"\n" * (number - 1) + line + b"\n" + file.read(), allow_nan=allow_nan)
+                line = raw.removeprefix(_BOM) if number == 1 else raw
+                if not found and line.lstrip().startswith(b"["):
+                    begin = line.strip().rstrip(CANCELLED)
+                    yield from _items(b"\n" * (number - 1) + begin + b"\n" + file.read(), allow_nan=allow_nan)
                     return
-                if line:
+                if (document := read_line(line, number, allow_nan=allow_nan)) is not None:
                     found = True
-                    unfinished = cancelled or not raw.endswith(b"\n")
-                    yield _line(line, number, torn=unfinished and _is_part(line), allow_nan=allow_nan)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            yield Document(problems=(Problem("$", f"broken gzip data: {error}", number + 1),))
+                    yield document
+        except BROKEN as error:
+            yield Document(problems=(Problem("$", broken_text(error), number + 1),))
             return
     if not found:
         yield Document(problems=(Problem("$", "the file is empty", 1),))
+
+
+def read_line(raw: bytes, number: int, *, allow_nan: bool = False) -> Document | None:
+    """Return what a line of a file of JSON Lines holds; `None` of a blank one.
+
+    Args:
+        raw: The line, with its end unless it has none.
+        number: Its number, from 1.
+        allow_nan: See `read_cases`.
+    """
+    line = raw.strip()
+    cancelled = line.endswith(CANCELLED)
+    line = line.rstrip(CANCELLED)
+    if not line:
+        return None
+    unfinished = cancelled or not raw.endswith(b"\n")
+    return _line(line, number, torn=unfinished and _is_part(line), allow_nan=allow_nan)
 
 
 def _line(line: bytes, number: int, *, torn: bool, allow_nan: bool) -> Document:
@@ -235,34 +293,12 @@ def _opened(source: Source) -> Generator[BinaryIO, None, None]:
             if sys.stdin is None:
                 message = "there is no standard input to read"
                 raise DataFileError(message, [Problem("$", message)])
-            yield _unpacked(sys.stdin.buffer)
+            yield unpacked(sys.stdin.buffer)
             return
         with Path(source).open("rb") as file:
-            yield _unpacked(file)
+            yield unpacked(file)
     else:
-        yield _unpacked(source)
-
-
-def _unpacked(file: BinaryIO) -> BinaryIO:
-    """Return the file, through gzip where its first bytes say so; they are looked at, not taken."""
-    buffered = file if isinstance(file, io.BufferedReader) else io.BufferedReader(_Raw(file))
-    packed = buffered.peek(len(_GZIP))[: len(_GZIP)] == _GZIP
-    return cast("BinaryIO", gzip.GzipFile(fileobj=buffered) if packed else buffered)
-
-
-class _Raw(io.RawIOBase):
-    """Any object with `read(size)`, as something that can be buffered."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self._file.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+        yield unpacked(source)
 
 
 def source_name(source: Source) -> str:

@@ -9,6 +9,7 @@ ToolmarkError                     catch this to catch all of them
 ├── NotMeasuredError                  a score was read where none was measured
 ├── NothingRecordedError (LookupError)      a run was asked for where none was recorded
 ├── MissingPackageError (ImportError)       an option needs a package that is not installed
+├── WorkerDiedError (RuntimeError)    a process that scored a part of the input ended early
 ├── JudgeError                        a judge gave no answer; `outcome` says why
 └── MetricAssertionError (AssertionError)   `assert_test` found a metric that did not pass
 
@@ -111,6 +112,10 @@ class MissingPackageError(ToolmarkError, ImportError):
         """Return the error for a package that an extra of toolmark brings, and that `purpose` needs."""
         message = f"{purpose} needs the package {package!r}, which is not installed: pip install 'toolmark[{extra}]'"
         return cls(message, name=package)
+
+
+class WorkerDiedError(ToolmarkError, RuntimeError):
+    """A process that scored a part of the input ended before it was done; what others have done is kept."""
 
 
 class JudgeOutcome(str, Enum):

@@ -195,7 +195,7 @@ def _source(
     if app is not None:
         chosen = _to_observe(test_cases, agent, metrics, method)
         return AskedApp(listed_goldens(goldens), chosen, ObservedApp(app)), chosen
-    chosen = _checked(metrics, method)
+    chosen = checked_metrics(metrics, method)
     if _asks(test_cases, goldens, agent):
         check_agent(agent)
         return AskedAgent(listed_goldens(goldens), chosen, cast("AgentCallable", agent)), chosen
@@ -251,7 +251,7 @@ def _to_observe(test_cases: object, agent: object, metrics: object, method: str)
     if test_cases is not None or agent is not None:
         other = "test_cases" if agent is None else "agent"
         raise ConfigurationError(f"observed_callback and {other} cannot be evaluated together; give goldens beside one")
-    return _checked(metrics, method) if metrics or not isinstance(metrics, Sequence) else []
+    return checked_metrics(metrics, method) if metrics or not isinstance(metrics, Sequence) else []
 
 
 def _asks(test_cases: object, goldens: object, agent: object) -> bool:
@@ -282,7 +282,12 @@ def listed_cases(test_cases: object) -> list[AnyCase]:
     return list(test_cases)
 
 
-def _checked(metrics: object, method: str) -> list[MetricLike]:
+def checked_metrics(metrics: object, method: str = "measure") -> list[MetricLike]:
+    """Return what are metrics, and at least one.
+
+    Raises:
+        ConfigurationError: There is none, or one of them has no such method, no label or no threshold.
+    """
     found = list(metrics) if isinstance(metrics, Iterable) else []
     if not found:
         message = f"metrics must be a list of at least one metric, got {metrics!r}"
@@ -368,7 +373,7 @@ class Evaluator(Generic[T]):
 
     def add(self, metric: MetricLike) -> Self:
         """Add a metric, and return this evaluator."""
-        self._metrics.extend(_checked([metric], "measure"))
+        self._metrics.extend(checked_metrics([metric], "measure"))
         return self
 
     def add_tool_correctness(

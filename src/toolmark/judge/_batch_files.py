@@ -8,16 +8,16 @@ before the step that relies on it.
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 from collections.abc import Generator, Iterable
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias
 from uuid import uuid4
 
 from pydantic import Field
 
+from toolmark._files import locked, write_bytes
 from toolmark._json import JsonObject, json_text
 from toolmark._model import Model
 from toolmark.errors import ConfigurationError, InvalidDataError
@@ -97,12 +97,7 @@ class Folder:
             ConfigurationError: Another process, or another object, is at work on it.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        with closing(sqlite3.connect(self.path / "lock.sqlite", timeout=0, isolation_level=None)) as lock:
-            try:
-                lock.execute("BEGIN EXCLUSIVE")
-            except sqlite3.OperationalError as error:
-                told = f"another process works on the batches in {str(self.path)!r}; wait until it has ended"
-                raise ConfigurationError(told) from error
+        with locked(self.path, f"the batches in {str(self.path)!r}"):
             yield
 
     def manifest(self) -> Manifest | None:
@@ -172,19 +167,3 @@ def line_of(key: str, url: str, body: JsonObject) -> str:
 def write(path: Path, lines: Iterable[str]) -> None:
     """Write a file as a whole: after a crash at any moment it is the old one or the new one."""
     write_bytes(path, "".join(f"{line}\n" for line in lines).encode())
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file as a whole, see `write`."""
-    draft = path.with_name(f"{path.name}.new")
-    with draft.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    if os.name == "posix":  # elsewhere a folder cannot be opened, and is written with the file
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)

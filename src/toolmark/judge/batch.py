@@ -27,11 +27,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from toolmark._files import write_bytes
 from toolmark._json import JsonObject
 from toolmark._waiting import wait_for
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
 from toolmark.judge._batch_answers import Found, refused_lines, results_of
-from toolmark.judge._batch_files import Folder, Lost, Manifest, Shard, line_of, write_bytes
+from toolmark.judge._batch_files import Folder, Lost, Manifest, Shard, line_of
 from toolmark.judge._batch_remote import PASSES, Remote
 from toolmark.judge._judge import Judge, JudgeLike
 from toolmark.judge._prices import add_usage

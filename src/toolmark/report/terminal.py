@@ -236,3 +236,7 @@ class CaseProgress(Progress):
     def advance_one(self) -> None:
         """Move the bar by one case."""
         self.advance(self._cases)
+
+    def show(self, done: int, of: int) -> None:
+        """Move the bar to so many of so many."""
+        self.update(self._cases, completed=done, total=of)

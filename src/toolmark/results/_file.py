@@ -157,24 +157,9 @@ class ResultsFile:
         Raises:
             OSError: They cannot be written; what was written of them is left out by readers.
         """
-        lines = [
-            json_text(to_json_value(self._line(row, number, len(rows), seconds), [])) for number, row in _counted(rows)
-        ]
+        written = [written_row(row, self.fingerprints[row.place], number, len(rows)) for number, row in _counted(rows)]
+        lines = [json_text(to_json_value({**row, "seconds": seconds}, [])) for row in written]
         self._append("".join(f"{line}\n" for line in lines).encode())
-
-    def _line(self, row: Row, number: int, of: int, seconds: float) -> dict[str, Any]:
-        plain: dict[str, Any] = {"place": row.place, "fingerprint": self.fingerprints[row.place]}
-        if row.trial is not None:
-            plain["trial"] = row.trial
-        if of > 1:
-            plain |= {"row": number, "of": of}
-        if row.component is not None:
-            plain |= {"component": row.component, "source": row.source}
-        for name in ("id", "name"):
-            if isinstance(getattr(row.case, name, None), str):
-                plain[name] = getattr(row.case, name)
-        results = [result.to_dict(DEFAULT) for result in row.results]
-        return {**plain, **written_case(row.case), "results": results, "seconds": seconds}
 
     def _append(self, data: bytes) -> None:
         written = os.write(self._file, data)
@@ -199,6 +184,30 @@ class ResultsFile:
         self.close()
 
 
+def written_row(row: Row, fingerprint: str, number: int = 1, of: int = 1, *, contents: bool = True) -> dict[str, Any]:
+    """Return a row as it stands in a file of results, without secrets, and without when it was done.
+
+    Args:
+        row: The row.
+        fingerprint: Of its golden or case.
+        number: Its number among the rows of its unit, from 1.
+        of: How many rows its unit has.
+        contents: Whether the case is written, and not its id and name alone.
+    """
+    plain: dict[str, Any] = {"place": row.place, "fingerprint": fingerprint}
+    if row.trial is not None:
+        plain["trial"] = row.trial
+    if of > 1:
+        plain |= {"row": number, "of": of}
+    if row.component is not None:
+        plain |= {"component": row.component, "source": row.source}
+    for name in ("id", "name"):
+        if isinstance(getattr(row.case, name, None), str):
+            plain[name] = getattr(row.case, name)
+    content = written_case(row.case) if contents else {}
+    return {**plain, **content, "results": [result.to_dict(DEFAULT) for result in row.results]}
+
+
 def fingerprint(item: object) -> str:
     """Return a text that is the same for the same golden or case, and hardly for another."""
     return _hashed(canonical_json(plain_of(item)))
@@ -209,7 +218,29 @@ def _hashed(text: str) -> str:
 
 
 def _joined(fingerprints: Sequence[str]) -> str:
-    return _hashed(" ".join(fingerprints))
+    joining = Joining()
+    for one in fingerprints:
+        joining.add(one)
+    return joining.fingerprint
+
+
+class Joining:
+    """The fingerprint of many, from those of the single ones, one after the other."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.count = 0
+        self._hash = hashlib.sha256()
+
+    def add(self, fingerprint: str) -> None:
+        """Add the next one."""
+        self._hash.update((" " if self.count else "").encode() + fingerprint.encode())
+        self.count += 1
+
+    @property
+    def fingerprint(self) -> str:
+        """That of all so far."""
+        return self._hash.hexdigest()[:_DIGITS]
 
 
 def _counted(rows: Sequence[Row]) -> list[tuple[int, Row]]:

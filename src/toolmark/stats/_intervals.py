@@ -9,7 +9,7 @@ from statistics import NormalDist
 from toolmark.errors import ConfigurationError, InvalidDataError
 from toolmark.stats._checks import check_lengths
 
-_SAME = 1e-12
+SAME = 1e-12
 """A standard error below this is what adding up floats leaves of none."""
 
 _EXACT = 200
@@ -51,12 +51,12 @@ def mean_interval(
         True
     """
     _check_shares(values)
-    _check_confidence(confidence)
+    check_confidence(confidence)
     sums = _cluster_sums(values, clusters)
     if len(sums) < 2:  # noqa: PLR2004 - two are the fewest that can vary
         return None
     error = math.sqrt(_variance(sums, len(values)))
-    if error < _SAME:
+    if error < SAME:
         return None
     mean = math.fsum(values) / len(values)
     reach = student_t(len(sums) - 1, (1 + confidence) / 2) * error
@@ -92,7 +92,7 @@ def rate_interval(
         >>> round(low, 4), high
         (0.7225, 1.0)
     """
-    _check_confidence(confidence)
+    check_confidence(confidence)
     values = [float(bool(value)) for value in passed]
     sums = _cluster_sums(values, clusters)
     if not values:
@@ -100,10 +100,11 @@ def rate_interval(
     rate, number = math.fsum(values) / len(values), float(len(values))
     quantile = NormalDist().inv_cdf((1 + confidence) / 2)
     if len(sums) < len(values):
-        number = _effective(rate, sums, len(values))
+        error = math.sqrt(_variance(sums, len(values))) if len(sums) > 1 else None
+        number = effective(rate, error, len(sums), len(values))
         if 0 < rate < 1 and len(sums) > 1:
             quantile = student_t(len(sums) - 1, (1 + confidence) / 2)
-    return _wilson(rate, number, quantile)
+    return wilson(rate, number, quantile)
 
 
 def student_t(freedom: int, probability: float) -> float:
@@ -164,7 +165,7 @@ def _series(freedom: int, probability: float) -> float:
     return math.fsum(term / float(freedom) ** power for power, term in enumerate(terms))
 
 
-def _wilson(rate: float, number: float, z: float) -> tuple[float, float]:
+def wilson(rate: float, number: float, z: float) -> tuple[float, float]:
     """Return Wilson's interval of a share of so many independent ones, which need not be a whole number."""
     scale = 1 + z * z / number
     middle = (rate + z * z / (2 * number)) / scale
@@ -172,14 +173,20 @@ def _wilson(rate: float, number: float, z: float) -> tuple[float, float]:
     return (0.0 if rate == 0 else max(0.0, middle - reach)), (1.0 if rate == 1 else min(1.0, middle + reach))
 
 
-def _effective(rate: float, sums: Sequence[float], number: int) -> float:
-    """Return how many independent results the results of clusters are worth."""
-    if rate in {0, 1} or len(sums) == 1:
-        return len(sums)
-    variance = _variance(sums, number)
-    if math.sqrt(variance) < _SAME:
+def effective(rate: float, error: float | None, clusters: int, number: int) -> float:
+    """Return how many independent results the results of clusters are worth.
+
+    Args:
+        rate: The share that passed.
+        error: Its standard error; `None` of fewer than two clusters.
+        clusters: How many there are.
+        number: Of the results.
+    """
+    if rate in {0, 1} or error is None:
+        return clusters
+    if error < SAME:
         return number
-    return min(float(number), max(float(len(sums)), rate * (1 - rate) / variance))
+    return min(float(number), max(float(clusters), rate * (1 - rate) / error**2))
 
 
 def _cluster_sums(values: Sequence[float], clusters: Sequence[Hashable] | None) -> list[float]:
@@ -212,6 +219,11 @@ def _check_shares(values: Iterable[float]) -> None:
             raise InvalidDataError(f"a value must be between 0 and 1, got {value!r}")
 
 
-def _check_confidence(confidence: object) -> None:
+def check_confidence(confidence: object) -> None:
+    """Raise where a confidence is not between 0 and 1.
+
+    Raises:
+        ConfigurationError: See above.
+    """
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
         raise ConfigurationError(f"confidence must be a number between 0 and 1, got {confidence!r}")

@@ -1,0 +1,170 @@
+"""`toolmark score` over several files, or large ones: a thin shell over `toolmark.scale`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from toolmark._json import finite, json_text
+from toolmark._shell import INTERRUPTED, guarded, stop, write_result
+from toolmark._text import count, number, visible
+from toolmark.metrics import MetricLike
+from toolmark.report import MetricSummary
+
+if TYPE_CHECKING:
+    from toolmark.scale import EngineName, Totals
+
+_Option: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
+
+_OPTIONS: tuple[_Option, ...] = (
+    click.option(
+        "--processes",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Score part by part in so many processes, in constant memory; only sums are shown (see docs/scale.md).",
+    ),
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "ray"]),
+        help="With --processes: who scores the parts, processes of this machine or Ray (toolmark[ray]).",
+    ),
+    click.option("--cluster", metavar="PATH", help="With --processes: where a case says what it is a repetition of."),
+    click.option("--no-contents", is_flag=True, help="With --processes: write ids and names alone into --results."),
+)
+
+
+@dataclass(frozen=True)
+class Many:
+    """The options of the command for files that are too many or too large for one list of cases.
+
+    Attributes:
+        processes: How many work; `None` if that was not said.
+        engine: Who works; `None` if that was not said.
+        cluster: Where in a case its cluster stands.
+        no_contents: Leave the cases out of the results.
+    """
+
+    processes: int | None
+    engine: EngineName | None
+    cluster: str | None
+    no_contents: bool
+
+    def wanted(self, files: Sequence[str], results: str | None) -> bool:
+        """Return whether files are scored part by part."""
+        if any(asked is not None for asked in (self.processes, self.engine, self.cluster)):
+            return True
+        if self.no_contents or len(files) > 1:
+            return True
+        from toolmark.scale import is_begun, is_parquet  # noqa: PLC0415 - loaded when used, for `toolmark --help`
+
+        return is_parquet(files[0]) or (results is not None and is_begun(results))
+
+    def run(
+        self,
+        files: Sequence[str],
+        metrics: Sequence[MetricLike],
+        results: str | None,
+        json_path: str | None,
+        **options: Any,  # noqa: ANN401 - those of `score_files`
+    ) -> tuple[Totals, bool]:
+        """Score files, print what they add up to, and return it, and whether the end of one is torn.
+
+        Errors end the program with code 2, and Ctrl-C with 130.
+
+        Args:
+            files: Paths.
+            metrics: What to measure.
+            results: Where the results go.
+            json_path: Where the sums go as JSON.
+            options: More options of `score_files`.
+        """
+        watched: AbstractContextManager[object] = nullcontext()
+        if sys.stderr is not None and sys.stderr.isatty():
+            from toolmark.report.terminal import CaseProgress  # noqa: PLC0415 - the terminal is loaded when used
+
+            bar = CaseProgress(0)
+            watched, options["progress"] = bar, bar.show
+
+        def make() -> Totals:
+            from toolmark.scale import score_files  # noqa: PLC0415 - as above
+
+            try:
+                return score_files(
+                    files,
+                    metrics,
+                    results=results,
+                    processes=self.processes,
+                    engine=self.engine or "local",
+                    cluster=self.cluster,
+                    contents=not self.no_contents,
+                    **options,
+                )
+            except OSError as error:
+                stop(f"{visible(str(error.filename or results))}: {error.strerror or error}")
+
+        try:
+            with watched:
+                totals, torn = guarded(", ".join(files), make, otherwise="nothing was scored")
+        except KeyboardInterrupt:
+            kept = "give --results FILE to keep what is done" if results is None else "--resume goes on with it"
+            click.echo(f"interrupted; {kept}", err=True)
+            sys.exit(INTERRUPTED)
+        _show(totals, files, json_path)
+        return totals, torn
+
+
+def many_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of scoring part by part; it is handed `many`."""
+
+    @wraps(command)
+    def called(**given: Any) -> None:  # noqa: ANN401 - as click read them
+        chosen = {field.name: given.pop(field.name) for field in fields(Many)}
+        command(many=Many(**chosen), **given)
+
+    made: Callable[..., None] = called
+    for option in reversed(_OPTIONS):
+        made = option(made)
+    return made
+
+
+def _show(totals: Totals, files: Sequence[str], json_path: str | None) -> None:
+    summary = _Summary(totals, files)
+    if write_result(summary, json_path):
+        return
+    click.echo(f"{count(totals.cases, 'case')} of {count(len(files), 'file')}")
+    for line in totals.summaries:
+        click.echo(visible(f"{line}{_interval(line)}"))
+
+
+def _interval(summary: MetricSummary) -> str:
+    if summary.mean_interval is None:
+        return ""
+    low, high = map(number, summary.mean_interval)
+    return f"; 95 % interval of the mean: {low} to {high}"
+
+
+@dataclass(frozen=True)
+class _Summary:
+    """What is written as JSON."""
+
+    totals: Totals
+    files: Sequence[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        plain: dict[str, Any] = finite(
+            {
+                "files": list(self.files),
+                "cases": self.totals.cases,
+                "metrics": [summary.to_dict() for summary in self.totals.summaries],
+            }
+        )
+        return plain
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        return json_text(self.to_dict(), indent=indent)

@@ -1,0 +1,24 @@
+r"""The same scoring over files of any size: part by part, in several processes, resumed after it was killed.
+
+Example:
+    >>> import json, tempfile
+    >>> from pathlib import Path
+    >>> from toolmark import ToolCorrectnessMetric
+    >>> from toolmark.scale import score_files
+    >>> call = {"name": "refund"}
+    >>> case = {"id": "late parcel", "tools_called": [call], "expected_tools": [call]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     monday, tuesday = Path(folder, "monday.jsonl"), Path(folder, "tuesday.jsonl")
+    ...     for file in (monday, tuesday):
+    ...         _ = file.write_text(json.dumps(case) + "\n")
+    ...     totals = score_files([monday, tuesday], [ToolCorrectnessMetric()])
+    >>> totals.cases, totals.metrics[0].mean
+    (2, 1.0)
+"""
+
+from toolmark.scale._folder import is_begun
+from toolmark.scale._plan import is_parquet
+from toolmark.scale._score import EngineName, score_files
+from toolmark.scale._totals import ClusterSum, MetricTotals, Totals
+
+__all__ = ["ClusterSum", "EngineName", "MetricTotals", "Totals", "is_begun", "is_parquet", "score_files"]

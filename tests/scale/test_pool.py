@@ -1,0 +1,97 @@
+"""Processes that work on parts: each part once, and an end to all of them whatever happens."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from processes import environment
+from scale_workers import die, double, fail, fail_badly
+from toolmark.errors import ConfigurationError, WorkerDiedError
+from toolmark.scale._pool import done
+
+
+def test_every_job_is_done_once() -> None:
+    """Several processes share the jobs, and each is told with what was made of it."""
+    found = dict(done(double, range(20), 3))
+
+    assert {job: value for job, (value, _) in found.items()} == {number: 2 * number for number in range(20)}
+    assert os.getpid() not in {pid for _, pid in found.values()}
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize(("jobs", "processes"), [(range(5), 1), ([7], 4), ([], 4)])
+def test_one_process_or_one_job_needs_no_other(jobs: list[int], processes: int) -> None:
+    """Where nothing is to be shared, nothing is started."""
+    assert {pid for _, (_, pid) in done(double, jobs, processes)} <= {os.getpid()}
+
+
+def test_an_error_is_raised_here() -> None:
+    """What a process raises is raised where it was asked, and the others end."""
+    with pytest.raises(ValueError, match="three"):
+        list(done(fail, range(10), 2))
+    with pytest.raises(RuntimeError, match="UnsendableError: odd"):
+        list(done(fail_badly, range(10), 2))
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes are killed as POSIX does")
+def test_a_killed_process_is_told() -> None:
+    """A process that is killed does not let the others wait for ever."""
+    with pytest.raises(WorkerDiedError, match=r"ended early \(exit code -9\)"):
+        list(done(die, range(10), 2))
+    assert multiprocessing.active_children() == []
+
+
+def test_who_stops_listening_stops_the_processes() -> None:
+    """When the results are no longer wanted, nobody works on them."""
+    with closing(done(double, range(100), 2)) as found:
+        next(found)
+    assert multiprocessing.active_children() == []
+
+
+def test_what_cannot_be_sent_is_told() -> None:
+    """A function that other processes cannot import is refused, and not lost on the way."""
+    with pytest.raises(ConfigurationError, match="cannot be handed to other processes"):
+        list(done(lambda number: number, range(10), 2))
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="whether a process lives is read from the system")
+def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
+    """However that ends, and whatever they are at: nobody is left to wait for them."""
+    program = (
+        "import sys; from scale_workers import linger; from toolmark.scale._pool import done; "
+        "list(done(linger, sys.argv[1:] * 2, 2))"
+    )
+    paths = os.pathsep.join([environment()["PYTHONPATH"], str(Path(__file__).parents[1])])
+    parent = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], env=environment(PYTHONPATH=paths))
+    end = time.monotonic() + 60
+    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    members = [path.name for path in tmp_path.iterdir()]
+
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+
+    assert len(members) == 2
+    end = time.monotonic() + 30
+    while (left := [pid for pid in members if _is_alive(pid)]) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert left == []
+
+
+def _is_alive(pid: str) -> bool:
+    """Whether a process runs; one that has ended and waits to be asked does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"

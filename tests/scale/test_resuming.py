@@ -1,0 +1,258 @@
+"""Runs over files that were killed: gone on with, they end as if nothing had happened, or say why they cannot."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from processes import environment, run_python
+from scale_files import metrics, without_start, write_lines
+from toolmark import ConfigurationError, ToolCorrectnessMetric
+from toolmark._files import LOCK, locked
+from toolmark.results import read_results
+from toolmark.scale import Totals, score_files
+from toolmark.scale import _run as runs
+
+WORKER = Path(__file__).with_name("killed_worker.py")
+
+posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are killed and copied as POSIX does")
+
+
+def score(folder: Path, name: str, **options: object) -> Totals:
+    """Score the two files of a folder."""
+    given = {"results": folder / name, "processes": 1, "part_bytes": 900, **options}
+    return score_files([folder / "a", folder / "b"], metrics(), **given)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with two files, and their results in `whole`."""
+    write_lines(tmp_path / "a", 8, 5)
+    write_lines(tmp_path / "b", 5, 6)
+    score(tmp_path, "whole")
+    return tmp_path
+
+
+class StoppedError(Exception):
+    """A run was stopped."""
+
+
+def begun(folder: Path, name: str, parts: int) -> None:
+    """Begins a run that is stopped after so many parts."""
+
+    def progress(done: int, _of: int) -> None:
+        if done == parts:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        score(folder, name, progress=progress)
+
+
+@posix
+def test_killed_before_any_step(folder: Path) -> None:
+    """Killed before whatever it does to the disk, a run that is resumed gives the same bytes, and leaves nothing."""
+    settings = {"PYTHONPATH": os.pathsep.join([environment()["PYTHONPATH"], str(WORKER.parents[1])])}
+    done = run_python([str(WORKER), str(folder)], folder, settings=settings)
+    assert done.err == ""
+    steps, code = map(int, done.out.split())
+    assert code == 0
+    assert steps > 40
+
+    wanted = without_start(folder / "whole")
+    was_there = 0
+    for step in range(1, steps + 1):
+        name = f"results-{step}."
+        was_there += (folder / name).exists()
+        left = {path.name for path in (folder / f"{name}.parts").glob("*")}
+        assert "joined.json" not in left or "manifest.json" in left, step
+        if (folder / name).exists():
+            assert "joined.json" in left or "000000.jsonl" not in left, step
+            assert without_start(folder / name) == wanted, step
+        if not (folder / name).exists() or (folder / f"{name}.parts" / "joined.json").exists():
+            totals = score(folder, name, resume=True)
+            assert totals.cases == 13
+        assert without_start(folder / name) == wanted, step
+        assert not list((folder / f"{name}.parts").glob("*")) or (folder / name).exists()
+    assert 3 < was_there < steps / 2  # killed while it cleaned up
+
+
+@posix
+def test_killed_again_and_again(tmp_path: Path) -> None:
+    """Several processes, killed at any time and resumed, score every case once; no process lives on."""
+    write_lines(tmp_path / "a", 300, 5)
+    write_lines(tmp_path / "b", 200, 6)
+    score(tmp_path, "whole")
+    paths = os.pathsep.join([environment()["PYTHONPATH"], str(WORKER.parents[1])])
+    settings = environment(PYTHONPATH=paths, KILLED_IN=str(tmp_path))
+    rng = random.Random(3)
+    kills = 0
+    for _ in range(60):
+        child = subprocess.Popen(
+            [sys.executable, str(WORKER), str(tmp_path), "r", "2"], env=settings, stderr=subprocess.PIPE
+        )
+        try:
+            _, error = child.communicate(timeout=rng.uniform(0.8, 2.5) if kills < 3 else 120)
+        except subprocess.TimeoutExpired:
+            kills += 1
+            child.send_signal(signal.SIGKILL)
+            child.communicate()
+            continue
+        assert child.returncode == 0 or b"and whole" in error, error
+        break
+
+    assert without_start(tmp_path / "r") == without_start(tmp_path / "whole")
+    assert [case.index for case in read_results(tmp_path / "r").cases] == list(range(500))
+    assert kills
+    end = time.monotonic() + 30
+    while (left := _alive(tmp_path)) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert left == []
+
+
+def _alive(folder: Path) -> list[str]:
+    """The processes that were started by the one that is killed, or by its children; they inherit its settings."""
+    found: list[str] = []
+    for place in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"KILLED_IN={folder}".encode() in place.read_bytes():
+                found.append(place.parent.name)
+        except OSError:
+            continue
+    return found
+
+
+def test_parts_that_are_done_are_not_scored_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Resuming scores what is missing, and says how much is done."""
+    begun(folder, "r", 2)
+    scored: list[int] = []
+    inner = runs.scored
+    monkeypatch.setattr(runs, "scored", lambda part, *rest: (scored.append(part.number), inner(part, *rest))[1])
+    told: list[tuple[int, int]] = []
+
+    score(folder, "r", resume=True, progress=lambda done, of: told.append((done, of)))
+
+    assert told[0][0] == 2
+    assert told[-1][0] == told[-1][1] == 2 + len(scored)
+    assert without_start(folder / "r") == without_start(folder / "whole")
+
+
+def test_a_part_that_is_lost_or_cut_is_scored_again(folder: Path) -> None:
+    """A part counts as done only if its lines are there as they were written."""
+    begun(folder, "r", 3)
+    parts = folder / "r.parts"
+    (parts / "000000.jsonl").unlink()
+    with (parts / "000001.jsonl").open("rb+") as file:
+        file.truncate(10)
+
+    score(folder, "r", resume=True)
+
+    assert without_start(folder / "r") == without_start(folder / "whole")
+
+
+def test_a_part_that_was_changed_is_told_and_scored_again(folder: Path) -> None:
+    """A byte that is another one makes the run fail, and is mended by resuming it."""
+    begun(folder, "r", 2)
+    path = folder / "r.parts" / "000001.jsonl"
+    data = bytearray(path.read_bytes())
+    data[-20] ^= 1
+    path.write_bytes(data)
+
+    with pytest.raises(ConfigurationError, match=r"000001\.jsonl is not as it was written; resume the run"):
+        score(folder, "r", resume=True)
+    assert not (folder / "r").exists()
+
+    score(folder, "r", resume=True)
+    assert without_start(folder / "r") == without_start(folder / "whole")
+
+
+DIFFERENT = [
+    ({"metrics": [ToolCorrectnessMetric()]}, "metrics: .*there, .*now"),
+    ({"metrics": [*metrics()[:1], type(metrics()[1])(max_calls=3)]}, "metrics: |options of the metrics: "),
+    ({"contents": False}, "options: .*contents.*there"),
+    ({"allow_nan": True}, "options: .*allow_nan"),
+    ({"tolerant_arguments": True}, "options: "),
+    ({"cluster": "metadata.task"}, "options: .*cluster"),
+    ({"files": ["a"]}, "2 files there, 1 now"),
+    ({"files": ["b", "a"]}, r"file 1: b \(a there\) has another content now"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), DIFFERENT)
+def test_another_run_is_not_gone_on_with(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, object], message: str
+) -> None:
+    """Other metrics, options or files are refused, and named; what is there stays."""
+    monkeypatch.chdir(folder)
+    begun(Path(), "r", 2)
+    given = {"files": ["a", "b"], "metrics": metrics(), "results": "r", "resume": True, "processes": 1, **options}
+
+    with pytest.raises(ConfigurationError, match=message):
+        score_files(**given)  # type: ignore[arg-type]
+
+    score(Path(), "r", resume=True)
+    assert without_start(Path("r")) == without_start(Path("whole"))
+
+
+def test_a_file_that_has_changed_is_refused(folder: Path) -> None:
+    """One byte is enough, also where size and time are the same; a file of another name with the same bytes is none."""
+    begun(folder, "r", 2)
+    path, stat = folder / "b", (folder / "b").stat()
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"look", b"took", 1))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+    with pytest.raises(ConfigurationError, match=r"file 2: .*b has another content now"):
+        score(folder, "r", resume=True)
+
+    path.rename(folder / "elsewhere")
+    (folder / "c").write_bytes(data)
+    options = {"results": folder / "r", "resume": True, "processes": 1}
+    score_files([folder / "a", folder / "c"], metrics(), **options)  # type: ignore[arg-type]
+    assert without_start(folder / "r") == without_start(folder / "whole")
+
+
+def test_a_begun_run_is_not_begun_anew(folder: Path) -> None:
+    """Without `resume` what is done is neither lost nor taken for another run's."""
+    begun(folder, "r", 1)
+
+    with pytest.raises(ConfigurationError, match=r"begun already: go on with it \(resume=True, --resume\), or remove"):
+        score(folder, "r")
+
+
+def test_nobody_else_works_on_the_parts(folder: Path) -> None:
+    """While one process is at work, another is refused."""
+    begun(folder, "r", 1)
+
+    with (
+        locked(folder / "r.parts", "the parts"),
+        pytest.raises(ConfigurationError, match=r"another process works on the parts of .*r"),
+    ):
+        score(folder, "r", resume=True)
+    assert (folder / "r.parts" / LOCK).exists()
+
+
+@pytest.mark.parametrize(("text", "message"), [("{", "is no manifest"), ('{"version": 2}', "another version")])
+def test_a_manifest_that_cannot_be_read_is_told(folder: Path, text: str, message: str) -> None:
+    """The message says how to begin anew."""
+    begun(folder, "r", 1)
+    (folder / "r.parts" / "manifest.json").write_text(text)
+
+    with pytest.raises(ConfigurationError, match=f"{message}.*remove .*r.parts to begin anew"):
+        score(folder, "r", resume=True)
+
+
+def test_resuming_what_was_not_begun_begins(folder: Path) -> None:
+    """A script may always resume."""
+    shutil.rmtree(folder / "r.parts", ignore_errors=True)
+
+    assert score(folder, "r", resume=True).cases == 13
+    assert json.loads((folder / "r").read_bytes().splitlines()[0])["count"] == 13

@@ -1,0 +1,127 @@
+"""Sums of results: exact, and the same in whatever order they are added."""
+
+from __future__ import annotations
+
+import json
+import random
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolmark.errors import InvalidDataError
+from toolmark.report import MetricSummary
+from toolmark.result import MetricResult, ResultStatus
+from toolmark.scale import Totals
+
+SCORES = st.one_of(st.sampled_from([0.0, 1.0, 0.5, 1 / 3, 0.1]), st.floats(0, 1, allow_subnormal=True))
+
+
+def result(score: float | None, *, is_skipped: bool = False) -> MetricResult:
+    """A result of one metric."""
+    if score is None:
+        status = ResultStatus.SKIPPED if is_skipped else ResultStatus.FAILED
+        return MetricResult(metric="m", status=status, threshold=0.5)
+    return MetricResult(metric="m", status=ResultStatus.SCORED, threshold=0.5, score=score, passed=score >= 0.5)
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.one_of(SCORES.map(result), st.booleans().map(lambda skipped: result(None, is_skipped=skipped))),
+        st.one_of(st.none(), st.sampled_from("abc")),
+    ),
+    min_size=1,
+    max_size=30,
+)
+
+
+def totals(rows: list[tuple[MetricResult, str | None]]) -> Totals:
+    """What rows add up to."""
+    return Totals.of([(one,) for one, _ in rows], [key for _, key in rows])
+
+
+def summary(rows: list[tuple[MetricResult, str | None]]) -> MetricSummary:
+    """What a report says of rows; those in no cluster are one each."""
+    clusters = [(key, place) if key is None else (key, None) for place, (_, key) in enumerate(rows)]
+    return MetricSummary.of("m", [one for one, _ in rows], clusters)
+
+
+@given(ROWS, st.integers(0, 99))
+def test_any_split_and_any_order_give_the_same(rows: list[tuple[MetricResult, str | None]], seed: int) -> None:
+    """However rows are dealt out and merged, the totals are equal, to the last bit."""
+    rng = random.Random(seed)
+    parts: list[list[tuple[MetricResult, str | None]]] = [[] for _ in range(4)]
+    for row in rows:
+        rng.choice(parts).append(row)
+    rng.shuffle(parts)
+
+    merged = sum((totals(part) for part in parts), Totals())
+
+    assert merged == totals(rows)
+    assert merged.to_dict() == totals(rows).to_dict()
+
+
+@given(ROWS)
+def test_totals_say_what_a_report_says(rows: list[tuple[MetricResult, str | None]]) -> None:
+    """Counts and mean are those of the report, exactly, and the intervals too, but for rounding."""
+    mine, theirs = totals(rows).summaries[0], summary(rows)
+
+    counts = ("metric", "threshold", "passed", "failed", "skipped", "errored", "mean")
+    assert [getattr(mine, name) for name in counts] == [getattr(theirs, name) for name in counts]
+    for name in ("mean_interval", "rate_interval"):
+        left, right = getattr(mine, name), getattr(theirs, name)
+        assert (left is None) == (right is None), name
+        assert left is None or left == pytest.approx(right, abs=1e-7)
+
+
+@given(ROWS)
+def test_totals_are_read_back(rows: list[tuple[MetricResult, str | None]]) -> None:
+    """What is written as JSON is read back as it was."""
+    mine = totals(rows)
+
+    assert Totals.from_dict(json.loads(json.dumps(mine.to_dict()))) == mine
+
+
+def test_sums_are_exact() -> None:
+    """A sum of floats does not depend on their order, and large numbers of cases lose nothing."""
+    mine = totals([(result(0.1), None)] * 10)
+
+    assert mine.metrics[0].total == 10 * Fraction(0.1)
+    assert mine.metrics[0].squares == 10 * Fraction(0.1) ** 2
+    assert mine.metrics[0].clusters == {}
+
+
+def test_clusters_are_summed_apart() -> None:
+    """Of each cluster it is known how many were scored, how many passed, and their sum."""
+    mine = totals([(result(1.0), "a"), (result(0.25), "a"), (result(None), "a"), (result(0.5), None)])
+
+    assert mine.metrics[0].clusters == {"a": (2, 1, Fraction(5, 4))}
+    assert mine.metrics[0].squares == Fraction(1, 4)
+
+
+def test_different_metrics_are_not_added() -> None:
+    """Sums of different metrics, thresholds or numbers of metrics are an error."""
+    one = totals([(result(1.0), None)])
+    two = Totals.of([(result(1.0), result(1.0))])
+    other = Totals.of([(MetricResult(metric="m", status=ResultStatus.SKIPPED, threshold=0.9),)])
+
+    with pytest.raises(InvalidDataError, match=r"'m' \(threshold 0.5\) and 'm' \(threshold 0.9\)"):
+        one + other
+    with pytest.raises(InvalidDataError, match="1 and 2 metrics"):
+        one + two
+    assert Totals() + one == one == one + Totals()
+
+
+@pytest.mark.parametrize("plain", [{}, {"cases": 1, "metrics": [{}]}, {"cases": 1, "metrics": [{"total": "1/0"}]}, []])
+def test_what_are_no_totals_is_refused(plain: object) -> None:
+    """Anything else than what was written is a clear error."""
+    with pytest.raises(InvalidDataError, match="no totals"):
+        Totals.from_dict(plain)  # type: ignore[arg-type]
+
+
+def test_passed_means_all_passed() -> None:
+    """One that failed, or could not be measured, is enough; skipped ones are not."""
+    assert totals([(result(1.0), None), (result(None, is_skipped=True), None)]).passed
+    assert not totals([(result(1.0), None), (result(0.0), None)]).passed
+    assert not totals([(result(1.0), None), (result(None), None)]).passed

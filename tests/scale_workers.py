@@ -1,0 +1,46 @@
+"""What the processes of the tests do; they import it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+
+class UnsendableError(Exception):
+    """An exception that no pipe can carry."""
+
+    def __init__(self, one: object, two: object) -> None:
+        super().__init__(one)
+        self.two = lambda: two
+
+
+def double(number: int) -> tuple[int, int]:
+    """Twice the number, and who says so."""
+    return 2 * number, os.getpid()
+
+
+def fail(number: int) -> int:
+    """Fails at 3."""
+    if number == 3:
+        raise ValueError("three")
+    return number
+
+
+def fail_badly(_number: int) -> int:
+    """Fails with something that cannot be sent."""
+    raise UnsendableError("odd", 1)
+
+
+def die(number: int) -> int:
+    """Is killed at 3, as a system does that has no memory left."""
+    if number == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def linger(folder: str) -> None:
+    """Says who it is, and then takes its time."""
+    (Path(folder) / str(os.getpid())).touch()
+    time.sleep(100)
