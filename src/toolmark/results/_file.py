@@ -229,7 +229,7 @@ class Joining:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self.count = 0
+        self.count: int = 0
         self._hash = hashlib.sha256()
 
     def add(self, fingerprint: str) -> None:
