@@ -91,6 +91,17 @@ def test_from_traces_to_feedback_by_commands(tmp_path: Path) -> None:
     assert (found["score"], found["value"]) == (1.0, "pass")
 
 
+def test_no_terminal_obeys_what_a_trace_is_called(tmp_path: Path) -> None:
+    """Names of traces come from files of others."""
+    named = "trace\x7f\x1b[2Jé"
+    scored(tmp_path / "r.jsonl", named)
+    done = run("feedback", tmp_path / "r.jsonl", "--as", "langfuse", "--out", "-")
+
+    assert json.loads(done.stdout)[0]["traceId"] == named
+    assert done.stdout.isascii()
+    assert not {"\x7f", "\x1b"} & set(done.stdout)
+
+
 def test_what_was_not_measured_is_told(tmp_path: Path) -> None:
     """As an error in events, and left out elsewhere; never a score of 0."""
     results = tmp_path / "r.jsonl"

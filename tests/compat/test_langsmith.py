@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from toolmark import ConfigurationError, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, ToolEfficiencyMetric
+from toolmark.compat._evaluating import case_of, told
 from toolmark.compat.langsmith import evaluator
 from toolmark.compat.pydantic_evals import ArgumentCorrectness
+from toolmark.redact import DEFAULT
+from toolmark.result import MetricResult, ResultStatus
 
 ADD = {"name": "add", "args": {"a": 1}}
 CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
@@ -84,6 +87,40 @@ def test_what_cannot_be_measured_has_no_score(outputs: Any, reference: Any, inpu
 def test_messages_of_the_user_alone_may_stand_in_the_inputs() -> None:
     """Only calls in them are in doubt."""
     assert feedback({"messages": MESSAGES}, inputs={"messages": MESSAGES[:1]})["score"] == 1
+
+
+def test_what_stands_beside_the_calls_is_read() -> None:
+    """The question, the answer, the tools that could be called, the answer that was expected, from either form."""
+    specs = [{"name": "add", "description": "Adds."}]
+    for calls in ({"tools_called": [ADD], "messages": None}, {"messages": MESSAGES, "tools_called": None}):
+        case = case_of(
+            {"input": {"no": "text"}, "question": "Q?", "available_tools": specs, "id": 7},
+            {**calls, "actual_output": "A.", "other": object()},
+            {**WANTED, "expected_output": "E."},
+        )
+        assert (case.input, case.actual_output, case.expected_output) == ("Q?", "A.", "E.")
+        assert [spec.name for spec in case.available_tools or []] == ["add"]
+        assert [call.name for call in case.tools_called or []] == ["add"]
+    plain = case_of("Q?", {"messages": MESSAGES}, None)
+    assert (plain.input, plain.actual_output, plain.expected_tools) == ("Q?", "Two.", None)
+
+
+def test_doubts_about_what_is_expected_stay_with_the_case() -> None:
+    """Also where the calls come from messages."""
+    doubtful = {"expected_tools": [{"name": "add", "colour": "red"}]}
+    for outputs in ({"tools_called": [ADD]}, {"messages": MESSAGES}):
+        case = case_of({}, outputs, doubtful)
+        assert case.run is not None
+        assert [text for text in case.run.warnings if "colour" in text]
+
+
+def test_a_skipped_metric_without_reasons_still_says_so() -> None:
+    """A score of None always has a comment."""
+    (found,) = evaluator(ArgumentCorrectness("pay", include_reason=False))({}, {"tools_called": [ADD]}, WANTED)
+    assert found["score"] is None
+    assert found["comment"]
+    bare = MetricResult(metric="m", status=ResultStatus.SKIPPED, threshold=0.5)
+    assert told(bare, "m", DEFAULT).comment == "Skipped."
 
 
 def test_every_metric_has_its_entry() -> None:

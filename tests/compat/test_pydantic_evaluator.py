@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+from toolmark import LLMTestCase, Run, ToolCall, ToolCorrectnessMetric
 from toolmark.compat import _pydantic_evaluator
 from toolmark.compat.pydantic_evals import ArgumentCorrectness, evaluator
 from toolmark.errors import MissingPackageError
@@ -42,6 +42,17 @@ def test_a_score_and_whether_it_passed(theirs: Any, place: str) -> None:
     assert bad.assertions[f"{METRIC.label} passed"].value is False
     assert "add" in bad.scores[METRIC.label].reason
     assert good.scores[METRIC.label].source.arguments == (METRIC.label,)
+
+
+def test_an_expected_output_of_another_kind_leaves_the_metadata_to_say(theirs: Any) -> None:
+    """An answer that is expected does not hide the calls that are."""
+    wanted = {"expected_output": {"answer": "3"}, "metadata": {"expected_tools": ADD}}
+    assert (
+        evaluated(theirs, Run(calls=[ToolCall(name="add", input_parameters={"a": 1})]), evaluator(METRIC), **wanted)
+        .scores[METRIC.label]
+        .value
+        == 1
+    )
 
 
 def test_what_was_skipped_is_a_label(theirs: Any) -> None:

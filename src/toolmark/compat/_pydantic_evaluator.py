@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from types import new_class
@@ -24,7 +24,7 @@ class Measuring:
 
     metric: MetricLike
     to_case: Callable[[Any], AnyCase] | None
-    redactor: Redactor
+    redactor: Redactor = field(repr=False)  # its patterns fill a page
     name: str
 
     async def output(self, context: Any, reason: Callable[..., Any]) -> dict[str, Any]:  # noqa: ANN401 - theirs
