@@ -52,7 +52,7 @@ def feedback(*, results: str, form: str, target: str) -> None:
 
     (report, value), _ = guarded(results, make, otherwise="nothing was written")
     # Nothing but ASCII: no terminal obeys it, and no encoding of a pipe lacks it.
-    write_text(target, json.dumps(value, indent=2).replace("\x7f", "\\u007f") + "\n")
+    write_text(target, json.dumps(value, indent=2) + "\n")
     if target != "-":
         click.echo(f"wrote {visible(target)}: {_told(report, form)}", err=True)
 
