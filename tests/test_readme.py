@@ -244,7 +244,10 @@ def test_the_page_of_traces_is_true(tmp_path: Path) -> None:
     )
 
     assert run_python(["program.py"], tmp_path) == (0, "", "")
-    assert set(re.findall(r"--[a-z][a-z-]+", TRACES)) <= options_of("convert").keys()
+    assert set(re.findall(r"--[a-z][a-z-]+", TRACES)) <= options_of("convert", "feedback", "score").keys()
+    assert re.findall(r"`--as ([a-z-]+)` \|$", TRACES, re.MULTILINE) == list(
+        options_of("feedback")["--as"].type.choices
+    )
     assert all(
         hasattr(feedback, name) for name in re.findall(r"^\| `(\w+)` \| (?:OTLP|feedback|scores)", TRACES, re.MULTILINE)
     )

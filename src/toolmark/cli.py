@@ -15,6 +15,7 @@ import click
 from toolmark._approve_command import approve
 from toolmark._batch_commands import batch
 from toolmark._compare_command import compare
+from toolmark._feedback_command import feedback
 from toolmark._lint_command import lint
 from toolmark._metric_options import metric_options
 from toolmark._report_command import report
@@ -44,6 +45,7 @@ def main() -> None:
 main.add_command(approve)
 main.add_command(batch)
 main.add_command(compare)
+main.add_command(feedback)
 main.add_command(lint)
 main.add_command(report)
 main.add_command(validate)

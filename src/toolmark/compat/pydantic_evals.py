@@ -1,19 +1,22 @@
-"""ToolCorrectness, TrajectoryMatch and ArgumentCorrectness of pydantic-evals, over toolmark's alignment.
+"""ToolCorrectness, TrajectoryMatch and ArgumentCorrectness of pydantic-evals, over toolmark's alignment; and back.
 
 pydantic-evals reads spans and is told in each evaluator what is expected; here calls and expectations are those of the
-case. docs/compat.md has the differences.
+case. docs/compat.md has the differences. `evaluator` goes the other way: toolmark's metrics in a dataset of
+pydantic-evals.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from toolmark._text import count, visible
 from toolmark.calls import CallStatus, ToolCall
+from toolmark.cases import AnyCase
+from toolmark.compat._pydantic_evaluator import evaluator_of
 from toolmark.compat._views import (
     Side,
     View,
@@ -27,9 +30,11 @@ from toolmark.compat._views import (
 )
 from toolmark.errors import ConfigurationError
 from toolmark.matching import Alignment, align
+from toolmark.metrics import MetricLike
 from toolmark.metrics._calls import FAILED, Found, left_out, one, seen_by_answers, status_of
 from toolmark.metrics._explain import arithmetic
 from toolmark.metrics._items import expected_item
+from toolmark.redact import DEFAULT, Redactor
 from toolmark.result import Finding
 
 TrajectoryOrder: TypeAlias = Literal["exact", "in_order", "any_order"]
@@ -247,3 +252,26 @@ class ArgumentCorrectness(_View):
         found = [index for index in places if calls[index].name == self.tool_name]
         position = {"first": 0, "last": len(found) - 1}.get(str(self.occurrence), self.occurrence)
         return found[int(position)] if 0 <= int(position) < len(found) else None
+
+
+def evaluator(
+    metric: MetricLike, *, to_case: Callable[[Any], AnyCase] | None = None, redactor: Redactor = DEFAULT
+) -> Any:  # noqa: ANN401 - a class of theirs, whose package need not be installed
+    """Return a metric of toolmark as an evaluator for `pydantic_evals.Dataset(..., evaluators=[...])`.
+
+    It gives the score with its reason under the name of the metric, and whether it passed as the assertion
+    `<name> passed`. Where the metric was skipped it gives the label `skipped` with the reason, and no score. Where it
+    could not be measured, or no case could be read, it raises, which pydantic-evals reports as an evaluator's failure.
+
+    Args:
+        metric: What measures each case.
+        to_case: Makes a case of an `EvaluatorContext`. By default the output says what was called, under
+            `tools_called`, `messages` or `agent_trajectory`, or is a `Run`; and the expected output, or the metadata,
+            what was expected, under `expected_tools`; docs/traces.md has all keys.
+        redactor: Takes secrets out of reasons and errors.
+
+    Raises:
+        MissingPackageError: pydantic-evals is not installed.
+        ConfigurationError: It is no metric.
+    """
+    return evaluator_of(metric, to_case, redactor)

@@ -1,0 +1,191 @@
+"""toolmark's metrics as evaluators of LangSmith, handed to LangSmith itself."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+
+from toolmark import ConfigurationError, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, ToolEfficiencyMetric
+from toolmark.compat._evaluating import case_of, told
+from toolmark.compat.langsmith import evaluator
+from toolmark.compat.pydantic_evals import ArgumentCorrectness
+from toolmark.redact import DEFAULT
+from toolmark.result import MetricResult, ResultStatus
+
+ADD = {"name": "add", "args": {"a": 1}}
+CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+MESSAGES = [
+    {"role": "user", "content": "Add."},
+    {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c1", "content": "2"},
+    {"role": "assistant", "content": "Two."},
+]
+WANTED = {"expected_tools": [{"name": "add", "input_parameters": {"a": 1}}]}
+METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
+
+
+def feedback(outputs: Any, reference: Any = WANTED, inputs: Any = None, **options: Any) -> dict[str, Any]:
+    """The only feedback of the only metric."""
+    (found,) = evaluator(METRIC, **options)(inputs or {}, outputs, reference)
+    return found
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        {"tools_called": [ADD]},
+        {"toolsCalled": [ToolCall(name="add", input_parameters={"a": 1})]},
+        {"messages": MESSAGES},
+        {"agent_trajectory": MESSAGES},
+        Run(calls=[ToolCall(name="add", input_parameters={"a": 1})]),
+        LLMTestCase(tools_called=[ToolCall(name="add", input_parameters={"a": 1})]),
+    ],
+    ids=["tools_called", "camelCase", "messages", "agent_trajectory", "run", "attributes"],
+)
+def test_calls_are_read_from_any_of_these(outputs: Any) -> None:
+    """The same call, told in each of the ways that are documented; a call with other arguments is none of them."""
+    assert feedback(outputs)["score"] == 1
+    other = {"expected_tools": [{"name": "add", "input_parameters": {"a": 2}}]}
+    wrong = feedback(outputs, other)
+    assert (wrong["score"], wrong["value"]) == (0, "fail")
+    assert "called with 1" in wrong["comment"]
+
+
+def test_what_is_expected_may_be_a_trajectory() -> None:
+    """Messages of a run that was good say what is expected."""
+    assert feedback({"tools_called": [ADD]}, {"expected_agent_trajectory": MESSAGES})["score"] == 1
+    assert feedback({"tools_called": []}, {"expectedAgentTrajectory": MESSAGES})["score"] == 0
+
+
+@pytest.mark.parametrize(
+    ("outputs", "reference", "inputs", "says"),
+    [
+        ({}, WANTED, {}, "do not say what was called"),
+        (None, WANTED, {}, "do not say what was called"),
+        ({"tool_called": [ADD]}, WANTED, {}, "do not say what was called"),
+        ({"messages": MESSAGES, "tools_called": [ADD]}, WANTED, {}, "say twice what was called"),
+        ({"tools_called": [ADD]}, {}, {}, "expected_tools"),
+        ({"tools_called": 3}, WANTED, {}, "expected a list of tools"),
+        ({"messages": MESSAGES}, WANTED, {"messages": MESSAGES}, "show calls already"),
+    ],
+    ids=["nothing", "none", "misspelt", "twice", "no reference", "no list", "earlier calls"],
+)
+def test_what_cannot_be_measured_has_no_score(outputs: Any, reference: Any, inputs: Any, says: str) -> None:
+    """The score is None, never 0, and the comment says why."""
+    found = feedback(outputs, reference, inputs)
+
+    assert found["score"] is None
+    assert "value" not in found
+    assert found["comment"].startswith("Not measured: ")
+    assert says in found["comment"]
+
+
+def test_messages_of_the_user_alone_may_stand_in_the_inputs() -> None:
+    """Only calls in them are in doubt."""
+    assert feedback({"messages": MESSAGES}, inputs={"messages": MESSAGES[:1]})["score"] == 1
+
+
+def test_what_stands_beside_the_calls_is_read() -> None:
+    """The question, the answer, the tools that could be called, the answer that was expected, from either form."""
+    specs = [{"name": "add", "description": "Adds."}]
+    for calls in ({"tools_called": [ADD], "messages": None}, {"messages": MESSAGES, "tools_called": None}):
+        case = case_of(
+            {"input": {"no": "text"}, "question": "Q?", "available_tools": specs, "id": 7},
+            {**calls, "actual_output": "A.", "other": object()},
+            {**WANTED, "expected_output": "E."},
+        )
+        assert (case.input, case.actual_output, case.expected_output) == ("Q?", "A.", "E.")
+        assert [spec.name for spec in case.available_tools or []] == ["add"]
+        assert [call.name for call in case.tools_called or []] == ["add"]
+    plain = case_of("Q?", {"messages": MESSAGES}, None)
+    assert (plain.input, plain.actual_output, plain.expected_tools) == ("Q?", "Two.", None)
+
+
+def test_doubts_about_what_is_expected_stay_with_the_case() -> None:
+    """Also where the calls come from messages."""
+    doubtful = {"expected_tools": [{"name": "add", "colour": "red"}]}
+    for outputs in ({"tools_called": [ADD]}, {"messages": MESSAGES}):
+        case = case_of({}, outputs, doubtful)
+        assert case.run is not None
+        assert [text for text in case.run.warnings if "colour" in text]
+
+
+def test_a_skipped_metric_without_reasons_still_says_so() -> None:
+    """A score of None always has a comment."""
+    (found,) = evaluator(ArgumentCorrectness("pay", include_reason=False))({}, {"tools_called": [ADD]}, WANTED)
+    assert found["score"] is None
+    assert found["comment"]
+    bare = MetricResult(metric="m", status=ResultStatus.SKIPPED, threshold=0.5)
+    assert told(bare, "m", DEFAULT).comment == "Skipped."
+
+
+def test_every_metric_has_its_entry() -> None:
+    """Also the skipped one, and one that is given twice."""
+    metrics = METRIC, METRIC, ArgumentCorrectness("pay")
+    found = evaluator(*metrics)({}, {"tools_called": [ADD]}, WANTED)
+
+    assert [one["score"] for one in found] == [1, 1, None]
+    assert len({one["key"] for one in found}) == 3
+    assert "expects no first call of 'pay'" in found[2]["comment"]
+    assert "value" not in found[2]
+    unread = evaluator(*metrics)({}, {}, WANTED)
+    assert [one["key"] for one in unread] == [one["key"] for one in found]
+
+
+def test_the_case_can_be_said() -> None:
+    """`to_case` gets what LangSmith hands over."""
+
+    def to_case(inputs: Any, outputs: Any, reference: Any) -> LLMTestCase:
+        return LLMTestCase(input=inputs["q"], tools_called=outputs["steps"], expected_tools=reference["plan"])
+
+    tools = [ToolCall(name="add")]
+    assert feedback({"steps": tools}, {"plan": tools}, {"q": "?"}, to_case=to_case)["score"] == 1
+    with pytest.raises(KeyError):  # an error of the user's own is not hidden
+        feedback({}, {}, {"q": "?"}, to_case=to_case)
+
+
+def test_secrets_stay_here() -> None:
+    """In reasons and in errors."""
+    secret = "sk-proj-" + "a1B2" * 10
+    called = {"tools_called": [{"name": "add", "args": {"a": secret}}]}
+    assert secret not in json.dumps(feedback(called))
+    assert "add" in feedback(called)["comment"]
+    assert secret not in json.dumps(feedback({"tools_called": secret}))
+
+
+def test_no_metric_is_an_error_at_once() -> None:
+    """Before anything is evaluated."""
+    with pytest.raises(ConfigurationError):
+        evaluator()
+    with pytest.raises(ConfigurationError):
+        evaluator("tool_correctness")  # type: ignore[arg-type]
+
+
+def test_langsmith_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own wrapper hands over a run and an example, and gives typed results back."""
+    monkeypatch.setenv("LANGSMITH_TRACING", "false")
+    schemas = pytest.importorskip("langsmith.schemas", reason="the core is tested alone here, without LangSmith")
+    from langsmith.evaluation import run_evaluator
+
+    now = datetime.now(timezone.utc)
+    example = schemas.Example(
+        id=uuid.uuid4(), dataset_id=uuid.uuid4(), inputs={"q": "?"}, outputs=WANTED, created_at=now
+    )
+    theirs = run_evaluator(evaluator(METRIC, ToolEfficiencyMetric(max_seconds=1)))  # type: ignore[arg-type]
+
+    def results(outputs: dict[str, Any]) -> list[Any]:
+        run = schemas.Run(id=uuid.uuid4(), name="agent", run_type="chain", start_time=now, outputs=outputs)
+        found: Any = theirs.evaluate_run(run, example)
+        return list(found["results"])
+
+    good, bad, none = (results(outputs) for outputs in ({"tools_called": [ADD]}, {"tools_called": []}, {}))
+    assert [(one[0].key, one[0].score, one[0].value) for one in (good, bad)] == [
+        (METRIC.label, 1.0, "pass"),
+        (METRIC.label, 0.0, "fail"),
+    ]
+    assert [one.score for one in none] == [None, None]
+    assert all("do not say what was called" in one.comment for one in none)

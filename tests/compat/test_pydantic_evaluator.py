@@ -1,0 +1,103 @@
+"""toolmark's metrics as evaluators of pydantic-evals, in a dataset of pydantic-evals."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from toolmark import LLMTestCase, Run, ToolCall, ToolCorrectnessMetric
+from toolmark.compat import _pydantic_evaluator
+from toolmark.compat.pydantic_evals import ArgumentCorrectness, evaluator
+from toolmark.errors import MissingPackageError
+
+ADD = [{"name": "add", "args": {"a": 1}}]
+METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
+
+
+@pytest.fixture(name="theirs")
+def _theirs() -> Any:
+    return pytest.importorskip("pydantic_evals", reason="pydantic-evals is not installed")
+
+
+def evaluated(theirs: Any, output: Any, *evaluators: Any, **case: Any) -> Any:
+    """The only case of the report that pydantic-evals makes of a task with this output."""
+    dataset = theirs.Dataset(name="d", cases=[theirs.Case(inputs="?", **case)], evaluators=list(evaluators))
+    report = dataset.evaluate_sync(lambda _: output, progress=False)
+    report.render(include_reasons=True)
+    return report.cases[0]
+
+
+@pytest.mark.parametrize("place", ["expected_output", "metadata"])
+def test_a_score_and_whether_it_passed(theirs: Any, place: str) -> None:
+    """What is expected stands in the expected output or in the metadata."""
+    good, bad = (
+        evaluated(theirs, {"tools_called": calls}, evaluator(METRIC), **{place: {"expected_tools": ADD}})
+        for calls in (ADD, [])
+    )
+
+    assert (good.scores[METRIC.label].value, bad.scores[METRIC.label].value) == (1.0, 0.0)
+    assert good.assertions[f"{METRIC.label} passed"].value is True
+    assert bad.assertions[f"{METRIC.label} passed"].value is False
+    assert "add" in bad.scores[METRIC.label].reason
+    assert good.scores[METRIC.label].source.arguments == (METRIC.label,)
+
+
+def test_an_expected_output_of_another_kind_leaves_the_metadata_to_say(theirs: Any) -> None:
+    """An answer that is expected does not hide the calls that are."""
+    wanted = {"expected_output": {"answer": "3"}, "metadata": {"expected_tools": ADD}}
+    assert (
+        evaluated(theirs, Run(calls=[ToolCall(name="add", input_parameters={"a": 1})]), evaluator(METRIC), **wanted)
+        .scores[METRIC.label]
+        .value
+        == 1
+    )
+
+
+def test_what_was_skipped_is_a_label(theirs: Any) -> None:
+    """No score, so that no mean counts it."""
+    metric = ArgumentCorrectness("pay")
+    found = evaluated(theirs, {"tools_called": ADD}, evaluator(metric), expected_output={"expected_tools": ADD})
+
+    label = found.labels[metric.label]
+    assert label.value == "skipped"
+    assert "expects no first call of 'pay'" in label.reason
+    assert (found.scores, found.assertions, found.evaluator_failures) == ({}, {}, [])
+
+
+def test_what_could_not_be_measured_is_a_failure(theirs: Any) -> None:
+    """Of the evaluator, with the reason and without secrets; other evaluators go on."""
+    secret = "sk-proj-" + "a1B2" * 10
+    for output, says in (({}, "do not say what was called"), ({"tools_called": secret}, "expected a list of tools")):
+        found = evaluated(theirs, output, evaluator(METRIC), expected_output={"expected_tools": ADD})
+        (failure,) = found.evaluator_failures
+        assert (found.scores, found.assertions) == ({}, {})
+        assert says in failure.error_message
+        assert secret not in failure.error_message + failure.error_stacktrace
+    assert (
+        evaluated(theirs, {"tools_called": ADD}, evaluator(METRIC))
+        .evaluator_failures[0]
+        .error_message.count("expected_tools")
+    )
+
+
+def test_the_case_can_be_said(theirs: Any) -> None:
+    """`to_case` gets the context."""
+    made = evaluator(
+        METRIC,
+        to_case=lambda context: LLMTestCase(
+            input=context.inputs, tools_called=[ToolCall(name=context.output)], expected_tools=[ToolCall(name="add")]
+        ),
+    )
+    assert evaluated(theirs, "add", made).scores[METRIC.label].value == 1
+
+
+def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else of the module needs it."""
+    _pydantic_evaluator._evaluator_class.cache_clear()
+    monkeypatch.setitem(sys.modules, "pydantic_evals.evaluators", None)
+    monkeypatch.setitem(sys.modules, "pydantic_evals", None)
+    with pytest.raises(MissingPackageError, match="pip install pydantic-evals"):
+        evaluator(METRIC)
+    _pydantic_evaluator._evaluator_class.cache_clear()
