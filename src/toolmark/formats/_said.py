@@ -8,7 +8,7 @@ their messages many times; each is read once, and remembered while traces are re
 from __future__ import annotations
 
 import marshal
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -87,7 +87,7 @@ _JSON_TYPES = frozenset({str, int, float, bool, type(None)})
 
 
 @contextmanager
-def remembering() -> Iterator[None]:
+def remembering() -> Generator[None, None, None]:
     """Inside this block, read equal messages once; what they say is forgotten at its end."""
     token = _MEMORY.set({})
     try:
@@ -96,7 +96,12 @@ def remembering() -> Iterator[None]:
         _MEMORY.reset(token)
 
 
-def read_once(value: object, path: str, how: Hashable, read: Callable[[], Iterable[Said]]) -> list[Said]:
+def read_once(
+    value: Any,  # noqa: ANN401 - a JSON value, as a rule
+    path: str,
+    how: Hashable,
+    read: Callable[[], Iterable[Said]],
+) -> list[Said]:
     """Return what a message says, from memory if an equal one was read before.
 
     Args:
