@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from toolmark.formats._parts import cut_off, decoded, first_of, text_of
 from toolmark.formats._reading import as_object
-from toolmark.formats._said import Said, Who, messages_in
+from toolmark.formats._said import Said, Who, messages_in, read_once
 from toolmark.formats._spans import Span
 
 Attributes: TypeAlias = Mapping[str, Any]
@@ -109,12 +109,8 @@ def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who)
     for prefix in prefixes:
         entries = indexed(said, prefix)
         if entries:
-            messages = [nested(entry) for entry in entries]
-            default = "assistant" if by == "model" else "user"
-            plain = [{"role": default, **message} for message in messages]
-            return [
-                one for index, entry in enumerate(plain) for one in messages_in(entry, f"{path}.{prefix}{index}", by)
-            ]
+            places = [f"{path}.{prefix}{index}" for index in range(len(entries))]
+            return [one for entry, place in zip(entries, places, strict=True) for one in _entry(entry, place, by)]
     for key in keys:
         value = said.get(key)
         if value is None or (isinstance(value, str) and value in HIDDEN):
@@ -126,6 +122,15 @@ def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who)
         if found:
             return found
     return []
+
+
+def _entry(entry: Mapping[str, Any], path: str, by: Who) -> list[Said]:
+    """Return what a message says that attributes spell out."""
+
+    def read() -> list[Said]:
+        return messages_in({"role": "assistant" if by == "model" else "user", **nested(entry)}, "", by)
+
+    return read_once(entry, path, ("spelled out", by), read)
 
 
 def note_cut_off(span: Span, path: str) -> None:
@@ -201,10 +206,13 @@ def _whole_event(event: Event, fields: Mapping[str, Any], *, answers: bool) -> l
 
 
 def _event_message(fields: Mapping[str, Any], path: str) -> list[Said]:
-    told = {key: decoded(value) if key == "tool_calls" else value for key, value in fields.items()}
-    if told.get("role") == "tool" and told.get("tool_call_id") is None:
-        told["tool_call_id"] = told.get("id")
-    return messages_in({"content": None, **told}, path, "user")
+    def read() -> list[Said]:
+        told = {key: decoded(value) if key == "tool_calls" else value for key, value in fields.items()}
+        if told.get("role") == "tool" and told.get("tool_call_id") is None:
+            told["tool_call_id"] = told.get("id")
+        return messages_in({"content": None, **told}, "", "user")
+
+    return read_once(fields, path, "event", read)
 
 
 def _vercel_said(raw: RawSpan) -> list[Said]:

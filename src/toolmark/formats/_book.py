@@ -71,11 +71,27 @@ class Message:
 
 @dataclass(slots=True)
 class _Walk:
-    """What has been met on the way through one history."""
+    """What has been met on the way through one history.
 
-    calls: list[Call] = field(default_factory=list)
+    Attributes:
+        waiting: The calls that no answer was given to yet, in their order.
+        used: Ids of the calls that requests of this history were taken for.
+        answered: Ids of the calls that were answered, perhaps ahead of their request.
+    """
+
+    waiting: dict[int, Call] = field(default_factory=dict)
     used: set[int] = field(default_factory=set)
     answered: set[int] = field(default_factory=set)
+
+    def asked(self, call: Call) -> None:
+        """A call was asked for."""
+        if id(call) not in self.answered:
+            self.waiting[id(call)] = call
+
+    def gave(self, call: Call) -> None:
+        """A call was answered."""
+        self.answered.add(id(call))
+        self.waiting.pop(id(call), None)
 
 
 class Book:
@@ -117,7 +133,8 @@ class Book:
                 self._answer(said.answer, said.path, walk)
             elif said.requests:
                 message = message or self._message(span)
-                walk.calls += [self._add(request, message) for request in said.requests]
+                for request in said.requests:
+                    walk.asked(self._add(request, message))
 
     def repeated(self, span: Span, history: Sequence[Said]) -> None:
         """A history was seen, in what a model was given or in what lies around it: only what is new in it counts."""
@@ -137,7 +154,7 @@ class Book:
                 elif call.request.arguments is ABSENT and request.arguments is not ABSENT:
                     call.request = replace(call.request, arguments=request.arguments, error=request.error)
                 walk.used.add(id(call))
-                walk.calls.append(call)
+                walk.asked(call)
 
     def ran(self, span: Span) -> None:
         """A tool ran: it belongs to the request that it answers, if one was seen."""
@@ -239,7 +256,7 @@ class Book:
 
     def _answer(self, answer: Answer, path: str, walk: _Walk) -> None:
         """Give an answer to its call: one of its id before it, else one of its name, else the first that waits."""
-        open_calls = [call for call in walk.calls if id(call) not in walk.answered]
+        open_calls = walk.waiting.values()
         if answer.call_id is None:
             found = [call for call in open_calls if answer.name in (None, call.request.name)]
         else:
@@ -252,7 +269,7 @@ class Book:
         if not found:
             self.lost_answers.append(path)
             return
-        walk.answered.add(id(found[0]))
+        walk.gave(found[0])
         found[0].shown = found[0].shown or answer
 
     def _all_earlier(self) -> Iterator[Call]:

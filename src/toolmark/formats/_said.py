@@ -1,13 +1,18 @@
 """Which messages are in this value of a trace? What each says, whoever's form it has.
 
 A span holds messages as JSON, as JSON text, inside of a request or a response, or as a list of calls alone. Nothing
-here is refused: what holds no message gives none.
+here is refused: what holds no message gives none. Every model is given its history anew, so that traces repeat most of
+their messages many times; each is read once, and remembered while traces are read (`remembering`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import marshal
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from toolmark.capture import Request
@@ -65,6 +70,7 @@ class Said:
         text: The words, `None` where there are none.
         requests: The calls that it asks for, in their order; each has its place as `source`.
         answer: The answer to a call.
+        bare: It is a call outside of any message; those that stand side by side are one message.
     """
 
     who: Who
@@ -72,6 +78,70 @@ class Said:
     text: str | None = None
     requests: tuple[Request, ...] = ()
     answer: Answer | None = None
+    bare: bool = False
+
+
+_Memory: TypeAlias = "dict[tuple[bytes, Hashable], tuple[Said, ...]]"
+_MEMORY: ContextVar[_Memory | None] = ContextVar("_MEMORY", default=None)
+_JSON_TYPES = frozenset({str, int, float, bool, type(None)})
+
+
+@contextmanager
+def remembering() -> Generator[None, None, None]:
+    """Inside this block, read equal messages once; what they say is forgotten at its end."""
+    token = _MEMORY.set({})
+    try:
+        yield
+    finally:
+        _MEMORY.reset(token)
+
+
+def read_once(
+    value: Any,  # noqa: ANN401 - a JSON value, as a rule
+    path: str,
+    how: Hashable,
+    read: Callable[[], Iterable[Said]],
+) -> list[Said]:
+    """Return what a message says, from memory if an equal one was read before.
+
+    Args:
+        value: The message, as it stands in the trace.
+        path: Where it stands.
+        how: What else decides what `read` gives; equal for readers that give the same.
+        read: Reads the message, with paths that begin at the message itself, where `""` is.
+    """
+    memory = _MEMORY.get()
+    try:
+        # Unlike JSON text, this text tells every type from every other. Version 2 writes equal values equally.
+        key = None if memory is None else (marshal.dumps(value, 2), how)
+    except ValueError:  # objects of SDKs, or deeper than this goes
+        key = None
+    found = None if memory is None or key is None else memory.get(key)
+    if found is None:
+        found = tuple(read())
+        if memory is not None and key is not None and _is_json(value):
+            memory[key] = found
+    return [_placed(said, path) for said in found]
+
+
+def _is_json(value: object) -> bool:
+    """Return whether a value is of nothing but JSON's types; `marshal` takes the memory of other objects for bytes."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if type(one) is dict:
+            waiting += [*one, *one.values()]
+        elif type(one) is list:
+            waiting += one
+        elif type(one) not in _JSON_TYPES:
+            return False
+    return True
+
+
+def _placed(said: Said, path: str) -> Said:
+    """Return the same said at `path`."""
+    requests = tuple([replace(request, source=f"{path}{request.source or ''}") for request in said.requests])
+    return Said(said.who, f"{path}{said.path}", said.text, requests, said.answer, said.bare)
 
 
 def messages_in(value: object, path: str, by: Who) -> list[Said]:
@@ -117,17 +187,29 @@ def _listed(values: list[Any] | tuple[Any, ...], path: str, by: Who, depth: int)
     calls: list[Request] = []
     for index, entry in enumerate(values):
         place = f"{path}[{index}]"
-        fields = as_object(entry)
-        call = None if fields is None else _bare_call(fields, place)
-        if call is not None:
-            calls.append(call)
+        if isinstance(entry, (list, tuple)):  # its entries are remembered, one by one
+            found = list(_listed(entry, place, by, depth + 1)) if depth < _DEEPEST else []
+        else:
+            found = read_once(entry, place, ("entry", by, depth), partial(_entry, entry, by, depth))
+        if found and found[0].bare:
+            calls += found[0].requests
             continue
         if calls:
             yield Said("model", path, None, tuple(calls))
             calls = []
-        yield from _walk(entry, place, by, depth + 1)
+        yield from found
     if calls:
         yield Said("model", path, None, tuple(calls))
+
+
+def _entry(entry: object, by: Who, depth: int) -> Iterator[Said]:
+    """Yield what an entry of a list says, with paths that begin at the entry."""
+    fields = as_object(entry)
+    call = None if fields is None else _bare_call(fields, "")
+    if call is not None:
+        yield Said("model", "", None, (call,), bare=True)
+    else:
+        yield from _walk(entry, "", by, depth + 1)
 
 
 def _bare_call(fields: Fields, path: str) -> Request | None:

@@ -15,6 +15,7 @@ from toolmark.cases import ConversationalTestCase, Run
 from toolmark.errors import ConfigurationError, InvalidDataError, Problem
 from toolmark.formats import langfuse, langsmith, openai_agents, otel
 from toolmark.formats._reading import Notes, plain
+from toolmark.formats._said import remembering
 from toolmark.formats._spans import Span
 from toolmark.formats._trace_runs import runs_of
 
@@ -133,7 +134,8 @@ def read_trace_documents(
         )
     notes, listed = Notes(), list(documents)
     found, fitting = _detected(listed, notes) if format == "auto" else (format, listed)
-    spans = _READERS[found].spans_in(fitting, notes)
+    with remembering():
+        spans = _READERS[found].spans_in(fitting, notes)
     notes.raise_problems()
     runs, warnings = runs_of(spans, frozenset(handoff_names), tolerant=tolerant_arguments)
     if not runs:

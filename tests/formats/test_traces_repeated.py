@@ -1,0 +1,131 @@
+"""Histories repeat messages: each is read once, and what is read is the same as if each were read every time."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolmark.errors import InvalidDataError
+from toolmark.formats import _said, read_traces, traces
+from toolmark.formats._said import Said, read_once, remembering
+from tracing import FORMS, Made, Step, Told, histories, otlp
+
+STEPS = 30
+
+
+def long_history(steps: int) -> Told:
+    """A run of many messages of the model, each with one call."""
+    calls = [Made("add", f"call_{number}", {"a": number}, f"[{number}]") for number in range(steps)]
+    return Told("Go.", [*(Step("boss", [call]) for call in calls), Step("boss", [], "Done.")])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_message_is_read_once_however_many_histories_repeat_it(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice as many messages are twice the work, though what the histories hold of them is four times as much."""
+    work: list[int] = []
+    read = _said._object
+
+    def counted(*given: Any) -> Any:
+        work[-1] += 1
+        return read(*given)
+
+    monkeypatch.setattr(_said, "_object", counted)
+    for steps in (STEPS, 2 * STEPS):
+        work.append(0)
+        (run,) = read_traces(FORMS[form](long_history(steps))).runs
+        assert [call.input_parameters for call in run.calls] == [{"a": number} for number in range(steps)]
+
+    assert STEPS <= work[0] < work[1] <= 2 * work[0] <= 16 * STEPS
+
+
+def without_memory(value: Any) -> list[str]:
+    """The runs of traces in which every message is read every time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(traces, "remembering", nullcontext)
+        return [run.to_json() for run in read_traces(value).runs]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(told=histories(), ids=st.booleans())
+def test_what_is_read_does_not_depend_on_the_memory(form: str, told: Told, ids: bool) -> None:
+    """Places, too: the same message stands at another place in every history."""
+    value = FORMS[form](told)
+    if not ids:
+        value = json.loads(json.dumps(value).replace("call_", "call"))
+
+    assert [run.to_json() for run in read_traces(value).runs] == without_memory(value)
+
+
+def test_values_that_only_python_holds_equal_are_told_apart() -> None:
+    """`1 == 1.0 == True`, and a tuple may be written as a list is: each is the argument that it was."""
+    given: list[Any] = [1, 1.0, True, "1", [1], -0.0, 0]
+    calls = [Made("add", "same", {"a": value}, "3") for value in given]
+    value = otlp(
+        *(Told("Go.", [Step("boss", [call]), Step("boss", [], "Done.")], f"{number:032x}")
+          for number, call in enumerate(calls))
+    )  # fmt: skip
+
+    read = [run.calls[0].input_parameters for run in read_traces(value).runs]
+
+    assert list(map(repr, read)) == [repr({"a": value}) for value in given]
+
+
+def test_calls_of_equal_messages_share_nothing() -> None:
+    """Who changes the arguments of one call changes no other."""
+    told = [Told("Go.", [Step("boss", [Made("add", "", {"a": [1]}, "3")])], trace * 32) for trace in "ab"]
+    first, second = read_traces(otlp(*told)).runs
+
+    first.calls[0].input_parameters["a"].append(2)  # type: ignore[index]
+
+    assert second.calls[0].input_parameters == {"a": [1]}
+
+
+def test_nothing_is_remembered_after_reading() -> None:
+    """Neither after traces that were read, nor after those that were refused."""
+    read_traces(otlp(long_history(1)))
+    assert _said._MEMORY.get() is None
+
+    with pytest.raises(InvalidDataError):
+        read_traces({"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "no id", "attributes": []}]}]}]})
+    assert _said._MEMORY.get() is None
+
+
+@pytest.mark.parametrize(
+    ("value", "times"),
+    [
+        ({"a": [1, None, "x", 1.5, True]}, 1),
+        ("x", 1),
+        ({"a": b"x"}, 2),
+        ({"a": [{"b": bytearray(b"x")}]}, 2),
+        ({"a": (1,)}, 2),
+        ({b"a": 1}, 2),
+        ({"a": Said("user", "$")}, 2),
+    ],
+)
+def test_only_json_is_remembered(value: object, times: int) -> None:
+    """Other objects may look alike without being alike."""
+    reads: list[object] = []
+
+    def read() -> list[Said]:
+        reads.append(value)
+        return [Said("user", ".content", "Go.")]
+
+    with remembering():
+        found = [read_once(value, path, "here", read) for path in ("$[0]", "$[1]")]
+
+    assert len(reads) == times
+    assert found == [[Said("user", "$[0].content", "Go.")], [Said("user", "$[1].content", "Go.")]]
+
+
+def test_readers_that_differ_remember_apart() -> None:
+    """The same message says something else where nobody's words are the model's."""
+    with remembering():
+        user = read_once("Go.", "$", "user", lambda: [Said("user", "", "Go.")])
+        model = read_once("Go.", "$", "model", lambda: [Said("model", "", "Go.")])
+
+    assert (user[0].who, model[0].who) == ("user", "model")
