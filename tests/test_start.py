@@ -62,7 +62,7 @@ def test_each_command_loads_no_other(tmp_path: Path, command: str) -> None:
     modules = loaded(tmp_path, command, "--help")
     commands = {name for name in modules if name.endswith(("_command", "_commands"))}
 
-    assert commands - {"toolmark._scale_command"} == {main.commands[command].callback.__module__}  # type: ignore[union-attr]
+    assert commands - {"toolmark._scale_command"} == {main.commands[command].callback.__module__}
     assert not modules & {"rich", "jinja2", "sqlite3", "multiprocessing", "toolmark.judge", "toolmark.scale"}
 
 
@@ -80,7 +80,7 @@ def test_the_list_says_what_the_commands_say(command: str) -> None:
 
 def test_commands_can_be_added_and_taken_away() -> None:
     """The group is a group of click like any other: what is added is listed and found, what is taken away is not."""
-    group = type(main)(commands=type(main.commands)())  # type: ignore[arg-type]
+    group = type(main)(commands=type(main.commands)())
     context = click.Context(group)
 
     group.add_command(click.Command("zebra", help="Show stripes."))
