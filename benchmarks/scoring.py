@@ -169,7 +169,8 @@ STARTS = {
     "nothing": "",
     "pydantic with one model": "import pydantic; type('M', (pydantic.BaseModel,), {'__annotations__': {'x': int}})",
     "what scores a case": "from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric",
-    "the `toolmark` command": "import toolmark.cli",
+    "`toolmark --help`": "import toolmark.cli",
+    "`toolmark score`": "import toolmark._score_command",
 }
 
 

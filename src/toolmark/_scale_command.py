@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from toolmark._json import finite, json_text
+from toolmark._parted import is_begun, is_parquet
 from toolmark._shell import INTERRUPTED, guarded, stop, write_result
 from toolmark._text import count, number, visible
 from toolmark.metrics import MetricLike
@@ -61,8 +62,6 @@ class Many:
             return True
         if self.no_contents or len(files) > 1:
             return True
-        from toolmark.scale import is_begun, is_parquet  # noqa: PLC0415 - loaded when used, for `toolmark --help`
-
         return is_parquet(files[0]) or (results is not None and is_begun(results))
 
     def run(
@@ -92,7 +91,7 @@ class Many:
             watched, options["progress"] = bar, bar.show
 
         def make() -> Totals:
-            from toolmark.scale import score_files  # noqa: PLC0415 - as above
+            from toolmark.scale import score_files  # noqa: PLC0415 - loaded when used: most score one file
 
             try:
                 return score_files(

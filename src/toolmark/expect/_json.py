@@ -85,6 +85,8 @@ _KEYS: Final = {
     "plan": ("plan", "allow_extra", "tools", "name"),
     "alternatives": ("alternatives",),
 }
+_BY_SPELLING: Final = {to_camel(known): known for keys in _KEYS.values() for known in keys} | _SAME
+"""toolmark's own spelling of a key by each spelling that differs from it, or is read as it."""
 
 
 def speaks(value: object) -> bool:
@@ -184,9 +186,7 @@ def _at_json(places: Mapping[str, Matcher]) -> dict[str, Any]:
 
 def _key(key: str) -> str:
     """Return toolmark's own spelling of a key: camelCase and the other names of arguments are read, too."""
-    if key in _SAME:
-        return _SAME[key]
-    return next((known for keys in _KEYS.values() for known in keys if to_camel(known) == key), key)
+    return _BY_SPELLING.get(key, key)
 
 
 @dataclass

@@ -38,7 +38,13 @@ _MOST_EXACT = 10**6
 class Written(Model):
     """What newer versions write besides is passed over; numbers and texts are what they say they are."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="ignore",
+        strict=True,
+        allow_inf_nan=False,
+        defer_build=True,  # most programs write results and read none: validators are built for the first that is read
+        use_attribute_docstrings=False,  # no schema of these is shown, and finding them in the source takes a while
+    )
 
 
 class WrittenFinding(Written):

@@ -16,8 +16,7 @@ Example:
     (2, 1.0)
 """
 
-from toolmark.scale._folder import is_begun
-from toolmark.scale._plan import is_parquet
+from toolmark._parted import is_begun, is_parquet
 from toolmark.scale._score import EngineName, score_files
 from toolmark.scale._totals import ClusterSum, MetricTotals, Totals
 

@@ -19,6 +19,7 @@ from typing import Final
 from toolmark._files import LOCK, locked, settle, write_bytes
 from toolmark._json import JsonObject, json_text, parse_json
 from toolmark._model import Model
+from toolmark._parted import MANIFEST, parts_of
 from toolmark._text import count, visible
 from toolmark.errors import ConfigurationError, InvalidDataError
 from toolmark.results import Header, Joining
@@ -27,7 +28,6 @@ from toolmark.scale._scored import FIRST_KEY, Outcome
 
 VERSION: Final = 1
 
-_MANIFEST = "manifest.json"
 _JOINED = "joined.json"
 _DIGITS = 16
 
@@ -52,7 +52,7 @@ class Folder:
     def __init__(self, target: Path) -> None:
         """Keep where the results will be; nothing is read or written yet."""
         self.target = target
-        self.path = target.with_name(f"{target.name}.parts")
+        self.path = parts_of(target)
 
     @contextmanager
     def opened(self, *, resume: bool) -> Generator[None, None, None]:
@@ -63,7 +63,7 @@ class Folder:
                 nothing to resume, since the results are whole; or another process is at work.
             OSError: The folder cannot be made.
         """
-        name, is_begun = visible(str(self.target)), (self.path / _MANIFEST).exists()
+        name, is_begun = visible(str(self.target)), (self.path / MANIFEST).exists()
         if is_begun and not resume:
             remedy = f"go on with it (resume=True, --resume), or remove {visible(str(self.path))}"
             raise ConfigurationError(f"a run that writes {name} was begun already: {remedy}")
@@ -79,7 +79,7 @@ class Folder:
                     draft.unlink()
                 yield
         finally:
-            if is_ours and not (self.path / _MANIFEST).exists():
+            if is_ours and not (self.path / MANIFEST).exists():
                 shutil.rmtree(self.path, ignore_errors=True)
 
     def manifest(self) -> Manifest | None:
@@ -88,7 +88,7 @@ class Folder:
         Raises:
             ConfigurationError: It cannot be read.
         """
-        path = self.path / _MANIFEST
+        path = self.path / MANIFEST
         if not path.exists():
             return None
         remedy = f"remove {visible(str(self.path))} to begin anew"
@@ -103,7 +103,7 @@ class Folder:
 
     def begin(self, manifest: Manifest) -> None:
         """Write what is scored; it is on the disk on return."""
-        write_bytes(self.path / _MANIFEST, manifest.to_json(indent=2).encode())
+        write_bytes(self.path / MANIFEST, manifest.to_json(indent=2).encode())
 
     def lines(self, part: Part) -> Path:
         """Return where the lines of a part are."""
@@ -175,15 +175,10 @@ class Folder:
 
     def remove(self) -> None:
         """Remove what is in the folder; what says that all is done goes after the parts, and what was scored last."""
-        last = {_JOINED: 1, _MANIFEST: 2}
+        last = {_JOINED: 1, MANIFEST: 2}
         for path in sorted(self.path.iterdir(), key=lambda path: last.get(path.name, 0)):
             if path.name != LOCK:
                 path.unlink(missing_ok=True)
-
-
-def is_begun(results: str) -> bool:
-    """Return whether parts of these results are there, so that they can be gone on with."""
-    return (Folder(Path(results)).path / _MANIFEST).exists()
 
 
 def check_same(path: Path, before: Manifest, now: Manifest) -> None:

@@ -23,7 +23,6 @@ from toolmark.dataset import Document, problems_of
 from toolmark.errors import DataFileError, InvalidDataError, Problem
 from toolmark.formats.records import looks_like_record
 
-MAGIC: Final = b"PAR1"
 CASE: Final = "case"
 """The column that holds whole cases."""
 

@@ -18,9 +18,9 @@ from typing import Final, Literal, TypeAlias
 
 from toolmark._model import Model
 from toolmark._packed import GZIP, ZSTD
+from toolmark._parted import PARQUET
 from toolmark._text import visible
 from toolmark.errors import ConfigurationError
-from toolmark.scale._parquet import MAGIC as PARQUET
 from toolmark.scale._parquet import row_groups
 
 PART_BYTES = 64 << 20
@@ -76,17 +76,6 @@ class Stamp(Model):
                 f"{visible(path)} is no file on a disk, and can be read only once; write it to one"
             )
         return cls(size=found.st_size, changed=found.st_mtime_ns)
-
-
-def is_parquet(path: str) -> bool:
-    """Return whether a file begins as Parquet files do; one that cannot be read, or read again, does not."""
-    try:
-        if not Path(path).is_file():  # what is read from a pipe is gone
-            return False
-        with Path(path).open("rb") as file:
-            return file.read(len(PARQUET)) == PARQUET
-    except OSError:
-        return False
 
 
 def check_files(files: object) -> list[str]:
