@@ -19,6 +19,9 @@ ROOT = Path(__file__).parents[1]
 GOLDEN = Path(__file__).parent / "golden"
 COMMAND = ("-m", "toolmark.cli")
 
+#: Begins a program that is going to be interrupted; shells have what they run in the background ignore that.
+HEEDS_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+
 #: Settings of whoever runs the tests that would change what a program prints.
 _PERSONAL = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "PYTHONWARNINGS")
 

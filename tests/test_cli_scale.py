@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import COMMAND, environment, toolmark_score
+from processes import COMMAND, HEEDS_INTERRUPTS, environment, toolmark_score
 from scale_files import write_lines
 from toolmark.results import read_results
 
@@ -137,7 +137,8 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
     files = [f"f{number:02}" for number in range(30)]
     for seed, name in enumerate(files):
         write_lines(tmp_path / name, 100, seed)
-    command = [sys.executable, *COMMAND, "score", *files, "--results", "r", "--processes", "1"]
+    program = f"{HEEDS_INTERRUPTS}; from toolmark.cli import main; main()"
+    command = [sys.executable, "-c", program, "score", *files, "--results", "r", "--processes", "1"]
     child = subprocess.Popen(command, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, stdout=subprocess.PIPE)
     note, end = tmp_path / "r.parts" / "000001.json", time.monotonic() + 60
     while not note.exists() and time.monotonic() < end:

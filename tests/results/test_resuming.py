@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from processes import environment, toolmark_score
+from processes import HEEDS_INTERRUPTS, environment, toolmark_score
 from strategies import few
 from toolmark import (
     ConfigurationError,
@@ -516,8 +516,7 @@ def test_an_interrupted_command_says_so_by_its_code(tmp_path: Path) -> None:
     """As shells have it, and not as if scores were not good enough."""
     path = tmp_path / "cases.jsonl"
     os.mkfifo(path)
-    heeds = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    command = [sys.executable, "-c", f"{heeds}; from toolmark.cli import main; main()", "score", str(path)]
+    command = [sys.executable, "-c", f"{HEEDS_INTERRUPTS}; from toolmark.cli import main; main()", "score", str(path)]
     running = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE)
     with path.open("wb"):  # waits until it is read
         running.send_signal(signal.SIGINT)
