@@ -146,7 +146,7 @@ def test_a_format_on_standard_output(runs: Path, streamed: Path, tmp_path: Path,
     readers = {"html": str.splitlines, "md": str.splitlines, "junit": ET.fromstring, "json": json.loads}
 
     assert done.exit_code == (1 if command == "score" else 0)
-    assert readers[kind](done.stdout)
+    assert len(readers[kind](done.stdout))
     assert done.stdout.startswith({"html": "<!doctype html>", "md": "# `t`\n", "junit": "<?xml", "json": "{"}[kind])
     assert (tmp_path / "other").stat().st_size
     assert ", worst first\n" not in done.stdout

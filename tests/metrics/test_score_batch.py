@@ -320,8 +320,9 @@ def test_what_is_told_later_is_what_would_be_told_at_once(
     run = {"warnings": ["torn"]} if notes else None
     case = LLMTestCase(tools_called=called, expected_tools=expected, run=run)
     for name in [entry.name for entry in dataclasses.fields(MetricResult)]:
-        assert getattr(metric.measure(case), name) == getattr(whole(metric, case), name)
-    assert metric.measure(case) == whole(metric, case)
+        assert repr(getattr(metric.measure(case), name)) == repr(getattr(whole(metric, case), name))
+    if whole(metric, case) == whole(metric, case):  # unless it holds a NaN, which differs from itself
+        assert metric.measure(case) == whole(metric, case)
     assert repr(metric.measure(case)) == repr(whole(metric, case))
     assert metric.measure(case).to_dict() == whole(metric, case).to_dict()
     assert repr(pickle.loads(pickle.dumps(metric.measure(case)))) == repr(whole(metric, case))  # noqa: S301 - our bytes
