@@ -17,7 +17,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from oracles import call_similarity
-from toolmark.matching import ABSENT, Alignment, Denominator, Item, align, weight
+from toolmark.matching import ABSENT, Alignment, Denominator, Item, align, kinds_of, weight
 
 SLOW = "TOOLMARK_SLOW_TESTS"
 
@@ -298,8 +298,13 @@ def test_sums_of_common_shapes_take_near_linear_work(
     """The same of the sum without the alignment."""
 
     def work(size: int) -> int:
-        expected, called = ([(item.name, item.arguments) for item in side] for side in sides(size))
-        return lines(lambda: weight(expected, called, arguments=True, ordered=ordered))  # type: ignore[arg-type]
+        expected, called = (
+            ([item.name for item in side], [dict[str, Any](item.arguments) for item in side])  # type: ignore[arg-type]
+            for side in sides(size)
+        )
+        kinds = kinds_of([*expected[1], *called[1]])
+        assert kinds is not None
+        return lines(lambda: weight(expected, called, arguments=True, ordered=ordered, kinds=kinds))
 
     assert work(2_000) < 12 * work(250)
 

@@ -19,9 +19,12 @@ from oracles import equal as obviously_equal
 from oracles import object_similarity
 from strategies import AWKWARD, NAN, flat_objects, json_values, nested_objects, objects, twins
 from toolmark._marker import REDACTED
-from toolmark.matching import ABSENT, Item, Kinds, Plain, align, has_mark, json_equal, kinds_of, weight
+from toolmark.matching import ABSENT, Calls, Item, Kinds, Ratio, align, has_mark, json_equal, kinds_of
+from toolmark.matching import weight as weight_of_calls
 from toolmark.matching._heaviest import heaviest_matching, heaviest_subsequence, longest_subsequence
 from toolmark.matching._leaves import common, leaves_of
+
+Plain = tuple[str, dict[str, Any]]
 
 ORDERED = pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])
 
@@ -40,6 +43,15 @@ def sides_of(arguments: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[
             else st.just(both)
         )
     )
+
+
+def weight(expected: Sequence[Plain], called: Sequence[Plain], **options: Any) -> Ratio | None:
+    """The sum of calls that are given one by one."""
+
+    def apart(side: Sequence[Plain]) -> Calls:
+        return [name for name, _ in side], [arguments for _, arguments in side]
+
+    return weight_of_calls(apart(expected), apart(called), **options)
 
 
 def items(side: Sequence[Plain]) -> list[Item]:
@@ -119,7 +131,7 @@ def drawn(seed: int, size: int, tools: int) -> tuple[list[Plain], list[Plain]]:
 
 @ORDERED
 @pytest.mark.parametrize("arguments", [True, False], ids=["arguments", "names"])
-@pytest.mark.parametrize(("size", "tools"), [(60, 1), (120, 1), (60, 3), (150, 12)])
+@pytest.mark.parametrize(("size", "tools"), [(40, 1), (41, 1), (60, 1), (120, 1), (60, 3), (150, 12)])
 def test_of_many_calls(*, size: int, tools: int, ordered: bool, arguments: bool) -> None:
     """The same where calls are looked up instead of compared one by one."""
     checked(drawn(size + tools, size, tools), ordered=ordered, arguments=arguments)
@@ -246,3 +258,13 @@ def test_python_s_equality_is_used_where_it_will_do() -> None:
     assert kinds_of([]) == Kinds(operator.eq, marked=False)
     assert kinds_of([{"a": 1, "b": [1.0, "x", None]}]) == Kinds(operator.eq, marked=False)
     assert kinds_of([{"a": True, "b": {"c": "x"}}]) == Kinds(operator.eq, marked=False)
+    assert kinds_of([{"a": True, "b": [2, -1, 0.5, {"c": "1"}]}]) == Kinds(operator.eq, marked=False)
+
+
+@pytest.mark.parametrize("number", [0, 1, 0.0, -0.0, 1.0])
+def test_truth_values_beside_numbers_like_them_are_told_apart(number: float) -> None:
+    """At whatever depth either stands."""
+    for found in ([{"a": False}, {"b": [{"c": number}]}], [{"a": [[True]]}, {"b": number}]):
+        kinds = kinds_of(found)
+        assert kinds is not None
+        assert not kinds.equal({"a": bool(number)}, {"a": number})

@@ -17,7 +17,7 @@ from toolmark.matching._values import (
     similarity,
 )
 from toolmark.matching._wanted import ONE, ZERO, Ratio, Template, Wanted, credit_of, fits, json_of
-from toolmark.matching._weight import Plain, weight
+from toolmark.matching._weight import Calls, weight
 
 __all__ = [
     "ABSENT",
@@ -25,6 +25,7 @@ __all__ = [
     "ZERO",
     "Absent",
     "Alignment",
+    "Calls",
     "Denominator",
     "Difference",
     "Entry",
@@ -33,7 +34,6 @@ __all__ = [
     "Layout",
     "Pair",
     "Path",
-    "Plain",
     "Ratio",
     "Template",
     "Want",

@@ -1,12 +1,13 @@
 """What kinds of values stand in these objects, and how may they be compared?
 
-Told of many objects at once, level by level and in the interpreter's own loops, so that it costs a fraction of looking
-at each value in turn.
+Told of many objects at once, level by level, so that each value is touched once and what is asked of all values of one
+type is asked in the interpreter's own loops.
 """
 
 from __future__ import annotations
 
 import operator
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -18,9 +19,8 @@ Equal: TypeAlias = Callable[[Any, Any], bool]
 """Says whether two JSON values are equal."""
 
 _JSON: Final[frozenset[type]] = frozenset({str, int, float, bool, type(None), list, dict})
-_INNER: Final[frozenset[type]] = frozenset({dict, list})
+_TRUTH_LIKE: Final = frozenset({0, 1})
 _TEXT: Final[frozenset[type]] = frozenset({str})
-_NUMBERS: Final[frozenset[type]] = frozenset({int, float})
 _LEVELS: Final = 50
 """Levels that are looked into; what is deeper is left to others. A JSON value may have 200."""
 
@@ -30,7 +30,7 @@ class Kinds(NamedTuple):
 
     Attributes:
         equal: The fastest function that says of their values what `json_equal` says. Python's own `==` does not where
-            truth values stand beside numbers, since `True == 1`, nor of a NaN.
+            truth values stand beside 0 or 1, since `True == 1`, nor of a NaN.
         marked: Whether a text among them, at any depth, holds the mark of redacted values; see `has_mark`.
     """
 
@@ -44,32 +44,34 @@ def kinds_of(objects: Sequence[dict[Any, Any]]) -> Kinds | None:
     Returns:
         `None` if something in them is no JSON value of the exact types, or stands very deep.
     """
-    found: set[type] = set()
     inside: Sequence[dict[Any, Any]] = objects
     listed: Sequence[list[Any]] = ()
+    found: set[type] = set()
+    numbers: list[list[float]] = []
     marked = unequal = False
     for _ in range(_LEVELS):
         if not _TEXT.issuperset(map(type, set().union(*inside))):
             return None
-        values = list(chain.from_iterable([*map(dict.values, inside), *listed]))
-        types = set(map(type, values))
-        found |= types
-        if not types <= _JSON:
+        level: defaultdict[type, list[Any]] = defaultdict(list)
+        for several in chain(map(dict.values, inside), listed):
+            for value in several:
+                level[type(value)].append(value)
+        found.update(level)
+        if not found <= _JSON:
             return None
-        if str in types:
-            marked = marked or REDACTED in "\n".join([value for value in values if type(value) is str])
-        if float in types:
-            total = sum([value for value in values if type(value) is float])
-            unequal = unequal or total != total  # noqa: PLR0124 - a NaN makes it one; so may infinities, which is no harm
-        if types.isdisjoint(_INNER):
+        marked = marked or REDACTED in "\n".join(level.get(str, ()))
+        numbers += level.get(int, []), level.get(float, [])
+        total = sum(numbers[-1])
+        unequal = unequal or total != total  # noqa: PLR0124 - a NaN makes it one; so may infinities, which is no harm
+        inside, listed = level.get(dict, ()), level.get(list, ())
+        if not inside and not listed:
             break
-        inside = [value for value in values if type(value) is dict] if dict in types else ()
-        listed = [value for value in values if type(value) is list] if list in types else ()
     else:
         return None
     if unequal:
         return Kinds(json_equal, marked)
-    return Kinds(strictly_equal if bool in found and not found.isdisjoint(_NUMBERS) else operator.eq, marked)
+    strict = bool in found and not all(map(_TRUTH_LIKE.isdisjoint, numbers))
+    return Kinds(strictly_equal if strict else operator.eq, marked)
 
 
 def strictly_equal(a: object, b: object) -> bool:

@@ -127,14 +127,12 @@ def similarity(a: dict[str, Any], b: dict[str, Any], equal: Callable[[Any, Any],
             union += 1
             continue
         other = b[key]
-        if type(value) is dict and type(other) is dict:
-            part = similarity(value, other, equal)
-            if part == (1, 1):
-                whole += 1
-            elif part[0]:
-                parts.append(part)
-        elif equal(value, other):
+        if equal(value, other):
             whole += 1
+        elif type(value) is dict and type(other) is dict:
+            part = similarity(value, other, equal)
+            if part[0]:
+                parts.append(part)
     if not parts:
         return (1, 1) if whole == union else (whole, union)
     numerator, denominator = whole, 1

@@ -26,16 +26,18 @@ from toolmark.matching._kinds import Equal, Kinds
 from toolmark.matching._leaves import Row, common, leaves_of
 from toolmark.matching._redacted import has_mark
 from toolmark.matching._values import json_equal, similarity
-from toolmark.matching._wanted import ONE, Ratio
-
-Plain = tuple[str, dict[str, Any]]
-"""A call of which only the name and the arguments are compared: both are known."""
+from toolmark.matching._wanted import Ratio
 
 Arguments: TypeAlias = dict[str, Any]
+Calls: TypeAlias = tuple[Sequence[str], Sequence[Arguments]]
+"""Calls of which only names and arguments are compared: the names of all, and in a list beside it the arguments."""
+
 Group: TypeAlias = tuple[list[Arguments], list[Arguments]]
 
 _ANY: Final = Kinds(json_equal, marked=True)
 """What there is to say of objects that nobody looked at."""
+_FEW = 40
+"""Expected calls of one name up to which each called tool is looked for among them one by one."""
 _FEW_PAIRS = 1600
 """Pairs of one name up to which equal calls are found by comparing each with each."""
 _FEW_UNEQUAL = 36
@@ -45,8 +47,8 @@ _CELLS_EACH = 16
 
 
 def weight(
-    expected: Sequence[Plain],
-    called: Sequence[Plain],
+    expected: Calls,
+    called: Calls,
     *,
     ordered: bool = False,
     arguments: bool = False,
@@ -65,8 +67,7 @@ def weight(
         A numerator and a denominator, not reduced; `None` where a value is redacted, so that `align` has to decide.
     """
     if not arguments:
-        ours, theirs = [name for name, _ in expected], [name for name, _ in called]
-        return (_names_in_order if ordered else _names)(ours, theirs), 1
+        return (_names_in_order if ordered else _names)(expected[0], called[0]), 1
     return _in_order(expected, called, kinds) if ordered else _any_order(expected, called, kinds)
 
 
@@ -94,12 +95,21 @@ def _names_in_order(expected: Sequence[str], called: Sequence[str]) -> int:
     return start + stop + heaviest_subsequence([dict.fromkeys(places.get(name, ()), 1) for name in ours])
 
 
-def _any_order(expected: Sequence[Plain], called: Sequence[Plain], kinds: Kinds) -> Ratio | None:
-    numerator, denominator = 0, 1
-    for ours, theirs in _by_name(expected, called):
-        ratio = _group(ours, theirs, kinds)
-        if ratio is None:
-            return None
+def _any_order(expected: Calls, called: Calls, kinds: Kinds) -> Ratio | None:
+    wanted: dict[str, list[Arguments]] = {}
+    for name, arguments in zip(*expected, strict=True):
+        if name in wanted:
+            wanted[name].append(arguments)
+        else:
+            wanted[name] = [arguments]
+    is_easy = kinds.equal is operator.eq and not kinds.marked and max(map(len, wanted.values()), default=0) <= _FEW
+    paired = _paired_at_once(wanted, called) if is_easy else _paired_by_name(wanted, called, kinds)
+    if paired is None:
+        return None
+    numerator, groups = paired
+    denominator = 1
+    for rest, others in groups:
+        ratio = _greatest(rest, others, kinds.equal)
         if ratio[1] == denominator:
             numerator += ratio[0]
         else:
@@ -113,45 +123,58 @@ def _add(a: Ratio, b: Ratio) -> Ratio:
     return a[0] * (b[1] // shared) + b[0] * (a[1] // shared), a[1] // shared * b[1]
 
 
-def _by_name(expected: Sequence[Plain], called: Sequence[Plain]) -> list[Group]:
-    """Return the arguments of both sides for each name that both have."""
-    wanted: dict[str, list[Arguments]] = {}
-    for name, arguments in expected:
-        if name in wanted:
-            wanted[name].append(arguments)
-        else:
-            wanted[name] = [arguments]
+def _paired_at_once(wanted: dict[str, list[Arguments]], called: Calls) -> tuple[int, list[Group]]:
+    """Pair equal calls, in the interpreter's own loops; take them out of `wanted`.
+
+    Returns:
+        How many pairs there are, and for each name the arguments that remain on both sides.
+    """
+    found = 0
     made: dict[str, list[Arguments]] = {}
-    for name, arguments in called:
+    for name, arguments in zip(*called, strict=True):
+        ours = wanted.get(name)
+        if not ours:
+            continue
+        if arguments in ours:
+            ours.remove(arguments)
+            found += 1
+        elif name in made:
+            made[name].append(arguments)
+        else:
+            made[name] = [arguments]
+    return found, [(wanted[name], theirs) for name, theirs in made.items() if wanted[name]]
+
+
+def _paired_by_name(wanted: dict[str, list[Arguments]], called: Calls, kinds: Kinds) -> tuple[int, list[Group]] | None:
+    """Return the same of many calls, and of values that are harder to compare; `None` where `align` has to decide."""
+    made: dict[str, list[Arguments]] = {}
+    for name, arguments in zip(*called, strict=True):
         if name in made:
             made[name].append(arguments)
         elif name in wanted:
             made[name] = [arguments]
-    return [(wanted[name], theirs) for name, theirs in made.items()]
-
-
-def _group(ours: list[Arguments], theirs: list[Arguments], kinds: Kinds) -> Ratio | None:
-    """Return the greatest sum of similarities of the calls of one name."""
-    equal = kinds.equal
-    if len(ours) == 1 == len(theirs):
-        rest, others = ours, theirs
-        if equal(ours[0], theirs[0]):
-            return ONE
-    else:
-        if len(ours) > len(theirs):
-            ours, theirs = theirs, ours  # similarity is the same both ways
+    found = 0
+    groups: list[Group] = []
+    for name, theirs in made.items():
+        ours = wanted[name]
         few = len(ours) * len(theirs) <= _FEW_PAIRS
-        rest, others = _unequal(ours, theirs, equal) if few else _unequal_of_many(ours, theirs)
-    found = len(ours) - len(rest)
-    if not rest or not others:
-        return found, 1
-    if kinds.marked and any(map(has_mark, chain(ours, theirs))):
-        return None
-    if len(rest) == 1 and len(others) <= _FEW_UNEQUAL:
-        top, bottom = _best(rest[0], others, equal)
-        return found * bottom + top, bottom
-    rows, unit = _rows(rest, others, equal)
-    return found * unit + heaviest_matching(rows, len(others)), unit
+        rest, others = _unequal(ours, theirs, kinds.equal) if few else _unequal_of_many(ours, theirs)
+        found += len(ours) - len(rest)
+        if rest and others:
+            if kinds.marked and any(map(has_mark, chain(ours, theirs))):
+                return None
+            groups.append((rest, others))
+    return found, groups
+
+
+def _greatest(ours: list[Arguments], theirs: list[Arguments], equal: Equal) -> Ratio:
+    """Return the greatest sum of similarities of the calls of one name; there are some on both sides."""
+    if len(ours) > len(theirs):
+        ours, theirs = theirs, ours  # similarity is the same both ways
+    if len(ours) == 1 and len(theirs) <= _FEW_UNEQUAL:
+        return _best(ours[0], theirs, equal)
+    rows, unit = _rows(ours, theirs, equal)
+    return heaviest_matching(rows, len(theirs)), unit
 
 
 def _best(one: Arguments, others: list[Arguments], equal: Equal) -> Ratio:
@@ -168,13 +191,6 @@ def _unequal(ours: list[Arguments], theirs: list[Arguments], equal: Equal) -> Gr
     """Return the objects of both sides that remain when equal ones are paired, by comparing one with the other."""
     rest: list[Arguments] = []
     others = theirs[:]
-    if equal is operator.eq:  # as below, in the interpreter's own loop
-        for one in ours:
-            try:
-                others.remove(one)
-            except ValueError:
-                rest.append(one)
-        return rest, others
     for one in ours:
         for index, other in enumerate(others):
             if equal(one, other):
@@ -220,29 +236,32 @@ def _ends(a: Sequence[Any], b: Sequence[Any], same: Equal) -> tuple[int, int]:
     return start, stop
 
 
-def _in_order(expected: Sequence[Plain], called: Sequence[Plain], kinds: Kinds) -> Ratio | None:
-    equal = kinds.equal
-    start, stop = _ends(expected, called, lambda a, b: a[0] == b[0] and equal(a[1], b[1]))
-    ours, theirs = expected[start : len(expected) - stop], called[start : len(called) - stop]
+def _in_order(expected: Calls, called: Calls, kinds: Kinds) -> Ratio | None:
+    start, stop = _ends(list(zip(*expected, strict=True)), list(zip(*called, strict=True)), _equal_calls(kinds.equal))
     groups: dict[str, tuple[list[int], list[int]]] = {}
-    for index, (name, _) in enumerate(ours):
-        groups.setdefault(name, ([], []))[0].append(index)
-    for index, (name, _) in enumerate(theirs):
+    for index in range(start, len(expected[0]) - stop):
+        groups.setdefault(expected[0][index], ([], []))[0].append(index)
+    for index in range(start, len(called[0]) - stop):
+        name = called[0][index]
         if name in groups:
             groups[name][1].append(index)
     parts: list[tuple[list[int], list[int], list[Row], int]] = []
     for left, right in groups.values():
         if right:
-            a, b = [ours[index][1] for index in left], [theirs[index][1] for index in right]
+            a, b = [expected[1][index] for index in left], [called[1][index] for index in right]
             if kinds.marked and any(map(has_mark, chain(a, b))):
                 return None
-            parts.append((left, right, *_rows(a, b, equal)))
+            parts.append((left, right, *_rows(a, b, kinds.equal)))
     unit = 1
     for *_, own in parts:
         unit = unit // gcd(unit, own) * own
-    cells: list[Row] = [{} for _ in ours]
+    cells: list[Row] = [{} for _ in expected[0]]
     for left, right, rows, own in parts:
         scale = unit // own
         for index, row in zip(left, rows, strict=True):
             cells[index] = {right[column]: worth * scale for column, worth in row.items()}
     return (start + stop) * unit + heaviest_subsequence(cells), unit
+
+
+def _equal_calls(equal: Equal) -> Equal:
+    return equal if equal is operator.eq else lambda a, b: a[0] == b[0] and equal(a[1], b[1])

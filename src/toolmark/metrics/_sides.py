@@ -8,7 +8,6 @@ error) is not taken; it goes the long way, which reads it, scores it or says wha
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -17,14 +16,13 @@ from typing import Any, Final, NamedTuple
 from toolmark._json import parse_json
 from toolmark.calls import ToolCall, ToolCallType
 from toolmark.errors import ConfigurationError, InvalidDataError, MissingFieldError, Problem
-from toolmark.matching import Denominator, Kinds, Plain, kinds_of, weight
+from toolmark.matching import Calls, Denominator, Kinds, kinds_of, weight
 
 _SIDES: Final = frozenset({"expected_tools", "tools_called"})
 _TEXTS: Final = frozenset({"id", "name", "input", "actual_output", "expected_output"})
 _CALL_TEXTS: Final = frozenset({"description", "reasoning", "id"})
 _ARGUMENTS: Final = frozenset({"input_parameters", "inputParameters", "args", "arguments"})
 _TYPES: Final = frozenset(member.value for member in ToolCallType)
-_NAME_AND_ARGUMENTS: Final = operator.itemgetter("name", "input_parameters")
 _TWO: Final = frozenset({2})
 _DICT: Final[frozenset[type]] = frozenset({dict})
 _STR: Final[frozenset[type]] = frozenset({str})
@@ -40,8 +38,8 @@ class Sides(NamedTuple):
         open: Some expected call leaves its arguments open; `{}` stands for them.
     """
 
-    expected: Sequence[Plain]
-    called: Sequence[Plain]
+    expected: Calls
+    called: Calls
     kinds: Kinds
     open: bool = False
 
@@ -88,30 +86,30 @@ def sum_of(sides: Sides, *, ordered: bool, arguments: bool) -> Sum | None:
     if sides.open and arguments:
         return None
     found = weight(sides.expected, sides.called, ordered=ordered, arguments=arguments, kinds=sides.kinds)
-    return None if found is None else Sum(*found, len(sides.expected), len(sides.called))
+    return None if found is None else Sum(*found, len(sides.expected[0]), len(sides.called[0]))
 
 
 def names_differ(sides: Sides) -> bool:
     """Return whether two sides cannot be the same call by call, since their names are not."""
-    return [name for name, _ in sides.expected] != [name for name, _ in sides.called]
+    return sides.expected[0] != sides.called[0]
 
 
 def sides_of_calls(expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Sides | None:
     """Return what is compared of the calls of a case by names and arguments, or `None` where that is not all."""
-    ours: list[Plain] = []
     is_open = False
     for call in expected:
         if call.type is not None:
             return None
         if "input_parameters" not in call.model_fields_set:
             is_open = True
-        ours.append((call.name, call.input_parameters or {}))
-    theirs: list[Plain] = []
     for call in called:
         if call.execution is not None and call.execution.not_captured:
             return None
-        theirs.append((call.name, call.input_parameters or {}))
-    return _sides(ours, theirs, is_open, [])
+    return _sides(_of_models(expected), _of_models(called), is_open, [])
+
+
+def _of_models(calls: Sequence[ToolCall]) -> Calls:
+    return [call.name for call in calls], [call.input_parameters or {} for call in calls]
 
 
 def sides_of_objects(cases: Sequence[object]) -> list[Sides | None]:
@@ -132,10 +130,11 @@ def _together(cases: Sequence[object]) -> list[Sides | None] | None:
         if calls is None:
             return None
         lists += calls
-    pairs = _pairs(list(chain.from_iterable(lists)))
-    if pairs is None:
+    calls = _names_and_arguments(list(chain.from_iterable(lists)))
+    if calls is None:
         return None
-    kinds = kinds_of([*[arguments for _, arguments in pairs], *beside])
+    names, arguments = calls
+    kinds = kinds_of([*arguments, *beside])
     if kinds is None:
         return None
     found: list[Sides | None] = []
@@ -143,7 +142,8 @@ def _together(cases: Sequence[object]) -> list[Sides | None] | None:
     for expected, called in zip(lists[::2], lists[1::2], strict=True):
         middle = start + len(expected)
         stop = middle + len(called)
-        found.append(Sides(pairs[start:middle], pairs[middle:stop], kinds))
+        ours, theirs = slice(start, middle), slice(middle, stop)
+        found.append(Sides((names[ours], arguments[ours]), (names[theirs], arguments[theirs]), kinds))
         start = stop
     return found
 
@@ -195,8 +195,8 @@ def at_place(index: int) -> Generator[None, None, None]:
         raise type(error)(f"case #{index + 1}: {error}") from error
 
 
-def _sides(ours: list[Plain], theirs: list[Plain], is_open: bool, beside: list[dict[str, Any]]) -> Sides | None:
-    kinds = kinds_of([*[call[1] for call in ours], *[call[1] for call in theirs], *beside])
+def _sides(ours: Calls, theirs: Calls, is_open: bool, beside: list[dict[str, Any]]) -> Sides | None:
+    kinds = kinds_of([*ours[1], *theirs[1], *beside])
     return None if kinds is None else Sides(ours, theirs, kinds, is_open)
 
 
@@ -223,33 +223,35 @@ def _is_text(value: str | None) -> bool:
     return True
 
 
-def _pairs(calls: list[Any]) -> list[Plain] | None:
+def _names_and_arguments(calls: list[Any]) -> tuple[list[str], list[dict[str, Any]]] | None:
     """Return names and arguments of calls that are nothing but that, as most are; `None` if any is more or less."""
     if not _DICT.issuperset(map(type, calls)) or not _TWO.issuperset(map(len, calls)):
         return None
     try:
-        pairs: list[Plain] = list(map(_NAME_AND_ARGUMENTS, calls))
+        names: list[str] = [call["name"] for call in calls]
+        arguments: list[dict[str, Any]] = [call["input_parameters"] for call in calls]
     except KeyError:
         return None
-    names = [name for name, _ in pairs]
     if not _STR.issuperset(map(type, names)) or not all(names) or not _is_text("".join(names)):
         return None
-    return pairs if _DICT.issuperset([type(arguments) for _, arguments in pairs]) else None
+    return (names, arguments) if _DICT.issuperset(map(type, arguments)) else None
 
 
 def _plain_calls(
     calls: list[Any], beside: list[dict[str, Any]], *, is_expected: bool = False
-) -> tuple[list[Plain], bool] | None:
+) -> tuple[Calls, bool] | None:
     """Return names and arguments of calls, and whether some leave them open; `None` if any needs reading."""
-    found: list[Plain] = []
+    names: list[str] = []
+    arguments: list[dict[str, Any]] = []
     is_open = False
     for call in calls:
         plain = _plain_call(call, beside, is_expected) if type(call) is dict else None
         if plain is None:
             return None
         is_open = is_open or plain[1] is None
-        found.append((plain[0], plain[1] or {}))
-    return found, is_open
+        names.append(plain[0])
+        arguments.append(plain[1] or {})
+    return (names, arguments), is_open
 
 
 def _plain_call(
