@@ -14,7 +14,23 @@ from typing import Literal
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent
 
-Mode = Literal["unordered", "ordered", "names", "names in order", "default", "from models", "measure", "with reason"]
+Mode = Literal[
+    "unordered",
+    "ordered",
+    "names",
+    "names in order",
+    "default",
+    "from models",
+    "measure",
+    "with reason",
+    "all",
+    "all in order",
+    "all names",
+]
+"""How a library is asked: `all` and the like are answered by yes or no."""
+
+YES_OR_NO: dict[Mode, Mode] = {"unordered": "all", "ordered": "all in order", "names": "all names"}
+"""What is asked of toolmark beside a library that answers by yes or no."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +52,9 @@ class Library:
 
 
 OWN = Library(
-    "toolmark", "own", ("unordered", "ordered", "names", "names in order", "from models", "measure", "with reason")
+    "toolmark",
+    "own",
+    ("unordered", "ordered", "names", "names in order", "from models", "measure", "with reason", *YES_OR_NO.values()),
 )
 
 PEERS = (

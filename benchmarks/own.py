@@ -57,8 +57,11 @@ def scorer(mode: str) -> Callable[[Any], float]:
 
 def _metric(mode: str) -> ToolCorrectnessMetric:
     return ToolCorrectnessMetric(
-        evaluation_params=[] if mode.startswith("names") else [ToolCallParams.INPUT_PARAMETERS],
+        evaluation_params=[] if "names" in mode else [ToolCallParams.INPUT_PARAMETERS],
         should_consider_ordering=mode in {"ordered", "names in order"},
+        should_exact_match=mode == "all in order",
+        strict_mode=mode in {"all", "all names"},
+        denominator="longest" if mode in {"all", "all names"} else "expected",
     )
 
 

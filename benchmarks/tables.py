@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from environments import OWN, Library, Mode
+from environments import OWN, YES_OR_NO, Library, Mode
 from rich.console import Console
 from rich.table import Table
 from workloads import Workload
@@ -95,8 +95,8 @@ def _sum(*seconds: float | None) -> float | None:
 
 def ratio_grid(workloads: Iterable[Workload], libraries: list[Library], reports: Reports) -> Grid:
     """Return how many times as fast as each peer toolmark is, the making of all input objects counted."""
-    modes = [("unordered", ""), ("default", ", default"), ("ordered", ", in order"), ("names", ", names")]
-    columns = [(library, mode, told) for library in libraries for mode, told in modes if mode in library.modes]
+    told_of: dict[Mode, str] = {"unordered": "", "default": ", default", "ordered": ", in order", "names": ", names"}
+    columns = [(one, mode, told) for one in libraries for mode, told in told_of.items() if mode in one.modes]
     rows = []
     for workload in workloads:
         if workload.shared:
@@ -105,15 +105,23 @@ def ratio_grid(workloads: Iterable[Workload], libraries: list[Library], reports:
     return Grid(
         "How many times as fast",
         "Time of the other library by toolmark's (`score_batch` from plain objects), making the input objects counted "
-        "on both sides. `>`: no case ended within the time given, so that it is more than this.",
+        "on both sides; beside agentevals, which answers by yes or no, toolmark does so, too. `>`: no case ended "
+        "within the time given, so that it is more than this.",
         ["workload", *(f"{library.name}{told}" for library, _, told in columns)],
         rows,
     )
 
 
-def _times_as_fast(reports: Reports, workload: str, library: Library, mode: str) -> str:
+def _asked_of_toolmark(library: Library, mode: Mode) -> Mode:
+    """Return in which mode toolmark answers what a library does in one of its own."""
+    if mode == "default":
+        return "unordered"
+    return YES_OR_NO[mode] if library.score == "all" else mode
+
+
+def _times_as_fast(reports: Reports, workload: str, library: Library, mode: Mode) -> str:
     own, other = reports.get((OWN.name, workload)), reports.get((library.name, workload))
-    ours = "unordered" if mode == "default" else mode
+    ours = _asked_of_toolmark(library, mode)
     mine = _sum(seconds_of(own, ours), seconds_of(own, ours, "making"))
     result = (other or {}).get("modes", {}).get(mode)
     if mine is None or result is None or "error" in result:
@@ -144,6 +152,8 @@ def peer_grids(
                 columns.append((library.name, library, mode))
             if mode == "unordered" and library is OWN:
                 columns.append(("toolmark, with reasons", library, "with reason"))
+            if library is OWN and mode in YES_OR_NO:
+                columns.append(("toolmark, yes or no", library, YES_OR_NO[mode]))
             if mode == "unordered" and "default" in library.modes:
                 columns.append((f"{library.name}, default", library, "default"))
         rows = []
@@ -235,14 +245,14 @@ def agreement_grid(workloads: Iterable[Workload], libraries: list[Library], repo
 
 
 def _scores(
-    library: Library, mode: str, workload: Workload, reports: Reports
+    library: Library, mode: Mode, workload: Workload, reports: Reports
 ) -> Iterable[tuple[float, float, dict[str, Any]]]:
     def scores(name: str, asked: str) -> list[float]:
         modes = reports.get((name, workload.name), {}).get("modes", {})
         found: list[float] = (modes.get(asked) or {}).get("scores", [])
         return found
 
-    ours = scores("toolmark", "unordered" if mode == "default" else mode)
+    ours = scores("toolmark", _asked_of_toolmark(library, mode))
     return zip(ours, scores(library.name, mode), workload.cases, strict=False)
 
 

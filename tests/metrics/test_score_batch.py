@@ -49,6 +49,10 @@ METRICS = [
     ToolCorrectnessMetric(evaluation_params=["input_parameters"], should_consider_ordering=True, denominator="f1"),
     ToolCorrectnessMetric(evaluation_params=["input_parameters"], should_exact_match=True),
     ToolCorrectnessMetric(evaluation_params=["input_parameters"], strict_mode=True, denominator="longest"),
+    ToolCorrectnessMetric(evaluation_params=["input_parameters"], strict_mode=True, denominator="called"),
+    ToolCorrectnessMetric(evaluation_params=["input_parameters"], strict_mode=True, should_consider_ordering=True),
+    ToolCorrectnessMetric(strict_mode=True, denominator="f1", should_consider_ordering=True),
+    ToolCorrectnessMetric(strict_mode=True),
     ToolCorrectnessMetric(evaluation_params=["input_parameters", "output"], denominator="called"),
     ToolCorrectnessMetric(evaluation_params=["input_parameters"], ignore_failed=True, only="write"),
     ToolCorrectnessMetric(should_consider_ordering=True, denominator="called"),
@@ -132,6 +136,26 @@ def at_once(metric: ToolCorrectnessMetric, cases: list[Any]) -> list[float | Non
 def test_objects_score_what_measure_says(metric: ToolCorrectnessMetric, cases: list[Any]) -> None:
     """Objects as a JSON parser returns them, and worse ones: the same scores to the last bit, or the same error."""
     assert at_once(metric, cases) == one_by_one(metric, cases)
+
+
+def test_strict_is_all_or_nothing_however_little_is_missing() -> None:
+    """One wrong value at the bottom of three large objects is less than any tolerance, and fails a strict metric."""
+
+    def case(value: int) -> dict[str, Any]:
+        arguments: dict[str, Any] = {"key": value}
+        for _ in range(3):
+            arguments = {**dict.fromkeys(map(str, range(2000)), 0), "inner": arguments}
+        return {"tools_called": [{"name": "a", "input_parameters": arguments}], "expected_tools": []}
+
+    right, wrong = case(1), case(2)
+    pair = {"tools_called": right["tools_called"], "expected_tools": wrong["tools_called"]}
+    partial, strict = (
+        ToolCorrectnessMetric(evaluation_params=["input_parameters"], strict_mode=strict) for strict in (False, True)
+    )
+    assert 1 - 1e-9 < (partial.score_batch([pair])[0] or 0) < 1
+    assert strict.score_batch([pair]) == [0.0]
+    read = LLMTestCase.model_validate(pair)
+    assert (strict.measure(read).score, whole(strict, read).score) == (0.0, 0.0)
 
 
 PLAIN = {"name": "a", "input_parameters": {"x": 1}}

@@ -1,7 +1,8 @@
 """The matching algorithms. They know JSON values and positions, not toolmark's models, and need nothing else."""
 
 from toolmark.matching._align import align
-from toolmark.matching._alignment import Alignment, Denominator, Item, Pair
+from toolmark.matching._alignment import Alignment, Denominator, Item, Pair, quotient
+from toolmark.matching._contained import contained
 from toolmark.matching._kinds import Kinds, kinds_of
 from toolmark.matching._plan import Entry, Layout, align_layout, forbidden_calls, places_of
 from toolmark.matching._redacted import has_mark
@@ -41,6 +42,7 @@ __all__ = [
     "align",
     "align_layout",
     "argument_differences",
+    "contained",
     "credit_of",
     "fits",
     "forbidden_calls",
@@ -50,6 +52,7 @@ __all__ = [
     "kinds_of",
     "outputs_equal",
     "places_of",
+    "quotient",
     "similarity",
     "weight",
 ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple, TypeAlias
+from math import nextafter
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from toolmark.matching._values import Absent, Difference
 from toolmark.matching._wanted import Template
@@ -30,6 +31,15 @@ class Item(NamedTuple):
     type: str | Absent | None
     arguments: dict[str, Any] | Template | Absent
     output: Any
+
+
+_BELOW_ONE: Final = nextafter(1.0, 0.0)
+
+
+def quotient(top: int, bottom: int) -> float:
+    """Return a share as a number, rounded once; it is 1 only where all is there, however little is not."""
+    found = top / bottom
+    return found if found < 1 or top == bottom else _BELOW_ONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +124,8 @@ class Alignment:
             "longest": max(m, n),
             "f1": Fraction(m + n, 2),
         }
-        return float(self.matched / totals[denominator])
+        found = self.matched / totals[denominator]
+        return quotient(found.numerator, found.denominator)
 
     @property
     def recall(self) -> float:

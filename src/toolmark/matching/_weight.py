@@ -23,7 +23,7 @@ from typing import Any, Final, TypeAlias
 
 from toolmark.matching._heaviest import heaviest_matching, heaviest_subsequence, longest_subsequence
 from toolmark.matching._kinds import Equal, Kinds
-from toolmark.matching._leaves import Row, common, leaves_of
+from toolmark.matching._leaves import Row, common, key_of, leaves_of
 from toolmark.matching._redacted import has_mark
 from toolmark.matching._values import json_equal, similarity
 from toolmark.matching._wanted import Ratio
@@ -203,12 +203,12 @@ def _unequal(ours: list[Arguments], theirs: list[Arguments], equal: Equal) -> Gr
 
 def _unequal_of_many(ours: list[Arguments], theirs: list[Arguments]) -> Group:
     """Return the same by looking objects up."""
-    waiting: dict[frozenset[tuple[Hashable, Hashable]], list[Arguments]] = {}
+    waiting: dict[Hashable, list[Arguments]] = {}
     for one in theirs:
-        waiting.setdefault(frozenset(leaves_of(one).items()), []).append(one)
+        waiting.setdefault(key_of(one), []).append(one)
     rest: list[Arguments] = []
     for one in ours:
-        found = waiting.get(frozenset(leaves_of(one).items()))
+        found = waiting.get(key_of(one))
         if found:
             found.pop()
         else:
@@ -237,7 +237,7 @@ def _ends(a: Sequence[Any], b: Sequence[Any], same: Equal) -> tuple[int, int]:
 
 
 def _in_order(expected: Calls, called: Calls, kinds: Kinds) -> Ratio | None:
-    start, stop = _ends(list(zip(*expected, strict=True)), list(zip(*called, strict=True)), _equal_calls(kinds.equal))
+    start, stop = _ends(list(zip(*expected, strict=True)), list(zip(*called, strict=True)), equal_calls(kinds.equal))
     groups: dict[str, tuple[list[int], list[int]]] = {}
     for index in range(start, len(expected[0]) - stop):
         groups.setdefault(expected[0][index], ([], []))[0].append(index)
@@ -263,5 +263,6 @@ def _in_order(expected: Calls, called: Calls, kinds: Kinds) -> Ratio | None:
     return (start + stop) * unit + heaviest_subsequence(cells), unit
 
 
-def _equal_calls(equal: Equal) -> Equal:
+def equal_calls(equal: Equal) -> Equal:
+    """Return what says whether two calls, pairs of name and arguments, are equal."""
     return equal if equal is operator.eq else lambda a, b: a[0] == b[0] and equal(a[1], b[1])

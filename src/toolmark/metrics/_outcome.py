@@ -87,7 +87,7 @@ def outcome(made: Outcome) -> MetricResult:
         reason = reason_of("Skipped: nothing was decided.", findings, warnings)
         return _result(made, ResultStatus.SKIPPED, scores, findings, warnings, reason=reason)
     lowest = min(scores.values())
-    score = float(lowest >= 1 - TOLERANCE) if made.strict else lowest
+    score = float(lowest >= 1) if made.strict else lowest
     passed = score >= made.threshold - TOLERANCE
     explained: str | None = None
     if made.include_reason:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from toolmark._json import parse_json
 from toolmark.calls import ToolCall, ToolCallType
 from toolmark.errors import ConfigurationError, InvalidDataError, MissingFieldError, Problem
-from toolmark.matching import Calls, Denominator, Kinds, kinds_of, weight
+from toolmark.matching import Calls, Denominator, Kinds, contained, kinds_of, quotient, weight
 
 _SIDES: Final = frozenset({"expected_tools", "tools_called"})
 _TEXTS: Final = frozenset({"id", "name", "input", "actual_output", "expected_output"})
@@ -60,14 +60,14 @@ class Sum(NamedTuple):
     called: int
 
     def score(self, denominator: Denominator) -> float:
-        """Return what `Alignment.score` returns, to the last bit: a quotient of integers is rounded once."""
+        """Return what `Alignment.score` returns, to the last bit."""
         m, n = self.expected, self.called
         if not m or not n:
             return float(m == n)
         if denominator == "f1":
-            return 2 * self.top / (self.bottom * (m + n))
+            return quotient(2 * self.top, self.bottom * (m + n))
         divisor = m if denominator == "expected" else n if denominator == "called" else max(m, n)
-        return self.top / (self.bottom * divisor)
+        return quotient(self.top, self.bottom * divisor)
 
     @property
     def exact(self) -> bool:
@@ -89,9 +89,22 @@ def sum_of(sides: Sides, *, ordered: bool, arguments: bool) -> Sum | None:
     return None if found is None else Sum(*found, len(sides.expected[0]), len(sides.called[0]))
 
 
-def names_differ(sides: Sides) -> bool:
-    """Return whether two sides cannot be the same call by call, since their names are not."""
-    return sides.expected[0] != sides.called[0]
+def is_full(sides: Sides, denominator: Denominator, *, ordered: bool, arguments: bool) -> bool | None:
+    """Return whether the score of a case is 1, or `None` where it takes an alignment to know it.
+
+    Args:
+        sides: What is compared.
+        denominator: What the sum is divided by.
+        ordered: Pairs must keep the order of both sides.
+        arguments: Compare the argument objects.
+    """
+    m, n = len(sides.expected[0]), len(sides.called[0])
+    if not m or not n or (m != n and denominator in {"longest", "f1"}):
+        return m == n
+    if sides.open and arguments:
+        return None
+    inner, outer = (sides.called, sides.expected) if denominator == "called" else (sides.expected, sides.called)
+    return contained(inner, outer, ordered=ordered, arguments=arguments, kinds=sides.kinds)
 
 
 def sides_of_calls(expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Sides | None:

@@ -20,7 +20,7 @@ from toolmark.metrics._items import called_item, compared_in_part, expected_item
 from toolmark.metrics._outcome import Outcome, outcome
 from toolmark.metrics._plans import align_plan, notes_of, taken, wants_of
 from toolmark.metrics._prepare import Only, Preparation, Prepared
-from toolmark.metrics._sides import Sides, Sum, at_place, names_differ, sides_of_calls, sides_of_objects, sum_of
+from toolmark.metrics._sides import Sides, Sum, at_place, is_full, sides_of_calls, sides_of_objects, sum_of
 from toolmark.result import TOLERANCE, MetricResult, told_later
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ class ToolCorrectnessMetric(Metric):
         return copied
 
     def _final(self, calling: float) -> float:
-        return float(calling >= 1 - TOLERANCE) if self.strict_mode else calling
+        return float(calling >= 1) if self.strict_mode else calling
 
     def _judged(self, case: TestCase, tools: Sequence[ToolSpec]) -> Flow[MetricResult]:
         """Judge the selection of the tools, and return the lower score."""
@@ -318,8 +318,10 @@ class ToolCorrectnessMetric(Metric):
 
     def _from_sides(self, sides: Sides) -> float | None:
         """Return the score of the calls, or `None` where it takes an alignment to know it."""
-        if self.should_exact_match and names_differ(sides):
-            return 0.0
+        if self.should_exact_match or self.strict_mode:  # 1 or 0, which is sooner known than the sum
+            denominator = "longest" if self.should_exact_match else self.denominator
+            full = is_full(sides, denominator, ordered=self._ordered, arguments=self._arguments)
+            return None if full is None else float(full)
         found = sum_of(sides, ordered=self._ordered, arguments=self._arguments)
         return None if found is None else self._calling(found)
 
