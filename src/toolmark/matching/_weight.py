@@ -33,6 +33,7 @@ Calls: TypeAlias = tuple[Sequence[str], Sequence[Arguments]]
 """Calls of which only names and arguments are compared: the names of all, and in a list beside it the arguments."""
 
 Group: TypeAlias = tuple[list[Arguments], list[Arguments]]
+_ByName: TypeAlias = dict[str, list[Arguments]]
 
 _ANY: Final = Kinds(json_equal, marked=True)
 """What there is to say of objects that nobody looked at."""
@@ -96,24 +97,30 @@ def _names_in_order(expected: Sequence[str], called: Sequence[str]) -> int:
 
 
 def _any_order(expected: Calls, called: Calls, kinds: Kinds) -> Ratio | None:
-    wanted: dict[str, list[Arguments]] = {}
-    for name, arguments in zip(*expected, strict=True):
+    wanted: _ByName = {}
+    for name, arguments in zip(*expected):  # noqa: B905 - equally long, and asked of every case
         if name in wanted:
             wanted[name].append(arguments)
         else:
             wanted[name] = [arguments]
-    is_easy = kinds.equal is operator.eq and not kinds.marked and max(map(len, wanted.values()), default=0) <= _FEW
-    paired = _paired_at_once(wanted, called) if is_easy else _paired_by_name(wanted, called, kinds)
+    is_easy = kinds.equal is operator.eq and not kinds.marked
+    paired: tuple[int, _ByName] | None
+    if is_easy and (len(expected[0]) <= _FEW or max(map(len, wanted.values())) <= _FEW):
+        paired = _paired_at_once(wanted, called)
+    else:
+        paired = _paired_by_name(wanted, called, kinds)
     if paired is None:
         return None
-    numerator, groups = paired
+    numerator, made = paired
     denominator = 1
-    for rest, others in groups:
-        ratio = _greatest(rest, others, kinds.equal)
-        if ratio[1] == denominator:
-            numerator += ratio[0]
-        else:
-            numerator, denominator = _add((numerator, denominator), ratio)
+    for name, theirs in made.items():
+        ours = wanted[name]
+        if ours and theirs:
+            ratio = _greatest(ours, theirs, kinds.equal)
+            if ratio[1] == denominator:
+                numerator += ratio[0]
+            else:
+                numerator, denominator = _add((numerator, denominator), ratio)
     return numerator, denominator
 
 
@@ -123,48 +130,45 @@ def _add(a: Ratio, b: Ratio) -> Ratio:
     return a[0] * (b[1] // shared) + b[0] * (a[1] // shared), a[1] // shared * b[1]
 
 
-def _paired_at_once(wanted: dict[str, list[Arguments]], called: Calls) -> tuple[int, list[Group]]:
-    """Pair equal calls, in the interpreter's own loops; take them out of `wanted`.
+def _paired_at_once(wanted: _ByName, called: Calls) -> tuple[int, _ByName]:
+    """Pair equal calls, in the interpreter's own loops; take those that are expected out of `wanted`.
 
     Returns:
-        How many pairs there are, and for each name the arguments that remain on both sides.
+        How many pairs there are, and the arguments of the other called tools; only names that are wanted.
     """
     found = 0
-    made: dict[str, list[Arguments]] = {}
-    for name, arguments in zip(*called, strict=True):
-        ours = wanted.get(name)
-        if not ours:
-            continue
-        if arguments in ours:
-            ours.remove(arguments)
-            found += 1
-        elif name in made:
-            made[name].append(arguments)
-        else:
-            made[name] = [arguments]
-    return found, [(wanted[name], theirs) for name, theirs in made.items() if wanted[name]]
+    made: _ByName = {}
+    for name, arguments in zip(*called):  # noqa: B905 - as above
+        if name in wanted:
+            ours = wanted[name]
+            if arguments in ours:
+                ours.remove(arguments)
+                found += 1
+            elif name in made:
+                made[name].append(arguments)
+            else:
+                made[name] = [arguments]
+    return found, made
 
 
-def _paired_by_name(wanted: dict[str, list[Arguments]], called: Calls, kinds: Kinds) -> tuple[int, list[Group]] | None:
+def _paired_by_name(wanted: _ByName, called: Calls, kinds: Kinds) -> tuple[int, _ByName] | None:
     """Return the same of many calls, and of values that are harder to compare; `None` where `align` has to decide."""
-    made: dict[str, list[Arguments]] = {}
+    made: _ByName = {}
     for name, arguments in zip(*called, strict=True):
         if name in made:
             made[name].append(arguments)
         elif name in wanted:
             made[name] = [arguments]
     found = 0
-    groups: list[Group] = []
     for name, theirs in made.items():
         ours = wanted[name]
         few = len(ours) * len(theirs) <= _FEW_PAIRS
         rest, others = _unequal(ours, theirs, kinds.equal) if few else _unequal_of_many(ours, theirs)
+        if rest and others and kinds.marked and any(map(has_mark, chain(ours, theirs))):
+            return None
         found += len(ours) - len(rest)
-        if rest and others:
-            if kinds.marked and any(map(has_mark, chain(ours, theirs))):
-                return None
-            groups.append((rest, others))
-    return found, groups
+        wanted[name], made[name] = rest, others
+    return found, made
 
 
 def _greatest(ours: list[Arguments], theirs: list[Arguments], equal: Equal) -> Ratio:
