@@ -6,8 +6,9 @@ and the command line load what they need themselves.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from toolmark._later import later
 
 if TYPE_CHECKING:
     __version__: str
@@ -214,19 +215,16 @@ __all__ = [
 ]
 
 
+_load = later(__name__, _HOME)
+
+
 def __getattr__(name: str) -> object:
-    """Load a public name when it is first used (PEP 562)."""
+    """Load a public name when it is first used."""
     if name == "__version__":
         from toolmark._version import installed_version  # noqa: PLC0415 - reads the disk when asked
 
-        value: object = installed_version()
-    elif name in _HOME:
-        value = getattr(import_module(f"toolmark.{_HOME[name]}"), name)
-    else:
-        message = f"module 'toolmark' has no attribute {name!r}"
-        raise AttributeError(message)
-    globals()[name] = value
-    return value
+        return installed_version()
+    return _load(name)
 
 
 def __dir__() -> list[str]:

@@ -43,7 +43,6 @@ class Model(BaseModel):
         extra="forbid",
         ser_json_inf_nan="strings",
         alias_generator=AliasGenerator(validation_alias=snake_or_camel),
-        use_attribute_docstrings=True,
         hide_input_in_errors=True,
     )
 

@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from toolmark._shell import guarded, json_of, stop, title_of, write_text
 from toolmark._text import visible
-from toolmark.comparison import compare
-from toolmark.report import Comparison, MetricSummary, Report
 from toolmark.result import TOLERANCE
+
+if TYPE_CHECKING:
+    from toolmark.report import Comparison, MetricSummary, Report
 
 _Command: TypeAlias = Callable[..., None]
 
@@ -83,6 +84,8 @@ class Showing:
         """Return how the report differs from the baseline, if there is one."""
         if self.baseline is None:
             return None
+        from toolmark.comparison import compare  # noqa: PLC0415 - loaded when used
+
         baseline = self.baseline
         return guarded(baseline, lambda: compare(baseline, report), otherwise="nothing was shown")[0]
 

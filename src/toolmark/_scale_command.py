@@ -85,7 +85,7 @@ class Many:
         """
         watched: AbstractContextManager[object] = nullcontext()
         if sys.stderr is not None and sys.stderr.isatty():
-            from toolmark.report.terminal import CaseProgress  # noqa: PLC0415 - the terminal is loaded when used
+            from toolmark.report._progress import CaseProgress  # noqa: PLC0415 - loaded when there is somebody to watch
 
             bar = CaseProgress(0)
             watched, options["progress"] = bar, bar.show

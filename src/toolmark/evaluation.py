@@ -240,7 +240,7 @@ def _bar(total: int, show_progress: bool | None) -> Generator[Callable[[], None]
     if not (_on_a_terminal() if show_progress is None else show_progress):
         yield lambda: None
         return
-    from toolmark.report.terminal import CaseProgress  # noqa: PLC0415 - the terminal is loaded when used
+    from toolmark.report._progress import CaseProgress  # noqa: PLC0415 - loaded when there is somebody to watch
 
     with CaseProgress(total) as progress:
         yield progress.advance_one

@@ -8,12 +8,32 @@ trajectories in them.
 
 from __future__ import annotations
 
-from toolmark.formats._read import FORMATS, read
-from toolmark.formats._transcript import FormatName, Transcript
-from toolmark.formats.names import strip_suffix
-from toolmark.formats.records import case_from_record, looks_like_record
-from toolmark.formats.traces import TRACE_FORMATS, TraceFormat, Traces, read_traces
-from toolmark.formats.trajectory import run_from_messages
+from typing import TYPE_CHECKING
+
+from toolmark._later import later
+
+if TYPE_CHECKING:
+    from toolmark.formats._read import FORMATS, read
+    from toolmark.formats._transcript import FormatName, Transcript
+    from toolmark.formats.names import strip_suffix
+    from toolmark.formats.records import case_from_record, looks_like_record
+    from toolmark.formats.traces import TRACE_FORMATS, TraceFormat, Traces, read_traces
+    from toolmark.formats.trajectory import run_from_messages
+
+_HOME = {
+    "FORMATS": "_read",
+    "TRACE_FORMATS": "traces",
+    "FormatName": "_transcript",
+    "TraceFormat": "traces",
+    "Traces": "traces",
+    "Transcript": "_transcript",
+    "case_from_record": "records",
+    "looks_like_record": "records",
+    "read": "_read",
+    "read_traces": "traces",
+    "run_from_messages": "trajectory",
+    "strip_suffix": "names",
+}
 
 __all__ = [
     "FORMATS",
@@ -29,3 +49,10 @@ __all__ = [
     "run_from_messages",
     "strip_suffix",
 ]
+
+__getattr__ = later(__name__, _HOME)
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

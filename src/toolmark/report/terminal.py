@@ -10,7 +10,6 @@ from io import StringIO
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -29,7 +28,6 @@ from toolmark.report._validity_table import print_validity
 from toolmark.result import Finding, MetricResult, ResultStatus
 
 __all__ = [
-    "CaseProgress",
     "make_console",
     "print_comparison",
     "print_report",
@@ -222,21 +220,3 @@ def _call_table(lines: Sequence[Row]) -> Table:
         cells = (mark, row.expected_at, row.expected, row.called_at, row.called)
         table.add_row(*(Text(cell, style) for cell in cells))
     return table
-
-
-class CaseProgress(Progress):
-    """A progress bar over cases, on standard error; a context manager."""
-
-    def __init__(self, total: int) -> None:
-        """Prepare the bar for so many cases."""
-        columns = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        super().__init__(*columns, console=Console(stderr=True), transient=True)
-        self._cases = self.add_task("scoring", total=total)
-
-    def advance_one(self) -> None:
-        """Move the bar by one case."""
-        self.advance(self._cases)
-
-    def show(self, done: int, of: int) -> None:
-        """Move the bar to so many of so many."""
-        self.update(self._cases, completed=done, total=of)

@@ -43,7 +43,6 @@ class Written(Model):
         strict=True,
         allow_inf_nan=False,
         defer_build=True,  # most programs write results and read none: validators are built for the first that is read
-        use_attribute_docstrings=False,  # no schema of these is shown, and finding them in the source takes a while
     )
 
 
