@@ -261,6 +261,8 @@ def finite(value: Any) -> Any:
 
     An integer of more than 4,000 digits, which Python refuses to write in decimal, becomes its hexadecimal text.
     """
+    if type(value) is str or value is None:
+        return value
     if isinstance(value, int) and value.bit_length() > _MAX_BITS:
         return hex(value)
     if isinstance(value, float) and not math.isfinite(value):

@@ -14,6 +14,7 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Final, TypeAlias, TypeVar
 
 from pydantic import BaseModel, JsonValue
@@ -207,7 +208,7 @@ class Redactor:
         return REDACTED
 
     def _is_secret(self, key: str) -> bool:
-        return _folded(key) in self._keys
+        return (_folded_again if len(key) <= _SHORT_KEY else _folded)(key) in self._keys
 
     def _text(self, text: str, path: Path) -> str:
         if _MAYBE_JSON.match(text):
@@ -285,6 +286,11 @@ class Redactor:
 def _folded(key: str) -> str:
     """Return the letters and digits of a key in lower case, which all ways of writing a name have in common."""
     return "".join(filter(str.isalnum, key)).lower()
+
+
+_folded_again = lru_cache(maxsize=1024)(_folded)
+"""The same of short keys, of which the same come again and again."""
+_SHORT_KEY = 64
 
 
 def _masked(match: re.Match[str]) -> str:

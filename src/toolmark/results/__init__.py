@@ -1,7 +1,7 @@
 """Results in files: written while an evaluation runs, gone on with after it was killed, and read back as they were."""
 
 from toolmark.results._columns import Row, laid_out
-from toolmark.results._file import Evaluated, Joining, ResultsFile, fingerprint, written_row
+from toolmark.results._file import Evaluated, Joining, ResultsFile, placeless_text
 from toolmark.results._lines import Header
 from toolmark.results._read import read_results, report_of
 
@@ -11,9 +11,8 @@ __all__ = [
     "Joining",
     "ResultsFile",
     "Row",
-    "fingerprint",
     "laid_out",
+    "placeless_text",
     "read_results",
     "report_of",
-    "written_row",
 ]

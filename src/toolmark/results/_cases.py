@@ -20,13 +20,20 @@ _TYPES: Mapping[str, type[AnyCase]] = {
 }
 
 
-def written_case(case: object, redactor: Redactor = DEFAULT) -> dict[str, Any]:
-    """Return a case as JSON values, with its type and without secrets; of one that cannot be written, why."""
+def written_case(case: object, redactor: Redactor = DEFAULT, *, plain: object = None) -> dict[str, Any]:
+    """Return a case as JSON values, with its type and without secrets; of one that cannot be written, why.
+
+    Args:
+        case: The case.
+        redactor: What finds secrets.
+        plain: What `plain_of` says of the case, if that is known.
+    """
     kind = next((name for name, model in _TYPES.items() if type(case) is model), None)
     if kind is None or not isinstance(case, (LLMTestCase, MLLMTestCase, ConversationalTestCase)):
         return {"not_written": f"{type(case).__name__} is no case"}
     try:
-        return {"type": kind, "content": redactor.model(case).to_dict()}
+        shown = redactor.model(case)
+        return {"type": kind, "content": plain if shown is case and isinstance(plain, dict) else shown.to_dict()}
     except InvalidDataError as error:
         return {"not_written": str(error)}
 

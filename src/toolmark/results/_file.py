@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime, timezone
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _DIGITS = 16
+_NOTHING: Final = object()
+"""Stands for the content of a case that is not written."""
 
 
 @dataclass(frozen=True)
@@ -157,9 +159,8 @@ class ResultsFile:
         Raises:
             OSError: They cannot be written; what was written of them is left out by readers.
         """
-        written = [written_row(row, self.fingerprints[row.place], number, len(rows)) for number, row in _counted(rows)]
-        lines = [json_text(to_json_value({**row, "seconds": seconds}, [])) for row in written]
-        self._append("".join(f"{line}\n" for line in lines).encode())
+        written = [_written(row, self.fingerprints[row.place], number, len(rows)) for number, row in _counted(rows)]
+        self._append("".join(f"{_text({**row, 'seconds': seconds})}\n" for row in written).encode())
 
     def _append(self, data: bytes) -> None:
         written = os.write(self._file, data)
@@ -184,7 +185,27 @@ class ResultsFile:
         self.close()
 
 
-def written_row(row: Row, fingerprint: str, number: int = 1, of: int = 1, *, contents: bool = True) -> dict[str, Any]:
+def placeless_text(row: Row, *, contents: bool = True) -> str:
+    """Return the line of a case that was measured by itself, without its place, and without when it was done.
+
+    Args:
+        row: The case with its results.
+        contents: Whether the case is written, and not its id and name alone.
+    """
+    content = plain_of(row.case)
+    written = _written(row, _hashed(canonical_json(content)), content=content if contents else _NOTHING)
+    del written["place"]
+    return _text(written)
+
+
+def _text(written: Mapping[str, Any]) -> str:
+    try:
+        return json_text(written)
+    except TypeError:  # a metric of somebody's own has put what is no JSON value into a result
+        return json_text(to_json_value(written, []))
+
+
+def _written(row: Row, fingerprint: str, number: int = 1, of: int = 1, *, content: object = None) -> dict[str, Any]:
     """Return a row as it stands in a file of results, without secrets, and without when it was done.
 
     Args:
@@ -192,7 +213,7 @@ def written_row(row: Row, fingerprint: str, number: int = 1, of: int = 1, *, con
         fingerprint: Of its golden or case.
         number: Its number among the rows of its unit, from 1.
         of: How many rows its unit has.
-        contents: Whether the case is written, and not its id and name alone.
+        content: What `plain_of` says of its case, if that is known; `_NOTHING` writes no more than its id and name.
     """
     plain: dict[str, Any] = {"place": row.place, "fingerprint": fingerprint}
     if row.trial is not None:
@@ -204,8 +225,8 @@ def written_row(row: Row, fingerprint: str, number: int = 1, of: int = 1, *, con
     for name in ("id", "name"):
         if isinstance(getattr(row.case, name, None), str):
             plain[name] = getattr(row.case, name)
-    content = written_case(row.case) if contents else {}
-    return {**plain, **content, "results": [result.to_dict(DEFAULT) for result in row.results]}
+    case = {} if content is _NOTHING else written_case(row.case, plain=content)
+    return {**plain, **case, "results": [result.to_dict(DEFAULT) for result in row.results]}
 
 
 def fingerprint(item: object) -> str:

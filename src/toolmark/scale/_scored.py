@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,15 +13,13 @@ from typing import IO, Any, Final
 
 from toolmark._case_values import value_at
 from toolmark._files import settle
-from toolmark._json import canonical_json, json_text, to_json_value
+from toolmark._json import canonical_json, to_json_value
 from toolmark._session import measured_here
 from toolmark._text import distinct
-from toolmark.cases import TestCase
 from toolmark.dataset import Document, Told, read_documents, read_line
 from toolmark.errors import Problem, ToolmarkWarning
 from toolmark.metrics import MetricLike
-from toolmark.result import MetricResult
-from toolmark.results import Row, fingerprint, written_row
+from toolmark.results import Row, placeless_text
 from toolmark.scale._parquet import read_rows
 from toolmark.scale._plan import BOM, Part
 from toolmark.scale._totals import Adding, Totals
@@ -159,19 +157,12 @@ def _score(part: Part, path: str, options: Options, file: IO[bytes] | None, outc
             outcome.is_clustered |= cluster is not None
             adding.add(results, None if cluster is None else canonical_json(to_json_value(cluster, [])))
             if file is not None and not told.problems:
-                line = _line(case, results, contents=options.contents)
+                row = Row(case, 0, results=results)
+                line = placeless_text(row, contents=options.contents).encode() + b"\n"
                 file.write(line)
                 hashed.update(line)
                 outcome.size += len(line)
     outcome.totals, outcome.digest = adding.totals(), hashed.hexdigest()
-
-
-def _line(case: TestCase, results: Sequence[MetricResult], *, contents: bool) -> bytes:
-    """Return the line of a case in a file of results, without its place."""
-    row = Row(case, 0, results=tuple(results))
-    plain = written_row(row, fingerprint(case), contents=contents)
-    del plain["place"]
-    return json_text(to_json_value(plain, [])).encode() + b"\n"
 
 
 def _documents(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:
