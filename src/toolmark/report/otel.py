@@ -105,7 +105,7 @@ def sent_events(events: Sequence[EvaluationEvent], provider: Any) -> int:  # noq
     logs = extra("opentelemetry._logs", "otel", "emitting events")
     logger = _made(provider, "get_logger", "opentelemetry._logs.LoggerProvider")
     # Newer loggers know whether anybody takes what they emit.
-    is_enabled: Callable[..., bool] = getattr(logger, "enabled", lambda **_: True)
+    is_enabled: Callable[..., bool] = getattr(logger, "enabled", _always)
     if not is_enabled(event_name=EVENT_NAME):
         raise ConfigurationError(_NOBODY.format(kind="logs"))
 
@@ -147,6 +147,10 @@ def sent_spans(spans: Sequence[EvaluationSpan], provider: Any) -> int:  # noqa: 
         return bool(made.get_span_context().trace_flags.sampled)
 
     return _all_sent(spans, emit, provider, "span")
+
+
+def _always(**_: object) -> bool:
+    return True
 
 
 _NOBODY = (
