@@ -158,6 +158,17 @@ def test_results_are_not_overwritten(tmp_path: Path, results: Path) -> None:
     assert results.read_bytes() == before
 
 
+def test_standard_input_and_output_are_no_file(tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a file is called as they are."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-").write_text("mine", encoding="utf-8")
+
+    done = run("feedback", "-", "--as", "langfuse", "--out", "-", given=results.read_bytes())
+
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert (tmp_path / "-").read_text(encoding="utf-8") == "mine"
+
+
 def test_a_command_line_that_contradicts_itself_ends_with_2(tmp_path: Path, results: Path) -> None:
     """Where scores go is said once; only forms of OpenTelemetry are sent."""
     out = tmp_path / "f.json"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
 import sys
 import time
 from inspect import signature
@@ -41,8 +43,6 @@ BAD = Answer(403, b"", "text/plain")
 @pytest.fixture(autouse=True)
 def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever runs the tests may have an SDK configured; a collector that is gone is waited for a second."""
-    import os
-
     for name in [name for name in os.environ if name.startswith("OTEL_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
@@ -312,15 +312,45 @@ def test_an_exporter_that_raises_is_told(results: Path, monkeypatch: pytest.Monk
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 
     def torn(*_: object) -> None:
-        raise OSError("torn")
+        raise OSError("torn\n\x1b[2J")
 
     monkeypatch.setattr(OTLPLogExporter, "export", torn)
     done = run(results, "--as", "otel-events", "--send")
 
-    assert (done.exit_code, done.stderr) == (
-        1,
-        "error: the exporter 'otlp_proto_http' sent 0 of 1 event: OSError: torn\n",
-    )
+    told = "error: the exporter 'otlp_proto_http' sent 0 of 1 event: OSError: torn\\n\\x1b[2J\n"
+    assert (done.exit_code, done.stderr) == (1, told)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_exporters_are_shut_down(results: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, whether they succeed, fail, or get nothing."""
+    from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+    closed: list[object] = []
+
+    def close(exporter: object) -> None:
+        closed.append(exporter)
+
+    for exporter in (OTLPLogExporter, OTLPSpanExporter):
+        monkeypatch.setattr(exporter, "shutdown", close)
+    for answer in (OK, BAD):
+        with collecting(answer) as collector:
+            sent_to(collector, results, form, monkeypatch)
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    run(results, "--as", form, "--send")
+    assert len(closed) == 3
+
+
+def test_a_session_that_the_environment_asks_for_is_not_replaced(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exporters over HTTP may take theirs from a plugin, here from one that is not there."""
+    monkeypatch.setenv("OTEL_PYTHON_EXPORTER_OTLP_HTTP_CREDENTIAL_PROVIDER", "no-such-plugin")
+    with collecting() as collector:
+        done = sent_to(collector, results, "otel-events", monkeypatch)
+    assert (done.exit_code, collector.requests) == (2, [])
+    assert "no-such-plugin" in done.stderr
 
 
 @pytest.mark.parametrize("module", ["opentelemetry.sdk._logs", "opentelemetry.sdk.resources"])
@@ -349,12 +379,23 @@ def test_results_that_cannot_be_sent_end_with_2(tmp_path: Path, monkeypatch: pyt
     assert collector.requests == []
 
 
-def test_logs_of_the_sdk_are_heard_again_afterwards(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of the process is left changed."""
-    import logging
+def test_an_exporter_that_says_no_is_believed(
+    results: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also one that does not ask over HTTP; what it tells its log stands in the error, and not in other logs."""
+    from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 
     log = logging.getLogger("opentelemetry")
-    before = (log.propagate, list(log.handlers))
-    with collecting(BAD) as collector:
-        sent_to(collector, results, "otel-events", monkeypatch)
-    assert (log.propagate, log.handlers) == before
+    monkeypatch.setattr(log, "propagate", True)
+    before = list(log.handlers)
+
+    def refuse(*_: object) -> Any:
+        log.getChild("exporter.x").error("no %s", "quota")
+        return type("Result", (), {"name": "FAILURE"})
+
+    monkeypatch.setattr(OTLPLogExporter, "export", refuse)
+    done = run(results, "--as", "otel-events", "--send")
+
+    assert (done.exit_code, done.stderr) == (1, "error: the exporter 'otlp_proto_http' sent 0 of 1 event: no quota\n")
+    assert caplog.records == []
+    assert (log.propagate, log.handlers) == (True, before)

@@ -221,8 +221,17 @@ def test_cases_without_a_trace_are_told_and_nothing_leaves() -> None:
     """All at once, also where others could have been sent."""
     (run,) = read_traces(otlp(TOLD)).runs
     known = run.to_test_case(expected_tools=[])
-    nowhere = known.model_copy(update={"run": run.model_copy(update={"run_id": "0" * 32})})
-    mixed = evaluate([known, LLMTestCase(tools_called=[], expected_tools=[]), nowhere], [ToolCorrectnessMetric()])
+    odd: list[dict[str, Any]] = [
+        {"run_id": "0" * 32},
+        {"run_id": f"{run.run_id}0"},
+        {"run_id": f"{run.run_id}\n"},
+        {"run_id": None},
+        {"metadata": {"span_id": "0" * 16}},
+        {"metadata": {"span_id": f"{ROOT_SPAN:017x}"}},
+        {"metadata": {}},
+    ]
+    nowhere = [known.model_copy(update={"run": run.model_copy(update=ids)}) for ids in odd]
+    mixed = evaluate([known, LLMTestCase(tools_called=[], expected_tools=[]), *nowhere], [ToolCorrectnessMetric()])
     events, spans = InMemoryLogs(), InMemorySpanExporter()
 
     for emit in (
@@ -231,7 +240,7 @@ def test_cases_without_a_trace_are_told_and_nothing_leaves() -> None:
     ):
         with pytest.raises(InvalidDataError) as raised:
             emit()
-        assert [problem.path for problem in raised.value.problems] == ["$.cases[1]", "$.cases[2]"]
+        assert [problem.path for problem in raised.value.problems] == [f"$.cases[{index}]" for index in range(1, 9)]
     assert not events.get_finished_logs()
     assert not spans.get_finished_spans()
 

@@ -39,10 +39,6 @@ class Answers:
         self.problem = ""
         self._response = response
 
-    def forget(self) -> None:
-        """Wait for the answer to another request."""
-        self.rejected, self.problem = 0, ""
-
     def listening(self, send: Callable[..., Any]) -> Callable[..., Any]:
         """Return what sends a request of `requests` as `send` does, and keeps what came of it; the last one counts."""
 
@@ -58,7 +54,7 @@ class Answers:
         return heard
 
     def _keep(self, response: Any) -> None:  # noqa: ANN401 - of `requests`
-        self.forget()
+        self.rejected, self.problem = 0, ""
         kind = str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
         answered = f"{response.url} answered {response.status_code}"
         try:
@@ -133,7 +129,6 @@ class Watched:
 
     def _accepted(self, batch: Sequence[Any]) -> int:
         """Export a batch, and return how much of it was accepted."""
-        self._answers.forget()
         try:
             result: Any = self._exporter.export(batch)
         except Exception as error:  # noqa: BLE001 - an exporter may raise what it likes; what follows is tried

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from toolmark._text import count, visible
 from toolmark.errors import ConfigurationError, MissingPackageError, NotSentError
-from toolmark.redact import DEFAULT, Redactor
+from toolmark.redact import DEFAULT
 from toolmark.report._evaluations import EvaluationSpan, events_of, spans_of
 from toolmark.report._exports import Answers, Watched, overheard
 from toolmark.report._report import Report
@@ -55,7 +55,7 @@ _TRACES = _Signal(
 )
 
 
-def send_events(report: Report, *, redactor: Redactor = DEFAULT) -> int:
+def send_events(report: Report) -> int:
     """Send a report as events, as the environment says, and return how many they are.
 
     Raises:
@@ -64,7 +64,7 @@ def send_events(report: Report, *, redactor: Redactor = DEFAULT) -> int:
         InvalidDataError: See `toolmark.report.otel.emit_events`; nothing was sent.
         NotSentError: Not every event was accepted; the text says how many were, and why.
     """
-    events = events_of(report, None, redactor)
+    events = events_of(report, None, DEFAULT)
     sdk, export = _sdk("_logs"), _sdk("_logs.export")
     with _watched(_LOGS, len(events)) as exporters:
         provider = sdk.LoggerProvider(resource=_resource(), shutdown_on_exit=False)
@@ -73,9 +73,9 @@ def send_events(report: Report, *, redactor: Redactor = DEFAULT) -> int:
         return sent_events(events, provider)
 
 
-def send_spans(report: Report, *, redactor: Redactor = DEFAULT) -> int:
+def send_spans(report: Report) -> int:
     """Send a report as spans, whose ids are those of `evaluation_spans`; the rest is as in `send_events`."""
-    spans = spans_of(report, None, redactor)
+    spans = spans_of(report, None, DEFAULT)
     sdk, export, sampling = _sdk("trace"), _sdk("trace.export"), _sdk("trace.sampling")
     with _watched(_TRACES, len(spans)) as exporters:
         provider = sdk.TracerProvider(
