@@ -145,3 +145,40 @@ def test_what_is_wrong_ends_with_2_and_writes_nothing(tmp_path: Path, results: P
     assert run("feedback", results, "--as", "langfuse", "--out", tmp_path / "no" / "f.json").exit_code == 2
     assert run("feedback", results, "--as", "langfuse").exit_code == 2
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_results_are_not_overwritten(tmp_path: Path, results: Path) -> None:
+    """By whatever name they are called."""
+    link, before = tmp_path / "link.jsonl", results.read_bytes()
+    link.symlink_to(results)
+    for target in (results, link, tmp_path / "." / results.name):
+        done = run("feedback", results, "--as", "langfuse", "--out", target)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "is the file that is read, and would be overwritten; name another one" in done.stderr
+    assert results.read_bytes() == before
+
+
+def test_standard_input_and_output_are_no_file(tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a file is called as they are."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-").write_text("mine", encoding="utf-8")
+
+    done = run("feedback", "-", "--as", "langfuse", "--out", "-", given=results.read_bytes())
+
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert (tmp_path / "-").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_command_line_that_contradicts_itself_ends_with_2(tmp_path: Path, results: Path) -> None:
+    """Where scores go is said once; only forms of OpenTelemetry are sent."""
+    out = tmp_path / "f.json"
+    given = [
+        (["--as", "otel-events"], "Missing option '--out' or '--send'"),
+        (["--as", "otel-events", "--send", "--out", out], "--send and --out exclude each other"),
+        (["--as", "langfuse", "--send"], "--send takes --as otel-events or openinference; write langfuse with --out"),
+    ]
+    for options, says in given:
+        done = run("feedback", results, *options)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert says in done.stderr
+    assert not out.exists()

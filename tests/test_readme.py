@@ -16,7 +16,7 @@ from toolmark.cli import main
 from toolmark.formats import FORMATS as MESSAGES
 from toolmark.formats import TRACE_FORMATS
 from toolmark.linting import LintKind
-from toolmark.report import feedback
+from toolmark.report import feedback, otel
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SCORING = (ROOT / "docs" / "scoring.md").read_text(encoding="utf-8")
@@ -254,6 +254,25 @@ def test_the_page_of_traces_is_true(tmp_path: Path) -> None:
     assert re.findall(r"^\| .* \| `([a-z][a-z-]+)` \|$", TRACES, re.MULTILINE) == list(TRACE_FORMATS)
     assert warnings
     assert [text for text in warnings if text.replace("the arguments are", "are") not in code] == []
+
+
+def test_the_page_of_traces_sends_what_it_says(tmp_path: Path) -> None:
+    """Its program sends an event to the collector that the environment names, and its functions exist."""
+    pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed here")
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the exporter of OTLP is not installed here")
+    from collectors import collecting
+
+    shown = [block for block in blocks(TRACES) if block.language == "python" or "import OTLPLogExporter" in block.text]
+    (tmp_path / "program.py").write_text("".join(block.text for block in shown), encoding="utf-8")
+    with collecting() as collector:
+        settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.address}
+        assert run_python(["program.py"], tmp_path, settings=settings) == (0, "", "")
+
+    (event,) = collector.taken
+    assert event["eventName"] == "gen_ai.evaluation.result"
+    assert re.findall(r"^\| `(emit_\w+)` \|", TRACES, re.MULTILINE) == [
+        name for name in sorted(vars(otel)) if name.startswith("emit_")
+    ]
 
 
 # docs/scoring.md

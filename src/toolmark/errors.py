@@ -10,6 +10,7 @@ ToolmarkError                     catch this to catch all of them
 ├── NothingRecordedError (LookupError)      a run was asked for where none was recorded
 ├── MissingPackageError (ImportError)       an option needs a package that is not installed
 ├── WorkerDiedError (RuntimeError)    a process that scored a part of the input ended early
+├── NotSentError                      what was to be sent was not, or not all of it
 ├── JudgeError                        a judge gave no answer; `outcome` says why
 └── MetricAssertionError (AssertionError)   `assert_test` found a metric that did not pass
 
@@ -116,6 +117,10 @@ class MissingPackageError(ToolmarkError, ImportError):
 
 class WorkerDiedError(ToolmarkError, RuntimeError):
     """A process that scored a part of the input ended before it was done; what others have done is kept."""
+
+
+class NotSentError(ToolmarkError):
+    """What was to be sent to a collector was not, or not all of it; the text says how much, and why."""
 
 
 class JudgeOutcome(str, Enum):

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import datetime, timezone
 from typing import Any
 
 import pytest
 
-from toolmark import InvalidDataError, LLMTestCase, ToolCall, ToolCorrectnessMetric, ToolEfficiencyMetric, evaluate
+from toolmark import (
+    InvalidDataError,
+    LLMTestCase,
+    MissingPackageError,
+    ToolCall,
+    ToolCorrectnessMetric,
+    ToolEfficiencyMetric,
+    evaluate,
+)
 from toolmark.formats import read_traces
 from toolmark.redact import REDACTED
 from toolmark.report import Report
 from toolmark.report.feedback import evaluation_events, evaluation_spans, langfuse_scores, langsmith_feedback
+from toolmark.report.otel import emit_events, emit_spans
 from tracing import Made, Step, Told, langsmith, openai_agents, otlp
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
@@ -128,3 +138,13 @@ def test_cases_that_name_no_trace_are_told_all_at_once() -> None:
     with pytest.raises(InvalidDataError) as raised:
         langfuse_scores(mixed)
     assert [problem.path for problem in raised.value.problems] == ["$.cases[0]", "$.cases[2]"]
+
+
+@pytest.mark.parametrize("module", ["opentelemetry._logs", "opentelemetry.trace"])
+def test_sending_without_the_package_is_told(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the extra that brings it."""
+    monkeypatch.setitem(sys.modules, module, None)
+    emit = emit_events if module.endswith("logs") else emit_spans
+
+    with pytest.raises(MissingPackageError, match=r"needs the package 'opentelemetry'.*toolmark\[otel\]"):
+        emit(report(otlp(TOLD)))

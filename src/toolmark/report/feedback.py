@@ -3,45 +3,20 @@
 Each function writes one form: events of OpenTelemetry, spans of OpenInference, feedback of LangSmith, scores of
 Langfuse. What a result is about is the outermost span of the trace that its case was read from (`read_traces`). Ids
 are made of what is scored and by which metric, so that sending the same report again replaces it.
+`toolmark.report.otel` sends the first two forms itself.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
 import uuid
-from collections.abc import Iterator, Mapping
-from datetime import datetime, timezone
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
 
-from toolmark._json import json_text
-from toolmark.errors import InvalidDataError, Problem
 from toolmark.redact import DEFAULT, Redactor
-from toolmark.report._report import CaseResult, Report
-from toolmark.result import MetricResult, ResultStatus
-
-_WARN = 13
-"""Severity number of a log record that warns."""
-
-_TRACE_ID = re.compile(r"^[0-9a-f]{32}$")
-_SPAN_ID = re.compile(r"^[0-9a-f]{16}$")
-
-
-class _Scored(NamedTuple):
-    """A result, without secrets, and the span that it is about."""
-
-    trace: str
-    span: str
-    result: MetricResult
-    plain: Mapping[str, Any]
-
-    @property
-    def label(self) -> str:
-        return "pass" if self.result.passed else "fail"
-
-    @property
-    def key(self) -> str:
-        return f"{self.trace}/{self.span}/{self.result.metric}"
+from toolmark.report._evaluations import EVENT_NAME, SCOPE, WARN, Scored, details, events_of, results_of, spans_of
+from toolmark.report._report import Report
+from toolmark.result import ResultStatus
 
 
 def evaluation_events(report: Report, *, at: datetime | None = None, redactor: Redactor = DEFAULT) -> dict[str, Any]:
@@ -58,30 +33,19 @@ def evaluation_events(report: Report, *, at: datetime | None = None, redactor: R
     Raises:
         InvalidDataError: A case names no trace, or one whose ids are none of OpenTelemetry; `problems` has all.
     """
-    moment = _nanoseconds(at)
-    records: list[dict[str, Any]] = []
-    for scored in _results(report, redactor, hexadecimal=True):
-        failed = scored.result.status is ResultStatus.FAILED
-        attributes: dict[str, Any] = {"gen_ai.evaluation.name": scored.result.metric}
-        if failed:
-            attributes["error.type"] = str(scored.plain.get("error", "")).partition(":")[0] or "_OTHER"
-        else:
-            attributes["gen_ai.evaluation.score.value"] = scored.plain["score"]
-            attributes["gen_ai.evaluation.score.label"] = scored.label
-        explanation = scored.plain.get("error" if failed else "reason")
-        if explanation:
-            attributes["gen_ai.evaluation.explanation"] = explanation
-        records.append(
-            {
-                "timeUnixNano": moment,
-                "observedTimeUnixNano": moment,
-                "eventName": "gen_ai.evaluation.result",
-                **({"severityNumber": _WARN, "severityText": "WARN"} if failed else {}),
-                "attributes": _pairs(attributes),
-                "traceId": scored.trace,
-                "spanId": scored.span,
-            }
-        )
+    number, text = WARN
+    records = [
+        {
+            "timeUnixNano": str(event.moment),
+            "observedTimeUnixNano": str(event.moment),
+            "eventName": EVENT_NAME,
+            **({"severityNumber": number, "severityText": text} if event.warns else {}),
+            "attributes": _pairs(event.attributes),
+            "traceId": event.trace,
+            "spanId": event.span,
+        }
+        for event in events_of(report, at, redactor)
+    ]
     return {"resourceLogs": [{**_RESOURCE, "scopeLogs": [{"scope": _SCOPE, "logRecords": records}]}]}
 
 
@@ -90,36 +54,20 @@ def evaluation_spans(report: Report, *, at: datetime | None = None, redactor: Re
 
     Only scores are spans. Arguments and errors are those of `evaluation_events`.
     """
-    moment = _nanoseconds(at)
-    spans: list[dict[str, Any]] = []
-    for scored in _results(report, redactor, hexadecimal=True):
-        if scored.result.status is not ResultStatus.SCORED:
-            continue
-        start = "evaluations.0.evaluation"
-        digest = hashlib.sha256(scored.key.encode()).hexdigest()
-        attributes: dict[str, Any] = {
-            "openinference.span.kind": "EVALUATOR",
-            f"{start}.name": scored.result.metric,
-            f"{start}.score": scored.plain["score"],
-            f"{start}.label": scored.label,
-            **({f"{start}.explanation": scored.plain["reason"]} if scored.plain.get("reason") else {}),
-            f"{start}.annotator_kind": "LLM" if scored.result.judge else "CODE",
-            f"{start}.identifier": "toolmark",
-            f"{start}.metadata": json_text(_details(scored)),
+    spans = [
+        {
+            "traceId": span.trace,
+            "spanId": span.span,
+            "name": span.name,
+            "kind": 1,
+            "startTimeUnixNano": str(span.moment),
+            "endTimeUnixNano": str(span.moment),
+            "attributes": _pairs(span.attributes),
+            "links": [{"traceId": span.target[0], "spanId": span.target[1]}],
+            "status": {},
         }
-        spans.append(
-            {
-                "traceId": digest[:32],
-                "spanId": digest[32:48],
-                "name": scored.result.metric,
-                "kind": 1,
-                "startTimeUnixNano": moment,
-                "endTimeUnixNano": moment,
-                "attributes": _pairs(attributes),
-                "links": [{"traceId": scored.trace, "spanId": scored.span}],
-                "status": {},
-            }
-        )
+        for span in spans_of(report, at, redactor)
+    ]
     return {"resourceSpans": [{**_RESOURCE, "scopeSpans": [{"scope": _SCOPE, "spans": spans}]}]}
 
 
@@ -138,9 +86,9 @@ def langsmith_feedback(report: Report, *, redactor: Redactor = DEFAULT) -> list[
             "score": scored.plain["score"],
             "value": scored.label,
             **({"comment": scored.plain["reason"]} if scored.plain.get("reason") else {}),
-            "feedback_source": {"type": "api", "metadata": _details(scored)},
+            "feedback_source": {"type": "api", "metadata": details(scored)},
         }
-        for scored in _results(report, redactor)
+        for scored in results_of(report, redactor)
         if scored.result.status is ResultStatus.SCORED
     ]
 
@@ -159,9 +107,9 @@ def langfuse_scores(report: Report, *, redactor: Redactor = DEFAULT) -> list[dic
             "value": scored.plain["score"],
             "dataType": "NUMERIC",
             **({"comment": scored.plain["reason"]} if scored.plain.get("reason") else {}),
-            "metadata": _details(scored),
+            "metadata": details(scored),
         }
-        for scored in _results(report, redactor)
+        for scored in results_of(report, redactor)
         if scored.result.status is ResultStatus.SCORED
     ]
 
@@ -169,57 +117,16 @@ def langfuse_scores(report: Report, *, redactor: Redactor = DEFAULT) -> list[dic
 _RESOURCE: dict[str, Any] = {
     "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "toolmark"}}]}
 }
-_SCOPE: dict[str, Any] = {"name": "toolmark"}
+_SCOPE: dict[str, Any] = {"name": SCOPE}
 
 
-def _results(report: Report, redactor: Redactor, *, hexadecimal: bool = False) -> Iterator[_Scored]:
-    """Yield every result that was not skipped; a case that names no trace is a problem, told with all others."""
-    targets = {case.index: _target(case) for case in report.cases}
-    problems = [
-        problem for case in report.cases if (problem := _doubt(case, targets[case.index], hexadecimal=hexadecimal))
-    ]
-    if problems:
-        raise InvalidDataError("\n".join(map(str, problems)), problems)
-    for case, result in report.results():
-        target = targets[case.index]
-        if target is not None and result.status is not ResultStatus.SKIPPED:
-            yield _Scored(*target, result, result.to_dict(redactor))
-
-
-def _target(case: CaseResult) -> tuple[str, str] | None:
-    """Return the trace and the outermost span that a case was read from, if it says them."""
-    run = getattr(case.case, "run", None)
-    span = None if run is None else run.metadata.get("span_id")
-    return None if run is None or run.run_id is None or not isinstance(span, str) else (run.run_id, span)
-
-
-def _doubt(case: CaseResult, target: tuple[str, str] | None, *, hexadecimal: bool) -> Problem | None:
-    place = f"$.cases[{case.index}]"
-    if target is None:
-        return Problem(
-            place, f"case {case.label!r} names no trace; only cases that were read from traces can be linked"
-        )
-    if hexadecimal and not (_TRACE_ID.match(target[0]) and _SPAN_ID.match(target[1])):
-        return Problem(place, f"case {case.label!r} is of trace {target[0]!r}, whose ids are none of OpenTelemetry")
-    return None
-
-
-def _details(scored: _Scored) -> dict[str, Any]:
-    """Return what stands beside a score: from where on it passes, its parts, who judged."""
-    known = {key: scored.plain[key] for key in ("threshold", "parts", "judge", "warnings") if scored.plain.get(key)}
-    return {**known, "passed": scored.result.passed}
-
-
-def _uuid(scored: _Scored) -> str:
+def _uuid(scored: Scored) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_OID, scored.key))
 
 
-def _pairs(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _pairs(attributes: Mapping[str, str | float]) -> list[dict[str, Any]]:
     """Return attributes as OTLP writes them."""
-    kinds = {str: "stringValue", float: "doubleValue", int: "doubleValue"}
-    return [{"key": key, "value": {kinds[type(value)]: value}} for key, value in attributes.items()]
-
-
-def _nanoseconds(at: datetime | None) -> str:
-    moment = datetime.now(timezone.utc) if at is None else at.astimezone(timezone.utc)
-    return str(int(moment.timestamp() * 1_000_000) * 1000)
+    return [
+        {"key": key, "value": {"stringValue" if isinstance(value, str) else "doubleValue": value}}
+        for key, value in attributes.items()
+    ]
