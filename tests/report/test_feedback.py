@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import uuid
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -120,6 +122,16 @@ def test_secrets_do_not_leave() -> None:
     for value in (evaluation_events(made), evaluation_spans(made), langsmith_feedback(made), langfuse_scores(made)):
         assert "s3cr3t" not in json.dumps(value)
         assert REDACTED in json.dumps(value)
+
+
+def test_metrics_may_be_called_anything() -> None:
+    """Also by half a character, which UTF-8 cannot hold."""
+    made = report(otlp(TOLD))
+    (case,) = made.cases
+    renamed = replace(made, cases=(replace(case, results=tuple(one.renamed("a\ud800") for one in case.results[:1])),))
+
+    for entry in (*langsmith_feedback(renamed), *langfuse_scores(renamed)):
+        assert uuid.UUID(entry["id"])
 
 
 def test_cases_that_name_no_trace_are_told_all_at_once() -> None:

@@ -47,8 +47,8 @@ class Scored(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What is scored, and by which metric."""
-        return f"{self.trace}/{self.span}/{self.result.metric}"
+        """What is scored, and by which metric; a text that UTF-8 can hold."""
+        return _text(f"{self.trace}/{self.span}/{self.result.metric}")
 
 
 class EvaluationEvent(NamedTuple):
@@ -124,7 +124,7 @@ def spans_of(report: Report, at: datetime | None, redactor: Redactor) -> list[Ev
         if scored.result.status is not ResultStatus.SCORED:
             continue
         start = "evaluations.0.evaluation"
-        digest = hashlib.sha256(scored.key.encode("utf-8", "backslashreplace")).hexdigest()
+        digest = hashlib.sha256(scored.key.encode()).hexdigest()
         attributes: dict[str, str | float] = {
             "openinference.span.kind": "EVALUATOR",
             f"{start}.name": scored.result.metric,
