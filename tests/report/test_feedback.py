@@ -131,7 +131,7 @@ def test_metrics_may_be_called_anything() -> None:
     renamed = replace(made, cases=(replace(case, results=tuple(one.renamed("a\ud800") for one in case.results[:1])),))
 
     for entry in (*langsmith_feedback(renamed), *langfuse_scores(renamed)):
-        assert uuid.UUID(entry["id"])
+        assert str(uuid.UUID(entry["id"])) == entry["id"]
 
 
 def test_cases_that_name_no_trace_are_told_all_at_once() -> None:
