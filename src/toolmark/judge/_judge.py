@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import os
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeAlias, TypeVar, cast
 from uuid import uuid4
@@ -14,6 +14,7 @@ from uuid import uuid4
 from toolmark._json import JsonObject, short_repr, to_json_value
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome, ToolmarkError
 from toolmark.judge._answered import Answered, Stop
+from toolmark.judge._cost import CostEstimate, Reckoning, reckoned
 from toolmark.judge._drive import in_thread
 from toolmark.judge._images import ImageReader
 from toolmark.judge._pace import Slots
@@ -134,6 +135,32 @@ class Judge:
         """Return the reply to a prompt that the cache has, or `None`."""
         return None if self._cache is None else self._cache.get(self.key_of(prompt))
 
+    @property
+    def price(self) -> Price | None:
+        """What a million tokens of the model cost; `None` if it is not known."""
+        return self._price(self.name)
+
+    def estimate(self, prompts: Iterable[Prompt], *, answer_tokens: int | None = None) -> CostEstimate:
+        """Return what asking some prompts will take, about; nothing is sent.
+
+        What is in the cache costs nothing, and what is asked twice is counted once. Tokens are reckoned by what the
+        answers in the cache took, if there are twenty of them, else by the letters of the prompts.
+
+        Args:
+            prompts: Such as those of `metric.prompts(case)` for many cases.
+            answer_tokens: Tokens of one answer, if you know better; a model that thinks before it answers takes many.
+
+        Raises:
+            ToolmarkError: The cache cannot be used, or there is no judge.
+        """
+        return self.reckoned(prompts).estimate(self.price, answer_tokens=answer_tokens)
+
+    def reckoned(self, prompts: Iterable[Prompt]) -> Reckoning:
+        """Return the sum of prompts, see `estimate`."""
+        keep = self._cache is not None
+        key_of = self.key_of if keep else _content_of
+        return reckoned(prompts, key_of, self.cached, writes=isinstance(self.model, TextModel))
+
     def keep(self, prompt: Prompt, reply: Reply) -> Answered:
         """Read a reply, keep it in the cache if it is a verdict, and return what it says."""
         answered = self._read(prompt, reply)
@@ -188,11 +215,17 @@ class Judge:
         return Answered(prompt, error.outcome, None, str(error), usage, requests, cost, self.name)
 
     def _cost(self, usage: Mapping[str, int], model: str) -> float | None:
-        prices = self._prices if self._prices is not None else _prices_of(self._given)
-        price = prices.get(model, prices.get(self.name)) if prices else None
+        price = self._price(model)
         if price is None:
-            return None if usage or not prices else 0.0
+            return None if usage or not self._known_prices() else 0.0
         return cost_of(usage, price)
+
+    def _price(self, model: str) -> Price | None:
+        prices = self._known_prices()
+        return prices.get(model, prices.get(self.name)) if prices else None
+
+    def _known_prices(self) -> Prices | None:
+        return self._prices if self._prices is not None else _prices_of(self._given)
 
     def _who(self) -> JsonObject:
         known = self._identity or _identity_of(self.model)
@@ -333,6 +366,11 @@ def _identity_of(model: object) -> JsonObject | None:
 def _prices_of(model: object) -> Prices | None:
     prices = getattr(model, "prices", None)
     return cast("Prices", prices) if isinstance(prices, Mapping) and prices else None
+
+
+def _content_of(prompt: Prompt) -> str:
+    """Return what tells prompts apart that ask different things."""
+    return cache_key(prompt, {})
 
 
 def _at_least_one(name: str, value: object) -> int:

@@ -34,6 +34,7 @@ from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
 from toolmark.judge._batch_answers import Found, refused_lines, results_of
 from toolmark.judge._batch_files import Folder, Lost, Manifest, Shard, line_of
 from toolmark.judge._batch_remote import PASSES, Remote
+from toolmark.judge._cost import CostEstimate
 from toolmark.judge._judge import Judge, JudgeLike
 from toolmark.judge._prices import add_usage
 from toolmark.judge._seams import Prompt
@@ -153,6 +154,34 @@ class Batch:
         """Where the state is kept."""
         return self._folder.path
 
+    def estimate(self, prompts: Iterable[Prompt] = (), *, answer_tokens: int | None = None) -> CostEstimate:
+        """Return what `submit` of these prompts would cost, about; nothing is sent or written.
+
+        What failed in a batch and is sent again is not foreseen.
+
+        Args:
+            prompts: As for `submit`.
+            answer_tokens: Tokens of one answer, see `Judge.estimate`.
+
+        Raises:
+            ConfigurationError: The folder belongs to another judge, or the judge cannot be asked in batches.
+
+        Example:
+            ```python
+            batch.estimate(prompts).check(max_cost=10.0)  # raises where it would cost more
+            batch.submit(prompts)
+            ```
+        """
+        manifest = self._begun(self._model())
+        under_way = [shard for shard in manifest.shards if shard.state == "created"]  # others will be sent
+        settled = {key for shard in under_way for key in self._folder.keys(shard)} | set(manifest.lost)
+        listed = self._folder.prompts()
+        for prompt in prompts:
+            listed.setdefault(self._judge.key_of(prompt), prompt)
+        waiting = {key for key in settled & listed.keys() if self._judge.cached(listed[key]) is None}
+        reckoning = self._judge.reckoned(prompt for key, prompt in listed.items() if key not in waiting)
+        return reckoning.estimate(self._judge.price, settled=len(waiting), batch=True, answer_tokens=answer_tokens)
+
     def submit(self, prompts: Iterable[Prompt] = ()) -> BatchState:
         """See to it that every prompt without a verdict is under way.
 
@@ -169,10 +198,7 @@ class Batch:
         """
         judge = self._model()
         with self._folder.locked():
-            manifest = self._folder.manifest() or Manifest.new(judge.identity)
-            if manifest.model != judge.identity:
-                told = f"{str(self._folder.path)!r} holds batches of {manifest.model}, not of {judge.identity}"
-                raise ConfigurationError(f"{told}; use another folder")
+            manifest = self._begun(judge)
             doubtful = [shard.name for shard in manifest.shards if shard.state in ("planned", "uploaded")]
             manifest = self._planned(manifest, judge, prompts)
             wait_for(self._sent(manifest, judge, doubtful))
@@ -272,6 +298,14 @@ class Batch:
         return {key for shard in manifest.shards if shard.state != "collected" for key in self._folder.keys(shard)}
 
     # submit
+
+    def _begun(self, judge: OpenAIJudge) -> Manifest:
+        """Return the state of the run that is in the folder, or of one that begins."""
+        manifest = self._folder.manifest() or Manifest.new(judge.identity)
+        if manifest.model != judge.identity:
+            told = f"{str(self._folder.path)!r} holds batches of {manifest.model}, not of {judge.identity}"
+            raise ConfigurationError(f"{told}; use another folder")
+        return manifest
 
     def _planned(self, manifest: Manifest, judge: OpenAIJudge, prompts: Iterable[Prompt]) -> Manifest:
         """Write down what is to be sent: prompts and requests first, then the manifest that names them."""
