@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from toolmark import ConversationalTestCase, LLMTestCase, ToolCall, ToolUseMetric, Turn, evaluate
 from toolmark.cli import main
 from toolmark.judge import Judge, SqliteCache
+from toolmark.results import read_results
 from toolmark.testing import BatchPlan, FakeOpenAI, HttpFault, ReceivedRequest, Reply
 
 pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
@@ -244,14 +245,59 @@ def test_samples_and_canary_are_handed_on(cases: Path, folder: str, monkeypatch:
     assert len(server.requests) == asked
 
 
-def test_conversations_and_cases_may_stand_together(tmp_path: Path, folder: str) -> None:
-    """As in a sample of several files; a line that was never written to its end is left out, and told."""
-    call = ToolCall(name="weather", input_parameters={})
-    case = LLMTestCase(input="Weather?", tools_called=[call], expected_tools=[call], available_tools=TOOLS)
+def test_conversations_and_cases_do_not_stand_together(tmp_path: Path, folder: str) -> None:
+    """No metric is for both."""
     path = tmp_path / "cases.jsonl"
-    path.write_text(f'{conversation(0).to_json()}\n{case.to_json()}\n{{"tur')
+    path.write_text(f"{conversation(0).to_json()}\n{LLMTestCase(tools_called=[]).to_json()}\n")
 
-    told = batch(None, "submit", folder, str(path), "--dry-run")
+    told = batch(None, "submit", folder, str(path))
 
-    assert told.stdout.startswith("5 questions: 0 in the cache, 5 to be sent\n")
-    assert f"warning: {path}:3: left out a torn line" in told.stderr
+    assert told.exit_code == 2
+    assert "cases.jsonl has conversations and test cases; they are scored by different metrics" in told.stderr
+
+
+def test_a_torn_end_is_told(cases: Path, folder: str) -> None:
+    """A line that was never written to its end is left out."""
+    with cases.open("a", encoding="utf-8") as file:
+        file.write('{"tur')
+
+    told = batch(None, "submit", folder, str(cases), "--dry-run")
+
+    assert told.stdout.startswith("6 questions: 0 in the cache, 6 to be sent\n")
+    assert f"warning: {cases}:3: left out a torn line" in told.stderr
+
+
+def test_cases_are_scored_by_the_verdicts_alone(cases: Path, folder: str, tmp_path: Path) -> None:
+    """Nobody is asked; what has no verdict is open, and a case of which none came back cannot be scored."""
+    results, more = tmp_path / "results.jsonl", tmp_path / "more.jsonl"
+    more.write_text(f"{cases.read_text()}{conversation(7).to_json()}\n")
+    with FakeOpenAI(answer=yes) as server:
+        batch(server, "submit", folder, str(cases), "--samples", "3")
+        batch(server, "poll", folder, "--batch-status-check-interval", "0")
+        batch(server, "collect", folder)
+        asked = len(server.requests)
+        scored = batch(server, "score", folder, str(cases), "--samples", "3", "--results", str(results))
+        partly = batch(server, "score", folder, str(more), "--results", f"{results}.2")
+
+    assert (scored.exit_code, scored.stderr) == (0, "")
+    assert scored.stdout == (
+        "tool_use: mean 1 over 2 cases; 2 passed, 0 failed (at 0.5), 0 skipped, 0 errored; 100 % of the questions "
+        "decided\n"
+    )
+    report = read_results(results)
+    assert [case.results[0].score for case in report.cases] == [1.0, 1.0]
+    assert report.cases[0].results[0].judge == {"model": "m", "prompts": "1", "samples": "3"}
+    assert partly.exit_code == 1
+    assert "mean 1 over 2 cases; 2 passed, 0 failed (at 0.5), 0 skipped, 1 errored" in partly.stdout
+    assert "nobody is asked here" in (read_results(f"{results}.2").cases[2].results[0].error or "")
+    assert len(server.requests) == asked
+
+
+def test_scoring_needs_batches(cases: Path, folder: str, tmp_path: Path) -> None:
+    """Without them there are no verdicts; nothing is written."""
+    told = batch(None, "score", folder, str(cases), "--results", str(tmp_path / "r"))
+
+    assert told.exit_code == 2
+    assert "submit some first" in told.stderr
+    assert not (tmp_path / "r").exists()
+    assert not Path(folder).exists()

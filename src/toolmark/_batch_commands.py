@@ -14,11 +14,11 @@ import click
 from toolmark._text import count, visible, visible_lines
 from toolmark.cases import AnyCase, ConversationalTestCase
 from toolmark.dataset import Told, placed_text, read_any_case, read_documents, source_name, torn_text
-from toolmark.errors import DataFileError, ToolmarkError
-from toolmark.metrics import MetricLike, ToolCorrectnessMetric, ToolUseMetric
+from toolmark.errors import ConfigurationError, DataFileError, ToolmarkError
+from toolmark.metrics import ToolCorrectnessMetric, ToolUseMetric
 
 if TYPE_CHECKING:
-    from toolmark.judge import MemoryCache, Price, Prompt, SqliteCache
+    from toolmark.judge import Judge, MemoryCache, Price, Prompt, SqliteCache
     from toolmark.judge.batch import Batch, BatchState
 
 _CACHE = "verdicts.sqlite"
@@ -45,12 +45,25 @@ def _price(_context: click.Context, _option: click.Parameter, value: str | None)
         raise click.BadParameter(message) from None
 
 
+_samples_option = click.option(
+    "--samples",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Each question is asked so many times; the majority counts.",
+)
+_canary_option = click.option(
+    "--canary", is_flag=True, help="Planted calls are asked about, too, that order the judge to approve of them."
+)
+
+
 @click.group()
 def batch() -> None:
     """Judge over OpenAI's Batch API: at half the price, within a day.
 
-    `submit` sends what has no verdict yet, `poll` waits, `collect` fetches the verdicts. Each may be called again at
-    any time, and does nothing twice. FOLDER holds the state between them.
+    `submit` sends what has no verdict yet, `poll` waits, `collect` fetches the verdicts, `score` scores by them. Each
+    may be called again at any time, and does nothing twice. FOLDER holds the state between them.
 
     The judge is the model that --judge or TOOLMARK_JUDGE_MODEL names; TOOLMARK_JUDGE_BASE_URL and
     TOOLMARK_JUDGE_API_KEY, or OPENAI_BASE_URL and OPENAI_API_KEY, say where and with which key.
@@ -61,15 +74,8 @@ def batch() -> None:
 @folder_argument
 @click.argument("file", required=False, type=click.Path(allow_dash=True))
 @click.option("--judge", "model", help="Name of the model that judges.")
-@click.option(
-    "--samples",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Ask each question so many times; the majority counts.",
-)
-@click.option("--canary", is_flag=True, help="Also ask about planted calls that order the judge to approve of them.")
+@_samples_option
+@_canary_option
 @click.option(
     "--price",
     callback=_price,
@@ -182,6 +188,40 @@ def collect(folder: str, cache: str | None) -> None:
     sys.exit(0 if state.verdicts == state.prompts else 1)
 
 
+@batch.command()
+@folder_argument
+@click.argument("file", type=click.Path(allow_dash=True))
+@click.option(
+    "--results",
+    required=True,
+    type=click.Path(dir_okay=False),
+    help="Write each case with its results there, as JSON Lines without secrets.",
+)
+@_samples_option
+@_canary_option
+@cache_option
+def score(folder: str, file: str, results: str, samples: int, canary: bool, cache: str | None) -> None:
+    """Score the cases of FILE by the verdicts of FOLDER; nobody is asked, and nothing is paid for.
+
+    FILE, --samples and --canary are those of `submit`. `toolmark report` shows the file of --results, and of a sample
+    `toolmark extrapolate` says what it tells of all cases.
+
+    Exit code 1 if a case could not be scored, since a verdict is lacking; 2 if the command line or FILE is wrong.
+    """
+    from toolmark.evaluation import evaluate  # noqa: PLC0415 - as above
+    from toolmark.judge import SqliteCache  # noqa: PLC0415 - as above
+    from toolmark.judge.batch import Batch  # noqa: PLC0415 - as above
+
+    with _told_errors(), closing(SqliteCache(cache or Path(folder) / _CACHE)) as store:
+        judge = Batch.verdicts(folder, cache=store, samples=samples, canary=canary)
+        cases = _cases(file)
+        report = evaluate(cases, [_metric(cases[0], judge)], results=results)
+    for line in report.summaries:
+        coverage = "" if line.coverage is None else f"; {100 * line.coverage:.4g} % of the questions decided"
+        click.echo(visible(f"{line}{coverage}"))
+    sys.exit(int(any(line.errored for line in report.summaries)))
+
+
 @contextmanager
 def _store(folder: str, cache: str | None, *, dry_run: bool) -> Generator[SqliteCache | MemoryCache, None, None]:
     """Open the cache for what is to be sent, and make the folder; a dry run makes nothing that is not there."""
@@ -197,26 +237,29 @@ def _store(folder: str, cache: str | None, *, dry_run: bool) -> Generator[Sqlite
         yield store
 
 
-def _prompts(file: str, judge: object) -> Iterator[Prompt]:
+def _metric(case: AnyCase, judge: Judge) -> ToolUseMetric | ToolCorrectnessMetric:
+    """Return what asks about a case."""
+    return (
+        ToolUseMetric(judge=judge) if isinstance(case, ConversationalTestCase) else ToolCorrectnessMetric(judge=judge)
+    )
+
+
+def _prompts(file: str, judge: Judge) -> Iterator[Prompt]:
     """Yield what is asked about each case; one that cannot be judged is told, and the others go on."""
-    for number, case in enumerate(_cases(file), start=1):
-        metric: MetricLike
-        if isinstance(case, ConversationalTestCase):
-            metric = ToolUseMetric(judge=judge)  # type: ignore[arg-type]
-        else:
-            metric = ToolCorrectnessMetric(judge=judge)  # type: ignore[arg-type]
+    for place, case in enumerate(_cases(file), start=1):
         try:
-            yield from metric.prompts(case)
+            yield from _metric(case, judge).prompts(case)
         except ToolmarkError as error:
-            name = case.name or case.id or f"case {number}"
+            name = case.name or case.id or f"case {place}"
             click.echo(f"warning: {visible(name)} is not judged: {visible(str(error))}", err=True)
 
 
 def _cases(file: str) -> list[AnyCase]:
-    """Return the cases and conversations of a file; a line that was never written to its end is left out, and told.
+    """Return the cases of a file, or its conversations; a line that was never written to its end is left out, and told.
 
     Raises:
         DataFileError: Lines that cannot be read; all are told.
+        ConfigurationError: There are both, and no metric is for both.
     """
     told = Told()
     cases = [case for _, case in told.read(read_documents(file), read_any_case)]
@@ -224,6 +267,9 @@ def _cases(file: str) -> list[AnyCase]:
     if told.problems or (told.torn and not cases):
         problems = [*told.problems, *told.torn]
         raise DataFileError("\n".join(placed_text(name, problem) for problem in problems), problems)
+    if len({isinstance(case, ConversationalTestCase) for case in cases}) > 1:
+        remedy = "they are scored by different metrics, so give each kind in a file of its own"
+        raise ConfigurationError(f"{name} has conversations and test cases; {remedy}")
     for problem in told.torn:
         click.echo(f"warning: {torn_text(name, problem)}", err=True)
     return cases

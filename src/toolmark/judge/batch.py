@@ -37,7 +37,7 @@ from toolmark.judge._batch_remote import PASSES, Remote
 from toolmark.judge._cost import CostEstimate
 from toolmark.judge._judge import Judge, JudgeLike
 from toolmark.judge._prices import add_usage
-from toolmark.judge._seams import Prompt
+from toolmark.judge._seams import Prompt, Reply
 from toolmark.judge.cache import Cache
 from toolmark.judge.openai import OpenAIJudge
 
@@ -148,6 +148,33 @@ class Batch:
         model = known.model
         judge = OpenAIJudge(model["model"], api=model["api"], base_url=model["base_url"], options=model["options"])
         return cls(folder, Judge(judge, cache=cache))
+
+    @classmethod
+    def verdicts(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        cache: Cache | str | os.PathLike[str],
+        samples: int = 1,
+        canary: bool = False,
+    ) -> Judge:
+        """Return a judge that knows the verdicts of the run of batches in a folder, and asks nobody.
+
+        A question without a verdict has the outcome `aborted`, and costs nothing.
+
+        Args:
+            folder: Where the state is kept.
+            cache: Where the verdicts went.
+            samples: As of the judge that was asked.
+            canary: Likewise.
+
+        Raises:
+            ConfigurationError: There is no batch in the folder.
+        """
+        known = Folder(folder).manifest()
+        if known is None:
+            raise _none_in(folder)
+        return Judge(_Nobody(known.model), cache=cache, samples=samples, canary=canary)
 
     @property
     def folder(self) -> Path:
@@ -414,6 +441,18 @@ class Batch:
                 lost[key] = Lost(outcome=result.outcome.value, problem=result.problem)
         done = shard.model_copy(update={"state": "collected", "usage": usage})
         return manifest.with_shard(done).model_copy(update={"lost": lost})
+
+
+class _Nobody:
+    """Stands for a model that is not asked any more."""
+
+    def __init__(self, identity: JsonObject) -> None:
+        self.identity = identity
+        self.model = f"{identity.get('model')}"
+
+    async def complete(self, prompt: Prompt, /) -> Reply:
+        told = f"no verdict on {prompt.name} came back, and nobody is asked here; submit it again"
+        raise JudgeError(told, JudgeOutcome.ABORTED)
 
 
 def _none_in(folder: str | os.PathLike[str]) -> ConfigurationError:
