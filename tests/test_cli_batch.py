@@ -75,7 +75,7 @@ def test_an_evaluation_after_a_batch_asks_nothing(cases: Path, folder: str, monk
     assert [result.exit_code for result in (sent, waited, fetched)] == [0, 0, 0]
     assert sent.stdout == (
         "6 questions: 0 in the cache, 6 to be sent\n"
-        "about 6,105 tokens in, 900 out (3 characters a token, 150 tokens an answer)\n"
+        "about 6,100 tokens in, 900 out (3 characters a token, 150 tokens an answer)\n"
         "the cost is not known, since no price is\n"
         "6 questions: 0 with a verdict, 6 under way, 0 to be sent again, 0 without a verdict\n"
     )
@@ -181,8 +181,8 @@ def test_a_dry_run_does_nothing(cases: Path, folder: str) -> None:
     assert told.exit_code == 0
     assert told.stdout == (
         "6 questions: 0 in the cache, 6 to be sent\n"
-        "about 6,105 tokens in, 600 out (3 characters a token, 100 tokens an answer)\n"
-        "about 0.0085 in all, at 2 in and 8 out a million tokens, halved for a batch\n"
+        "about 6,100 tokens in, 600 out (3 characters a token, 100 tokens an answer)\n"
+        "about 0.00851 in all, at 2 in and 8 out a million tokens, halved for a batch\n"
     )
     assert server.requests == ()
     assert not Path(folder).exists()
@@ -193,7 +193,7 @@ def test_a_dry_run_does_nothing(cases: Path, folder: str) -> None:
     [
         (
             ["--max-cost", "0.0001", "--price", "2/8"],
-            "it would cost about 0.0097, more than the 0.0001 that are allowed",
+            "it would cost about 0.00971, more than the 0.0001 that are allowed",
         ),
         (["--max-cost", "100"], "no price is known, so nobody can tell whether 100 is enough; give the price"),
         (["--price", "2"], "'2' is no price such as 2/8"),

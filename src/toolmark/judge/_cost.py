@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from toolmark._json import json_text
-from toolmark._text import count, number
+from toolmark._text import count
 from toolmark.errors import ConfigurationError
 from toolmark.judge._prices import LETTERS_PER_TOKEN, Price, cost_of
 from toolmark.judge._seams import ImagePart, Message, Prompt, Reply
@@ -76,7 +76,7 @@ class CostEstimate:
             remedy = "give the price of a million tokens of the model (prices=, or --price INPUT/OUTPUT)"
             raise ConfigurationError(f"no price is known, so nobody can tell whether {max_cost:g} is enough; {remedy}")
         if self.cost > max_cost:
-            told = f"it would cost about {number(self.cost)}, more than the {max_cost:g} that are allowed"
+            told = f"it would cost about {_about(self.cost)}, more than the {max_cost:g} that are allowed"
             raise ConfigurationError(f"{told}; nothing was sent: judge a smaller sample, or allow more")
 
     def __str__(self) -> str:
@@ -90,13 +90,13 @@ class CostEstimate:
         basis = f"as {self.answers} answers in the cache" if self.answers else f"{LETTERS_PER_TOKEN} characters a token"
         basis += f", {self.answer_tokens:.4g} tokens an answer"
         images = f"; {count(self.images, 'question')} with images, which are not counted" if self.images else ""
-        lines.append(f"about {self.input_tokens:,} tokens in, {self.output_tokens:,} out ({basis}{images})")
+        lines.append(f"about {_about(self.input_tokens)} tokens in, {_about(self.output_tokens)} out ({basis}{images})")
         if self.price is None or self.cost is None:
             lines.append("the cost is not known, since no price is")
         else:
             half = ", halved for a batch" if self.batch else ""
             price = f"{self.price.input:g} in and {self.price.output:g} out a million tokens{half}"
-            lines.append(f"about {number(self.cost)} in all, at {price}")
+            lines.append(f"about {_about(self.cost)} in all, at {price}")
         return "\n".join(lines)
 
 
@@ -204,6 +204,11 @@ def reckoned(
             seen.add(key)
             reckoning.add(prompt, cached(prompt))
     return reckoning
+
+
+def _about(value: float) -> str:
+    """Return a number with three digits that count; more would say what nobody knows."""
+    return f"{float(f'{value:.3g}'):,.12g}"
 
 
 def _parts(message: Message) -> tuple[Any, ...]:
