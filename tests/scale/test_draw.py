@@ -106,6 +106,25 @@ def test_the_sample_of_the_union_is_that_of_the_samples(
     assert keys(merged.drawn()) == keys(drafted([*cases, *more], size).drawn())
 
 
+@pytest.mark.parametrize("size", range(6, 14))
+def test_what_is_let_go_is_never_needed(size: int) -> None:
+    """Of many more cases than are drawn, in strata of very different sizes; in one draft, and in merged ones."""
+    rng = random.Random(size)
+    cases = [(rng.choice("aaaaaaabbc"), key) for key in rng.sample(range(10**6), 600)]
+    members = {name: sorted(key for other, key in cases if other == name) for name in "abc"}
+    shares = allotted({name: len(found) for name, found in members.items()}, size)
+    expected = {name: found[: shares[name]] for name, found in members.items()}
+
+    merged = drafted(cases[:200], size)
+    merged.merge(drafted(cases[200:400], size))
+    for stratum, key in cases[400:]:
+        merged.add(stratum, key, "file", key, lambda key=key: f"{key}")
+        assert merged.held == sum(map(len, merged.kept.values())) <= 2 * size + 3
+
+    assert keys(merged.drawn()) == expected
+    assert keys(drafted(cases, size).drawn()) == expected
+
+
 def test_every_set_is_drawn_as_often_by_symmetry() -> None:
     """Over all ways in which six keys can be given to six cases, each set of three is drawn equally often."""
     drawn: Counter[frozenset[int]] = Counter()

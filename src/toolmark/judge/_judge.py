@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeAlias, TypeVar, cast
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 from toolmark._json import JsonObject, short_repr, to_json_value
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome, ToolmarkError
@@ -92,6 +93,9 @@ class Judge:
             raise ConfigurationError(message)
         self._timeout = timeout
         self._lock = threading.Lock()
+        self._asking: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Future[None]]] = (
+            WeakKeyDictionary()
+        )
         self._built: tuple[TextModel | DecisionModel, AbstractAsyncContextManager[object], float | None] | None = None
 
     @classmethod
@@ -171,6 +175,8 @@ class Judge:
     async def ask(self, prompt: Prompt, stop: Stop | None = None, /) -> Answered:
         """Return the answer to one prompt: from the cache, or from the model.
 
+        While a question is under way, the same one is not sent again from this event loop, but waits for its verdict.
+
         Args:
             prompt: What to ask.
             stop: Says whether to send it still, when its turn has come.
@@ -179,11 +185,36 @@ class Judge:
             ToolmarkError: It cannot be asked at all: a package is missing, a setting is wrong, the cache is unusable.
                 What goes wrong with a single question is an outcome.
         """
+        known = self._known(prompt)
+        if known is not None:
+            return known
+        if self._cache is None:
+            return await self._sent(prompt, stop)
+        asking, key = self._under_way(), self.key_of(prompt)
+        if key in asking:
+            await asyncio.wait([asking[key]])
+            return self._known(prompt) or await self._sent(prompt, stop)
+        asking[key] = asyncio.get_running_loop().create_future()
+        try:
+            return await self._sent(prompt, stop)
+        finally:
+            asking.pop(key).set_result(None)
+
+    def _under_way(self) -> dict[str, asyncio.Future[None]]:
+        """Return what is asked in this event loop, by key; each is done when its question is."""
+        with self._lock:
+            return self._asking.setdefault(asyncio.get_running_loop(), {})
+
+    def _known(self, prompt: Prompt) -> Answered | None:
+        """Return the answer that the cache has, or `None`."""
         found = self.cached(prompt)
-        if found is not None:
-            answered = self._read(prompt, found)
-            if answered.outcome is JudgeOutcome.OK:
-                return Answered(prompt, JudgeOutcome.OK, answered.verdict, model=answered.model, cached=True)
+        answered = None if found is None else self._read(prompt, found)
+        if answered is None or answered.outcome is not JudgeOutcome.OK:
+            return None
+        return Answered(prompt, JudgeOutcome.OK, answered.verdict, model=answered.model, cached=True)
+
+    async def _sent(self, prompt: Prompt, stop: Stop | None) -> Answered:
+        """Return the model's answer to one prompt."""
         model, places, timeout = self._model()
         try:
             async with places:

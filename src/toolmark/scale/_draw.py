@@ -157,7 +157,6 @@ class Draft:
             mine.extend(heap)
             heapq.heapify(mine)
         self.held += other.held
-        self.most = min(self.most, other.most)
         self._trim()
 
     def _trim(self) -> None:
