@@ -126,6 +126,27 @@ def test_cases_without_a_value_are_a_ratio(values: list[float], silent: int, res
     assert found == pytest.approx((max(0, mean - reach), min(1, mean + reach)), abs=1e-9)
 
 
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 30)), min_size=2, max_size=4))
+def test_a_ratio_over_strata(groups: list[tuple[int, int]]) -> None:
+    """Of each stratum the variance of the residuals, 0 without a value, over the cases that have one."""
+    listed = [([0.2, 0.7, 0.1 * number], silent, rest) for number, (silent, rest) in enumerate(groups)]
+    strata = [Stratum(3 + silent + rest, 3 + silent, values) for values, silent, rest in listed]
+    weights = [one.population / one.drawn for one in strata]
+    known = sum(weight * 3 for weight in weights)
+    mean = sum(weight * sum(one.values) for weight, one in zip(weights, strata, strict=True)) / known
+    squared = sum(
+        one.population**2
+        * (1 - one.drawn / one.population)
+        * variance([*(value - mean for value in values), *[0.0] * silent])
+        / one.drawn
+        for one, (values, silent, _) in zip(strata, listed, strict=True)
+    )
+    reach = t.ppf(0.975, sum(one.drawn - 1 for one in strata)) * math.sqrt(squared) / known
+
+    assert population_mean(strata) == pytest.approx(mean)
+    assert population_mean_interval(strata) == pytest.approx((max(0, mean - reach), min(1, mean + reach)), abs=1e-9)
+
+
 @given(st.lists(SHARES, min_size=2, max_size=20), st.sampled_from((0.8, 0.95, 0.99)))
 def test_of_a_large_population_it_is_the_usual(values: list[float], confidence: float) -> None:
     """Without the correction, the intervals are those of independent results."""

@@ -177,6 +177,7 @@ def test_each_stratum_gets_the_same_number(tmp_path: Path) -> None:
     ]
     assert str(sample).split("\n")[:2] == ["100 of 1000 cases", '  "common": 33 of 900']
     assert len(sample.cases) == 100
+    assert {case.metadata.get("task") for case in sample.cases[:10]} > {"common", "rare"}  # not one after the other
     for one in sample.strata:
         mine = [case for case in sample.cases if case.metadata.get("task") == one.value]
         stratum = {"by": "metadata.task", "value": one.value, "population": one.population, "drawn": one.drawn}
