@@ -59,7 +59,7 @@ class Sample:
     """Cases that were drawn at random, without replacement.
 
     Attributes:
-        cases: The cases, in the order of their keys, which chance decides; each says in `metadata.toolmark_sample`
+        cases: The cases, in an order which chance decides; each says in `metadata.toolmark_sample`
             where it came from.
         population: How many cases there are in all.
         strata: The groups of a stratified sample, by their values; empty of a simple one.
@@ -253,16 +253,17 @@ def _made(draft: Draft, seed: int, by: str | None) -> Sample:
     drawn = draft.drawn()
     whole = {"seed": seed, "population": draft.sizes.total(), "drawn": sum(map(len, drawn.values()))}
     strata: list[SampledStratum] = []
-    listed: list[tuple[Drawn, dict[str, Any]]] = []
+    listed: list[tuple[int, Drawn, dict[str, Any]]] = []
     for key, found in drawn.items():
         about: dict[str, Any] = {}
         if by is not None:
             one = SampledStratum(json.loads(key), draft.sizes[key], len(found))
             strata.append(one)
             about["stratum"] = {"by": by, "value": one.value, "population": one.population, "drawn": one.drawn}
-        listed += [(case, about) for case in found]
-    listed.sort(key=lambda pair: pair[0], reverse=True)
-    cases = [_with_origin(case, {**whole, **about}) for case, about in listed]
+        # Keys of a stratum of which few were drawn are small; as heavy as the stratum, those of all are alike.
+        listed += [(case.key * draft.sizes[key] // len(found), case, about) for case in found]
+    listed.sort(key=lambda entry: entry[:2], reverse=True)
+    cases = [_with_origin(case, {**whole, **about}) for _, case, about in listed]
     return Sample(tuple(cases), draft.sizes.total(), tuple(strata))
 
 
