@@ -152,32 +152,28 @@ class Reckoning:
                     texts.append(part)
         return sum(map(len, texts)), images
 
-    def estimate(
-        self, price: Price | None, *, settled: int = 0, batch: bool = False, answer_tokens: int | None = None
-    ) -> CostEstimate:
-        """Return what the prompts to be sent will take.
+    def estimate(self, price: Price | None, answer_tokens: int | None) -> CostEstimate:
+        """Return what the prompts to be sent will take, one by one.
 
         Args:
             price: Of a million tokens.
-            settled: Prompts that are not sent, although they have no verdict.
-            batch: They go into a batch.
-            answer_tokens: Of one answer; by default as many as the answers in the cache had, else `ANSWER_TOKENS`.
+            answer_tokens: Of one answer; `None` for as many as the answers in the cache had, else `ANSWER_TOKENS`.
         """
         enough = self.answers >= ENOUGH and self.known_input > 0
         per_letter = self.known_input / self.known_letters if enough else 1 / LETTERS_PER_TOKEN
         each: float = (self.known_output / self.answers if enough else ANSWER_TOKENS) if self.writes else 0
         each = each if answer_tokens is None else answer_tokens
         return CostEstimate(
-            prompts=self.requests + self.verdicts + settled,
+            prompts=self.requests + self.verdicts,
             verdicts=self.verdicts,
-            settled=settled,
+            settled=0,
             requests=self.requests,
             input_tokens=round(self.letters * per_letter),
             output_tokens=round(self.requests * each),
             images=self.images,
             answers=self.answers if enough else 0,
             answer_tokens=each,
-            batch=batch,
+            batch=False,
             price=price,
         )
 

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from toolmark._json import JsonObject, short_repr, to_json_value
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome, ToolmarkError
 from toolmark.judge._answered import Answered, Stop
-from toolmark.judge._cost import CostEstimate, Reckoning, reckoned
+from toolmark.judge._cost import CostEstimate, reckoned
 from toolmark.judge._drive import in_thread
 from toolmark.judge._images import ImageReader
 from toolmark.judge._pace import Slots
@@ -157,13 +157,9 @@ class Judge:
         Raises:
             ToolmarkError: The cache cannot be used, or there is no judge.
         """
-        return self.reckoned(prompts).estimate(self.price, answer_tokens=answer_tokens)
-
-    def reckoned(self, prompts: Iterable[Prompt]) -> Reckoning:
-        """Return the sum of prompts, see `estimate`."""
-        keep = self._cache is not None
-        key_of = self.key_of if keep else _content_of
-        return reckoned(prompts, key_of, self.cached, writes=isinstance(self.model, TextModel))
+        key_of = _content_of if self._cache is None else self.key_of
+        reckoning = reckoned(prompts, key_of, self.cached, writes=isinstance(self.model, TextModel))
+        return reckoning.estimate(self.price, answer_tokens)
 
     def keep(self, prompt: Prompt, reply: Reply) -> Answered:
         """Read a reply, keep it in the cache if it is a verdict, and return what it says."""

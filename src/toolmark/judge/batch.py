@@ -23,7 +23,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -206,8 +206,9 @@ class Batch:
         for prompt in prompts:
             listed.setdefault(self._judge.key_of(prompt), prompt)
         waiting = {key for key in settled & listed.keys() if self._judge.cached(listed[key]) is None}
-        reckoning = self._judge.reckoned(prompt for key, prompt in listed.items() if key not in waiting)
-        return reckoning.estimate(self._judge.price, settled=len(waiting), batch=True, answer_tokens=answer_tokens)
+        listed = {key: prompt for key, prompt in listed.items() if key not in waiting}
+        single = self._judge.estimate(listed.values(), answer_tokens=answer_tokens)
+        return replace(single, prompts=single.prompts + len(waiting), settled=len(waiting), batch=True)
 
     def submit(self, prompts: Iterable[Prompt] = ()) -> BatchState:
         """See to it that every prompt without a verdict is under way.
