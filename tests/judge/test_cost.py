@@ -115,12 +115,13 @@ def test_a_model_that_decides_writes_nothing() -> None:
         def decide(self, *_: Any) -> Answers:
             raise AssertionError
 
-    (prompt,) = prompts(1)
+    prompt = ToolUseMetric(judge=judge()).prompts(conversation())[0]
     shown = sum(len(f"{message.content}") for message in prompt.state) + len(prompt.question.text)
 
     found = Judge(Decides()).estimate([prompt])
 
     assert (found.input_tokens, found.output_tokens) == (round(shown / 3), 0)
+    assert shown < letters(prompt)
 
 
 def test_a_limit_is_kept() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,11 @@ from toolmark import (
     read_cases,
 )
 from toolmark.cases import AnyCase
-from toolmark.dataset import write_cases
+from toolmark.dataset import Document, write_cases
 from toolmark.errors import TornLineWarning
 from toolmark.expect import Expect, Plan
 from toolmark.scale import Sample, _sample, sample_files
+from toolmark.scale._plan import Part
 from toolmark.scale._sample import names_of
 
 
@@ -270,6 +272,23 @@ def test_wrong_options(days: list[Path], options: dict[str, Any], message: str) 
     """Each is told with what is accepted."""
     with pytest.raises(ConfigurationError, match=message):
         sample_files(**{"files": days, "size": 10, **options})
+
+
+def test_a_file_that_changes_meanwhile_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody could say of how many cases the sample was drawn."""
+    file = write_lines(tmp_path / "cases.jsonl", 10)
+    read = _sample.documents
+
+    def while_somebody_writes(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:
+        for document in read(part, path, allow_nan=allow_nan):
+            with file.open("a") as more:
+                more.write('{"id": "late"}\n')
+            yield document
+
+    monkeypatch.setattr(_sample, "documents", while_somebody_writes)
+
+    with pytest.raises(DataFileError, match=r"cases\.jsonl: \$: changed while it was read"):
+        sample_files([file], 3, processes=1)
 
 
 def test_nothing_is_written_over(days: list[Path]) -> None:
