@@ -119,8 +119,10 @@ def test_what_is_lost_is_told(cases: Path, folder: str) -> None:
         batch(server, "submit", folder, str(cases))
         batch(server, "poll", folder, "--batch-status-check-interval", "0")
         fetched = batch(server, "collect", folder)
+        again = batch(server, "submit", folder, "--dry-run")
 
     assert fetched.exit_code == 1
+    assert again.stdout == "6 questions: 0 in the cache, 6 under way or given up, 0 to be sent\n"
     assert "6 without a verdict" in fetched.stdout
     assert "  refusal: the judge declined" in fetched.stdout
     assert "\x1b" not in fetched.stdout
@@ -221,7 +223,7 @@ def test_what_is_cheap_enough_is_sent_and_what_is_known_costs_nothing(cases: Pat
         known = batch(server, "submit", folder, str(cases), "--max-cost", "0")
 
     assert sent.exit_code == 0
-    assert under_way.stdout == "6 questions: 0 in the cache, 6 settled, 0 to be sent\n"
+    assert under_way.stdout == "6 questions: 0 in the cache, 6 under way or given up, 0 to be sent\n"
     assert known.stdout.startswith("6 questions: 6 in the cache, 0 to be sent\n6 questions: 6 with a verdict")
     assert len(server.batched) == 6
 

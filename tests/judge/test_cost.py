@@ -59,6 +59,7 @@ def test_what_is_asked_twice_counts_once() -> None:
     """Also without a cache; another sample is another question."""
     for cache in ("memory", None):
         assert judge(cache=cache).estimate([*prompts(3), *prompts(2)]).requests == 3
+    assert Judge(lambda _: "", cache=None).estimate([*prompts(3), *prompts(2)]).requests == 3
 
 
 def test_what_is_in_the_cache_costs_nothing() -> None:
@@ -190,7 +191,7 @@ def test_an_estimate_reads_well() -> None:
     )
 
     assert str(found) == (
-        "1200 questions: 150 in the cache, 50 settled, 1000 to be sent\n"
+        "1200 questions: 150 in the cache, 50 under way or given up, 1000 to be sent\n"
         "about 1,230,000 tokens in, 48,300 out (as 150 answers in the cache, 48.3 tokens an answer; 1 question with "
         "images, which are not counted)\n"
         "about 1.43 in all, at 2 in and 8 out a million tokens, halved for a batch"

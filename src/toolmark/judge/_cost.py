@@ -62,7 +62,7 @@ class CostEstimate:
         return whole * BATCH_SHARE if self.batch else whole
 
     def check(self, max_cost: float) -> None:
-        """Raise where they cost more than is allowed.
+        """Raise where they cost more than is allowed, as far as this estimate knows: images are not in it.
 
         Args:
             max_cost: What they may cost, in the currency of the prices.
@@ -73,7 +73,7 @@ class CostEstimate:
         if not max_cost >= 0:
             raise ConfigurationError(f"max_cost must be a number of at least 0, got {max_cost!r}")
         if self.cost is None:
-            remedy = "give the price of a million tokens of the model (prices=, or --price INPUT/OUTPUT)"
+            remedy = "give the price of a million tokens of the model (prices=, or --price IN/OUT)"
             raise ConfigurationError(f"no price is known, so nobody can tell whether {max_cost:g} is enough; {remedy}")
         if self.cost > max_cost:
             told = f"it would cost about {_about(self.cost)}, more than the {max_cost:g} that are allowed"
@@ -81,7 +81,7 @@ class CostEstimate:
 
     def __str__(self) -> str:
         """Return what will be sent, the tokens with how they were reckoned, and the cost."""
-        settled = f", {self.settled} settled" if self.settled else ""
+        settled = f", {self.settled} under way or given up" if self.settled else ""
         lines = [
             f"{count(self.prompts, 'question')}: {self.verdicts} in the cache{settled}, {self.requests} to be sent"
         ]
