@@ -153,14 +153,21 @@ def test_a_confidence_is_between_0_and_1(tmp_path: Path) -> None:
         extrapolate(report, confidence=95)
 
 
-def test_a_case_that_lies_about_a_stratum(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("lie", "liars", "message"),
+    [
+        ({"population": 8}, 3, "the strata have 8 cases in all, and the sample was drawn from 9"),
+        ({"value": "b"}, 1, 'of the stratum "(a|b)" there are [12] cases, and 3 were drawn'),
+    ],
+)
+def test_cases_that_lie_about_their_stratum(tmp_path: Path, lie: dict[str, Any], liars: int, message: str) -> None:
     """Numbers that contradict each other are found, whoever wrote them."""
     sample = drawn(tmp_path, [case(True)] * 9, 3, by="metadata.task")
-    cases: list[AnyCase] = []
-    for one in sample.cases:
+    cases: list[AnyCase] = list(sample.cases[liars:])
+    for one in sample.cases[:liars]:
         told = one.metadata["toolmark_sample"]
-        wrong = {**told, "stratum": {**told["stratum"], "population": 8}}
+        wrong = {**told, "stratum": {**told["stratum"], **lie}}
         cases.append(LLMTestCase.model_validate({**one.to_dict(), "metadata": {"toolmark_sample": wrong}}))
 
-    with pytest.raises(InvalidDataError, match="the strata have 8 cases in all, and the sample was drawn from 9"):
+    with pytest.raises(InvalidDataError, match=message):
         extrapolate(evaluate(cases, METRICS))

@@ -200,9 +200,12 @@ def _check_whole(groups: _Groups, samples: set[tuple[int, int, int, str | None]]
     there, drawn = sum(map(len, groups.values())), sum(drawn for _, _, drawn, _ in samples)
     if not there:
         raise InvalidDataError("there is no case, so there is nothing to be said of others")
-    if there != drawn or any(len(cases) != wanted for (_, _, wanted), cases in groups.items()):
+    if there != drawn:
         remedy = "score all cases of the sample"
         raise InvalidDataError(f"there are results of {there} of the {drawn} cases that were drawn; {remedy}")
+    for (name, _, wanted), cases in groups.items():
+        if len(cases) != wanted:
+            raise InvalidDataError(f"of the stratum {name} there are {len(cases)} cases, and {wanted} were drawn")
     whole, known = sum(one for _, one, _, _ in samples), sum(one for _, one, _ in groups)
     if whole != known:
         raise InvalidDataError(f"the strata have {known} cases in all, and the sample was drawn from {whole}")
