@@ -29,6 +29,7 @@ class Slow:
         """Return the next reply."""
         self.asked.append(prompt)
         await self.go.wait()
+        await turns()  # an answer takes a while
         text = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         return Reply(text=text, usage={"input_tokens": 10})
 
