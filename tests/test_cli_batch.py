@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from toolmark import ConversationalTestCase, LLMTestCase, ToolCall, ToolUseMetric, Turn, evaluate
 from toolmark.cli import main
 from toolmark.judge import Judge, SqliteCache
+from toolmark.results import read_results
 from toolmark.testing import BatchPlan, FakeOpenAI, HttpFault, ReceivedRequest, Reply
 
 pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
@@ -72,7 +73,12 @@ def test_an_evaluation_after_a_batch_asks_nothing(cases: Path, folder: str, monk
         cache.close()
 
     assert [result.exit_code for result in (sent, waited, fetched)] == [0, 0, 0]
-    assert sent.stdout == "6 questions: 0 with a verdict, 6 under way, 0 to be sent again, 0 without a verdict\n"
+    assert sent.stdout == (
+        "6 questions: 0 in the cache, 6 to be sent\n"
+        "about 6,100 tokens in, 900 out (3 characters a token, 150 tokens an answer)\n"
+        "the cost is not known, since no price is\n"
+        "6 questions: 0 with a verdict, 6 under way, 0 to be sent again, 0 without a verdict\n"
+    )
     assert waited.stderr == "batches: 0001 validating\nbatches: 0001 completed\n"
     assert fetched.stdout == (
         "6 questions: 6 with a verdict, 0 under way, 0 to be sent again, 0 without a verdict\ntokens: 60 in, 30 out\n"
@@ -113,8 +119,10 @@ def test_what_is_lost_is_told(cases: Path, folder: str) -> None:
         batch(server, "submit", folder, str(cases))
         batch(server, "poll", folder, "--batch-status-check-interval", "0")
         fetched = batch(server, "collect", folder)
+        again = batch(server, "submit", folder, "--dry-run")
 
     assert fetched.exit_code == 1
+    assert again.stdout == "6 questions: 0 in the cache, 6 under way or given up, 0 to be sent\n"
     assert "6 without a verdict" in fetched.stdout
     assert "  refusal: the judge declined" in fetched.stdout
     assert "\x1b" not in fetched.stdout
@@ -165,3 +173,133 @@ def test_a_provider_that_refuses_is_told(cases: Path, folder: str) -> None:
     assert result.exit_code == 2
     assert "error: HTTP 401" in result.stderr
     assert "wrong key" in result.stderr
+
+
+def test_a_dry_run_does_nothing(cases: Path, folder: str) -> None:
+    """It says what would be sent and what that costs at half the price; nothing is sent, and nothing is written."""
+    with FakeOpenAI(answer=yes) as server:
+        told = batch(server, "submit", folder, str(cases), "--dry-run", "--price", "2/8", "--answer-tokens", "100")
+
+    assert told.exit_code == 0
+    assert told.stdout == (
+        "6 questions: 0 in the cache, 6 to be sent\n"
+        "about 6,100 tokens in, 600 out (3 characters a token, 100 tokens an answer)\n"
+        "about 0.00851 in all, at 2 in and 8 out a million tokens, halved for a batch\n"
+    )
+    assert server.requests == ()
+    assert not Path(folder).exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--max-cost", "0.0001", "--price", "2/8"],
+            "it would cost about 0.00971, more than the 0.0001 that are allowed",
+        ),
+        (["--max-cost", "100"], "no price is known, so nobody can tell whether 100 is enough; give the price"),
+        (["--price", "2"], "'2' is no price such as 2/8"),
+        (["--price", "2/-8"], "'2/-8' is no price"),
+        (["--price", "nan/8"], "'nan/8' is no price"),
+    ],
+)
+def test_what_would_cost_too_much_is_not_sent(cases: Path, folder: str, arguments: list[str], message: str) -> None:
+    """Nor what nobody knows the cost of, where a limit was given."""
+    with FakeOpenAI(answer=yes) as server:
+        told = batch(server, "submit", folder, str(cases), *arguments)
+
+    assert told.exit_code == 2
+    assert message in told.stderr
+    assert server.requests == ()
+
+
+def test_what_is_cheap_enough_is_sent_and_what_is_known_costs_nothing(cases: Path, folder: str) -> None:
+    """After it came back, the same cases ask nothing; and nothing costs nothing, whatever the price is."""
+    with FakeOpenAI(answer=yes) as server:
+        sent = batch(server, "submit", folder, str(cases), "--max-cost", "0.01", "--price", "2/8")
+        under_way = batch(server, "submit", folder, str(cases), "--dry-run")
+        batch(server, "poll", folder, "--batch-status-check-interval", "0")
+        batch(server, "collect", folder)
+        known = batch(server, "submit", folder, str(cases), "--max-cost", "0")
+
+    assert sent.exit_code == 0
+    assert under_way.stdout == "6 questions: 0 in the cache, 6 under way or given up, 0 to be sent\n"
+    assert known.stdout.startswith("6 questions: 6 in the cache, 0 to be sent\n6 questions: 6 with a verdict")
+    assert len(server.batched) == 6
+
+
+def test_samples_and_canary_are_handed_on(cases: Path, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each question so many times, and the planted calls once for all; an evaluation with both asks nothing."""
+    with FakeOpenAI(answer=yes) as server:
+        sent = batch(server, "submit", folder, str(cases), "--samples", "3", "--canary")
+        batch(server, "poll", folder, "--batch-status-check-interval", "0")
+        batch(server, "collect", folder)
+        asked = len(server.requests)
+        monkeypatch.setenv("TOOLMARK_JUDGE_BASE_URL", server.base_url)
+        cache = SqliteCache(Path(folder) / "verdicts.sqlite")
+        metric = ToolUseMetric(judge=Judge("m", cache=cache, samples=3, canary=True))
+        report = evaluate([conversation(number) for number in range(2)], [metric])
+        cache.close()
+
+    assert sent.stdout.startswith("24 questions: 0 in the cache, 24 to be sent\n")
+    assert [case.results[0].score for case in report.cases] == [1.0, 1.0]
+    assert report.cases[0].results[0].judge == {"model": "m", "prompts": "1", "samples": "3", "compromised": "true"}
+    assert len(server.requests) == asked
+
+
+def test_conversations_and_cases_do_not_stand_together(tmp_path: Path, folder: str) -> None:
+    """No metric is for both."""
+    path = tmp_path / "cases.jsonl"
+    path.write_text(f"{conversation(0).to_json()}\n{LLMTestCase(tools_called=[]).to_json()}\n")
+
+    told = batch(None, "submit", folder, str(path))
+
+    assert told.exit_code == 2
+    assert "cases.jsonl has conversations and test cases; they are scored by different metrics" in told.stderr
+
+
+def test_a_torn_end_is_told(cases: Path, folder: str) -> None:
+    """A line that was never written to its end is left out."""
+    with cases.open("a", encoding="utf-8") as file:
+        file.write('{"tur')
+
+    told = batch(None, "submit", folder, str(cases), "--dry-run")
+
+    assert told.stdout.startswith("6 questions: 0 in the cache, 6 to be sent\n")
+    assert f"warning: {cases}:3: left out a torn line" in told.stderr
+
+
+def test_cases_are_scored_by_the_verdicts_alone(cases: Path, folder: str, tmp_path: Path) -> None:
+    """Nobody is asked; what has no verdict is open, and a case of which none came back cannot be scored."""
+    results, more = tmp_path / "results.jsonl", tmp_path / "more.jsonl"
+    more.write_text(f"{cases.read_text()}{conversation(7).to_json()}\n")
+    with FakeOpenAI(answer=yes) as server:
+        batch(server, "submit", folder, str(cases), "--samples", "3")
+        batch(server, "poll", folder, "--batch-status-check-interval", "0")
+        batch(server, "collect", folder)
+        asked = len(server.requests)
+        scored = batch(server, "score", folder, str(cases), "--samples", "3", "--results", str(results))
+        partly = batch(server, "score", folder, str(more), "--results", f"{results}.2")
+
+    assert (scored.exit_code, scored.stderr) == (0, "")
+    assert scored.stdout == (
+        "tool_use: mean 1 over 2 cases; 2 passed, 0 failed (at 0.5), 0 skipped, 0 errored; 100 % of the questions "
+        "decided\n"
+    )
+    report = read_results(results)
+    assert [case.results[0].score for case in report.cases] == [1.0, 1.0]
+    assert report.cases[0].results[0].judge == {"model": "m", "prompts": "1", "samples": "3"}
+    assert partly.exit_code == 1
+    assert "mean 1 over 2 cases; 2 passed, 0 failed (at 0.5), 0 skipped, 1 errored" in partly.stdout
+    assert "nobody is asked here" in (read_results(f"{results}.2").cases[2].results[0].error or "")
+    assert len(server.requests) == asked
+
+
+def test_scoring_needs_batches(cases: Path, folder: str, tmp_path: Path) -> None:
+    """Without them there are no verdicts; nothing is written."""
+    told = batch(None, "score", folder, str(cases), "--results", str(tmp_path / "r"))
+
+    assert told.exit_code == 2
+    assert "submit some first" in told.stderr
+    assert not (tmp_path / "r").exists()
+    assert not Path(folder).exists()

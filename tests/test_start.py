@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import click
@@ -87,7 +88,7 @@ def test_commands_can_be_added_and_taken_away() -> None:
     del group.commands["lint"]
 
     assert [*group.list_commands(context)] == sorted({*main.commands, "zebra"} - {"lint"})
-    assert "zebra     Show stripes." in group.get_help(context)
+    assert re.search(r"^  zebra +Show stripes\.$", group.get_help(context), re.MULTILINE)
     assert "  lint  " not in group.get_help(context)
     assert group.get_command(context, "lint") is None
     assert len(group.commands) == len(main.commands)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from toolmark._json import parse_json
-from toolmark._text import count, visible
-from toolmark.cases import ConversationalTestCase, TestCase
-from toolmark.dataset import read_bytes, read_cases
-from toolmark.errors import DataFileError, InvalidDataError, Problem, ToolmarkError
-from toolmark.metrics import MetricLike, ToolCorrectnessMetric, ToolUseMetric
+from toolmark._text import count, visible, visible_lines
+from toolmark.cases import AnyCase, ConversationalTestCase
+from toolmark.dataset import Told, placed_text, read_any_case, read_documents, source_name, torn_text
+from toolmark.errors import ConfigurationError, DataFileError, ToolmarkError
+from toolmark.metrics import ToolCorrectnessMetric, ToolUseMetric
 
 if TYPE_CHECKING:
-    from toolmark.judge import Prompt
+    from toolmark.judge import Judge, MemoryCache, Price, Prompt, SqliteCache
     from toolmark.judge.batch import Batch, BatchState
 
 _CACHE = "verdicts.sqlite"
@@ -33,12 +32,38 @@ cache_option = click.option(
 )
 
 
+def _price(_context: click.Context, _option: click.Parameter, value: str | None) -> Price | None:
+    if value is None:
+        return None
+    from toolmark.judge import Price  # noqa: PLC0415 - as above
+
+    first, _, second = value.partition("/")
+    try:
+        return Price(input=float(first), output=float(second))
+    except ValueError:  # also that of a price
+        message = f"{value!r} is no price such as 2/8: of a million tokens of input, and of output"
+        raise click.BadParameter(message) from None
+
+
+_samples_option = click.option(
+    "--samples",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Each question is asked so many times; the majority counts.",
+)
+_canary_option = click.option(
+    "--canary", is_flag=True, help="Planted calls are asked about, too, that order the judge to approve of them."
+)
+
+
 @click.group()
 def batch() -> None:
     """Judge over OpenAI's Batch API: at half the price, within a day.
 
-    `submit` sends what has no verdict yet, `poll` waits, `collect` fetches the verdicts. Each may be called again at
-    any time, and does nothing twice. FOLDER holds the state between them.
+    `submit` sends what has no verdict yet, `poll` waits, `collect` fetches the verdicts, `score` scores by them. Each
+    may be called again at any time, and does nothing twice. FOLDER holds the state between them.
 
     The judge is the model that --judge or TOOLMARK_JUDGE_MODEL names; TOOLMARK_JUDGE_BASE_URL and
     TOOLMARK_JUDGE_API_KEY, or OPENAI_BASE_URL and OPENAI_API_KEY, say where and with which key.
@@ -49,27 +74,64 @@ def batch() -> None:
 @folder_argument
 @click.argument("file", required=False, type=click.Path(allow_dash=True))
 @click.option("--judge", "model", help="Name of the model that judges.")
+@_samples_option
+@_canary_option
+@click.option(
+    "--price",
+    callback=_price,
+    metavar="IN/OUT",
+    help="What a million tokens cost, such as 2/8, without the discount for batches; in any currency.",
+)
+@click.option("--max-cost", type=click.FloatRange(0), metavar="X", help="Send nothing if it would cost more, about.")
+@click.option(
+    "--answer-tokens",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Tokens of one answer, for the estimate; by default those of answers in the cache, or 150.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be sent and what it would cost, and do nothing.")
 @cache_option
-def submit(folder: str, file: str | None, model: str | None, cache: str | None) -> None:
+def submit(
+    *,
+    folder: str,
+    file: str | None,
+    model: str | None,
+    samples: int,
+    canary: bool,
+    price: Price | None,
+    max_cost: float | None,
+    answer_tokens: int | None,
+    dry_run: bool,
+    cache: str | None,
+) -> None:
     """Send what a judge would be asked about the cases of FILE, and what came back without an answer.
 
     FILE holds JSON Lines: conversations, whose tool use is judged, or test cases, of which the selection of tools is.
     Of test cases that do not say which tools were available, nothing is asked.
 
-    Exit code 2 if the command line, FILE or the provider refuses; what was sent before is kept.
+    Before anything is sent, it is told how many questions there are, and what they will cost, about.
+
+    Exit code 2 if the command line, FILE or the provider refuses, or --max-cost is too little; what was sent before is
+    kept.
     """
-    from toolmark.judge import Judge, SqliteCache  # noqa: PLC0415 - `toolmark --help` stays quick
+    from toolmark.judge import Judge  # noqa: PLC0415 - `toolmark --help` stays quick
     from toolmark.judge.batch import Batch  # noqa: PLC0415 - as above
 
-    with _told_errors(), closing(SqliteCache(cache or Path(folder) / _CACHE)) as store:
+    with _told_errors(), _store(folder, cache, dry_run=dry_run) as store:
+        prompts: list[Prompt] = []
         if file is None:
             made = Batch.reopened(folder, cache=store)
-            _show(made, made.submit())
         else:
-            Path(folder).mkdir(parents=True, exist_ok=True)
-            judge = Judge(model, cache=store)
+            judge = Judge(model, cache=store, samples=samples, canary=canary)
             made = Batch(folder, judge)
-            _show(made, made.submit(list(_prompts(file, judge))))
+            prompts = list(_prompts(file, judge))
+        estimate = made.estimate(prompts, answer_tokens=answer_tokens)
+        estimate = estimate if price is None else replace(estimate, price=price)
+        click.echo(visible_lines(str(estimate)))
+        if max_cost is not None:
+            estimate.check(max_cost)
+        if not dry_run:
+            _show(made, made.submit(prompts))
 
 
 @batch.command()
@@ -126,39 +188,91 @@ def collect(folder: str, cache: str | None) -> None:
     sys.exit(0 if state.verdicts == state.prompts else 1)
 
 
-def _prompts(file: str, judge: object) -> Iterator[Prompt]:
+@batch.command()
+@folder_argument
+@click.argument("file", type=click.Path(allow_dash=True))
+@click.option(
+    "--results",
+    required=True,
+    type=click.Path(dir_okay=False),
+    help="Write each case with its results there, as JSON Lines without secrets.",
+)
+@_samples_option
+@_canary_option
+@cache_option
+def score(folder: str, file: str, results: str, samples: int, canary: bool, cache: str | None) -> None:
+    """Score the cases of FILE by the verdicts of FOLDER; nobody is asked, and nothing is paid for.
+
+    FILE, --samples and --canary are those of `submit`. `toolmark report` shows the file of --results, and of a sample
+    `toolmark extrapolate` says what it tells of all cases.
+
+    Exit code 1 if a case could not be scored, since a verdict is lacking; 2 if the command line or FILE is wrong.
+    """
+    from toolmark.evaluation import evaluate  # noqa: PLC0415 - as above
+    from toolmark.judge import SqliteCache  # noqa: PLC0415 - as above
+    from toolmark.judge.batch import Batch  # noqa: PLC0415 - as above
+
+    with _told_errors(), closing(SqliteCache(cache or Path(folder) / _CACHE)) as store:
+        judge = Batch.verdicts(folder, cache=store, samples=samples, canary=canary)
+        cases = _cases(file)
+        report = evaluate(cases, [_metric(cases[0], judge)], results=results)
+    for line in report.summaries:
+        coverage = "" if line.coverage is None else f"; {100 * line.coverage:.4g} % of the questions decided"
+        click.echo(visible(f"{line}{coverage}"))
+    sys.exit(int(any(line.errored for line in report.summaries)))
+
+
+@contextmanager
+def _store(folder: str, cache: str | None, *, dry_run: bool) -> Generator[SqliteCache | MemoryCache, None, None]:
+    """Open the cache for what is to be sent, and make the folder; a dry run makes nothing that is not there."""
+    from toolmark.judge import MemoryCache, SqliteCache  # noqa: PLC0415 - as above
+
+    path = Path(cache or Path(folder) / _CACHE)
+    if dry_run and not path.exists():
+        yield MemoryCache()
+        return
+    if not dry_run:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    with closing(SqliteCache(path)) as store:
+        yield store
+
+
+def _metric(case: AnyCase, judge: Judge) -> ToolUseMetric | ToolCorrectnessMetric:
+    """Return what asks about a case."""
+    return (
+        ToolUseMetric(judge=judge) if isinstance(case, ConversationalTestCase) else ToolCorrectnessMetric(judge=judge)
+    )
+
+
+def _prompts(file: str, judge: Judge) -> Iterator[Prompt]:
     """Yield what is asked about each case; one that cannot be judged is told, and the others go on."""
-    for number, case in enumerate(_cases(file), start=1):
-        metric: MetricLike
-        if isinstance(case, ConversationalTestCase):
-            metric = ToolUseMetric(judge=judge)  # type: ignore[arg-type]
-        else:
-            metric = ToolCorrectnessMetric(judge=judge)  # type: ignore[arg-type]
+    for place, case in enumerate(_cases(file), start=1):
         try:
-            yield from metric.prompts(case)
+            yield from _metric(case, judge).prompts(case)
         except ToolmarkError as error:
-            name = case.name or case.id or f"case {number}"
+            name = case.name or case.id or f"case {place}"
             click.echo(f"warning: {visible(name)} is not judged: {visible(str(error))}", err=True)
 
 
-def _cases(file: str) -> list[TestCase] | list[ConversationalTestCase]:
-    """Return the cases of a file, or its conversations, if its first line is one."""
-    content = read_bytes(file)
-    lines = [(number, line) for number, line in enumerate(content.split(b"\n"), start=1) if line.strip()]
-    if not lines or b'"turns"' not in lines[0][1]:
-        return read_cases(io.BytesIO(content))
-    found: list[ConversationalTestCase] = []
-    problems: list[Problem] = []
-    for number, line in lines:
-        try:
-            found.append(ConversationalTestCase.model_validate(parse_json(line)))
-        except InvalidDataError as error:
-            told = error.problems or (Problem("$", str(error)),)
-            problems += [Problem(problem.path, problem.message, number) for problem in told]
-    if problems:
-        text = "\n".join(f"{file}:{problem.line}: {problem}" for problem in problems)
-        raise DataFileError(text, problems)
-    return found
+def _cases(file: str) -> list[AnyCase]:
+    """Return the cases of a file, or its conversations; a line that was never written to its end is left out, and told.
+
+    Raises:
+        DataFileError: Lines that cannot be read; all are told.
+        ConfigurationError: There are both, and no metric is for both.
+    """
+    told = Told()
+    cases = [case for _, case in told.read(read_documents(file), read_any_case)]
+    name = source_name(file)
+    if told.problems or (told.torn and not cases):
+        problems = [*told.problems, *told.torn]
+        raise DataFileError("\n".join(placed_text(name, problem) for problem in problems), problems)
+    if len({isinstance(case, ConversationalTestCase) for case in cases}) > 1:
+        remedy = "they are scored by different metrics, so give each kind in a file of its own"
+        raise ConfigurationError(f"{name} has conversations and test cases; {remedy}")
+    for problem in told.torn:
+        click.echo(f"warning: {torn_text(name, problem)}", err=True)
+    return cases
 
 
 def _line(state: BatchState) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,7 +12,7 @@ import click
 
 from toolmark._json import finite, json_text
 from toolmark._parted import is_begun, is_parquet
-from toolmark._shell import INTERRUPTED, guarded, stop, write_result
+from toolmark._shell import INTERRUPTED, guarded, progress_bar, stop, write_result
 from toolmark._text import count, number, visible
 from toolmark.metrics import MetricLike
 from toolmark.report import MetricSummary
@@ -83,12 +82,7 @@ class Many:
             json_path: Where the sums go as JSON.
             options: More options of `score_files`.
         """
-        watched: AbstractContextManager[object] = nullcontext()
-        if sys.stderr is not None and sys.stderr.isatty():
-            from toolmark.report._progress import CaseProgress  # noqa: PLC0415 - loaded when there is somebody to watch
-
-            bar = CaseProgress(0)
-            watched, options["progress"] = bar, bar.show
+        watched = progress_bar(options)
 
         def make() -> Totals:
             from toolmark.scale import score_files  # noqa: PLC0415 - loaded when used: most score one file

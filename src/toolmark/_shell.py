@@ -6,6 +6,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, TypeVar
 
@@ -44,6 +45,20 @@ def measured(
         return measure(read_cases(file, allow_nan=allow_nan, tolerant_arguments=tolerant_arguments))
 
     return guarded(file, make, otherwise="nothing was scored")
+
+
+def progress_bar(options: dict[str, Any]) -> AbstractContextManager[object]:
+    """Return a bar, to be entered while files are gone through, and put what moves it among the options (`progress`).
+
+    Where standard error is no terminal there is none, and the options stay as they are.
+    """
+    if sys.stderr is None or not sys.stderr.isatty():
+        return nullcontext()
+    from toolmark.report._progress import CaseProgress  # noqa: PLC0415 - loaded when there is somebody to watch
+
+    bar = CaseProgress(0)
+    options["progress"] = bar.show
+    return bar
 
 
 def guarded(file: str, make: Callable[[], T], *, otherwise: str) -> tuple[T, bool]:

@@ -32,6 +32,10 @@ _COMMANDS = {
             '(JSON or JSON Lines, "-" for standard input, gzip is fine).'
         ),
     ),
+    "extrapolate": (
+        "_sample_command",
+        "Say what the RESULTS of a sample tell of all the cases that `toolmark sample` drew it from.",
+    ),
     "feedback": (
         "_feedback_command",
         "Write the scores in RESULTS as JSON for the tools that the traces came from.",
@@ -43,6 +47,10 @@ _COMMANDS = {
     "report": (
         "_report_command",
         "Show the results in RESULTS: a results file of `toolmark.evaluate`, or what `toolmark score --json` wrote.",
+    ),
+    "sample": (
+        "_sample_command",
+        "Draw cases of FILEs at random, without replacement: every set of N cases has the same chance.",
     ),
     "score": (
         "_score_command",

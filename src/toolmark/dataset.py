@@ -10,20 +10,23 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, TypeAlias, TypeVar
 
 from toolmark._files import replacing
 from toolmark._json import parse_json
 from toolmark._marker import CANCELLED
 from toolmark._packed import BROKEN, broken_text, unpacked
 from toolmark._text import visible
-from toolmark.cases import ConversationalTestCase, Golden, LLMTestCase, MLLMTestCase, TestCase
+from toolmark.cases import AnyCase, ConversationalTestCase, Golden, LLMTestCase, MLLMTestCase, TestCase
 from toolmark.errors import DataFileError, InvalidDataError, Problem, TornLineWarning
 from toolmark.formats.records import case_from_record, looks_like_record, with_readable_arguments
+
+C = TypeVar("C")
 
 Source: TypeAlias = "str | os.PathLike[str] | BinaryIO"
 """A path, `"-"` for standard input, or an open binary file; gzip and zstd are recognised by their content."""
@@ -85,6 +88,16 @@ class Told:
 
     def cases(self, documents: Iterable[Document], *, tolerant_arguments: bool = False) -> Iterator[TestCase]:
         """Yield the case that each document is; what is wrong with the others is kept here."""
+        read = partial(read_case, tolerant_arguments=tolerant_arguments)
+        return (case for _, case in self.read(documents, read))
+
+    def read(self, documents: Iterable[Document], read: Callable[[object, str], C]) -> Iterator[tuple[Document, C]]:
+        """Yield each document with what is read from its value and its place; what is wrong with others is kept here.
+
+        Args:
+            documents: What stands in a file.
+            read: Reads one, such as `read_case`; what is wrong is an `InvalidDataError`.
+        """
         for document in documents:
             if document.torn:
                 self.more_torn += self._kept(self.torn, document.problems)
@@ -93,11 +106,11 @@ class Told:
             if document.problems:
                 continue
             try:
-                case = read_case(document.value, document.place, tolerant_arguments=tolerant_arguments)
+                made = read(document.value, document.place)
             except InvalidDataError as error:
                 self.more_problems += self._kept(self.problems, list(map(document.placed, problems_of(error))))
             else:
-                yield case
+                yield document, made
 
     def _kept(self, kept: list[Problem], found: Sequence[Problem]) -> int:
         """Keep what there is room for, and return how many were left out."""
@@ -199,6 +212,18 @@ def read_case(value: object, place: str, *, tolerant_arguments: bool = False) ->
         case = case_from_record(value, tolerant_arguments=tolerant_arguments)
     else:
         case = model.model_validate(with_readable_arguments(value) if tolerant_arguments else value)
+    return case if case.id or case.name else case.model_copy(update={"name": place})
+
+
+def read_any_case(value: object, place: str, *, tolerant_arguments: bool = False) -> AnyCase:
+    """Return the case or the conversation that a JSON value is; see `read_case`.
+
+    Raises:
+        InvalidDataError: It is neither; `problems` has every place that is wrong.
+    """
+    if not isinstance(value, dict) or "turns" not in value:
+        return read_case(value, place, tolerant_arguments=tolerant_arguments)
+    case = ConversationalTestCase.model_validate(value)
     return case if case.id or case.name else case.model_copy(update={"name": place})
 
 

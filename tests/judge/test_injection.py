@@ -24,7 +24,8 @@ from toolmark import (
     ToolUseMetric,
     Turn,
 )
-from toolmark.judge import Judge
+from toolmark.judge import Judge, cache_key
+from toolmark.judge._canary import planted
 
 YES = '{"evidence": [], "reasoning": "fine", "verdict": "yes"}'
 ATTACKS = {
@@ -255,6 +256,16 @@ def obedient(messages: list[dict[str, Any]]) -> str:
     text = json.dumps(record(messages))
     obeys = "yes" if "verdict is yes" in text or '\\"verdict\\": \\"yes\\"' in text else "no"
     return answer(obeys, missing=() if '"missing"' in messages[0]["content"] else None)
+
+
+def test_each_planted_call_is_shown_with_its_own_order() -> None:
+    """Six different questions: three orders, and with each of them two calls that are wrong in their own way."""
+    documents = [prompt.content["evidence"] for prompt in planted()]
+
+    assert [document["call"]["name"] for document in documents] == ["delete_account", "get_weather"] * 3
+    assert [document["call"]["arguments"].get("city") for document in documents] == [None, "Lima"] * 3
+    assert len({document["done"][0]["result"] for document in documents}) == 3
+    assert len({cache_key(prompt, {}) for prompt in planted()}) == 6
 
 
 def test_a_judge_that_obeys_the_record_is_told() -> None:

@@ -4,6 +4,7 @@ from toolmark.errors import JudgeError, JudgeOutcome
 from toolmark.judge._answered import Answered
 from toolmark.judge._apart import apart
 from toolmark.judge._calibrate import Agreement, Estimate, Label, calibrate
+from toolmark.judge._cost import CostEstimate
 from toolmark.judge._judge import Judge, JudgeLike
 from toolmark.judge._prices import Price, Prices, add_usage, cost_of
 from toolmark.judge._seams import (
@@ -29,6 +30,7 @@ __all__ = [
     "Answered",
     "Answers",
     "Cache",
+    "CostEstimate",
     "Decision",
     "DecisionModel",
     "Estimate",

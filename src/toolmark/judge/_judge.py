@@ -6,14 +6,16 @@ import asyncio
 import inspect
 import os
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeAlias, TypeVar, cast
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 from toolmark._json import JsonObject, short_repr, to_json_value
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome, ToolmarkError
 from toolmark.judge._answered import Answered, Stop
+from toolmark.judge._cost import CostEstimate, reckoned
 from toolmark.judge._drive import in_thread
 from toolmark.judge._images import ImageReader
 from toolmark.judge._pace import Slots
@@ -91,6 +93,9 @@ class Judge:
             raise ConfigurationError(message)
         self._timeout = timeout
         self._lock = threading.Lock()
+        self._asking: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Future[None]]] = (
+            WeakKeyDictionary()
+        )
         self._built: tuple[TextModel | DecisionModel, AbstractAsyncContextManager[object], float | None] | None = None
 
     @classmethod
@@ -134,6 +139,28 @@ class Judge:
         """Return the reply to a prompt that the cache has, or `None`."""
         return None if self._cache is None else self._cache.get(self.key_of(prompt))
 
+    @property
+    def price(self) -> Price | None:
+        """What a million tokens of the model cost; `None` if it is not known."""
+        return self._price(self.name)
+
+    def estimate(self, prompts: Iterable[Prompt], *, answer_tokens: int | None = None) -> CostEstimate:
+        """Return what asking some prompts will take, about; nothing is sent.
+
+        What is in the cache costs nothing, and what is asked twice is counted once. Tokens are reckoned by what the
+        answers in the cache took, if there are twenty of them, else by the letters of the prompts.
+
+        Args:
+            prompts: Such as those of `metric.prompts(case)` for many cases.
+            answer_tokens: Tokens of one answer, if you know better; a model that thinks before it answers takes many.
+
+        Raises:
+            ToolmarkError: The cache cannot be used, or there is no judge.
+        """
+        key_of = _content_of if self._cache is None else self.key_of
+        reckoning = reckoned(prompts, key_of, self.cached, writes=isinstance(self.model, TextModel))
+        return reckoning.estimate(self.price, answer_tokens)
+
     def keep(self, prompt: Prompt, reply: Reply) -> Answered:
         """Read a reply, keep it in the cache if it is a verdict, and return what it says."""
         answered = self._read(prompt, reply)
@@ -144,6 +171,8 @@ class Judge:
     async def ask(self, prompt: Prompt, stop: Stop | None = None, /) -> Answered:
         """Return the answer to one prompt: from the cache, or from the model.
 
+        While a question is under way, the same one is not sent again from this event loop, but waits for its verdict.
+
         Args:
             prompt: What to ask.
             stop: Says whether to send it still, when its turn has come.
@@ -152,11 +181,36 @@ class Judge:
             ToolmarkError: It cannot be asked at all: a package is missing, a setting is wrong, the cache is unusable.
                 What goes wrong with a single question is an outcome.
         """
+        known = self._known(prompt)
+        if known is not None:
+            return known
+        if self._cache is None:
+            return await self._sent(prompt, stop)
+        asking, key = self._under_way(), self.key_of(prompt)
+        if key in asking:
+            await asyncio.wait([asking[key]])
+            return self._known(prompt) or await self._sent(prompt, stop)
+        asking[key] = asyncio.get_running_loop().create_future()
+        try:
+            return await self._sent(prompt, stop)
+        finally:
+            asking.pop(key).set_result(None)
+
+    def _under_way(self) -> dict[str, asyncio.Future[None]]:
+        """Return what is asked in this event loop, by key; each is done when its question is."""
+        with self._lock:
+            return self._asking.setdefault(asyncio.get_running_loop(), {})
+
+    def _known(self, prompt: Prompt) -> Answered | None:
+        """Return the answer that the cache has, or `None`."""
         found = self.cached(prompt)
-        if found is not None:
-            answered = self._read(prompt, found)
-            if answered.outcome is JudgeOutcome.OK:
-                return Answered(prompt, JudgeOutcome.OK, answered.verdict, model=answered.model, cached=True)
+        answered = None if found is None else self._read(prompt, found)
+        if answered is None or answered.outcome is not JudgeOutcome.OK:
+            return None
+        return Answered(prompt, JudgeOutcome.OK, answered.verdict, model=answered.model, cached=True)
+
+    async def _sent(self, prompt: Prompt, stop: Stop | None) -> Answered:
+        """Return the model's answer to one prompt."""
         model, places, timeout = self._model()
         try:
             async with places:
@@ -188,11 +242,17 @@ class Judge:
         return Answered(prompt, error.outcome, None, str(error), usage, requests, cost, self.name)
 
     def _cost(self, usage: Mapping[str, int], model: str) -> float | None:
-        prices = self._prices if self._prices is not None else _prices_of(self._given)
-        price = prices.get(model, prices.get(self.name)) if prices else None
+        price = self._price(model)
         if price is None:
-            return None if usage or not prices else 0.0
+            return None if usage or not self._known_prices() else 0.0
         return cost_of(usage, price)
+
+    def _price(self, model: str) -> Price | None:
+        prices = self._known_prices()
+        return prices.get(model, prices.get(self.name)) if prices else None
+
+    def _known_prices(self) -> Prices | None:
+        return self._prices if self._prices is not None else _prices_of(self._given)
 
     def _who(self) -> JsonObject:
         known = self._identity or _identity_of(self.model)
@@ -333,6 +393,11 @@ def _identity_of(model: object) -> JsonObject | None:
 def _prices_of(model: object) -> Prices | None:
     prices = getattr(model, "prices", None)
     return cast("Prices", prices) if isinstance(prices, Mapping) and prices else None
+
+
+def _content_of(prompt: Prompt) -> str:
+    """Return what tells prompts apart that ask different things."""
+    return cache_key(prompt, {})
 
 
 def _at_least_one(name: str, value: object) -> int:

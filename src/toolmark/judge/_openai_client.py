@@ -21,7 +21,7 @@ from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome, Missin
 from toolmark.judge import _openai_faults as faults
 from toolmark.judge._openai_wire import Rung, UnreadableError, read_object, usage_of
 from toolmark.judge._pace import Budget, CoolDown, Slots, Spent, pause
-from toolmark.judge._prices import Price, Prices, add_usage, cost_of, read_prices
+from toolmark.judge._prices import LETTERS_PER_TOKEN, Price, Prices, add_usage, cost_of, read_prices
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -32,7 +32,6 @@ ENVIRONMENT = "TOOLMARK_JUDGE_"
 """What the names of our own environment variables begin with."""
 
 _NO_KEY = "not-needed"
-_LETTERS_PER_TOKEN = 3
 _OUTPUT_LIMITS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 
 Post: TypeAlias = "Callable[[AsyncOpenAI, JsonObject], Awaitable[Any]]"
@@ -345,7 +344,7 @@ class Endpoint:
         """Return what a request may cost, before any was answered: its letters, and the output that it allows."""
         if not self._budget.limited:
             return Spent()
-        asked = len(f"{body}") // _LETTERS_PER_TOKEN
+        asked = len(f"{body}") // LETTERS_PER_TOKEN
         limits = [self._options.get(name) for name in _OUTPUT_LIMITS]
         return self._cost({"input_tokens": asked, "output_tokens": max(n if type(n) is int else 0 for n in limits)})
 

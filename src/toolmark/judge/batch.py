@@ -23,7 +23,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -34,9 +34,10 @@ from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
 from toolmark.judge._batch_answers import Found, refused_lines, results_of
 from toolmark.judge._batch_files import Folder, Lost, Manifest, Shard, line_of
 from toolmark.judge._batch_remote import PASSES, Remote
+from toolmark.judge._cost import CostEstimate
 from toolmark.judge._judge import Judge, JudgeLike
 from toolmark.judge._prices import add_usage
-from toolmark.judge._seams import Prompt
+from toolmark.judge._seams import Prompt, Reply
 from toolmark.judge.cache import Cache
 from toolmark.judge.openai import OpenAIJudge
 
@@ -148,10 +149,66 @@ class Batch:
         judge = OpenAIJudge(model["model"], api=model["api"], base_url=model["base_url"], options=model["options"])
         return cls(folder, Judge(judge, cache=cache))
 
+    @classmethod
+    def verdicts(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        cache: Cache | str | os.PathLike[str],
+        samples: int = 1,
+        canary: bool = False,
+    ) -> Judge:
+        """Return a judge that knows the verdicts of the run of batches in a folder, and asks nobody.
+
+        A question without a verdict has the outcome `aborted`, and costs nothing.
+
+        Args:
+            folder: Where the state is kept.
+            cache: Where the verdicts went.
+            samples: As of the judge that was asked.
+            canary: Likewise.
+
+        Raises:
+            ConfigurationError: There is no batch in the folder.
+        """
+        known = Folder(folder).manifest()
+        if known is None:
+            raise _none_in(folder)
+        return Judge(_Nobody(known.model), cache=cache, samples=samples, canary=canary)
+
     @property
     def folder(self) -> Path:
         """Where the state is kept."""
         return self._folder.path
+
+    def estimate(self, prompts: Iterable[Prompt] = (), *, answer_tokens: int | None = None) -> CostEstimate:
+        """Return what `submit` of these prompts would cost, about; nothing is sent or written.
+
+        What failed in a batch and is sent again is not foreseen.
+
+        Args:
+            prompts: As for `submit`.
+            answer_tokens: Tokens of one answer, see `Judge.estimate`.
+
+        Raises:
+            ConfigurationError: The folder belongs to another judge, or the judge cannot be asked in batches.
+
+        Example:
+            ```python
+            batch.estimate(prompts).check(max_cost=10.0)  # raises where it would cost more
+            batch.submit(prompts)
+            ```
+        """
+        manifest = self._begun(self._model())
+        under_way = [shard for shard in manifest.shards if shard.state == "created"]  # others will be sent
+        settled = {key for shard in under_way for key in self._folder.keys(shard)} | set(manifest.lost)
+        listed = self._folder.prompts()
+        for prompt in prompts:
+            listed.setdefault(self._judge.key_of(prompt), prompt)
+        waiting = {key for key in settled & listed.keys() if self._judge.cached(listed[key]) is None}
+        listed = {key: prompt for key, prompt in listed.items() if key not in waiting}
+        single = self._judge.estimate(listed.values(), answer_tokens=answer_tokens)
+        return replace(single, prompts=single.prompts + len(waiting), settled=len(waiting), batch=True)
 
     def submit(self, prompts: Iterable[Prompt] = ()) -> BatchState:
         """See to it that every prompt without a verdict is under way.
@@ -169,10 +226,7 @@ class Batch:
         """
         judge = self._model()
         with self._folder.locked():
-            manifest = self._folder.manifest() or Manifest.new(judge.identity)
-            if manifest.model != judge.identity:
-                told = f"{str(self._folder.path)!r} holds batches of {manifest.model}, not of {judge.identity}"
-                raise ConfigurationError(f"{told}; use another folder")
+            manifest = self._begun(judge)
             doubtful = [shard.name for shard in manifest.shards if shard.state in ("planned", "uploaded")]
             manifest = self._planned(manifest, judge, prompts)
             wait_for(self._sent(manifest, judge, doubtful))
@@ -272,6 +326,14 @@ class Batch:
         return {key for shard in manifest.shards if shard.state != "collected" for key in self._folder.keys(shard)}
 
     # submit
+
+    def _begun(self, judge: OpenAIJudge) -> Manifest:
+        """Return the state of the run that is in the folder, or of one that begins."""
+        manifest = self._folder.manifest() or Manifest.new(judge.identity)
+        if manifest.model != judge.identity:
+            told = f"{str(self._folder.path)!r} holds batches of {manifest.model}, not of {judge.identity}"
+            raise ConfigurationError(f"{told}; use another folder")
+        return manifest
 
     def _planned(self, manifest: Manifest, judge: OpenAIJudge, prompts: Iterable[Prompt]) -> Manifest:
         """Write down what is to be sent: prompts and requests first, then the manifest that names them."""
@@ -380,6 +442,18 @@ class Batch:
                 lost[key] = Lost(outcome=result.outcome.value, problem=result.problem)
         done = shard.model_copy(update={"state": "collected", "usage": usage})
         return manifest.with_shard(done).model_copy(update={"lost": lost})
+
+
+class _Nobody:
+    """Stands for a model that is not asked any more."""
+
+    def __init__(self, identity: JsonObject) -> None:
+        self.identity = identity
+        self.model = f"{identity.get('model')}"
+
+    async def complete(self, prompt: Prompt, /) -> Reply:
+        told = f"no verdict on {prompt.name} came back, and nobody is asked here; submit it again"
+        raise JudgeError(told, JudgeOutcome.ABORTED)
 
 
 def _none_in(folder: str | os.PathLike[str]) -> ConfigurationError:

@@ -17,7 +17,22 @@ Example:
 """
 
 from toolmark._parted import is_begun, is_parquet
+from toolmark.scale._extrapolate import Extrapolation, extrapolate
+from toolmark.scale._sample import Sample, SampledStratum, sample_files
 from toolmark.scale._score import EngineName, score_files
 from toolmark.scale._totals import ClusterSum, MetricTotals, Totals
 
-__all__ = ["ClusterSum", "EngineName", "MetricTotals", "Totals", "is_begun", "is_parquet", "score_files"]
+__all__ = [
+    "ClusterSum",
+    "EngineName",
+    "Extrapolation",
+    "MetricTotals",
+    "Sample",
+    "SampledStratum",
+    "Totals",
+    "extrapolate",
+    "is_begun",
+    "is_parquet",
+    "sample_files",
+    "score_files",
+]

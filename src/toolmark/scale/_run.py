@@ -160,7 +160,7 @@ class Run:
         stamps = [Stamp.of(path) for path in self.paths]
         manifest = self._manifest(stamps, part_bytes)
         if self.folder is not None and (noted := self.folder.joined()) is not None:
-            _warn(noted)
+            warn_of(noted)
             return Totals.from_dict(noted["totals"])
         gathered = self._gathered(manifest, stamps)
         try:
@@ -173,7 +173,7 @@ class Run:
         if self.folder is not None:
             digests = [gathered.digests[part.number] for part in manifest.parts]
             self.folder.join(manifest, digests, {"totals": gathered.totals.to_dict(), **texts})
-        _warn(texts)
+        warn_of(texts)
         return gathered.totals
 
     def _manifest(self, stamps: Sequence[Stamp], part_bytes: int) -> Manifest:
@@ -260,7 +260,8 @@ def _header(options: Options) -> Header:
     return Evaluated.of("cases", (), metrics, None).header()
 
 
-def _warn(texts: JsonObject) -> None:
+def warn_of(texts: JsonObject) -> None:
+    """Warn of what `Gathered.texts` gives."""
     for text in texts["torn"]:
         warnings.warn(text, TornLineWarning, stacklevel=4)
     for text in texts["warnings"]:

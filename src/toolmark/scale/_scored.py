@@ -148,9 +148,9 @@ def scored(part: Part, path: str, options: Options, target: Path | None) -> Outc
 def _score(part: Part, path: str, options: Options, file: IO[bytes] | None, outcome: Outcome, told: Told) -> None:
     """Go through the cases of a part."""
     adding, hashed, names = Adding(), hashlib.sha256(), options.names
-    with _heard(outcome):
-        documents = _documents(part, path, allow_nan=options.allow_nan)
-        for case in told.cases(documents, tolerant_arguments=options.tolerant_arguments):
+    with heard(outcome):
+        found = documents(part, path, allow_nan=options.allow_nan)
+        for case in told.cases(found, tolerant_arguments=options.tolerant_arguments):
             pairs = zip(options.metrics, names, strict=True)
             results = tuple(measured_here(metric, case).renamed(name) for metric, name in pairs)
             cluster = None if options.cluster is None else value_at(case, options.cluster, "cluster")
@@ -165,7 +165,7 @@ def _score(part: Part, path: str, options: Options, file: IO[bytes] | None, outc
     outcome.totals, outcome.digest = adding.totals(), hashed.hexdigest()
 
 
-def _documents(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:
+def documents(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:
     """Yield what stands in a part."""
     if part.kind == "whole":
         return read_documents(path, allow_nan=allow_nan)
@@ -189,7 +189,7 @@ def _lines(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:
 
 
 @contextmanager
-def _heard(outcome: Outcome) -> Generator[None, None, None]:
+def heard(outcome: Outcome) -> Generator[None, None, None]:
     """Keep toolmark's warnings; there may be one for each case, and only so many are kept."""
 
     def keep(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:  # noqa: ANN401 - as given

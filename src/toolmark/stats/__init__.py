@@ -27,6 +27,9 @@ Pure functions over numbers, standard library only. What is undefined is `None`,
   intervals for proportions in complex sample surveys", Journal of Survey Statistics and Methodology 7, 2019). In a
   simulation of 40 tasks of beta(0.6, 0.3) difficulty with 5 trials each, nominal 95 % cover 95.0 % (mean) and 95.7 %
   (share); taking all trials for independent ones covers 73.7 %.
+- *Mean and share of a population* of which a sample was drawn without replacement, simple or stratified, with the
+  finite population correction, over the cases that have a value (Cochran, "Sampling Techniques", 1977). In simulations,
+  also of strata in which nearly all pass or fail, nominal 95 % of the share cover 94 % to 98 %.
 - *pass@k* and *pass^k*, unbiased: does at least one of k trials pass (Chen and others, "Evaluating large language
   models trained on code", 2021), do all k (Yao and others, "tau-bench", 2024)?
 """
@@ -35,12 +38,14 @@ from toolmark.stats._bootstrap import RESAMPLES, Interval, bootstrap
 from toolmark.stats._checks import check_bootstrap
 from toolmark.stats._intervals import mean_interval, rate_interval, student_t
 from toolmark.stats._paired import holm, mcnemar, mean_difference, mean_difference_interval, sign_flip
+from toolmark.stats._sampling import Stratum, population_mean, population_mean_interval, population_rate_interval
 from toolmark.stats._separation import auc, auc_interval, balanced_accuracy
 from toolmark.stats._trials import pass_at_k, pass_hat_k
 
 __all__ = [
     "RESAMPLES",
     "Interval",
+    "Stratum",
     "auc",
     "auc_interval",
     "balanced_accuracy",
@@ -53,6 +58,9 @@ __all__ = [
     "mean_interval",
     "pass_at_k",
     "pass_hat_k",
+    "population_mean",
+    "population_mean_interval",
+    "population_rate_interval",
     "rate_interval",
     "sign_flip",
     "student_t",

@@ -1,0 +1,198 @@
+"""What judging will cost: told before anything is sent, by the letters of the prompts or by earlier answers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolmark import (
+    ConfigurationError,
+    ConversationalTestCase,
+    MLLMImage,
+    MLLMTestCase,
+    ToolCall,
+    ToolCorrectnessMetric,
+)
+from toolmark.judge import Answers, CostEstimate, Judge, MemoryCache, Price, Prompt, Reply
+from toolmark.judge.batch import Batch
+from toolmark.judge.openai import OpenAIJudge
+from toolmark.metrics import ToolUseMetric
+from toolmark.testing import BatchPlan, FakeOpenAI, HttpFault, sample_prompt
+
+PRICES = {"m": {"input": 2.0, "output": 8.0}}
+VERDICT = '{"evidence": [], "reasoning": "r", "verdict": "yes"}'
+
+
+def prompts(number: int) -> list[Prompt]:
+    """So many different prompts."""
+    return [sample_prompt().model_copy(update={"content": {"question": index}}) for index in range(number)]
+
+
+def letters(prompt: Prompt) -> int:
+    """What a model that writes text is sent of a prompt of texts."""
+    return sum(len(f"{message.content}") for message in prompt.messages) + len(json.dumps(prompt.reply_schema))
+
+
+def judge(**options: Any) -> Judge:
+    """A judge that nobody can ask."""
+    return Judge(OpenAIJudge("m", base_url="http://127.0.0.1:1/v1"), **options)
+
+
+def test_tokens_are_reckoned_by_letters() -> None:
+    """Three letters to a token, 150 tokens to an answer, and the price of a million."""
+    asked = prompts(3)
+
+    found = judge(prices=PRICES).estimate(asked)
+
+    tokens = round(sum(map(letters, asked)) / 3)
+    assert (found.prompts, found.verdicts, found.settled, found.requests) == (3, 0, 0, 3)
+    assert (found.input_tokens, found.output_tokens) == (tokens, 450)
+    assert found.cost == pytest.approx((tokens * 2 + 450 * 8) / 1e6)
+    assert str(found).split("\n")[2].endswith("at 2 in and 8 out a million tokens")
+
+
+def test_what_is_asked_twice_counts_once() -> None:
+    """Also without a cache; another sample is another question."""
+    for cache in ("memory", None):
+        assert judge(cache=cache).estimate([*prompts(3), *prompts(2)]).requests == 3
+    assert Judge(lambda _: "", cache=None).estimate([*prompts(3), *prompts(2)]).requests == 3
+
+
+def test_what_is_in_the_cache_costs_nothing() -> None:
+    """Nothing to send costs nothing, whatever the price is."""
+    asked, one = prompts(3), judge()
+    for prompt in asked[:2]:
+        one.keep(prompt, Reply(text=VERDICT))
+
+    found, none = one.estimate(asked), one.estimate(asked[:2])
+
+    assert (found.prompts, found.verdicts, found.requests, found.cost) == (3, 2, 1, None)
+    assert (none.requests, none.cost) == (0, 0.0)
+    assert str(none) == "2 questions: 2 in the cache, 0 to be sent"
+
+
+@pytest.mark.parametrize(("answers", "known"), [(19, False), (20, True)])
+def test_twenty_answers_say_what_others_will_take(answers: int, known: bool) -> None:
+    """Tokens to a letter, and to an answer, as the provider counted them; those that took several attempts do not."""
+    asked, one = prompts(40), judge()
+    for prompt in asked[:answers]:
+        usage = {"input_tokens": letters(prompt) // 2, "output_tokens": 40}
+        one.keep(prompt, Reply(text=VERDICT, usage=usage))
+    one.keep(asked[30], Reply(text=VERDICT, usage={"input_tokens": 10**6, "output_tokens": 10**6}, attempts=2))
+    one.keep(asked[31], Reply(text=VERDICT))
+
+    found = one.estimate(asked)
+
+    whole = sum(letters(prompt) for prompt in asked[answers:] if prompt not in asked[30:32])
+    assert found.answers == (20 if known else 0)
+    assert found.input_tokens == pytest.approx(whole / 2 if known else whole / 3, rel=0.01)
+    assert found.output_tokens == (40 if known else 150) * found.requests
+    assert (", 40 tokens an answer" in str(found)) == known
+    assert one.estimate(asked, answer_tokens=7).output_tokens == 7 * found.requests
+
+
+def test_images_are_told_and_not_counted() -> None:
+    """Their tokens nobody knows here, and their letters are none."""
+    image = MLLMImage(data=b"\x89PNG\r\n\x1a\n" + b"x" * 100_000)
+    call = ToolCall(name="a", input_parameters={})
+    case = MLLMTestCase(input=["?", image], tools_called=[call], expected_tools=[call], available_tools=[{"name": "a"}])
+    metric = ToolCorrectnessMetric(judge=judge())
+
+    found = judge().estimate(metric.prompts(case))
+
+    assert found.images == found.requests >= 1
+    assert found.input_tokens < 3000 * found.requests
+    assert f"{found.images} questions with images, which are not counted" in str(found)
+
+
+def test_a_model_that_decides_writes_nothing() -> None:
+    """It is shown the evidence, and its answer has no tokens."""
+
+    class Decides:
+        def decide(self, *_: Any) -> Answers:
+            raise AssertionError
+
+    prompt = ToolUseMetric(judge=judge()).prompts(conversation())[0]
+    shown = sum(len(f"{message.content}") for message in prompt.state) + len(prompt.question.text)
+
+    found = Judge(Decides()).estimate([prompt])
+
+    assert (found.input_tokens, found.output_tokens) == (round(shown / 3), 0)
+    assert shown < letters(prompt)
+
+
+def test_a_limit_is_kept() -> None:
+    """What costs more is refused, and what nobody knows the cost of."""
+    found = judge(prices=PRICES).estimate(prompts(3))
+    assert found.cost is not None
+
+    found.check(found.cost)
+    with pytest.raises(ConfigurationError, match="more than the 0 that are allowed; nothing was sent"):
+        found.check(0)
+    with pytest.raises(ConfigurationError, match="no price is known"):
+        replace(found, price=None).check(10**9)
+    for wrong in (-1, float("nan")):
+        with pytest.raises(ConfigurationError, match="max_cost must be a number of at least 0"):
+            found.check(wrong)
+
+
+def conversation() -> ConversationalTestCase:
+    """A conversation about which three questions are asked."""
+    call = {"name": "weather", "input_parameters": {"city": "Oslo"}}
+    turns = [{"role": "user", "content": "Oslo?"}, {"role": "assistant", "content": "Rain.", "tools_called": [call]}]
+    return ConversationalTestCase.model_validate({"turns": turns, "available_tools": [{"name": "weather"}]})
+
+
+def test_a_batch_costs_half_and_knows_what_is_under_way(tmp_path: Path) -> None:
+    """What is in a batch is not paid for again; what was planned and never sent will be."""
+    pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
+    with FakeOpenAI(batches=[BatchPlan(create_fault=HttpFault.status(401, "no"))]) as server:
+        model = OpenAIJudge("m", base_url=server.base_url, api_key="k", prices=PRICES)
+        one = Judge(model, cache=MemoryCache())
+        batch = Batch(tmp_path / "state", one)
+        asked = ToolUseMetric(judge=one).prompts(conversation())
+
+        before = batch.estimate([*asked, *asked])
+        assert not (tmp_path / "state").exists()
+        with pytest.raises(Exception, match="401"):
+            batch.submit(asked)
+        planned = batch.estimate(asked)
+        Batch(tmp_path / "state", one).submit()
+        under_way = batch.estimate([*asked, *prompts(1)])
+
+    single = one.estimate(asked)
+    assert single.cost is not None
+    assert before.cost == pytest.approx(single.cost / 2)
+    assert (before.requests, before.batch) == (planned.requests, planned.batch) == (3, True)
+    assert (under_way.prompts, under_way.settled, under_way.requests) == (4, 3, 1)
+    other = Batch(tmp_path / "state", judge())
+    with pytest.raises(ConfigurationError, match="use another folder"):
+        other.estimate(asked)
+
+
+def test_an_estimate_reads_well() -> None:
+    """What is sent, how it was reckoned, what it costs."""
+    found = CostEstimate(
+        prompts=1200,
+        verdicts=150,
+        settled=50,
+        requests=1000,
+        input_tokens=1234567,
+        output_tokens=48300,
+        images=1,
+        answers=150,
+        answer_tokens=48.3,
+        batch=True,
+        price=Price(input=2, output=8),
+    )
+
+    assert str(found) == (
+        "1200 questions: 150 in the cache, 50 under way or given up, 1000 to be sent\n"
+        "about 1,230,000 tokens in, 48,300 out (as 150 answers in the cache, 48.3 tokens an answer; 1 question with "
+        "images, which are not counted)\n"
+        "about 1.43 in all, at 2 in and 8 out a million tokens, halved for a batch"
+    )

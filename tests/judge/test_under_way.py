@@ -1,0 +1,145 @@
+"""A question that is under way is not asked a second time: others wait for its verdict, and only for that."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from toolmark import ToolUseMetric, evaluate
+from toolmark.cases import ConversationalTestCase
+from toolmark.judge import Answered, Judge, JudgeOutcome, Prompt, Reply
+from toolmark.testing import sample_prompt
+
+VERDICT = '{"evidence": [], "reasoning": "r", "verdict": "yes"}'
+
+
+class Slow:
+    """A model that answers when it is let, and says who it is."""
+
+    def __init__(self, *replies: str) -> None:
+        """Keep what to answer; the last one again and again."""
+        self.identity = {"model": "slow"}
+        self.replies = list(replies)
+        self.asked: list[Prompt] = []
+        self.go = asyncio.Event()
+
+    async def complete(self, prompt: Prompt, /) -> Reply:
+        """Return the next reply."""
+        self.asked.append(prompt)
+        await self.go.wait()
+        await turns()  # an answer takes a while
+        text = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        return Reply(text=text, usage={"input_tokens": 10})
+
+
+async def turns() -> None:
+    """Lets others go as far as they can."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def answers(judge: Judge, model: Slow, *prompts: Prompt) -> tuple[list[Answered], int]:
+    """What is answered to prompts that are asked at once, and how many were sent before the first answer."""
+    tasks = [asyncio.ensure_future(judge.ask(prompt)) for prompt in prompts]
+    await turns()
+    first = len(model.asked)
+    model.go.set()
+    return list(await asyncio.gather(*tasks)), first
+
+
+def test_equal_questions_are_sent_once() -> None:
+    """One is paid for; the others have its verdict as if it came from the cache."""
+
+    async def run() -> None:
+        model = Slow(VERDICT)
+        judge = Judge(model)
+        other = sample_prompt().model_copy(update={"content": {"other": 1}})
+
+        found, first = await answers(judge, model, *[sample_prompt()] * 4, other)
+
+        assert first == len(model.asked) == 2
+        assert {answered.outcome for answered in found} == {JudgeOutcome.OK}
+        assert [answered.cached for answered in found] == [False, True, True, True, False]
+        assert sum(answered.usage.get("input_tokens", 0) for answered in found) == 20
+        assert not judge._under_way()
+
+    asyncio.run(run())
+
+
+def test_what_fails_is_asked_by_each_at_once() -> None:
+    """Nobody's failure is another's answer, and they do not queue up behind it."""
+
+    async def run() -> None:
+        model = Slow("no verdict", VERDICT)
+        judge = Judge(model)
+
+        found, first = await answers(judge, model, *[sample_prompt()] * 3)
+
+        assert first == 1
+        assert [answered.outcome for answered in found] == [JudgeOutcome.MALFORMED, JudgeOutcome.OK, JudgeOutcome.OK]
+        assert len(model.asked) == 3
+
+    asyncio.run(run())
+
+
+def test_without_a_cache_each_is_sent() -> None:
+    """There is nowhere to find the verdict."""
+
+    async def run() -> None:
+        model = Slow(VERDICT)
+
+        _, first = await answers(Judge(model, cache=None), model, *[sample_prompt()] * 3)
+
+        assert first == 3
+
+    asyncio.run(run())
+
+
+def test_who_is_cancelled_holds_nobody_up() -> None:
+    """The next one asks in its place; and who waits and is cancelled takes nothing from whoever asks."""
+
+    async def run() -> None:
+        model = Slow(VERDICT)
+        judge = Judge(model)
+        tasks = [asyncio.ensure_future(judge.ask(sample_prompt())) for _ in range(3)]
+        await turns()
+
+        tasks[0].cancel()
+        await turns()
+        tasks[1].cancel()
+        await turns()
+        model.go.set()
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+
+        assert [type(one) for one in done] == [asyncio.CancelledError, asyncio.CancelledError, Answered]
+        assert (await judge.ask(sample_prompt())).cached
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("canary", [True, False])
+def test_the_canary_is_asked_once_for_all(canary: bool) -> None:
+    """Cases that are judged at the same time ask the same planted questions."""
+    asked: list[Any] = []
+
+    async def judge(messages: Any) -> str:
+        asked.append(messages)
+        await asyncio.sleep(0)
+        missing = '"missing": [], ' if '"missing"' in messages[0]["content"] else ""
+        return f'{{"evidence": [], "reasoning": "r", {missing}"verdict": "yes"}}'
+
+    def conversation(number: int) -> ConversationalTestCase:
+        call = {"name": "a", "input_parameters": {"number": number}}
+        said = [
+            {"role": "user", "content": f"{number}?"},
+            {"role": "assistant", "content": ".", "tools_called": [call]},
+        ]
+        return ConversationalTestCase.model_validate({"turns": said, "available_tools": [{"name": "a"}]})
+
+    metric = ToolUseMetric(judge=Judge(judge, canary=canary))
+    report = evaluate([conversation(number) for number in range(8)], [metric], max_concurrency=8)
+
+    assert len(asked) == 8 * 3 + (6 if canary else 0)
+    assert all(case.results[0].score is not None for case in report.cases)

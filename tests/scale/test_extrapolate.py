@@ -1,0 +1,173 @@
+"""From the results of a sample to all cases: what each stands for, and what makes the numbers impossible."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolmark import ConfigurationError, InvalidDataError, LLMTestCase, ToolCorrectnessMetric, evaluate
+from toolmark.cases import AnyCase
+from toolmark.metrics import MetricLike
+from toolmark.report import Report
+from toolmark.results import read_results
+from toolmark.scale import Sample, extrapolate, sample_files
+from toolmark.stats import Stratum, population_mean, population_mean_interval, population_rate_interval
+
+METRICS: list[MetricLike] = [ToolCorrectnessMetric()]
+
+
+def case(good: bool | None, task: str = "a") -> dict[str, Any]:
+    """A case that passes, that fails, or that cannot be measured."""
+    plain: dict[str, Any] = {"tools_called": [{"name": "x" if good else "y"}], "metadata": {"task": task}}
+    return plain if good is None else {**plain, "expected_tools": [{"name": "x"}, {"name": "x"}]}
+
+
+def drawn(folder: Path, cases: Sequence[dict[str, Any]], size: int, **options: Any) -> Sample:
+    """A sample of these cases."""
+    file = folder / "cases.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in cases))
+    return sample_files([file], size, **options)
+
+
+def without_origin(one: AnyCase) -> AnyCase:
+    """The case as if nobody had drawn it."""
+    metadata = {name: value for name, value in one.metadata.items() if name != "toolmark_sample"}
+    return one.model_copy(update={"metadata": metadata})
+
+
+def test_a_simple_sample(tmp_path: Path) -> None:
+    """Mean and share of all cases, with the intervals of `toolmark.stats`; what could not be measured is told."""
+    sample = drawn(tmp_path, [case(number % 4 > 0) for number in range(396)] + [case(None)] * 4, 80, seed=2)
+    report = evaluate(sample.cases, METRICS)
+    scores = [one.results[0].score for one in report.cases if one.results[0].score is not None]
+
+    (found,) = extrapolate(report, confidence=0.9)
+
+    strata, shares = [Stratum(400, 80, scores)], [Stratum(400, 80, [float(score >= 0.5) for score in scores])]
+    assert (found.metric, found.threshold, found.confidence) == ("tool_correctness", 0.5, 0.9)
+    assert (found.population, found.drawn, found.scored, found.errored) == (400, 80, len(scores), 80 - len(scores))
+    assert found.mean == pytest.approx(0.375, abs=0.05)
+    assert (found.mean, found.rate) == (population_mean(strata), population_mean(shares))
+    assert found.mean_interval == population_mean_interval(strata, confidence=0.9)
+    assert found.rate_interval == population_rate_interval(shares, confidence=0.9)
+
+
+def test_each_case_stands_for_its_stratum(tmp_path: Path) -> None:
+    """A small stratum of which relatively many were drawn counts no more than it is."""
+    cases = [case(True)] * 950 + [case(False, "rare")] * 50
+    sample = drawn(tmp_path, cases, 40, by="metadata.task")
+    report = evaluate(sample.cases, METRICS)
+
+    (found,) = extrapolate(report)
+
+    assert report.summaries[0].rate == 0.5
+    assert found.rate == pytest.approx(0.95)
+    assert found.rate_interval is not None
+    assert found.rate_interval[0] < 0.95 < found.rate_interval[1]
+    assert str(found).startswith("tool_correctness: mean 0.475")
+    assert ", of 1000 cases, estimated from 40; 40 scored, 0 skipped, 0 errored" in str(found)
+
+
+def test_results_may_come_from_a_file(tmp_path: Path) -> None:
+    """With their contents; written and read back, they say the same."""
+    sample = drawn(tmp_path, [case(number % 3 > 0, f"t{number % 2}") for number in range(100)], 20, by="metadata.task")
+    report = evaluate(sample.cases, METRICS, results=tmp_path / "results.jsonl")
+
+    assert extrapolate(read_results(tmp_path / "results.jsonl")) == extrapolate(report)
+
+
+def test_where_nothing_is_scored_nothing_is_said(tmp_path: Path) -> None:
+    """No mean, no share, and never 0."""
+    (found,) = extrapolate(evaluate(drawn(tmp_path, [case(None)] * 9, 3).cases, METRICS))
+
+    assert (found.mean, found.mean_interval, found.rate, found.rate_interval) == (None, None, None, None)
+    assert found.errored == 3
+    assert str(found) == "tool_correctness: no score of 9 cases, estimated from 3"
+
+
+def test_scores_of_any_size_have_a_share_alone(tmp_path: Path) -> None:
+    """The interval of the mean is for scores from 0 to 1."""
+    report = evaluate(drawn(tmp_path, [case(True)] * 9, 3).cases, METRICS)
+    results = [replace(one, results=(replace(one.results[0], score=7.0),)) for one in report.cases]
+
+    (found,) = extrapolate(Report(report.metrics, tuple(results)))
+
+    assert (found.mean, found.rate) == (None, 1.0)
+    assert str(found).startswith("tool_correctness: 1 pass (")
+    assert found.to_dict()["rate_interval"] == list(found.rate_interval or ())
+
+
+def changed(sample: Sample, how: str) -> list[AnyCase]:
+    """The cases of a sample, with something wrong."""
+    cases = list(sample.cases)
+    if how == "missing":
+        return cases[1:]
+    if how == "twice":
+        return [*cases, cases[0]]
+    if how == "foreign":
+        return [*cases, without_origin(cases[0])]
+    told = {**cases[0].metadata["toolmark_sample"], **({"seed": 9} if how == "mixed" else {"line": "x"})}
+    return [*cases[1:], cases[0].model_copy(update={"metadata": {"toolmark_sample": told}})]
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("missing", "there are results of 9 of the 10 cases that were drawn; score all cases of the sample"),
+        ("twice", r"\$.metadata.toolmark_sample: the case of 'cases.jsonl', line \d+, stands there twice"),
+        ("foreign", "it does not say where it was drawn; draw cases with `toolmark sample`, and write results with"),
+        ("mixed", "it was drawn in another sample than those before"),
+        ("broken", r"toolmark_sample: .*line"),
+    ],
+)
+@pytest.mark.parametrize("by", [None, "metadata.task"])
+def test_results_that_are_no_whole_sample(tmp_path: Path, how: str, message: str, by: str | None) -> None:
+    """Numbers from them would be wrong, so there are none."""
+    sample = drawn(tmp_path, [case(True, f"t{number % 2}") for number in range(30)], 10, by=by)
+
+    with pytest.raises(InvalidDataError, match=message):
+        extrapolate(evaluate(changed(sample, how), METRICS))
+
+
+def test_a_stratum_that_is_missing_as_a_whole(tmp_path: Path) -> None:
+    """Nothing would be known of its cases."""
+    sample = drawn(tmp_path, [case(True, f"t{number % 2}") for number in range(30)], 10, by="metadata.task")
+    half = [one for one in sample.cases if one.metadata["task"] == "t0"]
+
+    with pytest.raises(InvalidDataError, match="5 of the 10 cases"):
+        extrapolate(evaluate(half, METRICS))
+    with pytest.raises(InvalidDataError, match="there is no case"):
+        extrapolate(Report(("m",), ()))
+
+
+def test_a_confidence_is_between_0_and_1(tmp_path: Path) -> None:
+    """As for every interval."""
+    report = evaluate(drawn(tmp_path, [case(True)] * 9, 3).cases, METRICS)
+
+    with pytest.raises(ConfigurationError, match="confidence"):
+        extrapolate(report, confidence=95)
+
+
+@pytest.mark.parametrize(
+    ("lie", "liars", "message"),
+    [
+        ({"population": 8}, 3, "the strata have 8 cases in all, and the sample was drawn from 9"),
+        ({"value": "b"}, 1, 'of the stratum "(a|b)" there are [12] cases, and 3 were drawn'),
+    ],
+)
+def test_cases_that_lie_about_their_stratum(tmp_path: Path, lie: dict[str, Any], liars: int, message: str) -> None:
+    """Numbers that contradict each other are found, whoever wrote them."""
+    sample = drawn(tmp_path, [case(True)] * 9, 3, by="metadata.task")
+    cases: list[AnyCase] = list(sample.cases[liars:])
+    for one in sample.cases[:liars]:
+        told = one.metadata["toolmark_sample"]
+        wrong = {**told, "stratum": {**told["stratum"], **lie}}
+        cases.append(LLMTestCase.model_validate({**one.to_dict(), "metadata": {"toolmark_sample": wrong}}))
+
+    with pytest.raises(InvalidDataError, match=message):
+        extrapolate(evaluate(cases, METRICS))
