@@ -187,7 +187,7 @@ class _Read:
         stamp, cases = Stamp.of(path), 0
         with heard(outcome):
             found = documents(part, path, allow_nan=self.allow_nan)
-            for document, case in told.read(found, partial(self._case, name.shown)):
+            for document, case in told.read(found, partial(self._case, name.shown, set())):
                 number = document.line if document.item is None else document.item + 1
                 key = key_of(self.seed, name.drawn, number or 0, document.value)
                 outcome.draft.add(self._stratum(case), key, name.shown, number or 0, case.to_json)
@@ -200,9 +200,10 @@ class _Read:
         outcome.torn, outcome.more_torn = told.torn, told.more_torn
         return outcome
 
-    def _case(self, file: str, value: object, place: str) -> AnyCase:
+    def _case(self, file: str, known: set[str], value: object, place: str) -> AnyCase:
         case = read_any_case(value, f"{file} {place}", tolerant_arguments=self.tolerant_arguments)
-        if SAMPLED in case.metadata:
+        if SAMPLED in case.metadata and file not in known:
+            known.add(file)  # it will be true of all others in the file, and is said once
             message = "was drawn before, and stands for others; draw from the files that it came from"
             raise InvalidDataError(message, [Problem(json_path(("metadata", SAMPLED)), message)])
         return case
