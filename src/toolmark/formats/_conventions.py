@@ -61,6 +61,8 @@ _TOOL_NAMES = (
     "tool_call.function.name",
 )
 _CALL_IDS = ("gen_ai.tool.call.id", "tool.id", "tool_call.id", "ai.toolCall.id", "tool_call_id")
+_NO_IDS = (None, "", "<not specified>")
+"""What stands in the place of an id that is not known; the last is what Google's ADK writes for a tool that failed."""
 _ARGUMENTS = (
     "gen_ai.tool.call.arguments",
     "gen_ai.tool.args",
@@ -182,9 +184,11 @@ def _read_tool(raw: RawSpan) -> None:
     span, said = raw.span, raw.attributes
     span.tool = text_of(first_of(said, *_TOOL_NAMES)) or _after(span.name) or span.name
     call_id = first_of(said, *_CALL_IDS)
-    span.call_id = None if call_id is None or call_id == "" else str(call_id)
+    span.call_id = None if call_id in _NO_IDS else str(call_id)
     span.arguments = _inside(_first_seen(said, _ARGUMENTS), "inputs", beside="input_str")
     span.result = _inside(decoded(_first_seen(said, _RESULTS)), "output", beside="kwargs")
+    schema = as_object(decoded(said.get("tool.parameters"))) or {}
+    span.parameters = tuple(as_object(schema.get("properties")) or schema)
     span.wrapped = any(key.startswith("langsmith.") for key in said)
     for event in raw.events:  # what some instrumentations tell only there
         span.arguments = _first_seen(event.attributes, _ARGUMENTS[:1]) if span.arguments is ABSENT else span.arguments
@@ -200,6 +204,9 @@ def take_result(span: Span) -> None:
     holder = as_object(decoded(span.result)) if span.result is not ABSENT else None
     if holder is not None and set(holder) == {"output"} and as_object(holder["output"]) is not None:
         holder = as_object(holder["output"])
+    if holder is not None and {"raw_output", "tool_name", "is_error"} <= holder.keys():  # LlamaIndex's output of a tool
+        span.result, span.result_failed = holder["raw_output"], holder["is_error"] is True
+        return
     if holder is None or not ("lc" in holder or holder.get("type") in ("tool", "ToolMessage")):
         return
     found = [said.answer for said in messages_in(holder, span.path, "tool") if said.answer is not None]

@@ -40,6 +40,7 @@ class Span:
         said: What it answered; `None` where that was not captured.
         arguments: What a tool was handed; `ABSENT` where that was not captured.
         result: What it returned; `ABSENT` where that was not captured.
+        parameters: Names of the tool's parameters, in their order, where the span gives them.
         wrapped: The arguments may stand under `input`, as LangSmith hands them over.
         handoff_to: The agent that control passed to.
         given, gave: The words that went in and came out, of any span.
@@ -67,6 +68,7 @@ class Span:
     arguments: Any = ABSENT
     result: Any = ABSENT
     result_failed: bool = False
+    parameters: tuple[str, ...] = ()
     wrapped: bool = False
     type: ToolCallType | None = None
     server: str | None = None
