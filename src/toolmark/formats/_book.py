@@ -81,11 +81,13 @@ class _Walk:
     """What has been met on the way through one history.
 
     Attributes:
+        span: Whose history it is.
         waiting: The calls that no answer was given to yet, in their order.
         used: Ids of the calls that requests of this history were taken for.
         answered: Ids of the calls that were answered, perhaps ahead of their request.
     """
 
+    span: Span
     waiting: dict[int, Call] = field(default_factory=dict)
     used: set[int] = field(default_factory=set)
     answered: set[int] = field(default_factory=set)
@@ -118,6 +120,8 @@ class Book:
         """Calls that stand only in what a model was given, before the user's last words."""
         self.lost_answers: list[str] = []
         """Places of answers to calls that nothing shows."""
+        self._nameless: list[tuple[Answer, str, Span]] = []
+        """Answers that name neither a call nor a tool, and stand behind no request that was read."""
         self._by_name: dict[str, list[Call]] = defaultdict(list)
         self._by_id: dict[str, list[Call]] = defaultdict(list)
         self._alike: dict[tuple[str, str], list[Call]] = defaultdict(list)
@@ -133,7 +137,7 @@ class Book:
     def answered(self, span: Span) -> None:
         """A model answered: what it asked for are calls, all of one message unless answers come between."""
         message: Message | None = None
-        walk = _Walk()
+        walk = _Walk(span)
         for said in span.said or ():
             if said.answer is not None:
                 message = None
@@ -146,7 +150,7 @@ class Book:
     def repeated(self, span: Span, history: Sequence[Said]) -> None:
         """A history was seen, in what a model was given or in what lies around it: only what is new in it counts."""
         words = max((index for index, said in enumerate(history) if said.who == "user"), default=-1)
-        walk = _Walk()
+        walk = _Walk(span)
         history = _with_ids_of_answers(history)
         for index, said in enumerate(history):
             if said.answer is not None:
@@ -175,6 +179,25 @@ class Book:
         call.runs.append(span)
         if span.call_id is not None:
             self._learn(call, replace(call.request, id=span.call_id))
+
+    def settle(self) -> None:
+        """Put messages of histories before what ran for them, and give answers that name nothing to their calls.
+
+        Such an answer belongs to the only call that waits. Where every call ran or was answered, it repeats what is
+        known; where there is no call, or more than one waits, it is lost.
+        """
+        for message in self.messages:
+            ran = [span.order for call in message.calls for span in call.runs] if message.in_history else []
+            if ran and min(ran) < message.order[:2]:  # it was asked for before it ran, wherever that was found
+                message.order = (*min(ran), message.order[2])
+        for answer, path, span in self._nameless:
+            made = [call for call in self.calls if call.message.span.within is span.within]
+            made = [call for call in made if call.message.span.scope is span.scope and call.message.came_before(span)]
+            waiting = [call for call in made if not call.runs and call.shown is None]
+            if len(waiting) == 1:
+                waiting[0].shown = answer
+            elif waiting or not made:
+                self.lost_answers.append(path)
 
     def infer(self, models: Iterable[Span]) -> None:
         """Give tools without a request to the model before them whose answer nobody kept, or to their agent.
@@ -285,6 +308,9 @@ class Book:
                 call for call in open_calls if call.request.id is None and answer.name == call.request.name
             ]
             found = found or [call for call in self._all_earlier() if call.request.id == answer.call_id]
+        if not found and answer.call_id is None and answer.name is None:
+            self._nameless.append((answer, path, walk.span))
+            return
         if not found:
             self.lost_answers.append(path)
             return

@@ -43,6 +43,7 @@ class Span:
         parameters: Names of the tool's parameters, in their order, where the span gives them.
         wrapped: The arguments may stand under `input`, as LangSmith hands them over.
         handoff_to: The agent that control passed to.
+        wants_tools: Whether a model stopped to have tools called; `None` where it does not say why it stopped.
         given, gave: The words that went in and came out, of any span.
         doubts: What was not understood, each with its path.
     """
@@ -62,6 +63,7 @@ class Span:
     said: list[Said] | None = None
     offered: list[Any] = field(default_factory=list)
     model: str | None = None
+    wants_tools: bool | None = None
     usage: dict[str, int] = field(default_factory=dict)
     tool: str = ""
     call_id: str | None = None
