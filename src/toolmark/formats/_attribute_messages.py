@@ -122,9 +122,14 @@ def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who)
             note_cut_off(raw.span, f"{path}['{key}']")
             continue
         found = messages_in(value, f"{path}['{key}']", by)
-        if found:
+        if found and not (by == "user" and _is_request(found, value)):
             return found
     return []
+
+
+def _is_request(found: list[Said], value: object) -> bool:
+    """Return whether a value is an object in JSON of which no message could be read: how a method was called."""
+    return found[0].text == value and as_object(decoded(value)) is not None
 
 
 def _with_arguments(listed: list[Said], values: list[Any], by: Who) -> list[Said]:
