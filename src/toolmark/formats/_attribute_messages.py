@@ -137,9 +137,9 @@ def _with_arguments(listed: list[Said], values: list[Any], by: Who) -> list[Said
     if all(request.arguments is not ABSENT for said in listed for request in said.requests):
         return listed
     whole = [said for value in values for said in messages_in(value, "", by)]
-    known = {(one.id, one.name): one for said in whole for one in said.requests if one.id is not None}
+    known = {f"{one.id} {one.name}": one for said in whole for one in said.requests if one.id is not None}
     return [
-        replace(said, requests=tuple(_fuller(one, known.get((one.id, one.name))) for one in said.requests))
+        replace(said, requests=tuple(_fuller(one, known.get(f"{one.id} {one.name}")) for one in said.requests))
         for said in listed
     ]
 
