@@ -37,6 +37,7 @@ SCENES: dict[str, tuple[list[Asked], list[tuple[str, str | None]]]] = {
     "turns": ([ADD, ADD], [("First.", "Three."), ("Second.", "Three again.")]),
     "nested": ([HELP, ADD], [("Go.", "It is 3.")]),
     "handoff": ([TRANSFER, ADD], [("Go.", "It is 3.")]),
+    "transfer": ([("transfer_to_agent", {"agent_name": "helper"}), ADD], [("Go.", "It is 3.")]),
     "nocontent": ([ADD, NOW, ADD], [("Go.", "Done.")]),
     "stream": ([ADD, MUL], [("Go.", "Done.")]),
     "texttoo": ([ADD], [("Go.", "It is 3.")]),
@@ -214,7 +215,7 @@ def test_arguments_that_a_tracer_wrapped_since_they_are_no_json_are_invalid() ->
 
 def test_agents_are_named() -> None:
     """By the name that LangChain gives its agent, and that OpenAI's SDK and ADK give theirs."""
-    for name in ("openinference-langchain-nested", "openinference-agents-nested", "adk-failed"):
+    for name in ("openinference-langchain-nested", "openinference-agents-nested", "adk-failed", "adk-1-handoff"):
         calls = called(traces_in(name).runs)
 
         assert calls[0].execution is not None

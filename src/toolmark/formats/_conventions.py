@@ -106,6 +106,8 @@ _TOOLS = ("gen_ai.tool.definitions", "ai.prompt.tools", "gen_ai.request.tools")
 _MERGED = "(merged tools)"
 """The tool of a span in which Google's ADK repeats the results of several others."""
 
+_OF_ADK = re.compile(r"^agent_run \[.+\]$")
+"""How Google's ADK names the spans of its agents, of which its first version says nothing else."""
 _HANDOFF = "handoff to "
 _NAMED = re.compile(r"^(?:execute_tool|running tool:|invoke_agent|agent run|agent_run)\s*\[?(.*?)\]?$")
 
@@ -179,7 +181,7 @@ def _by_attributes(said: Attributes, name: str) -> SpanKind | None:
         return "model"
     if any(key.startswith((*INDEXED_SAID, *INDEXED_ASKED)) for key in said):
         return "model"
-    return "agent" if said.get("agent_name") is not None else None
+    return "agent" if said.get("agent_name") is not None or _OF_ADK.match(name) else None
 
 
 def _handed_to(raw: RawSpan) -> str | None:
@@ -296,7 +298,7 @@ def _read_around(raw: RawSpan) -> None:
     """Read what went into an agent or chain, and what came out; messages in it repeat what models said."""
     span = raw.span
     span.asked, span.said = around_of(raw)
-    span.given = _plain_words(span.asked, "user")
+    span.given = _plain_words(span.asked, "user") or _plain_words(span.said or [], "user")
     span.gave = text_of(raw.attributes.get("final_result")) or _plain_words(span.said or [], "model")
 
 

@@ -65,6 +65,7 @@ def runs_of(
         session = next((span.session for span in tree.spans if span.session), None)
         # What traces of one conversation have in common: the session; without one, the user's first words.
         histories = [span.asked for span in (*_asked_models(tree), *tree.spans)]
+        histories += [span.said or [] for span in tree.of_kind("agent")]
         common = (session, None if session is not None else _first_words(histories, 0))
         known = earlier[common] if common != (None, None) else []
         book = _book_of(tree, Book(tuple(known), sure=session is not None))
