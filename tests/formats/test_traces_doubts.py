@@ -400,3 +400,143 @@ def test_what_langsmith_hides_was_not_captured() -> None:
     assert (kept.input_parameters, kept.output) == ({}, {})
     assert not kept.execution.not_captured
     assert only_inputs.execution.not_captured == ["input_parameters"]
+
+
+# What must stay apart, or be heard everywhere
+
+
+def test_calls_without_ids_and_of_other_arguments_are_two() -> None:
+    """Equal names alone make no calls the same."""
+    named = {"name": "add", "arguments": {"a": 1}}
+    told = history(asked({"name": "add", "arguments": {"a": 2}}), answer("3"))
+
+    calls = run_of(spans(chat(1, None, named), chat(2, **told))).calls
+
+    assert sorted(str(call.input_parameters) for call in calls) == ["{'a': 1}", "{'a': 2}"]
+
+
+def test_a_history_says_the_arguments_that_an_answer_left_out() -> None:
+    """A call of which only the name was kept learns them."""
+    told = history(asked(CALL), answer("3", id="c1"))
+
+    (call,) = run_of(spans(chat(1, None, {"id": "c1", "name": "add"}), chat(2, **told))).calls
+
+    assert call.input_parameters == {"a": 1}
+
+
+def test_a_second_run_without_an_id_is_another_attempt_only_of_what_failed() -> None:
+    """A tool that ran well, and runs again without being asked, was called by a program."""
+    calls = run_of(spans(chat(1, None, CALL), tool(2), tool(3))).calls
+
+    assert [call.execution.origin.value for call in calls if call.execution] == ["model", "code"]
+
+
+def test_the_first_answer_to_a_call_stays() -> None:
+    """A later history that was shortened does not change it."""
+    first, second = (history(asked(CALL), answer(text, id="c1")) for text in ("3", "..."))
+
+    (call,) = run_of(spans(chat(1, None, CALL), chat(2, **first), chat(3, **second))).calls
+
+    assert call.output == "3"
+
+
+def test_answers_with_an_unknown_id_are_lost() -> None:
+    """Only those that name nothing may belong to the call that waits."""
+    run = run_of(spans(chat(1, None, CALL), chat(2, **history(answer("3", id="c7")))))
+
+    assert [LOST in text for text in run.warnings] == [True]
+
+
+def test_an_answer_without_a_name_belongs_to_the_same_agent() -> None:
+    """Not to a call of the one around it, which waits longer."""
+    told = history({"role": "tool", "content": "3"})
+    inner = chat(4, 3, {"id": "c2", "name": "mul", "arguments": {}})
+
+    calls = run_of(spans(agent(1), chat(2, 1, CALL), agent(3, 1, "helper"), inner, chat(5, 3, **told))).calls
+
+    assert {call.name: call.output for call in calls} == {"add": None, "mul": "3"}
+
+
+def test_calls_in_the_text_of_bare_lists_are_one_message() -> None:
+    """Two spans whose calls stand in a list outside of messages are asked for together, each time they are read."""
+    listed = json.dumps([{"toolCallId": f"c{number}", "toolName": "add", "input": "{}"} for number in (1, 2)])
+    told = {"ai.operationId": "ai.generateText.doGenerate", "ai.response.toolCalls": listed}
+
+    calls = run_of(
+        spans(span(1, **told), span(2, **{**told, "ai.response.toolCalls": listed.replace("c", "d", 1)}))
+    ).calls
+
+    assert [call.execution.step for call in calls if call.execution][:2] == [0, 0]
+
+
+def test_what_events_of_an_agent_say_is_heard() -> None:
+    """Its words in and out are the run's, where models say none."""
+
+    def event(name: str, key: str, text: str) -> Plain:
+        return {"name": name, "attributes": [{"key": key, "value": {"stringValue": text}}]}
+
+    events = [event("gen_ai.user.message", "content", "Go."), event("gen_ai.choice", "message", "Done.")]
+
+    run = run_of(spans({**agent(1), "events": events}, silent(2, 1)))
+
+    assert (run.input, run.actual_output) == ("Go.", "Done.")
+
+
+def test_a_log_record_says_why_a_model_stopped() -> None:
+    """In its body."""
+    body = {"kvlistValue": {"values": [{"key": "finish_reason", "value": {"stringValue": "tool_calls"}}]}}
+    record = {"traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": f"{1:016x}", "eventName": "gen_ai.choice"}
+    logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": [{**record, "body": body}]}]}]}
+
+    (run,) = read_traces([spans(silent(1)), logs]).runs
+
+    assert [MISSING in text for text in run.warnings] == [True]
+
+
+def test_an_output_of_llama_index_says_that_the_tool_failed() -> None:
+    """Though no exception was raised."""
+    output = {"raw_output": "no", "tool_name": "add", "is_error": True, "blocks": []}
+
+    call = wrapped({"kwargs": {"a": 1}}, **{"output.value": json.dumps(output)})
+
+    assert call.execution is not None
+    assert call.execution.status.value == "error"
+
+
+def test_a_tool_inside_an_agent_inside_a_tool_of_its_name_is_another_call() -> None:
+    """Ids and names may be equal; an agent was at work between."""
+    told = {"gen_ai.tool.call.arguments": '{"a": 1}'}
+
+    (call,) = run_of(spans(tool(1, **told), agent(2, 1), tool(3, 2, **told))).calls
+
+    assert call.execution is not None
+    assert [inner.name for inner in call.execution.children] == ["add"]
+
+
+def test_what_langsmith_shows_beside_what_it_hides_is_kept() -> None:
+    """Outputs of a model that failed are not hidden, and arguments that are there were captured."""
+    messages = {"messages": [{"role": "user", "content": "Go."}]}
+
+    failed = langsmith_runs(inputs=messages, outputs={}, error="Timeout")
+
+    assert failed.output == {}
+
+
+def test_the_session_of_a_trace_of_langfuse_goes_before_that_of_its_spans() -> None:
+    """It is what the application shows."""
+    row = {"id": "o", "type": "GENERATION", "output": "Hm.", "startTime": "2026-01-01T00:00:00Z", "sessionId": "inner"}
+
+    (run,) = read_traces({"trace": {"id": "t", "sessionId": "outer"}, "observations": [row]}).runs
+
+    assert run.conversation_id == "outer"
+
+
+def test_an_empty_input_of_a_function_of_the_openai_sdk_was_not_captured() -> None:
+    """It leaves the text empty where it was told to keep no data."""
+    data = {"type": "function", "name": "now", "input": "", "output": ""}
+
+    (run,) = read_traces([{"object": "trace.span", "id": "s", "trace_id": "t", "span_data": data}]).runs
+
+    (call,) = run.calls
+    assert call.execution is not None
+    assert "input_parameters" in call.execution.not_captured
