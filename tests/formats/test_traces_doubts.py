@@ -10,6 +10,7 @@ import pytest
 from spans import Plain, agent, chat, run_of, silent, span, spans, tool
 from toolmark.calls import ToolCall
 from toolmark.formats import read_traces
+from toolmark.formats._said import messages_in, remembering
 from toolmark.formats.traces import Traces
 
 MISSING = "the model asked for tools, but nothing in the trace shows which; these calls are missing"
@@ -457,16 +458,31 @@ def test_an_answer_without_a_name_belongs_to_the_same_agent() -> None:
     assert {call.name: call.output for call in calls} == {"add": None, "mul": "3"}
 
 
-def test_calls_in_the_text_of_bare_lists_are_one_message() -> None:
-    """Two spans whose calls stand in a list outside of messages are asked for together, each time they are read."""
-    listed = json.dumps([{"toolCallId": f"c{number}", "toolName": "add", "input": "{}"} for number in (1, 2)])
-    told = {"ai.operationId": "ai.generateText.doGenerate", "ai.response.toolCalls": listed}
+def test_calls_outside_of_messages_that_stand_side_by_side_are_one_message() -> None:
+    """Also where equal ones were read before, and are remembered."""
+    listed = [{"toolCallId": f"c{number}", "toolName": "add", "input": "{}"} for number in (1, 2)]
 
-    calls = run_of(
-        spans(span(1, **told), span(2, **{**told, "ai.response.toolCalls": listed.replace("c", "d", 1)}))
-    ).calls
+    with remembering():
+        read = [messages_in(listed, "$", "model") for _ in range(2)]
 
-    assert [call.execution.step for call in calls if call.execution][:2] == [0, 0]
+    assert [[[request.id for request in said.requests] for said in one] for one in read] == [[["c1", "c2"]]] * 2
+
+
+def test_a_tool_after_a_model_inside_of_a_tool_of_its_name_is_another_call() -> None:
+    """The model may have asked for it, with the same arguments."""
+    told = {"gen_ai.tool.call.arguments": '{"a": 1}'}
+
+    (call,) = run_of(spans(tool(1, **told), chat(2, 1, CALL), tool(3, 1, **told))).calls
+
+    assert call.execution is not None
+    assert [(inner.name, inner.id) for inner in call.execution.children] == [("add", "c1")]
+
+
+def test_an_answer_of_another_tool_is_lost() -> None:
+    """It names a tool that nothing asked for, so that it belongs to no call that waits."""
+    run = run_of(spans(chat(1, None, CALL), chat(2, **history({"role": "tool", "name": "mul", "content": "3"}))))
+
+    assert [LOST in text for text in run.warnings] == [True]
 
 
 def test_what_events_of_an_agent_say_is_heard() -> None:
