@@ -475,7 +475,9 @@ def test_a_tool_after_a_model_inside_of_a_tool_of_its_name_is_another_call() -> 
     (call,) = run_of(spans(tool(1, **told), chat(2, 1, CALL), tool(3, 1, **told))).calls
 
     assert call.execution is not None
-    assert [(inner.name, inner.id) for inner in call.execution.children] == [("add", "c1")]
+    (inner,) = call.execution.children
+    assert inner.execution is not None
+    assert (inner.name, inner.id, inner.execution.executed) == ("add", "c1", True)
 
 
 def test_an_answer_of_another_tool_is_lost() -> None:
