@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from toolmark.capture import Request
 from toolmark.formats._parts import cut_off, decoded, first_of, text_of
 from toolmark.formats._reading import as_object
 from toolmark.formats._said import Said, Who, messages_in, read_once
 from toolmark.formats._spans import Span
+from toolmark.matching import ABSENT
 
 Attributes: TypeAlias = Mapping[str, Any]
 
@@ -110,7 +112,8 @@ def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who)
         entries = indexed(said, prefix)
         if entries:
             places = [f"{path}.{prefix}{index}" for index in range(len(entries))]
-            return [one for entry, place in zip(entries, places, strict=True) for one in _entry(entry, place, by)]
+            listed = [one for entry, place in zip(entries, places, strict=True) for one in _entry(entry, place, by)]
+            return _with_arguments(listed, [said.get(key) for key in keys if "value" in key], by)
     for key in keys:
         value = said.get(key)
         if value is None or (isinstance(value, str) and value in HIDDEN):
@@ -119,9 +122,32 @@ def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who)
             note_cut_off(raw.span, f"{path}['{key}']")
             continue
         found = messages_in(value, f"{path}['{key}']", by)
-        if found:
+        if found and not (by == "user" and _is_request(found, value)):
             return found
     return []
+
+
+def _is_request(found: list[Said], value: object) -> bool:
+    """Return whether a value is an object in JSON of which no message could be read: how a method was called."""
+    return found[0].text == value and as_object(decoded(value)) is not None
+
+
+def _with_arguments(listed: list[Said], values: list[Any], by: Who) -> list[Said]:
+    """Return messages with arguments that were left out of them, as OpenInference does where they are `{}`."""
+    if all(request.arguments is not ABSENT for said in listed for request in said.requests):
+        return listed
+    whole = [said for value in values for said in messages_in(value, "", by)]
+    known = {f"{one.id} {one.name}": one for said in whole for one in said.requests if one.id is not None}
+    return [
+        replace(said, requests=tuple(_fuller(one, known.get(f"{one.id} {one.name}")) for one in said.requests))
+        for said in listed
+    ]
+
+
+def _fuller(request: Request, other: Request | None) -> Request:
+    if other is None or request.arguments is not ABSENT:
+        return request
+    return replace(request, arguments=other.arguments, error=other.error)
 
 
 def _entry(entry: Mapping[str, Any], path: str, by: Who) -> list[Said]:
@@ -189,9 +215,8 @@ def _from_events(raw: RawSpan, *, answers: bool) -> list[Said]:
         if match is not None and not answers:
             found += _event_message({"role": match.group(1), **fields}, event.path)
         elif event.name == "gen_ai.choice" and answers:
-            message = as_object(decoded(fields.get("message")))
-            told = {**fields, **(message or {})}
-            told.pop("message", None)
+            message = decoded(fields.pop("message", None))
+            told = {**fields, **(as_object(message) or ({} if message is None else {"content": message}))}
             found += _event_message({"role": "assistant", **told}, event.path)
     return found
 
@@ -244,7 +269,8 @@ def around_of(raw: RawSpan) -> tuple[list[Said], list[Said]]:
     said, path = raw.attributes, f"{raw.span.path}.attributes"
     key = next((key for key in _ALL_MESSAGES if said.get(key) is not None), None)
     if key is None:
-        return _spoken(raw, INDEXED_ASKED, _ASKED, "user"), _spoken(raw, INDEXED_SAID, _SAID, "model")
+        asked = _spoken(raw, INDEXED_ASKED, _ASKED, "user") or _from_events(raw, answers=False)
+        return asked, _spoken(raw, INDEXED_SAID, _SAID, "model") or _from_events(raw, answers=True)
     if cut_off(said[key]):
         note_cut_off(raw.span, f"{path}['{key}']")
         return [], []

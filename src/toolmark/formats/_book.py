@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from toolmark._json import json_text
 from toolmark.capture import Request
@@ -22,6 +23,10 @@ from toolmark.formats._transcript import Answer
 from toolmark.matching import ABSENT, json_equal
 
 _MANY = 1_000_000_000
+_ITEM_IDS = ("fc_", "ctc_")
+"""How ids of OpenAI's output items begin. Some tracers keep them in the place of a call's id, which no answer names."""
+_PYTHON_CALL = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
+"""What instrumentations keep that wrap a Python function: what it was called with, and how smolagents calls it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -44,8 +49,10 @@ class Call:
         mine = self.request
         if mine.name != request.name:
             return False
-        if mine.id is not None and request.id is not None:
-            return mine.id == request.id
+        if mine.id == request.id and mine.id is not None:
+            return True
+        if _call_id(mine) is not None and _call_id(request) is not None:
+            return False
         return ABSENT in (mine.arguments, request.arguments) or json_equal(mine.arguments, request.arguments)
 
 
@@ -74,11 +81,13 @@ class _Walk:
     """What has been met on the way through one history.
 
     Attributes:
+        span: Whose history it is.
         waiting: The calls that no answer was given to yet, in their order.
         used: Ids of the calls that requests of this history were taken for.
         answered: Ids of the calls that were answered, perhaps ahead of their request.
     """
 
+    span: Span
     waiting: dict[int, Call] = field(default_factory=dict)
     used: set[int] = field(default_factory=set)
     answered: set[int] = field(default_factory=set)
@@ -111,6 +120,8 @@ class Book:
         """Calls that stand only in what a model was given, before the user's last words."""
         self.lost_answers: list[str] = []
         """Places of answers to calls that nothing shows."""
+        self._nameless: list[tuple[Answer, str, Span]] = []
+        """Answers that name neither a call nor a tool, and stand behind no request that was read."""
         self._by_name: dict[str, list[Call]] = defaultdict(list)
         self._by_id: dict[str, list[Call]] = defaultdict(list)
         self._alike: dict[tuple[str, str], list[Call]] = defaultdict(list)
@@ -126,7 +137,7 @@ class Book:
     def answered(self, span: Span) -> None:
         """A model answered: what it asked for are calls, all of one message unless answers come between."""
         message: Message | None = None
-        walk = _Walk()
+        walk = _Walk(span)
         for said in span.said or ():
             if said.answer is not None:
                 message = None
@@ -139,7 +150,8 @@ class Book:
     def repeated(self, span: Span, history: Sequence[Said]) -> None:
         """A history was seen, in what a model was given or in what lies around it: only what is new in it counts."""
         words = max((index for index, said in enumerate(history) if said.who == "user"), default=-1)
-        walk = _Walk()
+        walk = _Walk(span)
+        history = _with_ids_of_answers(history)
         for index, said in enumerate(history):
             if said.answer is not None:
                 self._answer(said.answer, said.path, walk)
@@ -151,8 +163,8 @@ class Book:
                     message = message or self._message(span, in_history=True)
                     call = self._add(request, message)
                     self.from_history += [call] if index < words else []
-                elif call.request.arguments is ABSENT and request.arguments is not ABSENT:
-                    call.request = replace(call.request, arguments=request.arguments, error=request.error)
+                else:
+                    self._learn(call, request)
                 walk.used.add(id(call))
                 walk.asked(call)
 
@@ -165,8 +177,27 @@ class Book:
             return
         span.arguments = _handed(span, call.request)
         call.runs.append(span)
-        if call.request.id is None and span.call_id is not None:
-            call.request = replace(call.request, id=span.call_id)
+        if span.call_id is not None:
+            self._learn(call, replace(call.request, id=span.call_id))
+
+    def settle(self) -> None:
+        """Put messages of histories before what ran for them, and give answers that name nothing to their calls.
+
+        Such an answer belongs to the only call that waits. Where every call ran or was answered, it repeats what is
+        known; where there is no call, or more than one waits, it is lost.
+        """
+        for message in self.messages:
+            ran = [span.order for call in message.calls for span in call.runs] if message.in_history else []
+            if ran and min(ran) < message.order[:2]:  # it was asked for before it ran, wherever that was found
+                message.order = (*min(ran), message.order[2])
+        for answer, path, span in self._nameless:
+            made = [call for call in self.calls if call.message.span.within is span.within]
+            made = [call for call in made if call.message.span.scope is span.scope and call.message.came_before(span)]
+            waiting = [call for call in made if not call.runs and call.shown is None]
+            if len(waiting) == 1:
+                waiting[0].shown = answer
+            elif waiting or not made:
+                self.lost_answers.append(path)
 
     def infer(self, models: Iterable[Span]) -> None:
         """Give tools without a request to the model before them whose answer nobody kept, or to their agent.
@@ -240,8 +271,19 @@ class Book:
         self._alike[_likeness(request)].append(call)
         if request.id is not None:
             self._by_id[request.id].append(call)
-        self._without_id[request.name] += request.id is None
+        self._without_id[request.name] += _call_id(request) is None
         return call
+
+    def _learn(self, call: Call, told: Request) -> None:
+        """Let a call say what only another telling of it does: its id, its arguments."""
+        known = call.request
+        if known.arguments is ABSENT and told.arguments is not ABSENT:
+            known = replace(known, arguments=told.arguments, error=told.error)
+        if _call_id(known) is None and told.id is not None and _call_id(told) is not None:
+            known = replace(known, id=told.id)
+            self._by_id[told.id].append(call)
+            self._alike[_likeness(known)].append(call)
+        call.request = known
 
     def _known(self, request: Request, used: set[int]) -> Call | None:
         """Return the call that a history repeats, one of this trace first; `None` if it is new."""
@@ -249,7 +291,7 @@ class Book:
             found = next((call for call in calls if id(call) not in used and call.is_like(request)), None)
             if found is not None:
                 return found
-            if request.id is not None and not self._without_id[request.name]:
+            if _call_id(request) is not None and not self._without_id[request.name]:
                 break
         before = self._earlier.get(request.name, ()) if self._sure or request.id is not None else ()
         return next((call for call in before if id(call) not in used and call.is_like(request)), None)
@@ -266,6 +308,9 @@ class Book:
                 call for call in open_calls if call.request.id is None and answer.name == call.request.name
             ]
             found = found or [call for call in self._all_earlier() if call.request.id == answer.call_id]
+        if not found and answer.call_id is None and answer.name is None:
+            self._nameless.append((answer, path, walk.span))
+            return
         if not found:
             self.lost_answers.append(path)
             return
@@ -286,7 +331,7 @@ class Book:
         asked = [
             call
             for call in self._by_name[span.tool]
-            if call.message.span.scope is span.scope and (span.call_id is None or call.request.id is None)
+            if call.message.span.scope is span.scope and (span.call_id is None or _call_id(call.request) is None)
         ]
         before = [call for call in asked if call.message.came_before(span)]
         near = [call for call in before if call.message.span.within is span.within] or before
@@ -308,11 +353,15 @@ def _best(calls: list[Call], span: Span) -> Call:
 def _handed(span: Span, request: Request | None) -> object:
     """Return the arguments that a tool was handed; `ABSENT` where that cannot be told.
 
-    LangSmith's runs have them under `input`, often as the `repr` of an object.
+    LangSmith's runs have them under `input`, often as the `repr` of an object; where a Python function is watched, they
+    stand under `args` and `kwargs`.
     """
     given = span.arguments
     if given is ABSENT:
         return ABSENT
+    plain = _object(given)
+    if plain is not None and _is_python_call(plain) and (request is None or not json_equal(plain, request.arguments)):
+        return _called_with(plain, span, request)
     if isinstance(given, dict):
         if set(given) == {"input"} and (request is None or not json_equal(given, request.arguments)):
             inner = _object(given["input"])
@@ -321,9 +370,8 @@ def _handed(span: Span, request: Request | None) -> object:
             if inner is None and span.wrapped and request is not None and request.arguments is not ABSENT:
                 return ABSENT
         return given
-    inner = _object(given)
-    if inner is not None:
-        return inner
+    if plain is not None:
+        return plain
     if request is not None and request.arguments is not ABSENT:
         return ABSENT
     if isinstance(given, str) and given.lstrip().startswith("{"):
@@ -331,6 +379,23 @@ def _handed(span: Span, request: Request | None) -> object:
         span.doubts += [] if doubt in span.doubts else [doubt]
         return ABSENT
     return {} if given is None or (isinstance(given, str) and not given.strip()) else {"input": given}
+
+
+def _is_python_call(given: dict[str, object]) -> bool:
+    """Return whether an object is how a Python function was called: `{"args": [1], "kwargs": {"b": 2}}`."""
+    named = isinstance(given.get("kwargs"), dict) and isinstance(given.get("args", []), list)
+    return named and given.keys() <= _PYTHON_CALL
+
+
+def _called_with(given: dict[str, Any], span: Span, request: Request | None) -> object:
+    """Return the arguments by their names, those by position too where the tool's parameters are known."""
+    positional, names = given.get("args") or [], span.parameters
+    if len(positional) <= len(names):
+        return {**dict(zip(names, positional, strict=False)), **given["kwargs"]}
+    if request is None or request.arguments is ABSENT:
+        doubt = f"{span.path}: arguments of {span.tool!r} were given by position, and nothing says their names"
+        span.doubts += [] if doubt in span.doubts else [doubt]
+    return ABSENT
 
 
 def _object(value: object) -> dict[str, object] | None:
@@ -344,6 +409,29 @@ def _object(value: object) -> dict[str, object] | None:
         meant = read_tolerantly(value)
         return None if meant is None else meant[0]
     return None
+
+
+def _call_id(request: Request) -> str | None:
+    """Return the id of a call by which answers name it; `None` also where the tracer kept another in its place."""
+    return None if request.id is None or request.id.startswith(_ITEM_IDS) else request.id
+
+
+def _with_ids_of_answers(history: Sequence[Said]) -> Sequence[Said]:
+    """Return a history in which requests that have the ids of items have those that the answers after them name."""
+    asked = {request.id: _call_id(request) for said in history for request in said.requests if request.id is not None}
+    if None not in asked.values():
+        return history
+    waiting: list[str] = []
+    named: dict[str | None, str] = {}
+    for said in history:
+        waiting += [request.id for request in said.requests if request.id is not None and asked[request.id] is None]
+        answered = None if said.answer is None else said.answer.call_id
+        if waiting and answered is not None and answered not in asked:
+            named[waiting.pop(0)] = answered
+    return [
+        replace(said, requests=tuple(replace(one, id=named.get(one.id, one.id)) for one in said.requests))
+        for said in history
+    ]
 
 
 def _likeness(request: Request) -> tuple[str, str]:

@@ -23,9 +23,9 @@ from toolmark.formats._attribute_messages import (
     asked_of,
     indexed,
 )
-from toolmark.formats._parts import decoded, first_of, listed, text_of
+from toolmark.formats._parts import content_of, decoded, first_of, listed, text_of
 from toolmark.formats._reading import as_object
-from toolmark.formats._said import Said, Who, messages_in
+from toolmark.formats._said import Said, Who, messages_in, tools_beside
 from toolmark.formats._spans import Span, SpanKind
 from toolmark.matching import ABSENT
 
@@ -61,6 +61,8 @@ _TOOL_NAMES = (
     "tool_call.function.name",
 )
 _CALL_IDS = ("gen_ai.tool.call.id", "tool.id", "tool_call.id", "ai.toolCall.id", "tool_call_id")
+_NO_IDS = (None, "", "<not specified>")
+"""What stands in the place of an id that is not known; the last is what Google's ADK writes for a tool that failed."""
 _ARGUMENTS = (
     "gen_ai.tool.call.arguments",
     "gen_ai.tool.args",
@@ -98,10 +100,15 @@ _USAGE = {
     "output_tokens": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
     "total_tokens": ("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total"),
 }
+_FINISHED = ("gen_ai.response.finish_reasons", "llm.finish_reason", "ai.response.finishReason")
+_FOR_TOOLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
 _TOOLS = ("gen_ai.tool.definitions", "ai.prompt.tools", "gen_ai.request.tools")
 _MERGED = "(merged tools)"
 """The tool of a span in which Google's ADK repeats the results of several others."""
 
+_OF_ADK = re.compile(r"^agent_run \[.+\]$")
+"""How Google's ADK names the spans of its agents, of which its first version says nothing else."""
+_HANDOFF = "handoff to "
 _NAMED = re.compile(r"^(?:execute_tool|running tool:|invoke_agent|agent run|agent_run)\s*\[?(.*?)\]?$")
 
 
@@ -110,13 +117,17 @@ def interpret(raw: RawSpan) -> Span:
     span, said = raw.span, raw.attributes
     span.kind = _kind(raw)
     span.agent = text_of(first_of(said, *_AGENTS)) or (_after(span.name) if span.kind == "agent" else None)
+    span.agent = span.agent or text_of((as_object(decoded(said.get("metadata"))) or {}).get("lc_agent_name"))
     session = first_of(said, *_SESSIONS)
     span.session = span.session or (None if session is None else str(session))
     if span.error is None and said.get("error.type") is not None:
         span.error = str(first_of(said, "exception.message", "error.message", "error.type"))
     if span.error is not None:
         span.error = _exception(raw) or span.error
-    if span.kind == "tool":
+    handed_to = _handed_to(raw) if span.kind == "tool" else None
+    if handed_to is not None:
+        span.kind, span.handoff_to = "handoff", handed_to
+    elif span.kind == "tool":
         _read_tool(raw)
     elif span.kind == "model":
         _read_model(raw)
@@ -170,7 +181,14 @@ def _by_attributes(said: Attributes, name: str) -> SpanKind | None:
         return "model"
     if any(key.startswith((*INDEXED_SAID, *INDEXED_ASKED)) for key in said):
         return "model"
-    return "agent" if said.get("agent_name") is not None else None
+    return "agent" if said.get("agent_name") is not None or _OF_ADK.match(name) else None
+
+
+def _handed_to(raw: RawSpan) -> str | None:
+    """Return the agent that OpenInference's span of a hand-off names, which says that it is one of a tool."""
+    if first_of(raw.attributes, *_TOOL_NAMES) is not None or not raw.span.name.startswith(_HANDOFF):
+        return None
+    return raw.span.name.removeprefix(_HANDOFF)
 
 
 def _after(name: str) -> str | None:
@@ -182,11 +200,18 @@ def _read_tool(raw: RawSpan) -> None:
     span, said = raw.span, raw.attributes
     span.tool = text_of(first_of(said, *_TOOL_NAMES)) or _after(span.name) or span.name
     call_id = first_of(said, *_CALL_IDS)
-    span.call_id = None if call_id is None or call_id == "" else str(call_id)
+    span.call_id = None if call_id in _NO_IDS else str(call_id)
     span.arguments = _inside(_first_seen(said, _ARGUMENTS), "inputs", beside="input_str")
     span.result = _inside(decoded(_first_seen(said, _RESULTS)), "output", beside="kwargs")
+    schema = as_object(decoded(said.get("tool.parameters"))) or {}
+    span.parameters = tuple(as_object(schema.get("properties")) or schema)
     span.wrapped = any(key.startswith("langsmith.") for key in said)
-    for event in raw.events:  # what some instrumentations tell only there
+    for event in raw.events:  # what some instrumentations tell only there, Strands as messages
+        fields = {**event.attributes, **(as_object(decoded(event.body)) or {})}
+        if event.name == "gen_ai.tool.message" and span.arguments is ABSENT and fields.get("content") is not None:
+            span.arguments = fields["content"]
+        elif event.name == "gen_ai.choice" and span.result is ABSENT and fields.get("message") is not None:
+            span.result = content_of(fields["message"])
         span.arguments = _first_seen(event.attributes, _ARGUMENTS[:1]) if span.arguments is ABSENT else span.arguments
         span.result = _first_seen(event.attributes, _RESULTS[:1]) if span.result is ABSENT else span.result
     kind = str(said.get("gen_ai.tool.type") or "")
@@ -200,6 +225,9 @@ def take_result(span: Span) -> None:
     holder = as_object(decoded(span.result)) if span.result is not ABSENT else None
     if holder is not None and set(holder) == {"output"} and as_object(holder["output"]) is not None:
         holder = as_object(holder["output"])
+    if holder is not None and {"raw_output", "tool_name", "is_error"} <= holder.keys():  # LlamaIndex's output of a tool
+        span.result, span.result_failed = holder["raw_output"], holder["is_error"] is True
+        return
     if holder is None or not ("lc" in holder or holder.get("type") in ("tool", "ToolMessage")):
         return
     found = [said.answer for said in messages_in(holder, span.path, "tool") if said.answer is not None]
@@ -231,6 +259,18 @@ def _read_model(raw: RawSpan) -> None:
         if isinstance(count, int) and not isinstance(count, bool) and count > 0:
             span.usage[name] = count
     span.offered = list(_offered(said))
+    span.wants_tools = _wants_tools(raw)
+
+
+def _wants_tools(raw: RawSpan) -> bool | None:
+    """Return whether a model stopped to have tools called; `None` where nobody says why it stopped."""
+    told = [
+        decoded(first_of(raw.attributes, *_FINISHED)),
+        *(event.attributes.get("finish_reason") for event in raw.events),
+    ]
+    told += [(as_object(decoded(event.body)) or {}).get("finish_reason") for event in raw.events]
+    reasons = [str(one).replace("-", "_") for entry in told if entry for one in (listed(entry) or [entry])]
+    return any(reason in _FOR_TOOLS for reason in reasons) if reasons else None
 
 
 def _offered(said: Attributes) -> Iterator[Any]:
@@ -240,6 +280,7 @@ def _offered(said: Attributes) -> Iterator[Any]:
     for tool in listed(parameters.get("function_tools")):
         fields = as_object(tool) or {}
         yield {**fields, "parameters": fields.get("parameters_json_schema")}
+    yield from tools_beside(said.get("langfuse.observation.input"))
     asked = as_object(decoded(said.get("gcp.vertex.agent.llm_request"))) or {}
     for group in listed((as_object(asked.get("config")) or {}).get("tools")):
         yield from listed((as_object(group) or {}).get("function_declarations"))
@@ -257,7 +298,7 @@ def _read_around(raw: RawSpan) -> None:
     """Read what went into an agent or chain, and what came out; messages in it repeat what models said."""
     span = raw.span
     span.asked, span.said = around_of(raw)
-    span.given = _plain_words(span.asked, "user")
+    span.given = _plain_words(span.asked, "user") or _plain_words(span.said or [], "user")
     span.gave = text_of(raw.attributes.get("final_result")) or _plain_words(span.said or [], "model")
 
 

@@ -95,6 +95,8 @@ def with_arguments(request: Request, given: object, *, empty: object = ABSENT) -
         return replace(request, arguments=empty)
     if request.type is ToolCallType.CUSTOM and isinstance(given, str):
         return replace(request, arguments={"input": given})
+    if isinstance(given, dict) and given.keys() == {"_raw"}:  # what OpenLLMetry makes of a text that is no JSON
+        given = given["_raw"]
     try:
         arguments, reason = read_arguments(given)
     except InvalidDataError as error:
@@ -188,6 +190,14 @@ def _other(fields: Fields, path: str) -> Piece | None:
         status = returned.get("status") == "error"
         return Answer(text_of(returned.get("toolUseId")), None, values[0] if len(values) == 1 else values, status)
     return None
+
+
+def content_of(value: object) -> Any:  # noqa: ANN401 - a JSON value
+    """Return what content is in Amazon Bedrock's form; any other value as it is."""
+    plain = decoded(value)
+    if not isinstance(plain, list) or len(plain) != 1 or not {"text", "json"} & (as_object(plain[0]) or {}).keys():
+        return plain
+    return _bedrock(plain[0])
 
 
 def _bedrock(item: object) -> Any:  # noqa: ANN401 - a JSON value

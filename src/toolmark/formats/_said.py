@@ -19,6 +19,7 @@ from toolmark.capture import Request
 from toolmark.formats import langchain
 from toolmark.formats._parts import Fields, answer_of, call_of, decoded, first_of, piece_of, text_of
 from toolmark.formats._reading import Notes, as_object
+from toolmark.formats._tolerant import read_tolerantly
 from toolmark.formats._transcript import Answer
 from toolmark.formats.openai_responses import item_answer, item_call
 from toolmark.matching import ABSENT
@@ -41,6 +42,8 @@ _WHO: dict[str, Who] = {
     "system": "system",
     "developer": "system",
 }
+
+_PART_KEYS = frozenset({"type", "text", "toolUse", "toolResult"})
 
 _HOLDERS: tuple[tuple[str, Who | None], ...] = (
     ("messages", None),
@@ -155,6 +158,29 @@ def messages_in(value: object, path: str, by: Who) -> list[Said]:
     return list(_walk(value, path, by, 0))
 
 
+def tools_beside(value: object) -> Iterator[Fields]:
+    """Yield the tools that stand beside messages: under `tools`, or among them, as Langfuse's handler has it.
+
+    Args:
+        value: What a model was given, or its JSON text.
+    """
+    plain = decoded(value)
+    if isinstance(plain, list):
+        yield from (tool for entry in plain if (tool := _defined(as_object(entry) or {})) is not None)
+        return
+    tools = (as_object(plain) or {}).get("tools")
+    for entry in tools if isinstance(tools, list) else ():
+        yield as_object(entry) or {}
+
+
+def _defined(message: Fields) -> Fields | None:
+    """Return the tool that a message defines, `None` if it is one that says something."""
+    content = as_object(decoded(message.get("content"))) or {}
+    told = as_object(content.get("function")) or {}
+    defines = message.get("role") == "tool" and "tool_call_id" not in message and text_of(told.get("name")) is not None
+    return content if defines and "arguments" not in told else None
+
+
 def final_text(said: list[Said]) -> str | None:
     """Return the last words of the model, if no call or answer comes after or with them."""
     last = next((entry for entry in reversed(said) if entry.who != "system"), None)
@@ -171,6 +197,8 @@ def _walk(value: object, path: str, by: Who, depth: int) -> Iterator[Said]:
             if found:
                 yield from found
                 return
+            if isinstance(plain, list) and plain and all("role" in (as_object(entry) or {}) for entry in plain):
+                return  # messages that say nothing, such as those of which the content was left out
         text = plain if isinstance(plain, str) else value
         if text:
             yield Said(by, path, text)
@@ -294,7 +322,10 @@ def _message(fields: Fields, path: str) -> Iterator[Said]:
     inner = as_object(content)
     if inner is not None and isinstance(inner.get("parts"), list):
         content, key = inner["parts"], f"{key}.parts"
+    if _defined(fields) is not None:
+        return
     calls = _told_calls(fields, path)
+    content = _parts_in_text(content, who) or content
     listed = _calls_in_text(content, f"{path}.{key}") if isinstance(content, str) and who in ("model", "tool") else []
     if who == "tool" and not calls and not listed:
         yield from _answers(fields, content, f"{path}.{key}", None if role in _WHO else role)
@@ -309,6 +340,10 @@ def _parts(parts: list[Any], path: str, key: str, who: Who, calls: list[Request]
     texts: list[str] = []
     requests: list[Request] = []
     answers: list[Said] = []
+    printed = _printed(parts[0], path) if len(parts) == 1 and who == "model" and not calls else []
+    if printed:
+        yield from printed
+        return
     for index, part in enumerate(parts):
         place = f"{path}.{key}[{index}]"
         piece = piece_of(part, place)
@@ -327,6 +362,16 @@ def _parts(parts: list[Any], path: str, key: str, who: Who, calls: list[Request]
     if asked or text is not None:
         yield Said("model" if asked else who, path, text, asked)
     yield from answers
+
+
+def _printed(part: object, path: str) -> list[Said]:
+    """Return what a message says that a tracer printed as a Python object, and put into the words of the model."""
+    text = piece_of(part, path)
+    meant = read_tolerantly(text) if isinstance(text, str) and text.startswith("{'") else None
+    fields = {} if meant is None else meant[0]
+    if fields.get("role") == "assistant" or isinstance(fields.get("output"), list):
+        return list(_object(fields, path, "model", _DEEPEST - 2))
+    return []
 
 
 def _told_calls(fields: Fields, path: str) -> list[Request]:
@@ -352,6 +397,17 @@ def _calls_in_text(text: str, path: str) -> list[Request]:
         return []
     found = [_bare_call(as_object(entry) or {}, f"{path}[{index}]") for index, entry in enumerate(value)]
     return [] if None in found else [call for call in found if call is not None]
+
+
+def _parts_in_text(content: object, who: Who) -> list[Any]:
+    """Return the parts that a text is the JSON list of, as some tracers write content that is no text."""
+    value = decoded(content) if isinstance(content, str) else None
+    if not isinstance(value, list) or not all(_PART_KEYS & (as_object(entry) or {}).keys() for entry in value):
+        return []
+    pieces = [piece_of(entry, "") for entry in value]
+    if who == "tool":  # what a tool returned may look like parts of a message
+        return value if any(isinstance(piece, Answer) for piece in pieces) else []
+    return value if any(isinstance(piece, str) for piece in pieces) else []
 
 
 def _answers(fields: Fields, content: object, path: str, name: str | None) -> Iterator[Said]:

@@ -40,8 +40,10 @@ class Span:
         said: What it answered; `None` where that was not captured.
         arguments: What a tool was handed; `ABSENT` where that was not captured.
         result: What it returned; `ABSENT` where that was not captured.
+        parameters: Names of the tool's parameters, in their order, where the span gives them.
         wrapped: The arguments may stand under `input`, as LangSmith hands them over.
         handoff_to: The agent that control passed to.
+        wants_tools: Whether a model stopped to have tools called; `None` where it does not say why it stopped.
         given, gave: The words that went in and came out, of any span.
         doubts: What was not understood, each with its path.
     """
@@ -61,12 +63,14 @@ class Span:
     said: list[Said] | None = None
     offered: list[Any] = field(default_factory=list)
     model: str | None = None
+    wants_tools: bool | None = None
     usage: dict[str, int] = field(default_factory=dict)
     tool: str = ""
     call_id: str | None = None
     arguments: Any = ABSENT
     result: Any = ABSENT
     result_failed: bool = False
+    parameters: tuple[str, ...] = ()
     wrapped: bool = False
     type: ToolCallType | None = None
     server: str | None = None

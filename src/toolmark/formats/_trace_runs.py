@@ -14,6 +14,7 @@ from datetime import datetime
 from toolmark.capture import Request, RunBuilder
 from toolmark.cases import Run, RunStatus
 from toolmark.formats._book import Book, Call, Message
+from toolmark.formats._echoes import echoes
 from toolmark.formats._offered import offered_tools
 from toolmark.formats._reading import Notes
 from toolmark.formats._said import Said, final_text
@@ -53,12 +54,19 @@ def runs_of(
         [f"{idle[0].spans[0].path}: {len(idle)} of the traces show no model, agent or tool; left out"] if idle else []
     )
     working = [tree for tree in trees if _at_work(tree)]
+    repeating = echoes(working)
+    if repeating:
+        place = repeating[0].spans[0].path
+        said.append(f"{place}: {len(repeating)} of the traces repeat requests to models of other traces; left out")
+        working = [tree for tree in working if tree not in repeating]
     earlier: dict[tuple[str | None, str | None], list[Call]] = defaultdict(list)
     traces: list[_Trace] = []
     for tree in sorted(working, key=lambda tree: tree.spans[0].order[0]):
         session = next((span.session for span in tree.spans if span.session), None)
         # What traces of one conversation have in common: the session; without one, the user's first words.
-        common = (session, None if session is not None else _first_words([span.asked for span in tree.spans], 0))
+        histories = [span.asked for span in (*_asked_models(tree), *tree.spans)]
+        histories += [span.said or [] for span in tree.of_kind("agent")]
+        common = (session, None if session is not None else _first_words(histories, 0))
         known = earlier[common] if common != (None, None) else []
         book = _book_of(tree, Book(tuple(known), sure=session is not None))
         known += book.calls
@@ -75,9 +83,8 @@ def _at_work(tree: Tree) -> bool:
 
 def _book_of(tree: Tree, book: Book) -> Book:
     """Return a book with the calls of a trace: first what models answered, then what the rest adds."""
-    models = tree.of_kind("model")
-    outer = _outer_sides(models)
-    inner = [span for span in models if span not in outer]
+    inner = _asked_models(tree)
+    outer = [span for span in tree.of_kind("model") if span not in inner]
     for span in inner:
         book.answered(span)
     for span in inner:
@@ -89,10 +96,18 @@ def _book_of(tree: Tree, book: Book) -> Book:
             book.repeated(span, [*span.asked, *(span.said or ())])
     for span in tree.of_kind("tool"):
         book.ran(span)
+    book.settle()
     book.infer(inner)
     for span in tree.of_kind("handoff"):
         book.handed_over(span)
     return book
+
+
+def _asked_models(tree: Tree) -> list[Span]:
+    """Return the models of a trace without the outer sides of others."""
+    models = tree.of_kind("model")
+    outer = _outer_sides(models)
+    return [span for span in models if span not in outer]
 
 
 def _outer_sides(models: list[Span]) -> set[Span]:
@@ -216,12 +231,10 @@ def _failure(span: Span) -> str:
 
 def _tell_models(tree: Tree, builder: RunBuilder) -> None:
     """Tell which models answered at which price, and which tools they could choose from."""
-    models = tree.of_kind("model")
-    outer = _outer_sides(models)
+    models = _asked_models(tree)
     for span in models:
-        if span not in outer:
-            builder.model_used(span.model, span.usage)
-    asked = [span for span in models if span not in outer and span.scope is None]
+        builder.model_used(span.model, span.usage)
+    asked = [span for span in models if span.scope is None]
     every = bool(asked) and all(span.offered for span in asked)  # else others may have been told of other tools
     for span in tree.of_kind("model", "agent"):
         if span.offered and span.scope is None:
@@ -238,16 +251,36 @@ def _tell_warnings(trace: _Trace, builder: RunBuilder) -> None:
     seen_before = [call.source for call in book.from_history]
     notes.warn_once(seen_before, "the call stands only in what a model was given, before the user's last words")
     notes.warn_once(book.lost_answers, "answers a call that nothing in the trace shows; it was left out")
+    _tell_silence(trace, notes)
     if tree.too_deep:
         builder.warn(f"tools lie more than {DEEPEST} deep inside each other; what lies deeper is kept at that depth")
     for text in notes.warnings:
         builder.warn(text)
 
 
+def _tell_silence(trace: _Trace, notes: Notes) -> None:
+    """Tell of models that may have asked for calls which nothing shows."""
+    tree, models = trace.tree, _asked_models(trace.tree)
+    wanting = [span for span in models if span.wants_tools]
+    shown = [message for message in trace.book.messages if message.calls]
+    if len(wanting) > len(shown):
+        told = {id(message.span) for message in shown}
+        places = [span.path for span in wanting if id(span) not in told]
+        notes.warn_once(
+            places, "the model asked for tools, but nothing in the trace shows which; these calls are missing"
+        )
+    if tree.of_kind("tool", "agent", "handoff"):  # whoever traces agents traces their tools too
+        return
+    heard = [span for span in models if span.asked]
+    silent = [span for span in models if span.said is None and span.wants_tools is None and span.error is None]
+    places = [span.path for span in silent if not any(later.order > span.order for later in heard)]
+    notes.warn_once(places, "nobody kept what the model answered; calls that it asked for may be missing")
+
+
 def _tell_end(trace: _Trace, builder: RunBuilder) -> None:
     """Tell what the run was asked and answered, and how it ended."""
     tree, book = trace.tree, trace.book
-    models = [span for span in tree.of_kind("model") if span.scope is None]
+    models = [span for span in _asked_models(tree) if span.scope is None]
     asked = _first_words([span.asked for span in models], -1)
     outside = [*tree.roots, *tree.of_kind("agent")]
     given = asked or next((span.given for span in outside if span.given), None)

@@ -13,7 +13,7 @@ from toolmark.formats._attribute_messages import RawSpan, note_cut_off
 from toolmark.formats._conventions import flat, interpret, take_result
 from toolmark.formats._parts import call_of, cut_off, decoded, first_of, text_of
 from toolmark.formats._reading import Notes, as_object, shown
-from toolmark.formats._said import Said, messages_in
+from toolmark.formats._said import Said, messages_in, tools_beside
 from toolmark.formats._spans import Span, SpanKind
 from toolmark.formats._times import time_of
 from toolmark.matching import ABSENT
@@ -157,7 +157,7 @@ def _read_messages(fields: Mapping[str, Any], metadata: Mapping[str, Any], span:
     span.usage = {
         name: count for key, name in _USAGE.items() if isinstance(count := usage.get(key), int) and count > 0
     } or span.usage
-    span.offered += list(_offered(fields, metadata))
+    span.offered += [*_offered(fields, metadata), *tools_beside(given.get("input"))]
 
 
 def _told_apart(fields: Mapping[str, Any], path: str) -> list[Said]:

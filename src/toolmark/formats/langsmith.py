@@ -15,6 +15,7 @@ from toolmark.formats._reading import Notes, as_object, shown
 from toolmark.formats._said import messages_in
 from toolmark.formats._spans import Span, SpanKind
 from toolmark.formats._times import time_of
+from toolmark.matching import ABSENT
 
 _KINDS: dict[str, SpanKind] = {"llm": "model", "tool": "tool"}
 _SESSIONS = ("session_id", "thread_id", "conversation_id")
@@ -46,7 +47,20 @@ def spans_in(documents: list[tuple[str, Any]], notes: Notes) -> list[Span]:
         documents: Each with its path, which begins the paths of its spans.
         notes: Takes the problems.
     """
-    return [span for path, value in documents for span in _spans(value, path, notes, None)]
+    found = [span for path, value in documents for span in _spans(value, path, notes, None)]
+    _leave_out_hidden(found)
+    return found
+
+
+def _leave_out_hidden(spans: list[Span]) -> None:
+    """Forget what tools were handed and returned where that was hidden: the client writes `{}`, also for models."""
+    models = [span for span in spans if span.kind == "model"]
+    hidden = {(span.trace, "arguments") for span in models if not span.asked}
+    hidden |= {(span.trace, "result") for span in models if span.said is None and span.error is None}
+    for span in spans:
+        for name in ("arguments", "result"):
+            if (span.trace, name) in hidden and getattr(span, name) == {}:
+                setattr(span, name, ABSENT)
 
 
 def _spans(value: object, path: str, notes: Notes, outer: Span | None) -> Iterator[Span]:

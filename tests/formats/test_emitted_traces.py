@@ -1,0 +1,222 @@
+"""Traces that real libraries emitted, with a model that said what a script told it: no call is lost, or seen twice.
+
+The files beside this one were written by running each library with tools that add numbers; `by` says which version.
+What takes much room and says nothing of calls was cut out of them: descriptions of tools, counts of tokens.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolmark.calls import ToolCall
+from toolmark.cases import Run
+from toolmark.formats.traces import Traces, read_trace_documents
+
+FOLDER = Path(__file__).parent / "emitted"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
+
+Asked = tuple[str, dict[str, Any]]
+ADD: Asked = ("add", {"a": 1, "b": 2})
+MUL: Asked = ("mul", {"a": 3, "b": 4})
+NOW: Asked = ("now", {})
+BOOM: Asked = ("boom", {"x": 1})
+HELP: Asked = ("ask_helper", {"question": "1+2?"})
+TRANSFER: Asked = ("transfer_to_helper", {})
+
+SCENES: dict[str, tuple[list[Asked], list[tuple[str, str | None]]]] = {
+    "par": ([ADD, MUL], [("Go.", "Done.")]),
+    "same": ([ADD, ADD], [("Go.", "Done.")]),
+    "again": ([ADD, ADD], [("Go.", "Done.")]),
+    "empty": ([NOW], [("Go.", "Noon.")]),
+    "boom": ([BOOM], [("Go.", "It failed.")]),
+    "turns": ([ADD, ADD], [("First.", "Three."), ("Second.", "Three again.")]),
+    "nested": ([HELP, ADD], [("Go.", "It is 3.")]),
+    "handoff": ([TRANSFER, ADD], [("Go.", "It is 3.")]),
+    "transfer": ([("transfer_to_agent", {"agent_name": "helper"}), ADD], [("Go.", "It is 3.")]),
+    "nocontent": ([ADD, NOW, ADD], [("Go.", "Done.")]),
+    "stream": ([ADD, MUL], [("Go.", "Done.")]),
+    "texttoo": ([ADD], [("Go.", "It is 3.")]),
+    "badjson": ([("add", {})], [("Go.", "Sorry.")]),
+    "unknown": ([("nosuch", {"q": 1})], [("Go.", None)]),
+}
+"""What the model asked for in each scene, in its order, and each turn's words: the user's and the model's."""
+
+HIDDEN = {
+    "openinference-openai-hidden",
+    "otel-openai-hidden",
+    "pydantic-ai-2-hidden",
+    "langsmith-hidden",
+}
+"""Files of libraries that were told to keep no content."""
+
+LOST = {"openinference-openai-hidden", "openllmetry-langchain-dropped"}
+"""Files that hold nothing of the calls: that there were some is all that can be told."""
+
+CHANGED: dict[str, tuple[str, str | None]] = {
+    "openinference-smolagents": ("New task:\nGo.", None),
+    "adk-failed": ("Go.", None),
+    "openllmetry-agents-nested": ("Go.", None),
+    "agents-responses-nested": ("", None),
+}
+"""The words in files whose library keeps others, or none."""
+
+
+def content(name: str) -> dict[str, Any]:
+    """One of the files."""
+    return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def traces_in(name: str) -> Traces:
+    """What one of the files shows."""
+    lines = enumerate(content(name)["documents"], start=1)
+    return read_trace_documents([(f"line {number}", document) for number, document in lines])
+
+
+def every(calls: list[ToolCall]) -> Iterator[ToolCall]:
+    """Calls, and those inside of them."""
+    for call in calls:
+        yield call
+        yield from every(call.execution.children if call.execution else [])
+
+
+def called(runs: list[Run]) -> list[ToolCall]:
+    """The calls of runs, hand-offs too, and those inside of them."""
+    return [call for run in runs for call in every(run.calls)]
+
+
+def told(name: str) -> str:
+    """All that is warned of."""
+    found = traces_in(name)
+    return "\n".join([*found.warnings, *(text for run in found.runs for text in run.warnings)])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_calls_are_those_that_the_model_asked_for(name: str) -> None:
+    """Each once, in the model's order; arguments that were not kept are not captured, and never `{}`."""
+    asked, _ = SCENES[content(name)["scene"]]
+
+    calls = called(traces_in(name).runs)
+
+    if name in LOST:
+        assert calls == []
+        return
+    assert [call.name for call in calls] == [tool for tool, _ in asked]
+    for call, (_, arguments) in zip(calls, asked, strict=True):
+        assert call.execution is not None
+        if name in HIDDEN:
+            assert "input_parameters" in call.execution.not_captured
+            assert "input_parameters" not in call.model_fields_set
+        else:
+            assert call.input_parameters == arguments
+            assert not call.execution.not_captured
+        assert call.execution.origin.value == "model"
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - HIDDEN - LOST - {"agents-responses-nested"}))
+def test_the_ids_are_those_that_answers_name(name: str) -> None:
+    """Also where a tracer keeps ids of output items in their place, or hides them in one of two tellings."""
+    calls = called(traces_in(name).runs)
+
+    assert [call.id for call in calls] == [f"call_{number}" for number in range(1, len(calls) + 1)]
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - HIDDEN - LOST))
+def test_each_turn_is_a_run_with_its_words(name: str) -> None:
+    """What the user asked, and what the model said last; nothing that the tracer wrote around it."""
+    _, turns = SCENES[content(name)["scene"]]
+
+    runs = traces_in(name).runs
+
+    expected = [CHANGED[name]] if name in CHANGED else turns
+    assert [(run.input or "", run.actual_output) for run in runs] == expected
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - HIDDEN - LOST))
+def test_what_is_whole_is_not_doubted(name: str) -> None:
+    """A warning makes a score doubtful: only arguments that are no object, and traces that were left out, have one."""
+    doubts = told(name)
+
+    if content(name)["scene"] == "badjson":
+        assert "the arguments of 'add' are no JSON object" in doubts
+    elif name == "openinference-langchain-and-openai":
+        assert "4 of the traces repeat requests to models of other traces; left out" in doubts
+    else:
+        assert doubts == ""
+
+
+@pytest.mark.parametrize("name", sorted(LOST))
+def test_calls_of_which_nothing_was_kept_are_told(name: str) -> None:
+    """The model stopped to have tools called, says the trace, and no more."""
+    doubts = told(name)
+
+    assert "the model asked for tools, but nothing in the trace shows which; these calls are missing" in doubts
+
+
+def test_no_call_is_taken_for_a_tool_that_a_program_called() -> None:
+    """OpenInference's span of a hand-off says that it is one of a tool; it is the hand-off that the model asked for."""
+    (run,) = traces_in("openinference-agents-handoff").runs
+
+    (handoff,) = run.handoffs
+    assert (handoff.from_agent, handoff.to_agent) == ("boss", "helper")
+    assert [call.name for call in run.tools_called] == ["add"]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "nested" in name or name in ("pydantic-ai-5", "vercel-6")])
+def test_calls_inside_of_a_tool_are_its_children(name: str) -> None:
+    """An agent that another asks as a tool keeps its calls inside of that call, where the tracer says so."""
+    (run,) = traces_in(name).runs
+
+    (helped, *rest) = run.calls
+    assert helped.execution is not None
+    inside = [call.name for call in helped.execution.children]
+    assert [*inside, *(call.name for call in rest)] == ["add"]
+    assert inside == ["add"] or name == "openllmetry-agents-nested"  # the agent lies beside the tool there
+
+
+@pytest.mark.parametrize(
+    ("name", "output"),
+    [
+        ("openinference-llama-index", 3),
+        ("openinference-smolagents", 3),
+        ("langfuse-observe", "3"),
+        ("strands", "3"),
+        ("langsmith-langchain", "3"),
+    ],
+)
+def test_outputs_are_what_the_tools_returned(name: str, output: object) -> None:
+    """And not the object in which a framework carries them."""
+    calls = called(traces_in(name).runs)
+
+    assert calls[0].output == output
+
+
+def test_a_tool_that_raised_failed() -> None:
+    """With its exception; the id that is not known is none."""
+    for name in ("openinference-llama-index-boom", "adk-failed"):
+        (call,) = called(traces_in(name).runs)
+
+        assert call.execution is not None
+        assert (call.execution.status.value, call.execution.error) == ("error", "ValueError: no good")
+
+
+def test_arguments_that_a_tracer_wrapped_since_they_are_no_json_are_invalid() -> None:
+    """OpenLLMetry writes `{"_raw": ...}`; the model wrote the text inside."""
+    (call,) = called(traces_in("openllmetry-agents-invalid").runs)
+
+    assert call.execution is not None
+    assert call.execution.status.value == "invalid_arguments"
+    assert call.execution.requested_parameters == '{"a": 1, "b":'
+
+
+def test_agents_are_named() -> None:
+    """By the name that LangChain gives its agent, and that OpenAI's SDK and ADK give theirs."""
+    for name in ("openinference-langchain-nested", "openinference-agents-nested", "adk-failed", "adk-1-handoff"):
+        calls = called(traces_in(name).runs)
+
+        assert calls[0].execution is not None
+        assert calls[0].execution.agent == "boss"

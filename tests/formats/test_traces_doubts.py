@@ -1,0 +1,560 @@
+"""What traces leave out, tell in their own way, or tell twice: the rules, and where they must not reach."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from spans import Plain, agent, chat, run_of, silent, span, spans, tool
+from toolmark.calls import ToolCall
+from toolmark.formats import read_traces
+from toolmark.formats._said import messages_in, remembering
+from toolmark.formats.traces import Traces
+
+MISSING = "the model asked for tools, but nothing in the trace shows which; these calls are missing"
+UNKEPT = "nobody kept what the model answered; calls that it asked for may be missing"
+LOST = "answers a call that nothing in the trace shows; it was left out"
+ASKED = {"gen_ai.input.messages": json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Go."}]}])}
+CALL: Plain = {"id": "c1", "name": "add", "arguments": {"a": 1}}
+
+
+def finished(*reasons: str) -> Plain:
+    """The attribute in which a model says why it stopped."""
+    return {"gen_ai.response.finish_reasons": list(reasons)}
+
+
+def history(*messages: Plain) -> Plain:
+    """What a model was given, beside the user's words."""
+    return {"gen_ai.input.messages": json.dumps([{"role": "user", "content": "Go."}, *messages])}
+
+
+def asked(*calls: Plain) -> Plain:
+    """A message of a model that asks for calls."""
+    return {"role": "assistant", "parts": [{"type": "tool_call", **call} for call in calls]}
+
+
+def answer(text: str, **more: str) -> Plain:
+    """An answer to a call."""
+    return {"role": "tool", "content": text, **more}
+
+
+def with_times(start: int, end: int, made: Plain, trace: str) -> Plain:
+    """The span at another time, in another trace."""
+    times = {"startTimeUnixNano": str(start * 10**9), "endTimeUnixNano": str(end * 10**9)}
+    return {**made, **times, "traceId": trace * 32}
+
+
+# Calls of which nothing was kept
+
+
+@pytest.mark.parametrize("reason", ["tool_calls", "tool_call", "tool-calls", "tool_use", "function_call"])
+def test_a_model_that_stopped_for_tools_asked_for_some(reason: str) -> None:
+    """However it says so; with nothing more of them in the trace, the run is not whole."""
+    run = run_of(spans(silent(1, **finished(reason))))
+
+    assert run.calls == []
+    assert run.warnings == [f"$.resourceSpans[0].scopeSpans[0].spans[0]: {MISSING}"]
+
+
+def test_calls_that_stand_anywhere_are_not_missing() -> None:
+    """In the answer, in a later history, as a tool that ran, or as a hand-off; each model that shows none is told."""
+    kept = run_of(spans(chat(1, None, CALL, **finished("tool_calls")), chat(2, **finished("stop"))))
+    later = run_of(spans(silent(1, **finished("tool_calls")), chat(2, **history(asked(CALL), answer("3", id="c1")))))
+    ran = run_of(spans(silent(1, **finished("tool_calls")), tool(2), silent(3, **finished("stop"))))
+    lost = run_of(spans(silent(1, **finished("tool_calls")), tool(2), silent(3, **finished("tool_calls"))))
+
+    assert [run.warnings for run in (kept, later, ran)] == [[], [], []]
+    assert [len(run.calls) for run in (kept, later, ran, lost)] == [1, 1, 1, 1]
+    assert lost.warnings == [f"$.resourceSpans[0].scopeSpans[0].spans[2]: {MISSING}"]
+
+
+def test_a_silent_model_may_have_asked_for_calls() -> None:
+    """Where nobody says why it stopped, and nobody traces tools, and no later history shows what it said."""
+    (doubt,) = run_of(spans(silent(1, **ASKED), silent(2, **ASKED))).warnings
+
+    assert doubt == f"$.resourceSpans[0].scopeSpans[0].spans[1]: {UNKEPT}"
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        [silent(1, **finished("stop"))],
+        [agent(1), silent(2, 1)],
+        [silent(1), tool(2), silent(3)],
+        [silent(1, status={"code": 2}), chat(2)],
+        [silent(1), chat(2, **ASKED)],
+    ],
+)
+def test_a_silent_model_that_asked_for_nothing_is_not_doubted(listed: list[Plain]) -> None:
+    """It says so, or failed, or its tracer shows the tools that run, or what came after shows what it said."""
+    assert run_of(spans(*listed)).warnings == []
+
+
+def test_messages_without_content_are_no_words() -> None:
+    """What a tracer leaves of them is not what anybody said."""
+    told = {"gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text"}]}]'}
+    told |= {"gen_ai.output.messages": '[{"role": "assistant", "parts": []}]'}
+
+    run = run_of(spans(silent(1, **told)))
+
+    assert (run.input, run.actual_output, run.warnings) == (None, None, [])
+
+
+def test_arguments_that_openinference_leaves_out_stand_beside_the_message() -> None:
+    """It leaves out `{}`; where the response itself is hidden too, nobody knows that it was `{}`."""
+    fields = {
+        "openinference.span.kind": "LLM",
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.id": "c1",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.function.name": "now",
+    }
+    whole = {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "now", "arguments": "{}"}}]}
+
+    (kept,) = run_of(spans(span(1, **fields, **{"output.value": json.dumps(whole)}))).calls
+    (hidden,) = run_of(spans(span(1, **fields, **{"output.value": "__REDACTED__"}))).calls
+    (other,) = run_of(spans(span(1, **fields, **{"output.value": json.dumps(whole).replace("c1", "c2")}))).calls
+
+    assert kept.input_parameters == {}
+    assert "input_parameters" in kept.model_fields_set
+    for call in (hidden, other):
+        assert call.execution is not None
+        assert call.execution.not_captured == ["input_parameters"]
+
+
+# What a Python function was called with
+
+
+def wrapped(given: Plain, *requested: Plain, **more: Any) -> ToolCall:
+    """The call of a tool whose tracer kept this, asked for by a model if `requested` says what."""
+    models = [chat(1, None, *requested)] if requested else []
+    told = {"openinference.span.kind": "TOOL", "tool.name": "add", "input.value": json.dumps(given), **more}
+    (call,) = run_of(spans(*models, span(2, **told))).calls
+    return call
+
+
+@pytest.mark.parametrize("given", [{"kwargs": {"a": 1}}, {"args": [], "kwargs": {"a": 1}}])
+def test_arguments_by_name_are_those_of_the_call(given: Plain) -> None:
+    """With a request and without."""
+    assert wrapped(given, CALL).input_parameters == {"a": 1}
+    assert wrapped(given).input_parameters == {"a": 1}
+
+
+def test_arguments_by_position_take_the_names_of_the_parameters() -> None:
+    """In their order, beside those by name, also where a JSON Schema says them."""
+    given = {"args": [1], "kwargs": {"b": 2}, "sanitize_inputs_outputs": True}
+    schema = {"type": "object", "properties": {"a": {}, "b": {}}}
+
+    for parameters in ({"a": {}, "b": {}}, schema):
+        call = wrapped(given, **{"tool.parameters": json.dumps(parameters)})
+        assert call.input_parameters == {"a": 1, "b": 2}
+
+
+def test_arguments_by_position_without_names_are_not_captured() -> None:
+    """The request says them, if there is one; else they are not known, which is told."""
+    given = {"args": [1], "kwargs": {}}
+
+    requested, alone = (
+        wrapped(given, CALL),
+        run_of(
+            spans(span(2, **{"openinference.span.kind": "TOOL", "tool.name": "add", "input.value": json.dumps(given)}))
+        ),
+    )
+
+    assert requested.input_parameters == {"a": 1}
+    (call,) = alone.calls
+    assert call.execution is not None
+    assert "input_parameters" in call.execution.not_captured
+    (doubt,) = alone.warnings
+    assert doubt.endswith(".spans[0]: arguments of 'add' were given by position, and nothing says their names")
+
+
+@pytest.mark.parametrize("given", [{"kwargs": {"a": 1}}, {"args": [1], "kwargs": {}}])
+def test_arguments_that_the_model_gave_so_are_kept(given: Plain) -> None:
+    """A tool may have parameters of these names."""
+    assert wrapped(given, {**CALL, "arguments": given}).input_parameters == given
+
+
+@pytest.mark.parametrize(
+    "given", [{"kwargs": {"a": 1}, "b": 2}, {"kwargs": "a"}, {"args": 1, "kwargs": {}}, {"args": [1]}]
+)
+def test_other_objects_are_what_they_are(given: Plain) -> None:
+    """Only what can be nothing else is taken for how a function was called."""
+    assert wrapped(given).input_parameters == given
+
+
+def test_raw_text_beside_other_arguments_is_an_argument() -> None:
+    """Alone it is what OpenLLMetry makes of a text that is no JSON object."""
+    calls = run_of(
+        spans(
+            chat(
+                1, None, {**CALL, "arguments": {"_raw": "{", "a": 1}}, {**CALL, "id": "c2", "arguments": {"_raw": "{"}}
+            )
+        )
+    ).calls
+
+    assert calls[0].input_parameters == {"_raw": "{", "a": 1}
+    assert calls[1].execution is not None
+    assert calls[1].execution.status.value == "invalid_arguments"
+
+
+# Ids that are none of calls
+
+
+def test_ids_of_items_are_replaced_by_those_that_answers_name() -> None:
+    """In the order of the requests, each once; where an id of a call is there, it stays."""
+    first, second = {**CALL, "id": "fc_1"}, {**CALL, "id": "fc_2"}
+    third = {**CALL, "id": "c3"}
+    told = history(asked(first, second, third), answer("3", id="c3"), answer("1", id="c1"), answer("2", id="c2"))
+
+    run = run_of(spans(chat(1, None, first, second, third), chat(2, **told)))
+
+    assert [(call.id, call.output) for call in run.calls] == [("c1", "1"), ("c2", "2"), ("c3", "3")]
+    assert run.warnings == []
+
+
+def test_an_answer_with_the_id_of_a_call_and_a_history_with_that_of_its_item_are_one() -> None:
+    """And the other way round; two equal calls stay two."""
+    items = [{**CALL, "id": "fc_1"}, {**CALL, "id": "fc_2"}]
+    calls = [{**CALL, "id": "c1"}, {**CALL, "id": "c2"}]
+
+    for said, repeated in ((items, calls), (calls, items)):
+        told = history(asked(*repeated), answer("1", id="c1"), answer("2", id="c2"))
+        run = run_of(spans(chat(1, None, *said), chat(2, **told)))
+        assert [(call.id, call.output) for call in run.calls] == [("c1", "1"), ("c2", "2")]
+
+
+def test_the_tool_of_an_item_is_found_by_its_name() -> None:
+    """Its span has the id of the call, which the request has not."""
+    more = {"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.arguments": '{"a": 1}', "gen_ai.tool.call.result": "3"}
+
+    (call,) = run_of(spans(chat(1, None, {**CALL, "id": "fc_1"}), tool(2, **more))).calls
+
+    assert (call.id, call.output) == ("c1", "3")
+
+
+def test_calls_without_ids_learn_them_from_a_history() -> None:
+    """Some tracers lose them where the answer is streamed."""
+    told = history(asked(CALL), answer("3", id="c1"))
+
+    (call,) = run_of(spans(chat(1, None, {"name": "add", "arguments": {"a": 1}}), chat(2, **told))).calls
+
+    assert (call.id, call.output) == ("c1", "3")
+
+
+# Answers that name nothing
+
+
+def nameless(*calls: Plain, answers: int = 1, ran: int = 0) -> Any:
+    """A run whose second model is given answers that name no call, as text behind no request."""
+    tools = [tool(number, **{"gen_ai.tool.call.id": f"c{number - 1}"}) for number in range(2, 2 + ran)]
+    told = history(*([{"role": "tool", "content": "3"}] * answers))
+    return run_of(spans(chat(1, None, *calls), *tools, chat(9, **told)))
+
+
+def test_an_answer_without_a_name_belongs_to_the_only_call_that_waits() -> None:
+    """What repeats it later is no other answer."""
+    run = nameless(CALL, answers=2)
+
+    assert [call.output for call in run.calls] == ["3"]
+    assert run.warnings == []
+
+
+def test_an_answer_without_a_name_to_several_calls_or_none_is_lost() -> None:
+    """Nobody can say to which; to calls that ran it says nothing new."""
+    other = {**CALL, "id": "c2"}
+
+    assert [LOST in text for text in nameless(CALL, other).warnings] == [True]
+    assert [LOST in text for text in nameless().warnings] == [True]
+    assert nameless(CALL, other, ran=2).warnings == []
+
+
+# Traces that repeat others
+
+
+def traces(*listed: Plain) -> Traces:
+    """What these spans show."""
+    return read_traces(spans(*listed))
+
+
+def framework(trace: str = "a") -> list[Plain]:
+    """The trace of an agent that asks a model from second 2 to second 8."""
+    return [with_times(1, 9, agent(1), trace), with_times(2, 8, chat(2, 1, CALL, **ASKED), trace)]
+
+
+def client(start: int = 3, end: int = 7, *calls: Plain, trace: str = "b", number: int = 3, **more: Any) -> Plain:
+    """A request to a model that is a trace of its own."""
+    return with_times(start, end, chat(number, None, *(calls or (CALL,)), **{**ASKED, **more}), trace)
+
+
+def test_a_request_that_the_trace_of_an_agent_shows_too_is_left_out() -> None:
+    """Its call counts once, with the agent; that it was left out is told."""
+    found = traces(*framework(), client())
+
+    (run,) = found.runs
+    assert [call.id for call in run.calls] == ["c1"]
+    assert found.warnings == [
+        "$.resourceSpans[0].scopeSpans[0].spans[2]: 1 of the traces repeat requests to models of other traces; left out"
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        client(1, 7),
+        client(3, 9),
+        client(2, 8),
+        client(3, 7, {**CALL, "id": "c2"}),
+        client(3, 7, {"name": "add", "arguments": {"a": 1}}),
+        client(**{"gen_ai.input.messages": json.dumps([{"role": "user", "content": "Stop."}])}),
+    ],
+)
+def test_other_requests_are_runs_of_their_own(other: Plain) -> None:
+    """Not within the other's time, other calls, calls without ids, another question."""
+    found = traces(*framework(), other)
+
+    assert [len(run.calls) for run in found.runs] == [1, 1]
+    assert found.warnings == []
+
+
+def test_traces_of_models_alone_repeat_no_others() -> None:
+    """They may be requests that were made at the same time, and answered alike."""
+    found = traces(client(1, 9, trace="a", number=1), client(3, 7, trace="b"))
+
+    assert len(found.runs) == 2
+
+
+def test_a_trace_of_which_a_part_repeats_another_is_kept() -> None:
+    """All of its models must be in the other."""
+    second = with_times(5, 6, chat(4, None, {**CALL, "id": "c9"}, **ASKED), "b")
+
+    assert len(traces(*framework(), client(3, 4), second).runs) == 2
+
+
+# Words and parts
+
+
+@pytest.mark.parametrize("text", ["[1, 2]", '[{"a": 1}]', "{'a': 1}", "{'role': 'user'}", "[]"])
+def test_words_in_json_or_python_are_words(text: str) -> None:
+    """Only what holds the parts of a message, or is a printed message, is read as one."""
+    said = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": text}]}])
+
+    assert run_of(spans(silent(1, **{"gen_ai.output.messages": said}))).actual_output == text
+
+
+def test_what_a_tool_returned_may_look_like_parts() -> None:
+    """The content of tools of MCP does; it is the result."""
+    text = '[{"type": "text", "text": "3"}]'
+    told = history(asked(CALL), answer(text, id="c1"))
+
+    (call,) = run_of(spans(chat(1, None, CALL), chat(2, **told))).calls
+
+    assert call.output == text
+
+
+def test_events_with_bedrock_parts_are_messages() -> None:
+    """Words and calls in one text: the calls are read, and the words are words."""
+    parts = [{"text": "Let me add."}, {"toolUse": {"toolUseId": "c1", "name": "add", "input": {"a": 1}}}]
+    attributes = [{"key": "message", "value": {"stringValue": json.dumps(parts)}}]
+
+    (call,) = run_of(spans(silent(1, events=[{"name": "gen_ai.choice", "attributes": attributes}]))).calls
+
+    assert (call.id, call.input_parameters) == ("c1", {"a": 1})
+
+
+def test_tools_beside_messages_are_offered_and_answer_nothing() -> None:
+    """Langfuse's handler for LangChain puts them among the messages, its client of OpenAI beside them."""
+    function = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
+    among = [{"role": "user", "content": "Go."}, {"role": "tool", "content": function}]
+    beside = {"tools": [function], "messages": [{"role": "user", "content": "Go."}]}
+
+    for given in (among, beside):
+        told = {"langfuse.observation.type": "generation", "langfuse.observation.input": json.dumps(given)}
+        run = run_of(spans(span(1, **told, **{"langfuse.observation.output": '"Done."'})))
+        assert [known.name for known in run.available_tools or []] == ["add"]
+        assert (run.input, run.warnings) == ("Go.", [])
+
+
+# LangSmith, told to hide
+
+
+def langsmith_runs(**model: Any) -> Any:
+    """A model and a tool without arguments that returned nothing, as LangSmith's client writes them."""
+    times = {"start_time": 1, "end_time": 2, "trace_id": "t"}
+    chain = {"id": "t", "name": "turn", "run_type": "chain", "inputs": {}, "outputs": {}, **times}
+    asking = {"id": "m", "name": "model", "run_type": "llm", "parent_run_id": "t", **times, **model}
+    running = {"id": "x", "name": "now", "run_type": "tool", "parent_run_id": "t", "inputs": {}, "outputs": {}, **times}
+    (run,) = read_traces([chain, asking, running]).runs
+    return run.calls[-1]
+
+
+def test_what_langsmith_hides_was_not_captured() -> None:
+    """Hidden inputs are `{}`, like those of a tool without arguments; models are always given something."""
+    messages = {"messages": [{"role": "user", "content": "Go."}]}
+    answered = {"choices": [{"message": {"role": "assistant", "content": "Hm."}}]}
+
+    hidden, kept = langsmith_runs(inputs={}, outputs={}), langsmith_runs(inputs=messages, outputs=answered)
+    only_inputs = langsmith_runs(inputs={}, outputs=answered)
+
+    assert hidden.execution.not_captured == ["input_parameters", "output"]
+    assert (kept.input_parameters, kept.output) == ({}, {})
+    assert not kept.execution.not_captured
+    assert only_inputs.execution.not_captured == ["input_parameters"]
+
+
+# What must stay apart, or be heard everywhere
+
+
+def test_calls_without_ids_and_of_other_arguments_are_two() -> None:
+    """Equal names alone make no calls the same."""
+    named = {"name": "add", "arguments": {"a": 1}}
+    told = history(asked({"name": "add", "arguments": {"a": 2}}), answer("3"))
+
+    calls = run_of(spans(chat(1, None, named), chat(2, **told))).calls
+
+    assert sorted(str(call.input_parameters) for call in calls) == ["{'a': 1}", "{'a': 2}"]
+
+
+def test_a_history_says_the_arguments_that_an_answer_left_out() -> None:
+    """A call of which only the name was kept learns them."""
+    told = history(asked(CALL), answer("3", id="c1"))
+
+    (call,) = run_of(spans(chat(1, None, {"id": "c1", "name": "add"}), chat(2, **told))).calls
+
+    assert call.input_parameters == {"a": 1}
+
+
+def test_a_second_run_without_an_id_is_another_attempt_only_of_what_failed() -> None:
+    """A tool that ran well, and runs again without being asked, was called by a program."""
+    calls = run_of(spans(chat(1, None, CALL), tool(2), tool(3))).calls
+
+    assert [call.execution.origin.value for call in calls if call.execution] == ["model", "code"]
+
+
+def test_the_first_answer_to_a_call_stays() -> None:
+    """A later history that was shortened does not change it."""
+    first, second = (history(asked(CALL), answer(text, id="c1")) for text in ("3", "..."))
+
+    (call,) = run_of(spans(chat(1, None, CALL), chat(2, **first), chat(3, **second))).calls
+
+    assert call.output == "3"
+
+
+def test_answers_with_an_unknown_id_are_lost() -> None:
+    """Only those that name nothing may belong to the call that waits."""
+    run = run_of(spans(chat(1, None, CALL), chat(2, **history(answer("3", id="c7")))))
+
+    assert [LOST in text for text in run.warnings] == [True]
+
+
+def test_an_answer_without_a_name_belongs_to_the_same_agent() -> None:
+    """Not to a call of the one around it, which waits longer."""
+    told = history({"role": "tool", "content": "3"})
+    inner = chat(4, 3, {"id": "c2", "name": "mul", "arguments": {}})
+
+    calls = run_of(spans(agent(1), chat(2, 1, CALL), agent(3, 1, "helper"), inner, chat(5, 3, **told))).calls
+
+    assert {call.name: call.output for call in calls} == {"add": None, "mul": "3"}
+
+
+def test_calls_outside_of_messages_that_stand_side_by_side_are_one_message() -> None:
+    """Also where equal ones were read before, and are remembered."""
+    listed = [{"toolCallId": f"c{number}", "toolName": "add", "input": "{}"} for number in (1, 2)]
+
+    with remembering():
+        read = [messages_in(listed, "$", "model") for _ in range(2)]
+
+    assert [[[request.id for request in said.requests] for said in one] for one in read] == [[["c1", "c2"]]] * 2
+
+
+def test_a_tool_after_a_model_inside_of_a_tool_of_its_name_is_another_call() -> None:
+    """The model may have asked for it, with the same arguments."""
+    told = {"gen_ai.tool.call.arguments": '{"a": 1}'}
+
+    (call,) = run_of(spans(tool(1, **told), chat(2, 1, CALL), tool(3, 1, **told))).calls
+
+    assert call.execution is not None
+    (inner,) = call.execution.children
+    assert inner.execution is not None
+    assert (inner.name, inner.id, inner.execution.executed) == ("add", "c1", True)
+
+
+def test_an_answer_of_another_tool_is_lost() -> None:
+    """It names a tool that nothing asked for, so that it belongs to no call that waits."""
+    run = run_of(spans(chat(1, None, CALL), chat(2, **history({"role": "tool", "name": "mul", "content": "3"}))))
+
+    assert [LOST in text for text in run.warnings] == [True]
+
+
+def test_what_events_of_an_agent_say_is_heard() -> None:
+    """Its words in and out are the run's, where models say none."""
+
+    def event(name: str, key: str, text: str) -> Plain:
+        return {"name": name, "attributes": [{"key": key, "value": {"stringValue": text}}]}
+
+    events = [event("gen_ai.user.message", "content", "Go."), event("gen_ai.choice", "message", "Done.")]
+
+    run = run_of(spans({**agent(1), "events": events}, silent(2, 1)))
+
+    assert (run.input, run.actual_output) == ("Go.", "Done.")
+
+
+def test_a_log_record_says_why_a_model_stopped() -> None:
+    """In its body."""
+    body = {"kvlistValue": {"values": [{"key": "finish_reason", "value": {"stringValue": "tool_calls"}}]}}
+    record = {"traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": f"{1:016x}", "eventName": "gen_ai.choice"}
+    logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": [{**record, "body": body}]}]}]}
+
+    (run,) = read_traces([spans(silent(1)), logs]).runs
+
+    assert [MISSING in text for text in run.warnings] == [True]
+
+
+def test_an_output_of_llama_index_says_that_the_tool_failed() -> None:
+    """Though no exception was raised."""
+    output = {"raw_output": "no", "tool_name": "add", "is_error": True, "blocks": []}
+
+    call = wrapped({"kwargs": {"a": 1}}, **{"output.value": json.dumps(output)})
+
+    assert call.execution is not None
+    assert call.execution.status.value == "error"
+
+
+def test_a_tool_inside_an_agent_inside_a_tool_of_its_name_is_another_call() -> None:
+    """Ids and names may be equal; an agent was at work between."""
+    told = {"gen_ai.tool.call.arguments": '{"a": 1}'}
+
+    (call,) = run_of(spans(tool(1, **told), agent(2, 1), tool(3, 2, **told))).calls
+
+    assert call.execution is not None
+    assert [inner.name for inner in call.execution.children] == ["add"]
+
+
+def test_what_langsmith_shows_beside_what_it_hides_is_kept() -> None:
+    """Outputs of a model that failed are not hidden, and arguments that are there were captured."""
+    messages = {"messages": [{"role": "user", "content": "Go."}]}
+
+    failed = langsmith_runs(inputs=messages, outputs={}, error="Timeout")
+
+    assert failed.output == {}
+
+
+def test_the_session_of_a_trace_of_langfuse_goes_before_that_of_its_spans() -> None:
+    """It is what the application shows."""
+    row = {"id": "o", "type": "GENERATION", "output": "Hm.", "startTime": "2026-01-01T00:00:00Z", "sessionId": "inner"}
+
+    (run,) = read_traces({"trace": {"id": "t", "sessionId": "outer"}, "observations": [row]}).runs
+
+    assert run.conversation_id == "outer"
+
+
+def test_an_empty_input_of_a_function_of_the_openai_sdk_was_not_captured() -> None:
+    """It leaves the text empty where it was told to keep no data."""
+    data = {"type": "function", "name": "now", "input": "", "output": ""}
+
+    (run,) = read_traces([{"object": "trace.span", "id": "s", "trace_id": "t", "span_data": data}]).runs
+
+    (call,) = run.calls
+    assert call.execution is not None
+    assert "input_parameters" in call.execution.not_captured
