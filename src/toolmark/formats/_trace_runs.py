@@ -58,7 +58,8 @@ def runs_of(
     if repeating:
         place = repeating[0].spans[0].path
         said.append(f"{place}: {len(repeating)} of the traces repeat requests to models of other traces; left out")
-        working = [tree for tree in working if tree not in repeating]
+        left_out = set(map(id, repeating))
+        working = [tree for tree in working if id(tree) not in left_out]
     earlier: dict[tuple[str | None, str | None], list[Call]] = defaultdict(list)
     traces: list[_Trace] = []
     for tree in sorted(working, key=lambda tree: tree.spans[0].order[0]):
