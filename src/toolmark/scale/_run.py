@@ -203,22 +203,20 @@ class Run:
 
     def _gathered(self, manifest: Manifest, stamps: Sequence[Stamp]) -> Gathered:
         """Score the parts that are not done."""
-        gathered, left = Gathered(), list[Part]()
+        gathered, left, key = Gathered(), list[Part](), manifest.key
         for part in manifest.parts:
-            outcome = None if self.folder is None else self.folder.kept(part)
+            outcome = None if self.folder is None else self.folder.kept(part, key)
             if outcome is None:
                 left.append(part)
             else:
                 gathered.add(part, outcome)
         total = len(manifest.parts)
         self.progress(total - len(left), total)
-        work = _Work(tuple(self.paths), tuple(stamps), self.options, self.folder)
+        work = _Work(tuple(self.paths), tuple(stamps), self.options, self.folder, key)
         size = sum(stamp.size for stamp in stamps)
         workers = self._workers(size, min(_WORTH_SCORING, manifest.part_bytes))
         with closing(self.done(work, left, workers)) as scoring:
             for number, (part, outcome) in enumerate(scoring, start=total - len(left) + 1):
-                if self.folder is not None and not outcome.problems:
-                    self.folder.keep(part, outcome)
                 gathered.add(part, outcome)
                 self.progress(number, total)
                 if len(gathered.problems) >= MOST_TOLD:  # nobody reads on, and the rest may be large
@@ -239,6 +237,7 @@ class _Work:
     stamps: tuple[Stamp, ...]
     options: Options
     folder: Folder | None
+    key: str
 
     def __call__(self, part: Part) -> Outcome:
         path = self.paths[part.file]
@@ -247,6 +246,8 @@ class _Work:
         if Stamp.of(path) != self.stamps[part.file]:
             problem = Problem("$", "changed while it was scored; score it when nobody writes into it")
             raise DataFileError(placed_text(source_name(path), problem), [problem])
+        if self.folder is not None and not outcome.problems:  # here, so that it holds whatever becomes of the rest
+            self.folder.keep(part, outcome, self.key)
         return outcome
 
 

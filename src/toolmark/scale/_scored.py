@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from toolmark._case_values import value_at
-from toolmark._files import settle
+from toolmark._files import draft_of, settle
 from toolmark._json import canonical_json, json_text, to_json_value
 from toolmark._session import measured_here
 from toolmark._text import distinct
@@ -134,7 +133,7 @@ def scored(part: Part, path: str, options: Options, target: Path | None) -> Outc
     if target is None:
         _score(part, path, options, None, outcome, told)
     else:
-        draft = target.with_name(f"{target.name}.{os.getpid()}.new")
+        draft = draft_of(target)
         try:
             with draft.open("wb") as file:
                 _score(part, path, options, file, outcome, told)
