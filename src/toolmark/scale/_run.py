@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
@@ -212,7 +213,10 @@ class Run:
                 gathered.add(part, outcome)
         total = len(manifest.parts)
         self.progress(total - len(left), total)
-        work = _Work(tuple(self.paths), tuple(stamps), self.options, self.folder, key)
+        # Absolute, since a process of a cluster works in another folder.
+        folder = None if self.folder is None else Folder(self.folder.target.absolute())
+        paths = tuple(os.path.abspath(path) for path in self.paths)
+        work = _Work(paths, tuple(stamps), self.options, folder, key)
         size = sum(stamp.size for stamp in stamps)
         workers = self._workers(size, min(_WORTH_SCORING, manifest.part_bytes))
         with closing(self.done(work, left, workers)) as scoring:

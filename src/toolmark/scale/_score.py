@@ -21,12 +21,13 @@ from toolmark.scale._pool import check_picklable, done
 from toolmark.scale._ray import done_on_ray
 from toolmark.scale._run import Engine, Progress, Run
 from toolmark.scale._scored import Options
+from toolmark.scale._spark import done_on_spark
 from toolmark.scale._totals import Totals
 
-EngineName: TypeAlias = Literal["local", "ray"]
+EngineName: TypeAlias = Literal["local", "ray", "spark"]
 """Who works on the parts."""
 
-_ENGINES: Mapping[EngineName, Engine] = {"local": done, "ray": done_on_ray}
+_ENGINES: Mapping[EngineName, Engine] = {"local": done, "ray": done_on_ray, "spark": done_on_spark}
 
 
 def score_files(
@@ -63,12 +64,13 @@ def score_files(
         tolerant_arguments: See `toolmark.read_cases`.
         part_bytes: Size of the parts of plain files; that of a run that is resumed stays.
         progress: Is told how many parts are done, and of how many.
-        engine: `local` for processes of this machine; `ray` for Ray, on the cluster that `RAY_ADDRESS` names or here.
+        engine: `local` for processes of this machine; `ray` for Ray, on the cluster that `RAY_ADDRESS` names or here;
+            `spark` for Spark, on the session that is active, by Spark's own settings, or here.
 
     Raises:
         ConfigurationError: An option is wrong, `results` is there already, or what is resumed is another run.
         DataFileError: Lines that cannot be read, of all files; `problems` has the first thousand.
-        MissingPackageError: zstd, Parquet or Ray needs a package of an extra that is not installed.
+        MissingPackageError: zstd, Parquet, Ray or Spark needs a package of an extra that is not installed.
         WorkerDiedError: A process was killed; what is done is kept for `resume`.
         OSError: A file cannot be read or written.
     """
