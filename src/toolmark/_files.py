@@ -49,7 +49,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def draft_of(path: Path) -> Path:
-    """Return where a file can be written that nobody else writes, on no other machine either; its name ends in `.new`."""
+    """Return where nobody else writes a file, on no other machine either; the name ends in `.new`."""
     return path.with_name(f"{path.name}.{os.urandom(8).hex()}.new")
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from scale_files import metrics, without_start, write_lines
 from scale_workers import die, die_once, double, fail, fail_badly, is_alive, linger_from
 from toolmark.errors import DataFileError, WorkerDiedError
 from toolmark.results import read_results
-from toolmark.scale import score_files
+from toolmark.scale import ArrowScorer, score_files
 from toolmark.scale._ray import done_on_ray
 from toolmark.scale._spark import done_on_spark
 
@@ -122,7 +123,7 @@ def test_a_part_whose_process_is_killed_is_given_to_another(tmp_path: Path, engi
 
     assert sorted(found) == [(number, number) for number in range(8)]
     assert (tmp_path / "died").exists()
-    with pytest.raises(WorkerDiedError, match="gave .* up: "):
+    with pytest.raises(WorkerDiedError, match=r"gave .* up: "):
         list(ENGINES[engine](die, [3], 2))
 
 
@@ -140,6 +141,32 @@ def test_who_stops_listening_stops_the_work(tmp_path: Path, engine: str) -> None
         time.sleep(0.05)
     assert left == []
     assert len(list(ENGINES[engine](double, range(4), 2))) == 4
+
+
+def test_tables_of_an_engine_are_scored_where_they_are(tmp_path: Path, engine: str) -> None:
+    """The results of a table add up to what the same cases in a file do, exactly; bad rows do not end the job."""
+    arrow = import_module("pyarrow")
+    write_lines(tmp_path / "a", 300, 1)
+    lines = [line.decode() for line in (tmp_path / "a").read_bytes().splitlines() if line.strip()]
+    scorer = ArrowScorer(metrics(), cluster="metadata.task")
+
+    found = scored_by(engine, scorer, [*lines, "no case"])
+
+    assert [row["status"] for row in found].count("unreadable") == 1
+    rest = arrow.Table.from_pylist([row for row in found if row["status"] != "unreadable"], schema=scorer.schema)
+    assert scorer.totals([rest]) == score_files([tmp_path / "a"], metrics(), processes=1, cluster="metadata.task")
+
+
+def scored_by(engine: str, scorer: ArrowScorer, lines: list[str]) -> list[dict[str, Any]]:
+    """The results of cases in a table of an engine, of several blocks."""
+    if engine == "ray":
+        table = import_module("pyarrow").table({"case": lines})
+        data = import_module("ray.data").from_arrow(table).repartition(3)
+        rows: list[dict[str, Any]] = data.map_batches(scorer.table, batch_format="pyarrow", batch_size=50).take_all()
+        return rows
+    session = import_module("pyspark.sql").SparkSession.getActiveSession()
+    frame = session.createDataFrame([(line,) for line in lines], "case string").repartition(3)
+    return [row.asDict() for row in frame.mapInArrow(scorer.batches, scorer.spark_schema).collect()]
 
 
 @pytest.mark.parametrize("name", list(ENGINES))

@@ -49,8 +49,21 @@ def cluster() -> Iterator[str]:
     """The address of a cluster of this machine that asks for a token; it ends with these tests."""
     need("ray")
     port = free_port()
-    command = [str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", f"--port={port}", "--num-cpus=2"]
-    command += ["--include-dashboard=false", "--disable-usage-stats", "--min-worker-port=0", "--max-worker-port=0"]
+    command = [
+        str(Path(sys.executable).with_name("ray")),
+        "start",
+        "--head",
+        "--block",
+        f"--port={port}",
+        "--num-cpus=2",
+    ]
+    command += [
+        "--num-cpus=2",
+        "--include-dashboard=false",
+        "--disable-usage-stats",
+        "--min-worker-port=0",
+        "--max-worker-port=0",
+    ]
     settings = {**os.environ, **TOKEN, "PYTHONPATH": PATHS}
     head = subprocess.Popen(command, env=settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert head.stdout is not None

@@ -17,7 +17,8 @@ Example:
 """
 
 from toolmark._parted import is_begun, is_parquet
+from toolmark.scale._arrow import ArrowScorer
 from toolmark.scale._score import EngineName, score_files
 from toolmark.scale._totals import ClusterSum, MetricTotals, Totals
 
-__all__ = ["ClusterSum", "EngineName", "MetricTotals", "Totals", "is_begun", "is_parquet", "score_files"]
+__all__ = ["ArrowScorer", "ClusterSum", "EngineName", "MetricTotals", "Totals", "is_begun", "is_parquet", "score_files"]

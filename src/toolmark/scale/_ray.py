@@ -65,7 +65,8 @@ def _start(ray: Any, processes: int) -> None:  # noqa: ANN401 - a module without
         ray.init(address=address, **quiet)
     except (OSError, RuntimeError, ValueError) as error:
         remedy = "name what ray start printed, with RAY_AUTH_MODE=token if the cluster asks for one"
-        raise ConfigurationError(f"Ray cannot be reached at RAY_ADDRESS={visible(address)}: {error}; {remedy}") from error
+        where = f"RAY_ADDRESS={visible(address)}"
+        raise ConfigurationError(f"Ray cannot be reached at {where}: {error}; {remedy}") from error
 
 
 def _knock(address: str) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from toolmark._json import JsonObject
@@ -215,7 +215,7 @@ class Run:
         self.progress(total - len(left), total)
         # Absolute, since a process of a cluster works in another folder.
         folder = None if self.folder is None else Folder(self.folder.target.absolute())
-        paths = tuple(os.path.abspath(path) for path in self.paths)
+        paths = tuple(str(Path(path).absolute()) for path in self.paths)
         work = _Work(paths, tuple(stamps), self.options, folder, key)
         size = sum(stamp.size for stamp in stamps)
         workers = self._workers(size, min(_WORTH_SCORING, manifest.part_bytes))

@@ -76,7 +76,7 @@ def score_files(
     """
     paths = check_files(files)
     _check(processes, part_bytes, engine, cluster)
-    options = Options(_checked(metrics), cluster, contents, allow_nan, tolerant_arguments)
+    options = Options(scorable(metrics), cluster, contents, allow_nan, tolerant_arguments)
     workers = (os.cpu_count() or 1) if processes is None else processes
     if workers > 1:
         check_picklable(options)
@@ -98,7 +98,12 @@ def _in_folder(run: Run, target: Path | None, part_bytes: int, *, resume: bool) 
     return totals
 
 
-def _checked(metrics: object) -> tuple[MetricLike, ...]:
+def scorable(metrics: object) -> tuple[MetricLike, ...]:
+    """Return what are metrics, of which none asks a judge.
+
+    Raises:
+        ConfigurationError: One does, or is no metric.
+    """
     found = checked_metrics(metrics)
     for metric in found:
         if waits(metric):
@@ -118,8 +123,17 @@ def _check(processes: object, part_bytes: object, engine: object, cluster: str |
             raise ConfigurationError(f"{name} must be a whole number of at least 1, got {value!r}")
     if engine not in _ENGINES:
         raise ConfigurationError(f"engine must be one of {', '.join(_ENGINES)}, got {engine!r}")
+    check_cluster(cluster)
+
+
+def check_cluster(cluster: str | None) -> None:
+    """Raise unless this says where in a case something stands, or nothing.
+
+    Raises:
+        ConfigurationError: It does not.
+    """
     if cluster is not None:
-        value_at(LLMTestCase(), cluster, "cluster")  # which says whether it is a path
+        value_at(LLMTestCase(), cluster, "cluster")
 
 
 def _quiet(_done: int, _of: int) -> None:

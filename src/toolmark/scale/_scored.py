@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -50,7 +51,7 @@ class Options:
     allow_nan: bool = False
     tolerant_arguments: bool = False
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """What the metrics are called in results; no two are equal."""
         return distinct([metric.label for metric in self.metrics])
@@ -148,21 +149,27 @@ def scored(part: Part, path: str, options: Options, target: Path | None) -> Outc
 
 def _score(part: Part, path: str, options: Options, file: IO[bytes] | None, outcome: Outcome, told: Told) -> None:
     """Go through the cases of a part."""
-    adding, hashed, names = Adding(), hashlib.sha256(), options.names
+    adding, hashed = Adding(), hashlib.sha256()
     with _heard(outcome):
         documents = _documents(part, path, allow_nan=options.allow_nan)
         for case in told.cases(documents, tolerant_arguments=options.tolerant_arguments):
-            pairs = zip(options.metrics, names, strict=True)
-            results = tuple(measured_here(metric, case).renamed(name) for metric, name in pairs)
-            cluster = None if options.cluster is None else value_at(case, options.cluster, "cluster")
+            results, cluster = measured(case, options)
             outcome.is_clustered |= cluster is not None
-            adding.add(results, None if cluster is None else canonical_json(to_json_value(cluster, [])))
+            adding.add(results, cluster)
             if file is not None and not told.problems:
                 line = _line(case, results, contents=options.contents)
                 file.write(line)
                 hashed.update(line)
                 outcome.size += len(line)
     outcome.totals, outcome.digest = adding.totals(), hashed.hexdigest()
+
+
+def measured(case: TestCase, options: Options) -> tuple[tuple[MetricResult, ...], str | None]:
+    """Return a result for each metric, and the key of the case's cluster, if it has one."""
+    pairs = zip(options.metrics, options.names, strict=True)
+    results = tuple(measured_here(metric, case).renamed(name) for metric, name in pairs)
+    cluster = None if options.cluster is None else value_at(case, options.cluster, "cluster")
+    return results, None if cluster is None else canonical_json(to_json_value(cluster, []))
 
 
 def _line(case: TestCase, results: Sequence[MetricResult], *, contents: bool) -> bytes:

@@ -1,9 +1,9 @@
 """Who works on the parts, past one machine? Tasks of Spark, one for each part, on a cluster or on this machine.
 
-The parts are given out in groups, each a job of Spark whose rows are one part each, and which `mapInArrow` works on. Two
-groups are under way at a time: while the last tasks of one are awaited, those of the next take the cores that are free.
-What a part is, when it is done, and how parts are joined is the same as without Spark, and so are the results, byte by
-byte. All machines see the files, and the folder of the parts, under the same paths.
+The parts are given out in groups, each a job of Spark whose rows are one part each, and which `mapInArrow` works on.
+Two groups are under way at a time: while the last tasks of one are awaited, those of the next take the cores that are
+free. What a part is, when it is done, and how parts are joined is the same as without Spark, and so are the results,
+byte by byte. All machines see the files, and the folder of the parts, under the same paths.
 """
 
 from __future__ import annotations
