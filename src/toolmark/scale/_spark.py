@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -68,53 +68,59 @@ def done_on_spark(work: Callable[[J], T], jobs: Sequence[J], processes: int) -> 
 
 
 def _done(spark: Any, work: Callable[[J], T], jobs: Sequence[J]) -> Generator[tuple[J, T], None, None]:  # noqa: ANN401 - a module without types
-    tag = f"toolmark-{os.urandom(8).hex()}"
-    waiting = iter(jobs)
-    under_way: dict[Future[list[Any]], list[J]] = {}
+    """Have groups computed in threads; this one only waits, since Ctrl-C in a call to Spark leaves a mess."""
+    groups = _Groups(spark, work, iter(jobs))
     threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="toolmark-spark")
+    under_way = {threads.submit(groups.next) for _ in range(_AT_ONCE)}
     try:
-        while True:
-            while len(under_way) < _AT_ONCE and (group := list(islice(waiting, _cores(spark)))):
-                under_way[threads.submit(_collected, spark, tag, _rows(spark, work, group))] = group
-            if not under_way:
-                return
+        while under_way:
             for finished in wait(under_way, return_when=FIRST_COMPLETED).done:
-                group = under_way.pop(finished)
-                for place, made in _answers(finished):
-                    yield group[place], made
+                under_way.remove(finished)
+                group, rows = _computed(finished)
+                if group:
+                    under_way.add(threads.submit(groups.next))
+                for row in rows:
+                    made = received(loads(bytes(row["made"])))  # noqa: S301 - our own process wrote it
+                    yield group[row["place"]], made
     finally:
-        _cancel(spark, tag, under_way)
+        _cancel(spark, groups.tag, under_way)
         threads.shutdown()
 
 
-def _answers(finished: Future[list[Any]]) -> Iterator[tuple[int, Any]]:
+def _computed(finished: Future[tuple[list[J], list[Any]]]) -> tuple[list[J], list[Any]]:
     try:
-        rows = finished.result()
+        return finished.result()
     except Exception as error:  # what a part raises is an answer, so this is of Spark itself
         raise WorkerDiedError(f"Spark gave parts up: {_gist(str(error))}") from error
-    for row in rows:
-        yield row["place"], received(loads(bytes(row["made"])))  # noqa: S301 - our own process wrote it
 
 
-def _rows(spark: Any, work: Callable[[J], T], group: list[J]) -> Any:  # noqa: ANN401 - as above
-    """Return a table that nobody has computed yet: of each job its place in the group, and what is made of it."""
-    with _quiet():
-        return spark.range(0, len(group), 1, len(group)).mapInArrow(_Task(work, group).batches, _SCHEMA)
+class _Groups:
+    """Jobs, as many at a time as Spark has cores; each group is a job of Spark, and all have one tag."""
+
+    def __init__(self, spark: Any, work: Callable[[Any], Any], jobs: Iterator[Any]) -> None:  # noqa: ANN401 - as above
+        self.tag = f"toolmark-{os.urandom(8).hex()}"
+        self._spark, self._work, self._jobs = spark, work, jobs
+        self._turn = threading.Lock()
+
+    def next(self) -> tuple[list[Any], list[Any]]:
+        """Return the next group, empty at the end, and a row for each of its jobs: its place, and the answer."""
+        context = _context(self._spark)
+        with self._turn:
+            group = list(islice(self._jobs, _cores(self._spark)))
+            if not group:
+                return [], []
+            with _quiet():
+                numbers = self._spark.range(0, len(group), 1, len(group))
+                table = numbers.mapInArrow(_Task(self._work, group).batches, _SCHEMA)
+        if context is None:
+            self._spark.addTag(self.tag)
+        else:
+            context.addJobTag(self.tag)
+            context.setInterruptOnCancel(True)  # otherwise parts that nobody waits for are scored to their end
+        return group, table.collect()
 
 
-def _collected(spark: Any, tag: str, rows: Any) -> list[Any]:  # noqa: ANN401 - as above
-    """Return the rows of a table, computed by a job of this tag, which holds for this thread."""
-    context = _context(spark)
-    if context is None:
-        spark.addTag(tag)
-    else:
-        context.addJobTag(tag)
-        context.setInterruptOnCancel(True)  # otherwise parts that nobody waits for are scored to their end
-    found: list[Any] = rows.collect()
-    return found
-
-
-def _cancel(spark: Any, tag: str, under_way: dict[Future[list[Any]], Any]) -> None:  # noqa: ANN401 - as above
+def _cancel(spark: Any, tag: str, under_way: Iterable[Future[Any]]) -> None:  # noqa: ANN401 - as above
     """End the jobs of a tag; what a session is asked by one thread, it does not do to the jobs of another."""
     context = _context(spark)
     left = {future for future in under_way if not future.cancel()}
