@@ -31,7 +31,7 @@ def cases(number: int, seed: int = 3) -> list[dict[str, Any]]:
 
 def rows_of(found: list[dict[str, Any]]) -> Any:
     """A table with a case a row."""
-    return pa.table({"case": [json.dumps(one) for one in found], "day": list(range(len(found)))})
+    return pa.table({"day": list(range(len(found))), "case": [json.dumps(one) for one in found]})
 
 
 @pytest.mark.parametrize("cluster", [None, "metadata.task"])
@@ -119,6 +119,42 @@ def test_rows_that_are_no_case_are_kept_or_raised() -> None:
         strict.table(fields)
     assert scorer.table(fields).to_pylist()[0]["id"] == "late"
     assert ArrowScorer(metrics(), allow_nan=True).table(pa.table({"case": [BAD[-1]]})).to_pylist()[0]["id"] == "b"
+
+
+def test_a_case_without_id_and_name_has_neither() -> None:
+    """It has no line to be named by."""
+    (row,) = (
+        ArrowScorer([ToolCorrectnessMetric()]).table(pa.table({"case": [GOOD.replace('"id": "a", ', "")]})).to_pylist()
+    )
+
+    assert (row["id"], row["name"], row["status"]) == (None, None, "scored")
+
+
+def test_results_hold_no_secrets() -> None:
+    """Neither reasons nor findings, nor what is wrong with a row."""
+    secret = "sk-0123456789abcdefghij0123"
+    calls = [json.dumps([{"name": "pay", "args": {"key": text}}]) for text in (secret, "other")]
+    table = pa.table({"tools_called": [*calls], "expected_tools": [calls[1], f'[{{"{secret}": 1}}]']})
+    scorer = ArrowScorer([ToolCorrectnessMetric(evaluation_params=["input_parameters"])])
+
+    found = scorer.table(table).to_pylist()
+
+    assert [row["status"] for row in found] == ["scored", "unreadable"]
+    assert found[0]["score"] == 0
+    assert secret not in json.dumps(found)
+
+
+def test_arguments_may_be_read_tolerantly() -> None:
+    """As `read_cases` does, where it is asked to."""
+    call = """[{"name": "pay", "args": "{'to': 'x',}"}]"""
+    table = pa.table({"tools_called": [call], "expected_tools": ['[{"name": "pay", "args": {"to": "x"}}]']})
+    metric = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
+
+    (strict,) = ArrowScorer([metric]).table(table).to_pylist()
+    (tolerant,) = ArrowScorer([metric], tolerant_arguments=True).table(table).to_pylist()
+
+    assert strict["status"] == "unreadable"
+    assert (tolerant["status"], tolerant["score"]) == ("scored", 1.0)
 
 
 def test_half_letters_do_not_end_a_job() -> None:
