@@ -26,9 +26,9 @@ PATHS = os.pathsep.join([environment()["PYTHONPATH"], str(Path(__file__).parent)
 PACKAGES = {"ray": "ray", "spark": "pyspark"}
 
 
-def need(engine: str) -> None:
-    """Leaves a test out where there is no such engine, or fails where there must be one."""
-    package, problem = PACKAGES[engine], ""
+def need(engine: str, package: str = "") -> None:
+    """Leaves a test out where there is no such engine, or a package of it, or fails where there must be one."""
+    package, problem = package or PACKAGES[engine], ""
     if find_spec(package) is None:
         problem = f"{package}, of the extra `{engine}`, is not installed here"
     elif engine == "spark" and not (os.environ.get("JAVA_HOME") or shutil.which("java")):

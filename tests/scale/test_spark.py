@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -80,11 +79,10 @@ def test_spark_is_started_and_ended_or_used_and_left(folder: Path) -> None:
     assert {path.name for path in folder.iterdir()} == {"a", "r", "s", "t"}
 
 
-@pytest.mark.skipif(find_spec("grpc_status") is None, reason="Spark Connect needs pyspark[connect], which is not here")
 def test_a_server_of_spark_connect_is_used(folder: Path) -> None:
     """`SPARK_REMOTE` is enough."""
     need("spark")
-    assert import_module("grpc_status")
+    need("spark", "grpc_status")
     settings = {"PYTHONPATH": PATHS, "SPARK_REMOTE": "local[2]"}
     arguments = ["score", "a", "--results", "r", "--engine", "spark", *CHOSEN]
 
