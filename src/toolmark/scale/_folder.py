@@ -48,7 +48,7 @@ class Manifest(Model):
 
     @property
     def key(self) -> str:
-        """What tells this run from every other; the same when it is resumed."""
+        """What tells this run from every one that would give other lines; the same when it is resumed."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:_KEY_DIGITS]
 
 
