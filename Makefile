@@ -56,6 +56,7 @@ pins: ## Write requirements/ anew after a change of dependencies; UPGRADE=1 take
 	@$(COMPILE) pyproject.toml --group dev --output-file requirements/dev.txt
 	@$(COMPILE) pyproject.toml --group test --constraint requirements/dev.txt --output-file requirements/test.txt
 	@$(COMPILE) pyproject.toml --group core --constraint requirements/dev.txt --output-file requirements/core.txt
+	@$(COMPILE) --group engines --constraint requirements/dev.txt --output-file requirements/engines.txt
 	@$(COMPILE) pyproject.toml --constraint requirements/dev.txt --output-file requirements/runtime.txt
 	@$(COMPILE) pyproject.toml --resolution lowest-direct --output-file requirements/lowest.txt
 

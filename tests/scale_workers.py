@@ -44,3 +44,28 @@ def linger(folder: str) -> None:
     """Says who it is, and then takes its time."""
     (Path(folder) / str(os.getpid())).touch()
     time.sleep(100)
+
+
+def die_once(folder: str, number: int) -> int:
+    """Is killed at 3, the first time."""
+    died = Path(folder) / "died"
+    if number == 3 and not died.exists():
+        died.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def linger_from(folder: str, first: int, number: int) -> int:
+    """Says who it is, and takes its time, from a number on."""
+    if number >= first:
+        linger(folder)
+    return number
+
+
+def is_alive(pid: str) -> bool:
+    """Whether a process runs; one that has ended and waits to be asked does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"

@@ -48,6 +48,11 @@ def write_bytes(path: Path, content: bytes) -> None:
     settle(draft, path)
 
 
+def draft_of(path: Path) -> Path:
+    """Return where nobody else writes a file, on no other machine either; the name ends in `.new`."""
+    return path.with_name(f"{path.name}.{os.urandom(8).hex()}.new")
+
+
 def settle(draft: Path, target: Path) -> None:
     """Move a draft to its place; on return both its content and the move are on the disk."""
     with draft.open("rb+") as file:

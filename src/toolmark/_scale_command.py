@@ -31,8 +31,8 @@ _OPTIONS: tuple[_Option, ...] = (
     ),
     click.option(
         "--engine",
-        type=click.Choice(["local", "ray"]),
-        help="With --processes: who scores the parts, processes of this machine or Ray (toolmark[ray]).",
+        type=click.Choice(["local", "ray", "spark"]),
+        help="With --processes: who scores the parts, processes here, Ray or Spark (extras of these names).",
     ),
     click.option("--cluster", metavar="PATH", help="With --processes: where a case says what it is a repetition of."),
     click.option("--no-contents", is_flag=True, help="With --processes: write ids and names alone into --results."),

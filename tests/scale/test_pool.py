@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from processes import environment
-from scale_workers import die, double, fail, fail_badly
+from scale_workers import die, double, fail, fail_badly, is_alive
 from toolmark.errors import ConfigurationError, WorkerDiedError
 from toolmark.scale._pool import done
 
@@ -83,15 +83,6 @@ def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
 
     assert len(members) == 2
     end = time.monotonic() + 30
-    while (left := [pid for pid in members if _is_alive(pid)]) and time.monotonic() < end:
+    while (left := [pid for pid in members if is_alive(pid)]) and time.monotonic() < end:
         time.sleep(0.05)
     assert left == []
-
-
-def _is_alive(pid: str) -> bool:
-    """Whether a process runs; one that has ended and waits to be asked does not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"

@@ -1,30 +1,24 @@
-"""Files scored by Ray, started here: the same bytes as without it, also when the program is killed and resumed."""
+"""Ray in particular: a cluster that runs already, one that does not, and no Ray at all."""
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from processes import environment, toolmark_score
+from engines import PATHS, need
+from processes import COMMAND, run_python
 from scale_files import metrics, without_start, write_lines
-from toolmark.errors import DataFileError, MissingPackageError, WorkerDiedError
-from toolmark.results import read_results
+from toolmark.errors import ConfigurationError, MissingPackageError
 from toolmark.scale import score_files
-from toolmark.scale._ray import done_on_ray
 
-PROGRAM = """
-import sys
-from scale_files import metrics
-from toolmark.scale import score_files
-score_files(["a", "b"], metrics(), results="r", processes=2, part_bytes=2000, engine="ray", resume=True)
-"""
+TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0123456789abcdef" * 4}
 
 
 def test_ray_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,74 +30,73 @@ def test_ray_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.Monke
         score_files([tmp_path / "a"], metrics(), engine="ray")
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("address", ["127.0.0.1:{port}", "ray://127.0.0.1:{port}", "somewhere"])
+def test_a_cluster_that_is_not_there_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    """Ray itself would go on trying for minutes; the message names the setting."""
+    need("ray")
+    monkeypatch.setenv("RAY_ADDRESS", address.format(port=free_port()))
+    write_lines(tmp_path / "a", 3)
+
+    with pytest.raises(ConfigurationError, match="Ray cannot be reached at RAY_ADDRESS="):
+        score_files([tmp_path / "a"], metrics(), engine="ray")
+
+
 @pytest.fixture(scope="module")
-def _ray() -> Iterator[None]:
-    """Ray, started once for these tests; its processes find what the tests import."""
-    ray = pytest.importorskip("ray", reason="ray, of the extra `ray`, is not installed here")
-    paths = environment()["PYTHONPATH"] + os.pathsep + str(Path(__file__).parents[1])
-    runtime = {"env_vars": {"PYTHONPATH": paths}}
-    ray.init(
-        address="local",
-        num_cpus=2,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level="ERROR",
-        runtime_env=runtime,
-    )
-    yield
-    ray.shutdown()
+def cluster() -> Iterator[str]:
+    """The address of a cluster of this machine that asks for a token; it ends with these tests."""
+    need("ray")
+    port = free_port()
+    command = [
+        str(Path(sys.executable).with_name("ray")),
+        "start",
+        "--head",
+        "--block",
+        f"--port={port}",
+        "--num-cpus=2",
+    ]
+    command += [
+        "--num-cpus=2",
+        "--include-dashboard=false",
+        "--disable-usage-stats",
+        "--min-worker-port=0",
+        "--max-worker-port=0",
+    ]
+    settings = {**os.environ, **TOKEN, "PYTHONPATH": PATHS}
+    head = subprocess.Popen(command, env=settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert head.stdout is not None
+    told: list[str] = []
+    for line in head.stdout:
+        told.append(line)
+        if "Ray runtime started" in line:
+            break
+    assert "Ray runtime started" in "".join(told), "".join(told)
+    yield f"127.0.0.1:{port}"
+    head.send_signal(signal.SIGTERM)
+    head.communicate(timeout=60)
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.usefixtures("_ray")
-def test_results_are_those_of_the_local_engine(tmp_path: Path) -> None:
-    """Results and totals do not depend on who scores the parts, and nor do errors."""
-    files = [write_lines(tmp_path / "a", 60, 1), write_lines(tmp_path / "b", 30, 2)]
+@pytest.mark.skipif(os.name != "posix", reason="Ray's clusters are of POSIX")
+def test_a_cluster_is_used_and_goes_on(tmp_path: Path, cluster: str) -> None:
+    """`RAY_ADDRESS` is enough; the program ends, nothing but its result is told, and the cluster stays for others."""
+    write_lines(tmp_path / "a", 60, 1)
+    score_files([tmp_path / "a"], metrics(), results=tmp_path / "s", processes=1)
+    settings = {"PYTHONPATH": PATHS, "RAY_ADDRESS": cluster, **TOKEN}
+    chosen = ["--metric", "tool-correctness", "--metric", "tool-efficiency", "--params", "input", "--max-calls", "2"]
 
-    totals = score_files(files, metrics(), results=tmp_path / "r", part_bytes=2000, engine="ray")
-
-    assert totals == score_files(files, metrics(), results=tmp_path / "s", processes=1)
-    assert without_start(tmp_path / "r") == without_start(tmp_path / "s")
-    (tmp_path / "c").write_text("no\n")
-    with pytest.raises(DataFileError, match="c:1: "):
-        score_files([*files, tmp_path / "c"], metrics(), results=tmp_path / "t", engine="ray")
-    assert not (tmp_path / "t.parts").exists()
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.usefixtures("_ray")
-def test_what_a_task_raises_is_raised_here() -> None:
-    """An error of a part is raised as it is; a task whose process dies is given up in the end."""
-    from scale_workers import double, fail
-
-    found = dict(done_on_ray(double, range(20), 2))
-    assert {job: value for job, (value, _) in found.items()} == {number: 2 * number for number in range(20)}
-    with pytest.raises(ValueError, match="three"):
-        list(done_on_ray(fail, range(10), 2))
-    assert issubclass(WorkerDiedError, RuntimeError)
+    for name in ("r", "t"):
+        arguments = ["score", "a", "--results", name, "--engine", "ray", *chosen]
+        done = run_python(["-W", "ignore", *COMMAND, *arguments], tmp_path, settings=settings)
+        assert (done.code, done.err) == (1, "")
+        assert done.out.startswith("60 cases of 1 file\n")
+        assert without_start(tmp_path / name) == without_start(tmp_path / "s")
 
 
-@pytest.mark.skipif(os.name != "posix", reason="processes are killed as POSIX does")
-def test_a_killed_driver_is_resumed(tmp_path: Path) -> None:
-    """Killed while Ray is at work, and resumed, a run scores every case once."""
-    pytest.importorskip("ray", reason="ray, of the extra `ray`, is not installed here")
-    files = [write_lines(tmp_path / "a", 200, 1), write_lines(tmp_path / "b", 100, 2)]
-    score_files(files, metrics(), results=tmp_path / "s", processes=1)
-    paths = environment()["PYTHONPATH"] + os.pathsep + str(Path(__file__).parents[1])
-    command = [sys.executable, "-c", PROGRAM]
-    child = subprocess.Popen(command, cwd=tmp_path, env=environment(PYTHONPATH=paths), stderr=subprocess.PIPE)
-    end = time.monotonic() + 100
-    while not list(tmp_path.glob("r.parts/000003.json")) and child.poll() is None and time.monotonic() < end:
-        time.sleep(0.01)
-    child.send_signal(signal.SIGKILL)
-    child.communicate()
-    assert not (tmp_path / "r").exists()
-
-    done = toolmark_score("a", "b", "--results", "r", "--resume", *METRICS, folder=tmp_path)
-
-    assert done.code in {0, 1}, done.err
-    assert without_start(tmp_path / "r") == without_start(tmp_path / "s")
-    assert len(read_results(tmp_path / "r").cases) == 300
-
-
-METRICS = ["--metric", "tool-correctness", "--metric", "tool-efficiency", "--params", "input", "--max-calls", "2"]
+def free_port() -> int:
+    """A port of this machine on which nobody listens."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port

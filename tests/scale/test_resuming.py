@@ -10,7 +10,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,9 @@ from toolmark._files import LOCK, locked
 from toolmark.results import read_results
 from toolmark.scale import Totals, score_files
 from toolmark.scale import _run as runs
+from toolmark.scale._folder import Folder
+from toolmark.scale._plan import Part
+from toolmark.scale._scored import Options, Outcome
 
 WORKER = Path(__file__).with_name("killed_worker.py")
 
@@ -46,7 +51,7 @@ class StoppedError(Exception):
     """A run was stopped."""
 
 
-def begun(folder: Path, name: str, parts: int) -> None:
+def begun(folder: Path, name: str, parts: int, **options: object) -> None:
     """Begins a run that is stopped after so many parts."""
 
     def progress(done: int, _of: int) -> None:
@@ -54,7 +59,7 @@ def begun(folder: Path, name: str, parts: int) -> None:
             raise StoppedError
 
     with pytest.raises(StoppedError):
-        score(folder, name, progress=progress)
+        score(folder, name, progress=progress, **options)
 
 
 @posix
@@ -142,6 +147,45 @@ def test_parts_that_are_done_are_not_scored_again(folder: Path, monkeypatch: pyt
 
     assert told[0][0] == 2
     assert told[-1][0] == told[-1][1] == 2 + len(scored)
+    assert without_start(folder / "r") == without_start(folder / "whole")
+
+
+def test_a_note_of_another_run_counts_for_nothing(folder: Path) -> None:
+    """Somebody left over from a run that was killed and begun anew may still say that a part of his is done."""
+    begun(folder, "r", 2, contents=False)
+    parts = folder / "r.parts"
+    left = {path.name: path.read_bytes() for path in parts.glob("00000*")}
+    shutil.rmtree(parts)
+    begun(folder, "r", 1)
+    for name, content in left.items():
+        (parts / name).write_bytes(content)
+    told: list[int] = []
+
+    score(folder, "r", resume=True, progress=lambda done, _of: told.append(done))
+
+    assert told[0] == 0
+    assert without_start(folder / "r") == without_start(folder / "whole")
+
+
+def test_who_scores_a_part_notes_that_it_is_done(folder: Path) -> None:
+    """What is done holds, also if nobody is left who could be told of it."""
+
+    def lost(work: Callable[[Part], Outcome], parts: Sequence[Part], _processes: int) -> Iterator[Any]:
+        for part in parts[:3]:
+            work(part)
+        raise StoppedError
+        yield
+
+    options = Options(tuple(metrics()))
+    target = Folder(folder / "r")
+    run = runs.Run([str(folder / "a"), str(folder / "b")], options, 1, lambda _done, _of: None, target, lost)
+    with target.opened(resume=False), pytest.raises(StoppedError):
+        run.totals(900)
+    told: list[int] = []
+
+    score(folder, "r", resume=True, progress=lambda done, _of: told.append(done))
+
+    assert told[0] == 3
     assert without_start(folder / "r") == without_start(folder / "whole")
 
 

@@ -17,12 +17,14 @@ Example:
 """
 
 from toolmark._parted import is_begun, is_parquet
+from toolmark.scale._arrow import ArrowScorer
 from toolmark.scale._extrapolate import Extrapolation, extrapolate
 from toolmark.scale._sample import Sample, SampledStratum, sample_files
 from toolmark.scale._score import EngineName, score_files
 from toolmark.scale._totals import ClusterSum, MetricTotals, Totals
 
 __all__ = [
+    "ArrowScorer",
     "ClusterSum",
     "EngineName",
     "Extrapolation",

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from toolmark._files import LOCK, locked, settle, write_bytes
+from toolmark._files import LOCK, draft_of, locked, settle, write_bytes
 from toolmark._json import JsonObject, json_text, parse_json
 from toolmark._model import Model
 from toolmark._parted import MANIFEST, parts_of
@@ -30,6 +30,7 @@ VERSION: Final = 1
 
 _JOINED = "joined.json"
 _DIGITS = 16
+_KEY_DIGITS = 32
 
 
 class Manifest(Model):
@@ -44,6 +45,11 @@ class Manifest(Model):
     """How they were called."""
     parts: tuple[Part, ...]
     part_bytes: int
+
+    @property
+    def key(self) -> str:
+        """What tells this run from every one that would give other lines; the same when it is resumed."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:_KEY_DIGITS]
 
 
 class Folder:
@@ -109,16 +115,27 @@ class Folder:
         """Return where the lines of a part are."""
         return self.path / f"{part.number:06}.jsonl"
 
-    def keep(self, part: Part, outcome: Outcome) -> None:
-        """Note that a part is done."""
-        write_bytes(self._note(part), json_text(outcome.to_dict()).encode())
+    def keep(self, part: Part, outcome: Outcome, key: str) -> None:
+        """Note that a part is done; several processes may do so, and say the same.
 
-    def kept(self, part: Part) -> Outcome | None:
-        """Return what became of a part, or `None` if it is not done."""
+        Args:
+            part: The part.
+            outcome: What became of it.
+            key: Of the run. Somebody may still be at work on a part of a run that was killed and begun anew.
+        """
+        draft = draft_of(self._note(part))
+        draft.write_bytes(json_text({"run": key, **outcome.to_dict()}).encode())
+        settle(draft, self._note(part))
+
+    def kept(self, part: Part, key: str) -> Outcome | None:
+        """Return what became of a part in the run of this key, or `None` if it is not done."""
         note = self._note(part)
         if not note.exists() or not self.lines(part).exists():
             return None
-        outcome = Outcome.from_dict(parse_json(note.read_bytes()))
+        plain = parse_json(note.read_bytes())
+        if plain.pop("run", None) != key:
+            return None
+        outcome = Outcome.from_dict(plain)
         return outcome if self.lines(part).stat().st_size == outcome.size else None
 
     def _note(self, part: Part) -> Path:

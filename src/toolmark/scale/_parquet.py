@@ -30,7 +30,8 @@ _RECORD_TEXTS = ("query", "generated_response", "expected_response")
 _CASE_TEXTS = ("id", "name", "input", "actual_output", "expected_output")
 _TEXTS = {spelling for name in (*_CASE_TEXTS, *_RECORD_TEXTS) for spelling in (name, to_camel(name))}
 _FIELDS = {spelling for name in LLMTestCase.model_fields for spelling in (name, to_camel(name))}
-_BATCH = 256
+BATCH: Final = 256
+"""Rows that are made objects of at once."""
 
 
 def row_groups(path: str) -> list[int]:
@@ -41,9 +42,7 @@ def row_groups(path: str) -> list[int]:
         MissingPackageError: pyarrow is not installed.
     """
     with _opened(path) as file:
-        problems = list(_wrong_columns(file.schema_arrow))
-        if problems:
-            raise DataFileError("\n".join(f"{visible(path)}: {problem}" for problem in problems), problems)
+        check_columns(file.schema_arrow, visible(path))
         firsts, row = list[int](), 1
         for group in range(file.num_row_groups):
             firsts.append(row)
@@ -64,9 +63,9 @@ def read_rows(path: str, group: int, first: int, *, allow_nan: bool = False) -> 
         names: list[str] = file.schema_arrow.names
         columns = [CASE] if CASE in names else names
         number = first
-        for batch in file.iter_batches(batch_size=_BATCH, row_groups=[group], columns=columns):
+        for batch in file.iter_batches(batch_size=BATCH, row_groups=[group], columns=columns):
             for row in batch.to_pylist():
-                yield _document(row, number, allow_nan=allow_nan)
+                yield read_row(row, number, allow_nan=allow_nan)
                 number += 1
 
 
@@ -77,6 +76,17 @@ def _opened(path: str) -> Any:  # noqa: ANN401 - pyarrow has no types
     except ValueError as error:  # pyarrow's ArrowInvalid is one
         problem = Problem("$", f"broken Parquet data: {error}")
         raise DataFileError(f"{visible(path)}: {problem}", [problem]) from None
+
+
+def check_columns(schema: Any, name: str) -> None:  # noqa: ANN401 - as above
+    """Raise unless the columns of a table of this name are a case's.
+
+    Raises:
+        DataFileError: They are not; `problems` has all that is wrong.
+    """
+    problems = list(_wrong_columns(schema))
+    if problems:
+        raise DataFileError("\n".join(f"{name}: {problem}" for problem in problems), problems)
 
 
 def _wrong_columns(schema: Any) -> Iterator[Problem]:  # noqa: ANN401 - as above
@@ -98,8 +108,14 @@ def _is_text(kind: str) -> bool:
     return inner in {"string", "large_string", "string_view", "null"}
 
 
-def _document(row: Mapping[str, Any], number: int, *, allow_nan: bool) -> Document:
-    """Return what a row holds; null is not set, and JSON text is read."""
+def read_row(row: Mapping[str, Any], number: int | None, *, allow_nan: bool) -> Document:
+    """Return what a row holds; null is not set, and JSON text is read.
+
+    Args:
+        row: Its cells, by column.
+        number: Its number, from 1; `None` where rows have no order.
+        allow_nan: See `toolmark.read_cases`.
+    """
     document = Document(line=number)
     value: dict[str, Any] = {}
     problems: list[Problem] = []

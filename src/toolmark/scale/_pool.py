@@ -90,12 +90,10 @@ class _Pool:
 
     def _taken(self, pipe: connection.Connection) -> Any:  # noqa: ANN401 - what `work` returned
         try:
-            is_made, made = pipe.recv()
+            answer = pipe.recv()
         except (EOFError, OSError):
             raise self._died(pipe) from None
-        if not is_made:
-            raise made
-        return made
+        return received(answer)
 
     def _died(self, pipe: connection.Connection) -> WorkerDiedError:
         member = self._members[pipe]
@@ -120,11 +118,7 @@ def _serve(pipe: connection.Connection, work: Callable[[Any], Any]) -> None:
     try:
         while True:
             job = pipe.recv()
-            try:
-                answer = (True, work(job))
-            except Exception as error:  # noqa: BLE001 - raised where it can be acted on
-                answer = (False, _sendable(error))
-            pipe.send(answer)
+            pipe.send(attempted(work, job))
     except (EOFError, OSError):
         return
 
@@ -134,6 +128,22 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
+
+
+def attempted(work: Callable[[J], T], job: J) -> tuple[bool, T | Exception]:
+    """Return what work makes of a job, or what it raised, and which of them; `received` takes it."""
+    try:
+        return True, work(job)
+    except Exception as error:  # noqa: BLE001 - raised where it can be acted on
+        return False, _sendable(error)
+
+
+def received(answer: tuple[bool, Any]) -> Any:  # noqa: ANN401 - what `work` returned
+    """Return what was made of a job in another process, or raise what was raised there."""
+    is_made, made = answer
+    if not is_made:
+        raise made
+    return made
 
 
 def _sendable(error: Exception) -> Exception:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from toolmark._json import JsonObject
@@ -203,22 +204,23 @@ class Run:
 
     def _gathered(self, manifest: Manifest, stamps: Sequence[Stamp]) -> Gathered:
         """Score the parts that are not done."""
-        gathered, left = Gathered(), list[Part]()
+        gathered, left, key = Gathered(), list[Part](), manifest.key
         for part in manifest.parts:
-            outcome = None if self.folder is None else self.folder.kept(part)
+            outcome = None if self.folder is None else self.folder.kept(part, key)
             if outcome is None:
                 left.append(part)
             else:
                 gathered.add(part, outcome)
         total = len(manifest.parts)
         self.progress(total - len(left), total)
-        work = _Work(tuple(self.paths), tuple(stamps), self.options, self.folder)
+        # Absolute, since a process of a cluster works in another folder.
+        folder = None if self.folder is None else Folder(self.folder.target.absolute())
+        paths = tuple(str(Path(path).absolute()) for path in self.paths)
+        work = _Work(paths, tuple(stamps), self.options, folder, key)
         size = sum(stamp.size for stamp in stamps)
         workers = self._workers(size, min(_WORTH_SCORING, manifest.part_bytes))
         with closing(self.done(work, left, workers)) as scoring:
             for number, (part, outcome) in enumerate(scoring, start=total - len(left) + 1):
-                if self.folder is not None and not outcome.problems:
-                    self.folder.keep(part, outcome)
                 gathered.add(part, outcome)
                 self.progress(number, total)
                 if len(gathered.problems) >= MOST_TOLD:  # nobody reads on, and the rest may be large
@@ -239,6 +241,7 @@ class _Work:
     stamps: tuple[Stamp, ...]
     options: Options
     folder: Folder | None
+    key: str
 
     def __call__(self, part: Part) -> Outcome:
         path = self.paths[part.file]
@@ -247,6 +250,8 @@ class _Work:
         if Stamp.of(path) != self.stamps[part.file]:
             problem = Problem("$", "changed while it was scored; score it when nobody writes into it")
             raise DataFileError(placed_text(source_name(path), problem), [problem])
+        if self.folder is not None and not outcome.problems:  # here, so that it holds whatever becomes of the rest
+            self.folder.keep(part, outcome, self.key)
         return outcome
 
 

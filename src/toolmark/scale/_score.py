@@ -21,12 +21,13 @@ from toolmark.scale._pool import check_picklable, done
 from toolmark.scale._ray import done_on_ray
 from toolmark.scale._run import Engine, Progress, Run
 from toolmark.scale._scored import Options
+from toolmark.scale._spark import done_on_spark
 from toolmark.scale._totals import Totals
 
-EngineName: TypeAlias = Literal["local", "ray"]
+EngineName: TypeAlias = Literal["local", "ray", "spark"]
 """Who works on the parts."""
 
-_ENGINES: Mapping[EngineName, Engine] = {"local": done, "ray": done_on_ray}
+_ENGINES: Mapping[EngineName, Engine] = {"local": done, "ray": done_on_ray, "spark": done_on_spark}
 
 
 def score_files(
@@ -63,18 +64,19 @@ def score_files(
         tolerant_arguments: See `toolmark.read_cases`.
         part_bytes: Size of the parts of plain files; that of a run that is resumed stays.
         progress: Is told how many parts are done, and of how many.
-        engine: `local` for processes of this machine; `ray` for Ray, on the cluster that `RAY_ADDRESS` names or here.
+        engine: `local` for processes of this machine; `ray` for Ray, on the cluster that `RAY_ADDRESS` names or here;
+            `spark` for Spark, on the session that is active, by Spark's own settings, or here.
 
     Raises:
         ConfigurationError: An option is wrong, `results` is there already, or what is resumed is another run.
         DataFileError: Lines that cannot be read, of all files; `problems` has the first thousand.
-        MissingPackageError: zstd, Parquet or Ray needs a package of an extra that is not installed.
+        MissingPackageError: zstd, Parquet, Ray or Spark needs a package of an extra that is not installed.
         WorkerDiedError: A process was killed; what is done is kept for `resume`.
         OSError: A file cannot be read or written.
     """
     paths = check_files(files)
     _check(processes, part_bytes, engine, cluster)
-    options = Options(_checked(metrics), cluster, contents, allow_nan, tolerant_arguments)
+    options = Options(scorable(metrics), cluster, contents, allow_nan, tolerant_arguments)
     workers = (os.cpu_count() or 1) if processes is None else processes
     if workers > 1:
         check_picklable(options)
@@ -96,7 +98,12 @@ def _in_folder(run: Run, target: Path | None, part_bytes: int, *, resume: bool) 
     return totals
 
 
-def _checked(metrics: object) -> tuple[MetricLike, ...]:
+def scorable(metrics: object) -> tuple[MetricLike, ...]:
+    """Return what are metrics, of which none asks a judge.
+
+    Raises:
+        ConfigurationError: One does, or is no metric.
+    """
     found = checked_metrics(metrics)
     for metric in found:
         if waits(metric):
@@ -116,8 +123,17 @@ def _check(processes: object, part_bytes: object, engine: object, cluster: str |
             raise ConfigurationError(f"{name} must be a whole number of at least 1, got {value!r}")
     if engine not in _ENGINES:
         raise ConfigurationError(f"engine must be one of {', '.join(_ENGINES)}, got {engine!r}")
+    check_cluster(cluster)
+
+
+def check_cluster(cluster: str | None) -> None:
+    """Raise unless this says where in a case something stands, or nothing.
+
+    Raises:
+        ConfigurationError: It does not.
+    """
     if cluster is not None:
-        value_at(LLMTestCase(), cluster, "cluster")  # which says whether it is a path
+        value_at(LLMTestCase(), cluster, "cluster")
 
 
 def _quiet(_done: int, _of: int) -> None:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import warnings
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Final
 
 from toolmark._case_values import value_at
-from toolmark._files import settle
+from toolmark._files import draft_of, settle
 from toolmark._json import canonical_json, to_json_value
 from toolmark._session import measured_here
 from toolmark._text import distinct
+from toolmark.cases import TestCase
 from toolmark.dataset import Document, Told, read_documents, read_line
 from toolmark.errors import Problem, ToolmarkWarning
 from toolmark.metrics import MetricLike
+from toolmark.result import MetricResult
 from toolmark.results import Row, placeless_text
 from toolmark.scale._parquet import read_rows
 from toolmark.scale._plan import BOM, Part
@@ -49,7 +51,7 @@ class Options:
     allow_nan: bool = False
     tolerant_arguments: bool = False
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """What the metrics are called in results; no two are equal."""
         return distinct([metric.label for metric in self.metrics])
@@ -132,7 +134,7 @@ def scored(part: Part, path: str, options: Options, target: Path | None) -> Outc
     if target is None:
         _score(part, path, options, None, outcome, told)
     else:
-        draft = target.with_name(f"{target.name}.{os.getpid()}.new")
+        draft = draft_of(target)
         try:
             with draft.open("wb") as file:
                 _score(part, path, options, file, outcome, told)
@@ -147,15 +149,13 @@ def scored(part: Part, path: str, options: Options, target: Path | None) -> Outc
 
 def _score(part: Part, path: str, options: Options, file: IO[bytes] | None, outcome: Outcome, told: Told) -> None:
     """Go through the cases of a part."""
-    adding, hashed, names = Adding(), hashlib.sha256(), options.names
+    adding, hashed = Adding(), hashlib.sha256()
     with heard(outcome):
         found = documents(part, path, allow_nan=options.allow_nan)
         for case in told.cases(found, tolerant_arguments=options.tolerant_arguments):
-            pairs = zip(options.metrics, names, strict=True)
-            results = tuple(measured_here(metric, case).renamed(name) for metric, name in pairs)
-            cluster = None if options.cluster is None else value_at(case, options.cluster, "cluster")
+            results, cluster = measured(case, options)
             outcome.is_clustered |= cluster is not None
-            adding.add(results, None if cluster is None else canonical_json(to_json_value(cluster, [])))
+            adding.add(results, cluster)
             if file is not None and not told.problems:
                 row = Row(case, 0, results=results)
                 line = placeless_text(row, contents=options.contents).encode() + b"\n"
@@ -163,6 +163,14 @@ def _score(part: Part, path: str, options: Options, file: IO[bytes] | None, outc
                 hashed.update(line)
                 outcome.size += len(line)
     outcome.totals, outcome.digest = adding.totals(), hashed.hexdigest()
+
+
+def measured(case: TestCase, options: Options) -> tuple[tuple[MetricResult, ...], str | None]:
+    """Return a result for each metric, and the key of the case's cluster, if it has one."""
+    pairs = zip(options.metrics, options.names, strict=True)
+    results = tuple(measured_here(metric, case).renamed(name) for metric, name in pairs)
+    cluster = None if options.cluster is None else value_at(case, options.cluster, "cluster")
+    return results, None if cluster is None else canonical_json(to_json_value(cluster, []))
 
 
 def documents(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:

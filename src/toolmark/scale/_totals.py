@@ -281,17 +281,23 @@ class Totals:
         return "\n".join(map(str, self.summaries))
 
 
-class _Column:
+class Column:
     """The results of one metric so far."""
 
-    def __init__(self, first: MetricResult) -> None:
-        self.metric, self.threshold = first.metric, first.threshold
+    def __init__(self, metric: str, threshold: float) -> None:
+        """Begin with none."""
+        self.metric, self.threshold = metric, threshold
         self.counts: Counter[str] = Counter()
         self.scores: Counter[float] = Counter()
         self.lone: Counter[float] = Counter()
         self.clusters: dict[str, ClusterSum] = {}
 
     def add(self, result: MetricResult, cluster: str | None) -> None:
+        """Add a result of this metric.
+
+        Raises:
+            InvalidDataError: Its score is no finite number.
+        """
         if result.score is None:
             self.counts["skipped" if result.status is ResultStatus.SKIPPED else "errored"] += 1
             return
@@ -306,6 +312,7 @@ class _Column:
             self.clusters[cluster] = self.clusters.get(cluster, ClusterSum()) + one
 
     def totals(self) -> MetricTotals:
+        """Return what was added so far."""
         return MetricTotals(
             metric=self.metric,
             threshold=self.threshold,
@@ -322,7 +329,7 @@ class Adding:
     def __init__(self) -> None:
         """Begin with nothing."""
         self.cases = 0
-        self._columns: list[_Column] = []
+        self._columns: list[Column] = []
 
     def add(self, results: Sequence[MetricResult], cluster: str | None = None) -> None:
         """Add the results of one case.
@@ -331,7 +338,7 @@ class Adding:
             ConfigurationError: There are more or fewer than of the case before.
         """
         if not self.cases:
-            self._columns = [_Column(result) for result in results]
+            self._columns = [Column(result.metric, result.threshold) for result in results]
         if len(results) != len(self._columns):
             raise ConfigurationError(f"a case has {len(results)} results, and one before had {len(self._columns)}")
         self.cases += 1

@@ -1,0 +1,56 @@
+"""What the tests of engines share: is one there, and how is one started?
+
+An engine that is not there is left out, and pytest says so; one that is named in `TOOLMARK_REQUIRE_ENGINES`, such as
+`ray,spark`, must be there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from processes import environment
+from toolmark.scale import _spark
+
+#: Where processes of an engine find what the tests import.
+PATHS = os.pathsep.join([environment()["PYTHONPATH"], str(Path(__file__).parent)])
+
+PACKAGES = {"ray": "ray", "spark": "pyspark"}
+
+
+def need(engine: str, package: str = "") -> None:
+    """Leaves a test out where there is no such engine, or a package of it, or fails where there must be one."""
+    package, problem = package or PACKAGES[engine], ""
+    if find_spec(package) is None:
+        problem = f"{package}, of the extra `{engine}`, is not installed here"
+    elif engine == "spark" and not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        problem = "Spark needs Java, and there is none here"
+    if problem and engine in os.environ.get("TOOLMARK_REQUIRE_ENGINES", "").split(","):
+        pytest.fail(f"TOOLMARK_REQUIRE_ENGINES has {engine}, but {problem}")
+    if problem:
+        pytest.skip(problem)
+
+
+@contextmanager
+def started(engine: str) -> Generator[Any, None, None]:
+    """An engine on this machine, as a program may have started it for other work of its own; two cores."""
+    need(engine)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", PATHS)
+        if engine == "ray":
+            ray = import_module("ray")
+            quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+            ray.init(address="local", num_cpus=2, **quiet)
+            yield ray
+            ray.shutdown()
+        else:
+            with _spark._session(import_module("pyspark.sql"), 2) as session:
+                yield session

@@ -1,0 +1,191 @@
+"""Cases in tables of Arrow: the results and totals of the same cases in files, wherever the rows are."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judging import RuleJudge
+from scale_files import body, case, metrics
+from toolmark import ConfigurationError, DataFileError, InvalidDataError, ToolCorrectnessMetric, ToolUseMetric
+from toolmark.scale import ArrowScorer, Totals, score_files
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow, of the extra `parquet`, is not installed here")
+
+GOOD = '{"id": "a", "tools_called": [], "expected_tools": []}'
+
+
+def cases(number: int, seed: int = 3) -> list[dict[str, Any]]:
+    """Cases with names, since a row has no number to be called by."""
+    rng = random.Random(seed)
+    return [{"name": f"n{index}", **case(index, rng)} for index in range(number)]
+
+
+def rows_of(found: list[dict[str, Any]]) -> Any:
+    """A table with a case a row."""
+    return pa.table({"day": list(range(len(found))), "case": [json.dumps(one) for one in found]})
+
+
+@pytest.mark.parametrize("cluster", [None, "metadata.task"])
+def test_results_are_those_of_files(tmp_path: Path, cluster: str | None) -> None:
+    """Each row of results is a result of a file of results, and the totals are those of `score_files`, exactly."""
+    found = cases(600)
+    (tmp_path / "a").write_text("".join(json.dumps(one) + "\n" for one in found))
+    totals = score_files([tmp_path / "a"], metrics(), results=tmp_path / "r", processes=1, cluster=cluster)
+    scorer = pickle.loads(pickle.dumps(ArrowScorer(metrics(), cluster=cluster)))  # noqa: S301 - our own
+
+    results = scorer.table(rows_of(found))
+
+    assert results.schema == scorer.schema
+    told = iter(results.to_pylist())
+    for line in body(tmp_path / "r"):
+        for result in line["results"]:
+            row = next(told)
+            assert (row["id"], row["name"]) == (line.get("id"), line.get("name"))
+            assert json.loads(row["result"]) == result
+            assert {name: row[name] for name in ("metric", "threshold", "status", "score", "passed")} == {
+                name: result.get(name) for name in ("metric", "threshold", "status", "score", "passed")
+            }
+            assert row["reason"] == (result.get("error") or result.get("reason"))
+    assert next(told, None) is None
+    assert scorer.totals([results]) == totals
+    assert "sk-0123456789" not in json.dumps(results.to_pylist())
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(0, 60), max_size=4), st.randoms(use_true_random=False))
+def test_totals_do_not_depend_on_how_results_are_divided(cuts: list[int], rng: random.Random) -> None:
+    """Parts may end within a case, and come in any order; what they add up to is the same."""
+    scorer = ArrowScorer(metrics())
+    results = scorer.table(rows_of(cases(30)))
+    bounds = [0, *sorted(cuts), results.num_rows]
+    parts = [results.slice(start, end - start) for start, end in pairwise(bounds)]
+    rng.shuffle(parts)
+
+    together = sum((scorer.totals([part]) for part in parts), Totals())
+
+    assert together.metrics == scorer.totals([results]).metrics == scorer.totals(parts).metrics
+    assert scorer.totals(parts).cases == 30
+
+
+def test_columns_may_be_fields() -> None:
+    """The rules are those of Parquet; wrong columns are told at once, before any row, also by a table without rows."""
+    scorer = ArrowScorer([ToolCorrectnessMetric()])
+    fields = {"id": ["x"], "tools_called": ['[{"name": "a"}]'], "expected_tools": ['[{"name": "a"}]'], "tags": [["t"]]}
+
+    (row,) = scorer.table(pa.table(fields)).to_pylist()
+
+    assert (row["id"], row["name"], row["score"], row["passed"]) == ("x", None, 1.0, True)
+    for wrong in (
+        pa.table({"toolz": ["x"], "id": [7]}),
+        pa.table({"toolz": pa.array([], pa.string()), "id": pa.array([], pa.int64())}),
+    ):
+        with pytest.raises(DataFileError, match="the table: ") as caught:
+            scorer.table(wrong)
+        assert {problem.path for problem in caught.value.problems} == {"$.toolz", "$.id"}
+        with pytest.raises(DataFileError):
+            list(scorer.batches(wrong.to_batches() or [pa.RecordBatch.from_pylist([], schema=wrong.schema)]))
+
+
+BAD = ["no", None, "[]", '{"idd": 1}', '{"tools_called": [7]}', '{"turns": []}', '{"id": "b", "metadata": {"a": NaN}}']
+
+
+def test_rows_that_are_no_case_are_kept_or_raised() -> None:
+    """Each is a row of results that says what is wrong, counts in no total silently, and ends the job if asked to."""
+    table = pa.table({"case": [GOOD, *BAD, GOOD]})
+    scorer = ArrowScorer(metrics())
+
+    found = scorer.table(table).to_pylist()
+
+    assert [row["status"] for row in found] == ["scored"] * 2 + ["unreadable"] * len(BAD) + ["scored"] * 2
+    for row in found[2:-2]:
+        assert row["reason"].startswith("$")
+        assert {row[name] for name in ("metric", "score", "passed", "threshold", "result")} == {None}
+    with pytest.raises(InvalidDataError, match="7 rows could not be read"):
+        scorer.totals([scorer.table(table)])
+    strict = ArrowScorer(metrics(), unreadable="raise")
+    with pytest.raises(DataFileError, match="a row is no case:\n"):
+        strict.table(table)
+    fields = pa.table({"id": ["late"], "tools_called": ["{"]})
+    with pytest.raises(DataFileError, match=r"the row with the id 'late' is no case:\n\$\.tools_called"):
+        strict.table(fields)
+    assert scorer.table(fields).to_pylist()[0]["id"] == "late"
+    assert ArrowScorer(metrics(), allow_nan=True).table(pa.table({"case": [BAD[-1]]})).to_pylist()[0]["id"] == "b"
+
+
+def test_a_case_without_id_and_name_has_neither() -> None:
+    """It has no line to be named by."""
+    (row,) = (
+        ArrowScorer([ToolCorrectnessMetric()]).table(pa.table({"case": [GOOD.replace('"id": "a", ', "")]})).to_pylist()
+    )
+
+    assert (row["id"], row["name"], row["status"]) == (None, None, "scored")
+
+
+def test_results_hold_no_secrets() -> None:
+    """Neither reasons nor findings, nor what is wrong with a row."""
+    secret = "sk-0123456789abcdefghij0123"
+    calls = [json.dumps([{"name": "pay", "args": {"key": text}}]) for text in (secret, "other")]
+    table = pa.table({"tools_called": [*calls], "expected_tools": [calls[1], f'[{{"{secret}": 1}}]']})
+    scorer = ArrowScorer([ToolCorrectnessMetric(evaluation_params=["input_parameters"])])
+
+    found = scorer.table(table).to_pylist()
+
+    assert [row["status"] for row in found] == ["scored", "unreadable"]
+    assert found[0]["score"] == 0
+    assert secret not in json.dumps(found)
+
+
+def test_arguments_may_be_read_tolerantly() -> None:
+    """As `read_cases` does, where it is asked to."""
+    call = """[{"name": "pay", "args": "{'to': 'x',}"}]"""
+    table = pa.table({"tools_called": [call], "expected_tools": ['[{"name": "pay", "args": {"to": "x"}}]']})
+    metric = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
+
+    (strict,) = ArrowScorer([metric]).table(table).to_pylist()
+    (tolerant,) = ArrowScorer([metric], tolerant_arguments=True).table(table).to_pylist()
+
+    assert strict["status"] == "unreadable"
+    assert (tolerant["status"], tolerant["score"]) == ("scored", 1.0)
+
+
+def test_half_letters_do_not_end_a_job() -> None:
+    """JSON may hold what UTF-8 does not."""
+    table = pa.table({"case": ['{"id": "\\ud800", "tools_called": [], "expected_tools": []}']})
+
+    assert ArrowScorer([ToolCorrectnessMetric()]).table(table).to_pylist()[0]["id"] == "\\ud800"
+
+
+def test_totals_are_of_the_scorer_s_metrics() -> None:
+    """Results of others are refused; where clusters were asked for and none is there, intervals would be wrong."""
+    results = ArrowScorer(metrics()).table(rows_of(cases(3)))
+
+    with pytest.raises(InvalidDataError, match="there are results of"):
+        ArrowScorer([ToolCorrectnessMetric()]).totals([results])
+    with pytest.raises(InvalidDataError, match=r"threshold 0\.5"):
+        ArrowScorer([ToolCorrectnessMetric(threshold=0.7)]).totals(
+            [ArrowScorer([ToolCorrectnessMetric()]).table(rows_of(cases(3)))]
+        )
+    with pytest.raises(ConfigurationError, match=r"no row has 'metadata\.nothing', the cluster"):
+        ArrowScorer(metrics(), cluster="metadata.nothing").totals([results])
+    assert ArrowScorer(metrics(), cluster="metadata.nothing").totals([]).cases == 0
+
+
+def test_what_cannot_work_is_refused_at_once() -> None:
+    """Before anything is sent to other machines."""
+    with pytest.raises(ConfigurationError, match="'keep' or 'raise'"):
+        ArrowScorer(metrics(), unreadable="drop")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="asks a judge"):
+        ArrowScorer([ToolUseMetric(judge=RuleJudge())])
+    with pytest.raises(ConfigurationError):
+        ArrowScorer([])
+    with pytest.raises(ConfigurationError):
+        ArrowScorer(metrics(), cluster="")

@@ -1,0 +1,234 @@
+"""Files scored by an engine: the same bytes as without it, whatever is killed or interrupted meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engines import PATHS, need, started
+from processes import HEEDS_INTERRUPTS, environment, run_python
+from scale_files import metrics, without_start, write_lines
+from scale_workers import die, die_once, double, fail, fail_badly, is_alive, linger_from
+from toolmark.errors import DataFileError, WorkerDiedError
+from toolmark.results import read_results
+from toolmark.scale import ArrowScorer, score_files
+from toolmark.scale._ray import done_on_ray
+from toolmark.scale._spark import done_on_spark
+
+ENGINES: dict[str, Callable[..., Generator[Any, None, None]]] = {"ray": done_on_ray, "spark": done_on_spark}
+
+#: `toolmark`, interrupted from outside when its third part is done.
+INTERRUPTED = f"""
+{HEEDS_INTERRUPTS}
+import os, threading, time
+from pathlib import Path
+from toolmark.cli import main
+
+def interrupt():
+    while len(list(Path("r.parts").glob("??????.json"))) < 3:
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt, daemon=True).start()
+main()
+"""
+
+METRICS = ["--metric", "tool-correctness", "--metric", "tool-efficiency", "--params", "input", "--max-calls", "2"]
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.skipif(os.name != "posix", reason="processes are killed as POSIX does"),
+]
+
+
+@pytest.fixture(scope="module", params=list(ENGINES))
+def engine(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The name of an engine that runs while these tests do, and finds what they import."""
+    name: str = request.param
+    with started(name):
+        yield name
+
+
+def test_results_are_those_of_the_local_engine(tmp_path: Path, engine: str) -> None:
+    """Results and totals do not depend on who scores the parts, and nor do errors."""
+    files = [write_lines(tmp_path / "a", 60, 1), write_lines(tmp_path / "b", 30, 2)]
+
+    totals = score_files(files, metrics(), results=tmp_path / "r", part_bytes=2000, engine=engine)  # type: ignore[arg-type]
+
+    assert totals == score_files(files, metrics(), results=tmp_path / "s", processes=1)
+    assert without_start(tmp_path / "r") == without_start(tmp_path / "s")
+    (tmp_path / "c").write_text("no\n")
+    with pytest.raises(DataFileError, match="c:1: ") as caught:
+        score_files([*files, tmp_path / "c"], metrics(), results=tmp_path / "t", engine=engine)  # type: ignore[arg-type]
+    assert [problem.line for problem in caught.value.problems] == [1]
+    assert not list((tmp_path / "t.parts").glob("*"))
+
+
+def test_an_engine_goes_on_with_what_another_began(tmp_path: Path, engine: str) -> None:
+    """What is done is not done again, whoever did it."""
+    file = write_lines(tmp_path / "a", 60, 1)
+    score_files([file], metrics(), results=tmp_path / "s", processes=1)
+
+    def stop(done: int, _of: int) -> None:
+        if done == 2:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        score_files([file], metrics(), results=tmp_path / "r", part_bytes=2000, processes=1, progress=stop)
+    told: list[int] = []
+    score_files(
+        [file],
+        metrics(),
+        results=tmp_path / "r",
+        resume=True,
+        progress=lambda done, _: told.append(done),
+        engine=engine,  # type: ignore[arg-type]
+    )
+
+    assert told[0] == 2
+    assert without_start(tmp_path / "r") == without_start(tmp_path / "s")
+
+
+def test_every_job_is_done_once(engine: str) -> None:
+    """Each comes back with what was made of it, by another process."""
+    found = list(ENGINES[engine](double, range(20), 2))
+
+    assert sorted(found) == [(number, (2 * number, who)) for number, (_, who) in sorted(found)]
+    assert os.getpid() not in {who for _, (_, who) in found}
+    assert list(ENGINES[engine](double, [], 2)) == []
+
+
+def test_what_a_part_raises_is_raised_here(engine: str) -> None:
+    """An error of a part is raised as it is, or told as a text where it cannot be sent."""
+    with pytest.raises(ValueError, match=r"^three$"):
+        list(ENGINES[engine](fail, range(10), 2))
+    with pytest.raises(RuntimeError, match="UnsendableError: odd"):
+        list(ENGINES[engine](fail_badly, range(2), 2))
+
+
+def test_a_part_whose_process_is_killed_is_given_to_another(tmp_path: Path, engine: str) -> None:
+    """Nothing is lost with a process; a part that kills each is given up in the end."""
+    found = list(ENGINES[engine](partial(die_once, str(tmp_path)), range(8), 2))
+
+    assert sorted(found) == [(number, number) for number in range(8)]
+    assert (tmp_path / "died").exists()
+    with pytest.raises(WorkerDiedError, match=r"gave .* up: "):
+        list(ENGINES[engine](die, [3], 2))
+
+
+def test_who_stops_listening_stops_the_work(tmp_path: Path, engine: str) -> None:
+    """When the results are no longer wanted, nobody works on them, and the engine is free for others."""
+    with closing(ENGINES[engine](partial(linger_from, str(tmp_path), 2), range(6), 2)) as found:
+        next(found)
+        end = time.monotonic() + 60
+        while not list(tmp_path.iterdir()) and time.monotonic() < end:
+            time.sleep(0.05)
+
+    assert list(tmp_path.iterdir())
+    end = time.monotonic() + 30
+    while (left := [path.name for path in tmp_path.iterdir() if is_alive(path.name)]) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert left == []
+    assert len(list(ENGINES[engine](double, range(4), 2))) == 4
+
+
+def test_tables_of_an_engine_are_scored_where_they_are(tmp_path: Path, engine: str) -> None:
+    """The results of a table add up to what the same cases in a file do, exactly; bad rows do not end the job."""
+    arrow = import_module("pyarrow")
+    write_lines(tmp_path / "a", 300, 1)
+    lines = [line.decode() for line in (tmp_path / "a").read_bytes().splitlines() if line.strip()]
+    scorer = ArrowScorer(metrics(), cluster="metadata.task")
+
+    found = scored_by(engine, scorer, [*lines, "no case"])
+
+    assert [row["status"] for row in found].count("unreadable") == 1
+    rest = arrow.Table.from_pylist([row for row in found if row["status"] != "unreadable"], schema=scorer.schema)
+    assert scorer.totals([rest]) == score_files([tmp_path / "a"], metrics(), processes=1, cluster="metadata.task")
+
+
+def scored_by(engine: str, scorer: ArrowScorer, lines: list[str]) -> list[dict[str, Any]]:
+    """The results of cases in a table of an engine, of several blocks."""
+    if engine == "ray":
+        table = import_module("pyarrow").table({"case": lines})
+        data = import_module("ray.data").from_arrow(table).repartition(3)
+        rows: list[dict[str, Any]] = data.map_batches(scorer.table, batch_format="pyarrow", batch_size=50).take_all()
+        return rows
+    session = import_module("pyspark.sql").SparkSession.getActiveSession()
+    frame = session.createDataFrame([(line,) for line in lines], "case string").repartition(3)
+    return [row.asDict() for row in frame.mapInArrow(scorer.batches, scorer.spark_schema).collect()]
+
+
+@pytest.mark.parametrize("name", list(ENGINES))
+def test_a_killed_program_is_resumed(tmp_path: Path, name: str) -> None:
+    """Killed while an engine is at work, and resumed without it, a run does nothing twice, and loses nothing."""
+    need(name)
+    files = [write_lines(tmp_path / "a", 400, 1), write_lines(tmp_path / "b", 200, 2)]
+    score_files(files, metrics(), results=tmp_path / "s", processes=1)
+    program = (
+        "from scale_files import metrics; from toolmark.scale import score_files; "
+        f"score_files(['a', 'b'], metrics(), results='r', processes=2, part_bytes=2000, engine={name!r})"
+    )
+    command = [sys.executable, "-c", program]
+    child = subprocess.Popen(command, cwd=tmp_path, env=environment(PYTHONPATH=PATHS), stderr=subprocess.PIPE)
+    end = time.monotonic() + 100
+    while len(notes(tmp_path)) < 3 and child.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    before = settled(tmp_path)
+    assert len(before) >= 3
+    assert not (tmp_path / "r").exists()
+    told: list[tuple[int, int]] = []
+    score_files(
+        files, metrics(), results=tmp_path / "r", resume=True, processes=1, progress=lambda *done: told.append(done)
+    )
+
+    assert told[0][0] == len(before) < told[0][1]
+    assert without_start(tmp_path / "r") == without_start(tmp_path / "s")
+    assert [case.index for case in read_results(tmp_path / "r").cases] == list(range(600))
+
+
+@pytest.mark.parametrize("name", list(ENGINES))
+def test_ctrl_c_keeps_what_is_done(tmp_path: Path, name: str) -> None:
+    """Interrupted, the command says how to go on, and nothing else; what is done is gone on with."""
+    need(name)
+    write_lines(tmp_path / "a", 600, 1)
+    score_files([tmp_path / "a"], metrics(), results=tmp_path / "s", processes=1)
+    paths = {"PYTHONPATH": PATHS}
+    small = "import toolmark.scale._score as scoring; scoring.score_files.__kwdefaults__['part_bytes'] = 2000\n"
+    arguments = ["score", "a", "--results", "r", "--processes", "2", "--engine", name, *METRICS]
+
+    first = run_python(["-W", "ignore", "-c", small + INTERRUPTED, *arguments], tmp_path, settings=paths)
+
+    assert (first.code, first.out, first.err) == (130, "", "interrupted; --resume goes on with it\n")
+    assert len(notes(tmp_path)) >= 3
+    score_files([tmp_path / "a"], metrics(), results=tmp_path / "r", resume=True, processes=1)
+    assert without_start(tmp_path / "r") == without_start(tmp_path / "s")
+
+
+def notes(folder: Path) -> list[Path]:
+    """The notes of the parts that are done."""
+    return list((folder / "r.parts").glob("??????.json"))
+
+
+def settled(folder: Path) -> list[Path]:
+    """The notes that are there when nobody writes any more, the engine having ended with its program."""
+    found, end = notes(folder), time.monotonic() + 30
+    while time.monotonic() < end:
+        time.sleep(2)
+        if len(found) == len(notes(folder)):
+            break
+        found = notes(folder)
+    return found
