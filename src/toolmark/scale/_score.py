@@ -107,7 +107,7 @@ def scorable(metrics: object) -> tuple[MetricLike, ...]:
     found = checked_metrics(metrics)
     for metric in found:
         if waits(metric):
-            remedy = "evaluate a sample of the cases, or judge in batches (toolmark batch)"
+            remedy = "draw a sample (toolmark sample), and judge that, such as in batches (toolmark batch)"
             raise ConfigurationError(f"{metric.label} asks a judge, which files are not scored with; {remedy}")
     return tuple(found)
 
