@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from toolmark._json import finite, json_text
-from toolmark._shell import INTERRUPTED, guarded, progress_bar, stop, tolerant_option, write_result
+from toolmark._shell import gone_through, guarded, tolerant_option, write_result
 from toolmark._text import visible
 from toolmark.results import read_results
 
@@ -47,22 +46,15 @@ def sample(files: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401 - th
 
     Exit code 2 if the command line or a FILE is wrong; nothing is written then.
     """
-    watched = progress_bar(options)
 
-    def make() -> Sample:
+    def make(**shown: Any) -> Sample:  # noqa: ANN401 - as above
         from toolmark.scale import sample_files  # noqa: PLC0415 - `toolmark --help` stays quick
 
-        try:
-            return sample_files(files, **options)
-        except OSError as error:
-            stop(f"{visible(str(error.filename or options['out']))}: {error.strerror or error}")
+        return sample_files(files, **options, **shown)
 
-    try:
-        with watched:
-            found, _ = guarded(", ".join(files), make, otherwise="nothing was drawn")
-    except KeyboardInterrupt:
-        click.echo("interrupted; nothing was written", err=True)
-        sys.exit(INTERRUPTED)
+    found, _ = gone_through(
+        files, make, target=options["out"], otherwise="nothing was drawn", kept="nothing was written"
+    )
     first, *strata = str(found).split("\n")
     click.echo("\n".join([f"{first} drawn into {visible(options['out'])}", *map(visible, strata)]))
 

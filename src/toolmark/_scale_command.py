@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
@@ -12,7 +11,7 @@ import click
 
 from toolmark._json import finite, json_text
 from toolmark._parted import is_begun, is_parquet
-from toolmark._shell import INTERRUPTED, guarded, progress_bar, stop, write_result
+from toolmark._shell import gone_through, write_result
 from toolmark._text import count, number, visible
 from toolmark.metrics import MetricLike
 from toolmark.report import MetricSummary
@@ -82,32 +81,24 @@ class Many:
             json_path: Where the sums go as JSON.
             options: More options of `score_files`.
         """
-        watched = progress_bar(options)
 
-        def make() -> Totals:
+        def make(**shown: Any) -> Totals:  # noqa: ANN401 - also those of `score_files`
             from toolmark.scale import score_files  # noqa: PLC0415 - loaded when used: most score one file
 
-            try:
-                return score_files(
-                    files,
-                    metrics,
-                    results=results,
-                    processes=self.processes,
-                    engine=self.engine or "local",
-                    cluster=self.cluster,
-                    contents=not self.no_contents,
-                    **options,
-                )
-            except OSError as error:
-                stop(f"{visible(str(error.filename or results))}: {error.strerror or error}")
+            return score_files(
+                files,
+                metrics,
+                results=results,
+                processes=self.processes,
+                engine=self.engine or "local",
+                cluster=self.cluster,
+                contents=not self.no_contents,
+                **options,
+                **shown,
+            )
 
-        try:
-            with watched:
-                totals, torn = guarded(", ".join(files), make, otherwise="nothing was scored")
-        except KeyboardInterrupt:
-            kept = "give --results FILE to keep what is done" if results is None else "--resume goes on with it"
-            click.echo(f"interrupted; {kept}", err=True)
-            sys.exit(INTERRUPTED)
+        kept = "give --results FILE to keep what is done" if results is None else "--resume goes on with it"
+        totals, torn = gone_through(files, make, target=results, otherwise="nothing was scored", kept=kept)
         _show(totals, files, json_path)
         return totals, torn
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, TypeVar
@@ -47,18 +47,40 @@ def measured(
     return guarded(file, make, otherwise="nothing was scored")
 
 
-def progress_bar(options: dict[str, Any]) -> AbstractContextManager[object]:
-    """Return a bar, to be entered while files are gone through, and put what moves it among the options (`progress`).
+def gone_through(
+    files: Sequence[str], make: Callable[..., T], *, target: str | None, otherwise: str, kept: str
+) -> tuple[T, bool]:
+    """Return what is made of files of any size, and whether the end of one is torn, with a bar on a terminal.
 
-    Where standard error is no terminal there is none, and the options stay as they are.
+    Errors end the program with code 2, and Ctrl-C with 130.
+
+    Args:
+        files: Paths.
+        make: Goes through them; on a terminal it is given `progress`.
+        target: The file that it writes, for errors that name none.
+        otherwise: See `guarded`.
+        kept: What is there after Ctrl-C, and how to go on.
     """
-    if sys.stderr is None or not sys.stderr.isatty():
-        return nullcontext()
-    from toolmark.report._progress import CaseProgress  # noqa: PLC0415 - loaded when there is somebody to watch
+    bar: AbstractContextManager[object] = nullcontext()
+    options: dict[str, Any] = {}
+    if sys.stderr is not None and sys.stderr.isatty():
+        from toolmark.report._progress import CaseProgress  # noqa: PLC0415 - loaded when there is somebody to watch
 
-    bar = CaseProgress(0)
-    options["progress"] = bar.show
-    return bar
+        bar = shown = CaseProgress(0)
+        options["progress"] = shown.show
+
+    def made() -> T:
+        try:
+            return make(**options)
+        except OSError as error:
+            stop(f"{visible(str(error.filename or target))}: {error.strerror or error}")
+
+    try:
+        with bar:
+            return guarded(", ".join(files), made, otherwise=otherwise)
+    except KeyboardInterrupt:
+        click.echo(f"interrupted; {kept}", err=True)
+        sys.exit(INTERRUPTED)
 
 
 def guarded(file: str, make: Callable[[], T], *, otherwise: str) -> tuple[T, bool]:
