@@ -624,7 +624,7 @@ print(json.dumps([code, sorted(sys.modules)]))
         assert code == 0
         found.append(set(modules))
 
-    assert found[0] - found[1] == {"toolmark", "toolmark.pytest_plugin"}
+    assert found[0] - found[1] == {"toolmark", "toolmark._later", "toolmark.pytest_plugin"}
 
 
 def test_the_plugin_is_loaded_quickly(tmp_path: Path) -> None:
