@@ -44,6 +44,19 @@ threading.Thread(target=interrupt, daemon=True).start()
 main()
 """
 
+#: Scores two files by an engine, and is killed when three parts are done.
+KILLED = """
+import os, signal, sys
+from scale_files import metrics
+from toolmark.scale import score_files
+
+def kill(done, of):
+    if done == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+score_files(["a", "b"], metrics(), results="r", processes=2, part_bytes=2000, engine=sys.argv[1], progress=kill)
+"""
+
 METRICS = ["--metric", "tool-correctness", "--metric", "tool-efficiency", "--params", "input", "--max-calls", "2"]
 
 pytestmark = [
@@ -175,18 +188,11 @@ def test_a_killed_program_is_resumed(tmp_path: Path, name: str) -> None:
     need(name)
     files = [write_lines(tmp_path / "a", 400, 1), write_lines(tmp_path / "b", 200, 2)]
     score_files(files, metrics(), results=tmp_path / "s", processes=1)
-    program = (
-        "from scale_files import metrics; from toolmark.scale import score_files; "
-        f"score_files(['a', 'b'], metrics(), results='r', processes=2, part_bytes=2000, engine={name!r})"
-    )
-    command = [sys.executable, "-c", program]
-    child = subprocess.Popen(command, cwd=tmp_path, env=environment(PYTHONPATH=PATHS), stderr=subprocess.PIPE)
-    end = time.monotonic() + 100
-    while len(notes(tmp_path)) < 3 and child.poll() is None and time.monotonic() < end:
-        time.sleep(0.01)
+    command = [sys.executable, "-c", KILLED, name]
 
-    child.send_signal(signal.SIGKILL)
-    child.communicate()
+    child = subprocess.run(command, cwd=tmp_path, env=environment(PYTHONPATH=PATHS), check=False, timeout=100)
+
+    assert child.returncode == -signal.SIGKILL
     before = settled(tmp_path)
     assert len(before) >= 3
     assert not (tmp_path / "r").exists()
