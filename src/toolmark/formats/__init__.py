@@ -50,7 +50,12 @@ __all__ = [
     "strip_suffix",
 ]
 
-__getattr__ = later(__name__, _HOME)
+_load = later(__name__, _HOME)
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first used."""
+    return _load(name)
 
 
 def __dir__() -> list[str]:
