@@ -342,6 +342,7 @@ def elements(tab: Any) -> list[str]:
     """The kinds of elements of a page, all parts of it open."""
     tab.get_by_role("button", name="Open all shown").click()
     tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    assert tab.locator(".case[open] > .body > noscript").count() == 0
     found: list[str] = tab.evaluate(
         "[...new Set([...document.querySelectorAll('*')].map((one) => one.tagName))].sort()"
     )

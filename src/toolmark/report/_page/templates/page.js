@@ -158,7 +158,10 @@
     });
     fold.addEventListener("click", () => {
       const open = !shown().some((one) => one.open);
-      for (const one of shown()) one.open = open;
+      for (const one of shown()) {
+        one.open = open;
+        if (open) fill(one);
+      }
       nameFold();
     });
     list.addEventListener("click", (event) => {
