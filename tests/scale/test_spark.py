@@ -23,8 +23,9 @@ import os, signal, sys
 from pyspark.sql import SparkSession
 from scale_files import metrics
 from toolmark.scale import score_files
+before = signal.getsignal(signal.SIGINT)
 score_files(["a"], metrics(), results="r", engine="spark", part_bytes=2000)
-print(signal.getsignal(signal.SIGINT) is signal.default_int_handler, "PYSPARK_PYTHON" in os.environ)
+print(signal.getsignal(signal.SIGINT) is before, "PYSPARK_PYTHON" in os.environ)
 print(SparkSession.getActiveSession())
 os.environ["PYSPARK_PYTHON"] = sys.executable
 spark = SparkSession.builder.master("local[1]").config("spark.driver.host", "127.0.0.1").getOrCreate()
