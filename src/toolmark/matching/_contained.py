@@ -14,7 +14,7 @@ from typing import Any, Final
 from toolmark.matching._kinds import Equal, Kinds
 from toolmark.matching._leaves import key_of
 from toolmark.matching._redacted import has_mark
-from toolmark.matching._weight import Arguments, Calls, equal_calls
+from toolmark.matching._weight import Arguments, Calls, by_name, equal_calls, without_ends
 
 _FEW: Final = 40
 """Calls of one name up to which equal ones are looked for one by one."""
@@ -61,26 +61,17 @@ def _in_order(inner: Sequence[Any], outer: Sequence[Any], same: Equal) -> bool:
 
 
 def _in_any_order(inner: Calls, outer: Calls, equal: Equal) -> bool:
-    offered: dict[str, list[Arguments]] = {}
-    for name, arguments in zip(*outer, strict=True):
-        if name in offered:
-            offered[name].append(arguments)
-        else:
-            offered[name] = [arguments]
-    wanted: dict[str, list[Arguments]] = {}
-    for name, arguments in zip(*inner, strict=True):
-        if name not in offered:
-            return False
-        if name in wanted:
-            wanted[name].append(arguments)
-        else:
-            wanted[name] = [arguments]
+    offered, wanted = by_name(outer), by_name(inner)
+    if not wanted.keys() <= offered.keys():
+        return False
     return all(_has_equals(ours, offered[name], equal) for name, ours in wanted.items())
 
 
 def _has_equals(ours: list[Arguments], theirs: list[Arguments], equal: Equal) -> bool:
     if len(ours) > len(theirs):
         return False
+    if len(theirs) > _FEW:
+        ours, theirs = without_ends(ours, theirs, equal)
     is_many = len(theirs) > _FEW
     for one in ours[:_PROBES] if is_many else ours:
         place = next((place for place, other in enumerate(theirs) if equal(one, other)), None)

@@ -19,7 +19,7 @@ import operator
 from collections.abc import Hashable, Sequence
 from itertools import chain
 from math import gcd, lcm
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from toolmark.matching._heaviest import heaviest_matching, heaviest_subsequence, longest_subsequence
 from toolmark.matching._kinds import Equal, Kinds
@@ -29,16 +29,17 @@ from toolmark.matching._values import json_equal, similarity
 from toolmark.matching._wanted import Ratio
 
 Arguments: TypeAlias = dict[str, Any]
-Calls: TypeAlias = tuple[Sequence[str], Sequence[Arguments]]
+Calls: TypeAlias = tuple[list[str], list[Arguments]]
 """Calls of which only names and arguments are compared: the names of all, and in a list beside it the arguments."""
 
 Group: TypeAlias = tuple[list[Arguments], list[Arguments]]
-_ByName: TypeAlias = dict[str, list[Arguments]]
+T = TypeVar("T")
+ByName: TypeAlias = dict[str, list[Arguments]]
 
 _ANY: Final = Kinds(json_equal, marked=True)
 """What there is to say of objects that nobody looked at."""
-_FEW = 40
-"""Expected calls of one name up to which each called tool is looked for among them one by one."""
+_FEW = 200
+"""Calls of one name up to which each of the other side is looked for among them one by one."""
 _FEW_PAIRS = 1600
 """Pairs of one name up to which equal calls are found by comparing each with each."""
 _FEW_UNEQUAL = 36
@@ -72,7 +73,7 @@ def weight(
     return _in_order(expected, called, kinds) if ordered else _any_order(expected, called, kinds)
 
 
-def _names(expected: Sequence[str], called: Sequence[str]) -> int:
+def _names(expected: list[str], called: list[str]) -> int:
     left: dict[str, int] = {}
     for name in expected:
         left[name] = left.get(name, 0) + 1
@@ -85,26 +86,21 @@ def _names(expected: Sequence[str], called: Sequence[str]) -> int:
     return found
 
 
-def _names_in_order(expected: Sequence[str], called: Sequence[str]) -> int:
-    start, stop = _ends(expected, called, str.__eq__)
-    ours, theirs = expected[start : len(expected) - stop], called[start : len(called) - stop]
+def _names_in_order(expected: list[str], called: list[str]) -> int:
+    ours, theirs = without_ends(expected, called, str.__eq__)
+    cut = len(expected) - len(ours)
     places: dict[str, list[int]] = {}
     for index, name in enumerate(theirs):
         places.setdefault(name, []).append(index)
     if sum(len(places.get(name, ())) for name in ours) > _CELLS_EACH * (len(ours) + len(theirs)):
-        return start + stop + longest_subsequence(ours, theirs)
-    return start + stop + heaviest_subsequence([dict.fromkeys(places.get(name, ()), 1) for name in ours])
+        return cut + longest_subsequence(ours, theirs)
+    return cut + heaviest_subsequence([dict.fromkeys(places.get(name, ()), 1) for name in ours])
 
 
 def _any_order(expected: Calls, called: Calls, kinds: Kinds) -> Ratio | None:
-    wanted: _ByName = {}
-    for name, arguments in zip(*expected):  # noqa: B905 - equally long, and asked of every case
-        if name in wanted:
-            wanted[name].append(arguments)
-        else:
-            wanted[name] = [arguments]
+    wanted = by_name(expected)
     is_easy = kinds.equal is operator.eq and not kinds.marked
-    paired: tuple[int, _ByName] | None
+    paired: tuple[int, ByName] | None
     if is_easy and (len(expected[0]) <= _FEW or max(map(len, wanted.values())) <= _FEW):
         paired = _paired_at_once(wanted, called)
     else:
@@ -124,20 +120,31 @@ def _any_order(expected: Calls, called: Calls, kinds: Kinds) -> Ratio | None:
     return numerator, denominator
 
 
+def by_name(calls: Calls) -> ByName:
+    """Return the arguments of the calls of each name."""
+    found: ByName = {}
+    for name, arguments in zip(*calls):  # noqa: B905 - equally long, and asked of every case
+        if name in found:
+            found[name].append(arguments)
+        else:
+            found[name] = [arguments]
+    return found
+
+
 def _add(a: Ratio, b: Ratio) -> Ratio:
     """Return the sum of two exact ratios, over their least common denominator."""
     shared = gcd(a[1], b[1])
     return a[0] * (b[1] // shared) + b[0] * (a[1] // shared), a[1] // shared * b[1]
 
 
-def _paired_at_once(wanted: _ByName, called: Calls) -> tuple[int, _ByName]:
+def _paired_at_once(wanted: ByName, called: Calls) -> tuple[int, ByName]:
     """Pair equal calls, in the interpreter's own loops; take those that are expected out of `wanted`.
 
     Returns:
         How many pairs there are, and the arguments of the other called tools; only names that are wanted.
     """
     found = 0
-    made: _ByName = {}
+    made: ByName = {}
     for name, arguments in zip(*called):  # noqa: B905 - as above
         if name in wanted:
             ours = wanted[name]
@@ -151,19 +158,15 @@ def _paired_at_once(wanted: _ByName, called: Calls) -> tuple[int, _ByName]:
     return found, made
 
 
-def _paired_by_name(wanted: _ByName, called: Calls, kinds: Kinds) -> tuple[int, _ByName] | None:
+def _paired_by_name(wanted: ByName, called: Calls, kinds: Kinds) -> tuple[int, ByName] | None:
     """Return the same of many calls, and of values that are harder to compare; `None` where `align` has to decide."""
-    made: _ByName = {}
-    for name, arguments in zip(*called, strict=True):
-        if name in made:
-            made[name].append(arguments)
-        elif name in wanted:
-            made[name] = [arguments]
+    made = {name: theirs for name, theirs in by_name(called).items() if name in wanted}
     found = 0
     for name, theirs in made.items():
         ours = wanted[name]
-        few = len(ours) * len(theirs) <= _FEW_PAIRS
-        rest, others = _unequal(ours, theirs, kinds.equal) if few else _unequal_of_many(ours, theirs)
+        rest, others = without_ends(ours, theirs, kinds.equal)
+        few = len(rest) * len(others) <= _FEW_PAIRS
+        rest, others = _unequal(rest, others, kinds.equal) if few else _unequal_of_many(rest, others)
         if rest and others and kinds.marked and any(map(has_mark, chain(ours, theirs))):
             return None
         found += len(ours) - len(rest)
@@ -238,6 +241,12 @@ def _ends(a: Sequence[Any], b: Sequence[Any], same: Equal) -> tuple[int, int]:
     while stop < shorter - start and same(a[-1 - stop], b[-1 - stop]):
         stop += 1
     return start, stop
+
+
+def without_ends(a: list[T], b: list[T], same: Equal) -> tuple[list[T], list[T]]:
+    """Return the items of both sides between an equal beginning and an equal end."""
+    start, stop = _ends(a, b, same)
+    return a[start : len(a) - stop], b[start : len(b) - stop]
 
 
 def _in_order(expected: Calls, called: Calls, kinds: Kinds) -> Ratio | None:
