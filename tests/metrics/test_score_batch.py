@@ -251,6 +251,17 @@ def test_many_cases_stay_in_their_order(metric: ToolCorrectnessMetric) -> None:
     expected = one_by_one(metric, cases)
     assert isinstance(expected, list)
     assert metric.score_batch(iter(cases)) == expected
+    models = [LLMTestCase.model_validate(case) if isinstance(case, dict) else case for case in cases]
+    assert metric.score_batch(models) == expected
+
+
+@EACH
+@few
+@given(several=st.lists(case_fields, max_size=4))
+def test_cases_together_score_what_each_does(metric: ToolCorrectnessMetric, several: list[dict[str, Any]]) -> None:
+    """Whatever stands beside a case changes nothing of its score."""
+    cases = [LLMTestCase(**given_fields) for given_fields in several]
+    assert at_once(metric, cases) == one_by_one(metric, cases)
 
 
 def test_no_cases_have_no_scores() -> None:
@@ -292,6 +303,39 @@ def test_plain_objects_are_never_made_into_models(monkeypatch: pytest.MonkeyPatc
     draw = random.Random(3)
     for metric in METRICS[:5]:
         assert len(metric.score_batch([plain_case(draw) for _ in range(80)])) == 80
+
+
+@EACH
+@pytest.mark.parametrize(
+    ("expected", "called"),
+    [
+        ({"x": 1}, {"x": True}),
+        ({"x": False}, {"x": 0.0}),
+        ({"x": float("nan")}, {"x": float("nan")}),
+        ({"x": REDACTED, "y": 1}, {"x": 1, "y": 2}),
+        ({"x": 1, "y": 2}, {"x": [REDACTED], "y": 1}),
+        (None, {"x": 1}),
+        ({}, {"x": 1}),
+    ],
+    ids=repr,
+)
+def test_values_that_are_hard_to_compare(metric: ToolCorrectnessMetric, expected: Any, called: Any) -> None:
+    """As models, on either side, and as the only such value among cases that are looked at together."""
+    hard = {"input_parameters": expected} if expected is not None else {}
+    cases = [
+        LLMTestCase(expected_tools=[ToolCall(name="a", **hard)], tools_called=[ToolCall(name="a", **{**hard, **made})])
+        for made in ({"input_parameters": called}, {"input_parameters": {"x": 2}})
+    ]
+    assert at_once(metric, cases) == one_by_one(metric, cases)
+
+
+def test_plain_cases_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their calls are looked at together, as those of plain objects are."""
+    draw = random.Random(4)
+    cases = [LLMTestCase.model_validate(plain_case(draw)) for _ in range(80)]
+    monkeypatch.setattr(ToolCorrectnessMetric, "_measure", None)
+    for metric in METRICS[:9]:
+        assert len(metric.score_batch(cases)) == 80
 
 
 @pytest.mark.parametrize("field", ["args", "arguments", "inputParameters", "input_parameters"])

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from toolmark._json import parse_json
 from toolmark.calls import ToolCall, ToolCallType
+from toolmark.cases import LLMTestCase, MLLMTestCase
 from toolmark.errors import ConfigurationError, InvalidDataError, MissingFieldError, Problem
 from toolmark.matching import Calls, Denominator, Kinds, contained, kinds_of, quotient, weight
 
@@ -109,6 +110,12 @@ def is_full(sides: Sides, denominator: Denominator, *, ordered: bool, arguments:
 
 def sides_of_calls(expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Sides | None:
     """Return what is compared of the calls of a case by names and arguments, or `None` where that is not all."""
+    plain = _of_models(expected, called)
+    return None if plain is None else _sides(*plain, [])
+
+
+def _of_models(expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> tuple[Calls, Calls, bool] | None:
+    """Return names and arguments of both sides, and whether some expected call leaves its arguments open."""
     is_open = False
     for call in expected:
         if call.type is not None:
@@ -118,20 +125,37 @@ def sides_of_calls(expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> 
     for call in called:
         if call.execution is not None and call.execution.not_captured:
             return None
-    return _sides(_of_models(expected), _of_models(called), is_open, [])
+    ours, theirs = (
+        ([call.name for call in calls], [call.input_parameters or {} for call in calls]) for calls in (expected, called)
+    )
+    return ours, theirs, is_open
 
 
-def _of_models(calls: Sequence[ToolCall]) -> Calls:
-    return [call.name for call in calls], [call.input_parameters or {} for call in calls]
-
-
-def sides_of_objects(cases: Sequence[object]) -> list[Sides | None]:
-    """Return what is compared of cases that are objects as a JSON parser returns them; `None` of one that is not plain.
+def sides_of_cases(cases: Sequence[object]) -> list[Sides | None]:
+    """Return what is compared of cases, or of objects as a JSON parser returns them; `None` of one that is not plain.
 
     Cases are looked at together, which costs a fraction of looking at each; one by one where something is special.
     """
+    if any(isinstance(case, (LLMTestCase, MLLMTestCase)) for case in cases):
+        return _of_cases(cases)
     found = _together(cases)
     return [_alone(case) for case in cases] if found is None else found
+
+
+def _of_cases(cases: Sequence[object]) -> list[Sides | None]:
+    """Return the sides of cases; those beside them that are objects are left to others."""
+    plain = [_of_case(case) for case in cases]
+    kinds = kinds_of([arguments for found in plain if found for calls in found[:2] for arguments in calls[1]])
+    if kinds is None:
+        return [None] * len(plain)
+    return [None if found is None else Sides(found[0], found[1], kinds, found[2]) for found in plain]
+
+
+def _of_case(case: object) -> tuple[Calls, Calls, bool] | None:
+    if not isinstance(case, (LLMTestCase, MLLMTestCase)):
+        return None
+    expected, called = case.expected_tools, case.tools_called
+    return _of_models(expected, called) if isinstance(expected, list) and called is not None else None
 
 
 def _together(cases: Sequence[object]) -> list[Sides | None] | None:

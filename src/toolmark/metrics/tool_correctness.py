@@ -20,7 +20,7 @@ from toolmark.metrics._items import called_item, compared_in_part, expected_item
 from toolmark.metrics._outcome import Outcome, outcome
 from toolmark.metrics._plans import align_plan, notes_of, taken, wants_of
 from toolmark.metrics._prepare import Only, Preparation, Prepared
-from toolmark.metrics._sides import Sides, Sum, at_place, is_full, sides_of_calls, sides_of_objects, sum_of
+from toolmark.metrics._sides import Sides, Sum, at_place, is_full, sides_of_calls, sides_of_cases, sum_of
 from toolmark.result import TOLERANCE, MetricResult, told_later
 
 if TYPE_CHECKING:
@@ -310,7 +310,7 @@ class ToolCorrectnessMetric(Metric):
         scores: list[float | None] = []
         remaining = iter(cases)
         while portion := list(islice(remaining, _PORTION)):
-            known = sides_of_objects(portion) if self._plain else [None] * len(portion)
+            known = sides_of_cases(portion) if self._plain else [None] * len(portion)
             for case, sides in zip(portion, known, strict=True):
                 calling = None if sides is None else self._from_sides(sides)
                 scores.append(self._alone(case, len(scores)) if calling is None else self._final(calling))
