@@ -26,11 +26,19 @@ Mode = Literal[
     "all",
     "all in order",
     "all names",
+    "all expected",
+    "all expected names",
 ]
 """How a library is asked: `all` and the like are answered by yes or no."""
 
-YES_OR_NO: dict[Mode, Mode] = {"unordered": "all", "ordered": "all in order", "names": "all names"}
-"""What is asked of toolmark beside a library that answers by yes or no."""
+ALL: dict[Mode, Mode] = {"unordered": "all", "ordered": "all in order", "names": "all names"}
+"""What is asked of toolmark beside a library that says by yes or no whether both sides are the same."""
+ALL_EXPECTED: dict[Mode, Mode] = {
+    "unordered": "all expected",
+    "ordered": "all in order",
+    "names": "all expected names",
+}
+"""The same where, in any order, more calls than the expected ones may be made."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,20 +49,28 @@ class Library:
     module: str
     """What `worker.py` imports."""
     modes: tuple[Mode, ...]
-    score: Literal["recall", "all", "f1"] = "recall"
-    """Matched calls by expected calls; 1 only if all of either side match; F1."""
+    score: Literal["recall", "all", "f1", "yes"] | None = "recall"
+    """Matched calls by expected calls; 1 only if all of either side match; F1; what toolmark says when it is asked by
+    yes or no; or nothing that toolmark says, too."""
+    asked: dict[Mode, Mode] = field(default_factory=dict)
+    """What toolmark is asked beside a mode, where it is another one."""
     environment: dict[str, str] = field(default_factory=dict)
+    pinned: str = "peers"
+    """The folder of the file that says which version is measured."""
 
     @property
     def pins(self) -> Path:
         """The file that says which version is measured."""
-        return HERE / "peers" / f"{self.name}.txt"
+        return HERE / self.pinned / f"{self.name}.txt"
 
 
 OWN = Library(
     "toolmark",
     "own",
-    ("unordered", "ordered", "names", "names in order", "from models", "measure", "with reason", *YES_OR_NO.values()),
+    (
+        *("unordered", "ordered", "names", "names in order", "from models", "measure", "with reason"),
+        *dict.fromkeys([*ALL.values(), *ALL_EXPECTED.values()]),
+    ),
 )
 
 PEERS = (
@@ -73,8 +89,18 @@ PEERS = (
         "peers.agentevals",
         ("unordered", "ordered", "names"),
         score="all",
+        asked=ALL,
         environment={"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false"},
     ),
+    Library(
+        "google_adk",
+        "peers.google_adk",
+        ("unordered", "ordered", "names"),
+        score="yes",
+        asked=ALL_EXPECTED,
+        pinned="validity/pins",
+    ),
+    Library("ragas", "peers.ragas", ("unordered", "ordered"), score=None, pinned="validity/pins"),
     Library("pydantic_evals", "peers.pydantic_evals", ("names", "names in order"), score="f1"),
 )
 
@@ -89,16 +115,16 @@ def python_of(library: Library) -> Path:
     Raises:
         CannotInstallError: It cannot be made; the others go on without it.
     """
-    return Path(sys.executable) if library is OWN else python_with(library.pins, library.name)
+    return Path(sys.executable) if library is OWN else python_with(library.pins)
 
 
-def python_with(pins: Path, name: str) -> Path:
-    """Return the interpreter of an environment of this name, which is made if it is not there or pinned otherwise.
+def python_with(pins: Path) -> Path:
+    """Return the interpreter of the environment of these pins, which is made if it is not there or pinned otherwise.
 
     Raises:
         CannotInstallError: It cannot be made.
     """
-    folder = HERE / ".envs" / name
+    folder = HERE / ".envs" / "-".join(pins.relative_to(HERE).with_suffix("").parts)
     python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
     wanted, made = pins.read_text(encoding="utf-8"), folder / "pins.txt"
     if made.is_file() and made.read_text(encoding="utf-8") == wanted and python.exists():

@@ -60,7 +60,7 @@ def _metric(mode: str) -> ToolCorrectnessMetric:
         evaluation_params=[] if "names" in mode else [ToolCallParams.INPUT_PARAMETERS],
         should_consider_ordering=mode in {"ordered", "names in order"},
         should_exact_match=mode == "all in order",
-        strict_mode=mode in {"all", "all names"},
+        strict_mode=mode.startswith("all"),
         denominator="longest" if mode in {"all", "all names"} else "expected",
     )
 

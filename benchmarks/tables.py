@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from environments import OWN, YES_OR_NO, Library, Mode
+from environments import ALL, OWN, Library, Mode
 from rich.console import Console
 from rich.table import Table
 from workloads import Workload
@@ -105,8 +105,8 @@ def ratio_grid(workloads: Iterable[Workload], libraries: list[Library], reports:
     return Grid(
         "How many times as fast",
         "Time of the other library by toolmark's (`score_batch` from plain objects), making the input objects counted "
-        "on both sides; beside agentevals, which answers by yes or no, toolmark does so, too. `>`: no case ended "
-        "within the time given, so that it is more than this.",
+        "on both sides; beside agentevals and google_adk, which answer by yes or no, toolmark does so, too. `>`: no "
+        "case ended within the time given, so that it is more than this.",
         ["workload", *(f"{library.name}{told}" for library, _, told in columns)],
         rows,
     )
@@ -116,7 +116,7 @@ def _asked_of_toolmark(library: Library, mode: Mode) -> Mode:
     """Return in which mode toolmark answers what a library does in one of its own."""
     if mode == "default":
         return "unordered"
-    return YES_OR_NO[mode] if library.score == "all" else mode
+    return library.asked.get(mode, mode)
 
 
 def _times_as_fast(reports: Reports, workload: str, library: Library, mode: Mode) -> str:
@@ -152,8 +152,8 @@ def peer_grids(
                 columns.append((library.name, library, mode))
             if mode == "unordered" and library is OWN:
                 columns.append(("toolmark, with reasons", library, "with reason"))
-            if library is OWN and mode in YES_OR_NO:
-                columns.append(("toolmark, yes or no", library, YES_OR_NO[mode]))
+            if library is OWN and mode in ALL:
+                columns.append(("toolmark, yes or no", library, ALL[mode]))
             if mode == "unordered" and "default" in library.modes:
                 columns.append((f"{library.name}, default", library, "default"))
         rows = []
@@ -227,18 +227,21 @@ def agreement_grid(workloads: Iterable[Workload], libraries: list[Library], repo
     """Return how the peers' scores compare with what toolmark's score says in their terms."""
     rows = []
     for library in libraries:
+        if library.score is None:
+            continue
+        in_its_terms = _IN_TERMS_OF[library.score]
         for mode in library.modes:
             counts = [0, 0, 0]
             for workload in workloads:
                 for ours, theirs, case in _scores(library, mode, workload, reports):
-                    said = _IN_TERMS_OF[library.score](ours, len(case["expected"]), len(case["called"]))
+                    said = in_its_terms(ours, len(case["expected"]), len(case["called"]))
                     counts[0 if abs(theirs - said) < 1e-6 else 1 if theirs < said else 2] += 1
             if sum(counts):
                 rows.append([f"{library.name}, {mode}", *(f"{count:,}" for count in counts)])
     return Grid(
         "Scores beside toolmark's",
         "Cases in which the library's score is equal to, lower or higher than toolmark's in the same terms (recall, "
-        "all-or-nothing, or F1).",
+        "all-or-nothing, or F1). ragas answers another question.",
         ["library and mode", "equal", "lower", "higher"],
         rows,
     )
@@ -264,4 +267,5 @@ _IN_TERMS_OF: dict[str, Callable[[float, int, int], float]] = {
     "recall": lambda recall, _expected, _called: recall,
     "all": lambda recall, expected, called: float(recall > 1 - 1e-9 and expected == called),
     "f1": _f1,
+    "yes": lambda yes, _expected, _called: yes,
 }

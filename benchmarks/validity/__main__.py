@@ -156,7 +156,7 @@ def _give(results: dict[str, Any], options: argparse.Namespace) -> None:
 def _peer_group(peer: Peer, path: Path, cases: Sequence[TestCase]) -> tuple[dict[str, Any], str | None]:
     """Return the rows of another library, or why there are none; and its version."""
     try:
-        python = python_with(HERE / "validity" / "pins" / f"{peer.module}.txt", f"validity-{peer.module}")
+        python = python_with(HERE / "validity" / "pins" / f"{peer.module}.txt")
         answer = _answer(peer, python, airline_workloads(path)[0].cases)
     except (CannotInstallError, subprocess.SubprocessError) as error:
         console.print(f"{peer.name}: {error}", style="yellow", markup=False)

@@ -25,19 +25,25 @@ def scorers() -> dict[str, Callable[[dict[str, list[Any]]], float]]:
 
 
 def _scorer(kind: ToolTrajectoryCriterion.MatchType, ignored: bool) -> Callable[[dict[str, list[Any]]], float]:
+    evaluate = evaluator(kind, ignored)
+    return lambda case: evaluate(invocation(case["called"]), invocation(case["expected"]))
+
+
+def evaluator(kind: ToolTrajectoryCriterion.MatchType, ignored: bool) -> Callable[[Invocation, Invocation], float]:
+    """Return what scores a called and an expected invocation."""
     criterion = ToolTrajectoryCriterion(threshold=0.5, match_type=kind, ignore_args=ignored)
-    evaluator = TrajectoryEvaluator(
+    metric = TrajectoryEvaluator(
         eval_metric=EvalMetric(metric_name="tool_trajectory_avg_score", threshold=0.5, criterion=criterion)
     )
 
-    def score(case: dict[str, list[Any]]) -> float:
-        actual, expected = _invocation(case["called"]), _invocation(case["expected"])
-        return float(evaluator.evaluate_invocations([actual], [expected]).overall_score)
+    def score(actual: Invocation, expected: Invocation) -> float:
+        return float(metric.evaluate_invocations([actual], [expected]).overall_score)
 
     return score
 
 
-def _invocation(calls: list[Any]) -> Invocation:
+def invocation(calls: list[Any]) -> Invocation:
+    """Return an invocation that made these calls."""
     uses = [types.FunctionCall(name=name, args=arguments) for name, arguments in calls]
     asked = types.Content(role="user", parts=[types.Part(text="recorded")])
     return Invocation(user_content=asked, intermediate_data=IntermediateData(tool_uses=uses))
