@@ -7,6 +7,7 @@ import sys
 import click
 
 from toolmark._approval import approved_calls
+from toolmark._paths import Source, Target
 from toolmark._shell import measured, stop, tolerant_option
 from toolmark._text import count, visible
 from toolmark.cases import Golden, TestCase
@@ -16,8 +17,8 @@ from toolmark.redact import DEFAULT
 
 
 @click.command()
-@click.argument("file", type=click.Path(allow_dash=True))
-@click.option("--out", "target", required=True, type=click.Path(), help="Write the goldens there.")
+@click.argument("file", type=Source(allow_dash=True))
+@click.option("--out", "target", required=True, type=Target(), help="Write the goldens there.")
 @click.option("--allow-nan", is_flag=True, help="Accept bare NaN and Infinity in the file.")
 @tolerant_option
 def approve(*, file: str, target: str, allow_nan: bool, tolerant_arguments: bool) -> None:

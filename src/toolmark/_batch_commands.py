@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from toolmark._paths import Source, Target
 from toolmark._text import count, visible, visible_lines
 from toolmark.cases import AnyCase, ConversationalTestCase
 from toolmark.dataset import Told, placed_text, read_any_case, read_documents, source_name, torn_text
@@ -72,7 +73,7 @@ def batch() -> None:
 
 @batch.command()
 @folder_argument
-@click.argument("file", required=False, type=click.Path(allow_dash=True))
+@click.argument("file", required=False, type=Source(allow_dash=True))
 @click.option("--judge", "model", help="Name of the model that judges.")
 @_samples_option
 @_canary_option
@@ -190,11 +191,11 @@ def collect(folder: str, cache: str | None) -> None:
 
 @batch.command()
 @folder_argument
-@click.argument("file", type=click.Path(allow_dash=True))
+@click.argument("file", type=Source(allow_dash=True))
 @click.option(
     "--results",
     required=True,
-    type=click.Path(dir_okay=False),
+    type=Target(dir_okay=False),
     help="Write each case with its results there, as JSON Lines without secrets.",
 )
 @_samples_option

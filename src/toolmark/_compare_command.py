@@ -7,6 +7,7 @@ from typing import get_args
 
 import click
 
+from toolmark._paths import Source, Target
 from toolmark._shell import stop, title_of, visible_lines, write_result
 from toolmark._text import count, visible
 from toolmark.comparison import Difference
@@ -16,8 +17,8 @@ from toolmark.stats import RESAMPLES
 
 
 @click.command()
-@click.argument("a", type=click.Path(allow_dash=True))
-@click.argument("b", type=click.Path(allow_dash=True))
+@click.argument("a", type=Source(allow_dash=True))
+@click.argument("b", type=Source(allow_dash=True))
 @click.option(
     "--allow-different",
     multiple=True,
@@ -41,7 +42,7 @@ from toolmark.stats import RESAMPLES
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random numbers of the resamples.")
 @click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="Changed cases listed; 0 for all.")
-@click.option("--json", "json_path", type=click.Path(allow_dash=True), help="Write all numbers and cases there.")
+@click.option("--json", "json_path", type=Target(allow_dash=True), help="Write all numbers and cases there.")
 def compare(
     *,
     a: str,

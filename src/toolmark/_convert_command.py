@@ -6,6 +6,7 @@ from typing import Literal, get_args
 
 import click
 
+from toolmark._paths import Source, Target
 from toolmark._shell import stop, tolerant_option, visible_lines
 from toolmark._text import count, visible
 from toolmark.convert import Recorded, Unit, calls_in, describe, read_transcripts
@@ -15,8 +16,8 @@ from toolmark.formats import FORMATS, TRACE_FORMATS, FormatName, TraceFormat
 
 
 @click.command()
-@click.argument("file", type=click.Path(allow_dash=True))
-@click.option("--to", "target", required=True, type=click.Path(allow_dash=True), help="Write the cases there.")
+@click.argument("file", type=Source(allow_dash=True))
+@click.option("--to", "target", required=True, type=Target(allow_dash=True), help="Write the cases there.")
 @click.option(
     "--from",
     "format",

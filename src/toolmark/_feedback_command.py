@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from toolmark._shell import guarded, refuse_same_file, visible_lines, write_text
+from toolmark._paths import Source, Target
+from toolmark._shell import guarded, visible_lines, write_text
 from toolmark._text import count, visible
 from toolmark.errors import NotSentError
 from toolmark.report import Report
@@ -35,7 +36,7 @@ _SENT: Mapping[str, Callable[[Report], int]] = MappingProxyType(
 
 
 @click.command()
-@click.argument("results", type=click.Path(allow_dash=True))
+@click.argument("results", type=Source(allow_dash=True))
 @click.option(
     "--as",
     "form",
@@ -43,7 +44,7 @@ _SENT: Mapping[str, Callable[[Report], int]] = MappingProxyType(
     type=click.Choice(list(_FORMS)),
     help="What to write: log records or spans of OTLP, or what the APIs of LangSmith and Langfuse take.",
 )
-@click.option("--out", "target", type=click.Path(allow_dash=True), help='The file; "-" for standard output.')
+@click.option("--out", "target", type=Target(allow_dash=True), help='The file; "-" for standard output.')
 @click.option(
     "--send",
     is_flag=True,
@@ -74,7 +75,6 @@ def _write(results: str, form: str, target: str) -> None:
         report = read_results(results)
         return report, _FORMS[form](report)
 
-    refuse_same_file(results, target)
     (report, value), _ = guarded(results, make, otherwise="nothing was written")
     # Nothing but ASCII: no terminal obeys it, and no encoding of a pipe lacks it.
     write_text(target, json.dumps(value, indent=2) + "\n")

@@ -8,17 +8,18 @@ from dataclasses import replace
 import click
 
 from toolmark import linting
+from toolmark._paths import Source, Target
 from toolmark._shell import stop, visible_lines, write_result
 from toolmark._text import count, visible
 from toolmark.errors import DataFileError, ToolmarkError
 
 
 @click.command()
-@click.argument("file", type=click.Path(allow_dash=True))
+@click.argument("file", type=Source(allow_dash=True))
 @click.option(
     "--tools",
     "tools_path",
-    type=click.Path(allow_dash=True),
+    type=Source(allow_dash=True),
     help="A JSON file with the available tools; by default those of each case.",
 )
 @click.option(
@@ -28,7 +29,7 @@ from toolmark.errors import DataFileError, ToolmarkError
     type=click.Choice([kind.value for kind in linting.LintKind]),
     help="Leave out findings of this kind.",
 )
-@click.option("--json", "json_path", type=click.Path(allow_dash=True), help="Write the findings there.")
+@click.option("--json", "json_path", type=Target(allow_dash=True), help="Write the findings there.")
 @click.option("--allow-nan", is_flag=True, help="Accept bare NaN and Infinity in the file.")
 def lint(
     *, file: str, tools_path: str | None, ignored: tuple[str, ...], json_path: str | None, allow_nan: bool

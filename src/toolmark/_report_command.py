@@ -6,13 +6,14 @@ import sys
 
 import click
 
+from toolmark._paths import Source
 from toolmark._report_options import Showing, fail_under_option, report_options, too_low
 from toolmark._shell import guarded
 from toolmark.results import read_results
 
 
 @click.command()
-@click.argument("results", type=click.Path(allow_dash=True))
+@click.argument("results", type=Source(allow_dash=True))
 @fail_under_option("Exit with 1 if the mean of a metric is below X, or not every case was measured.")
 @report_options
 def report(*, results: str, fail_under: float | None, showing: Showing) -> None:

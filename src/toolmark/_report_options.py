@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from toolmark._shell import guarded, json_of, stop, title_of, write_text
+from toolmark._paths import Source, Target
+from toolmark._shell import guarded, json_of, title_of, write_text
 from toolmark._text import visible
 from toolmark.result import TOLERANCE
 
@@ -116,16 +116,6 @@ class Showing:
             print_comparison(comparison, title_a=title_of(self.baseline or ""), title_b=title, limit=limit)
 
 
-def _target(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    """Return where to write, unless that cannot be: better now than when everything was measured."""
-    if value is not None and value != "-":
-        if Path(value).is_dir():
-            stop(f"cannot write {visible(value)}: it is a folder")
-        if not Path(value).absolute().parent.is_dir():
-            stop(f"cannot write {visible(value)}: there is no folder {visible(str(Path(value).parent))}")
-    return value
-
-
 def too_low(summaries: Iterable[MetricSummary], fail_under: float) -> bool:
     """Return whether a mean is below this, or a case could not be measured."""
     return any(
@@ -146,7 +136,7 @@ _FILES = {
 }
 _OPTIONS: tuple[Callable[[_Command], _Command], ...] = (
     *(
-        click.option(f"--{kind}", f"{kind}_path", type=click.Path(allow_dash=True), callback=_target, help=text)
+        click.option(f"--{kind}", f"{kind}_path", type=Target(allow_dash=True), help=text)
         for kind, text in _FILES.items()
     ),
     click.option("--title", metavar="TEXT", help="What the report is called; by default the name of the file."),
@@ -156,7 +146,7 @@ _OPTIONS: tuple[Callable[[_Command], _Command], ...] = (
         help=f"Cases shown; 0 for all. By default {_LISTED} in the terminal, 2000 in HTML, 100 unfolded in Markdown.",
     ),
     click.option("--details", type=click.IntRange(0), default=3, show_default=True, help="Cases shown side by side."),
-    click.option("--baseline", type=click.Path(), metavar="FILE", help="Also show what changed since these results."),
+    click.option("--baseline", type=Source(), metavar="FILE", help="Also show what changed since these results."),
     click.option("-q", "--quiet", is_flag=True, help="Print the totals alone."),
     click.option("-v", "--verbose", "full", is_flag=True, help="Print every case side by side, and in full."),
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolmark._json import finite, json_text
+from toolmark._paths import Source, Target
 from toolmark._shell import gone_through, guarded, tolerant_option, write_result
 from toolmark._text import visible
 from toolmark.results import read_results
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=Source())
 @click.option("--size", required=True, type=click.IntRange(1), metavar="N", help="How many cases are drawn.")
 @click.option(
     "--out",
     required=True,
-    type=click.Path(dir_okay=False),
+    type=Target(dir_okay=False),
     help="Write the sample there, as JSON Lines, gzipped if the name ends in .gz.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Other seeds draw other samples.")
@@ -60,7 +61,7 @@ def sample(files: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401 - th
 
 
 @click.command()
-@click.argument("results", type=click.Path(allow_dash=True))
+@click.argument("results", type=Source(allow_dash=True))
 @click.option(
     "--confidence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -68,7 +69,7 @@ def sample(files: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401 - th
     show_default=True,
     help="Of the intervals.",
 )
-@click.option("--json", "json_path", type=click.Path(allow_dash=True), help="Write all numbers there.")
+@click.option("--json", "json_path", type=Target(allow_dash=True), help="Write all numbers there.")
 def extrapolate(results: str, confidence: float, json_path: str | None) -> None:
     """Say what the RESULTS of a sample tell of all the cases that `toolmark sample` drew it from.
 

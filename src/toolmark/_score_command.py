@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from toolmark._metric_options import metric_options
+from toolmark._paths import Source, Target
 from toolmark._report_options import Showing, fail_under_option, report_options, too_low
 from toolmark._scale_command import Many, many_options
 from toolmark._shell import INTERRUPTED, measured, stop, tolerant_option
@@ -19,13 +20,13 @@ from toolmark.report import MetricSummary, Report
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(allow_dash=True))
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=Source(allow_dash=True))
 @metric_options
 @many_options
 @fail_under_option("Exit with 1 if the mean of a metric is below X or a case could not be scored, not if a case fails.")
 @click.option(
     "--results",
-    type=click.Path(dir_okay=False),
+    type=Target(dir_okay=False),
     help="Write each case with its results there as soon as it is scored, as JSON Lines without secrets.",
 )
 @click.option("--resume", is_flag=True, help="Go on with the file of --results, if it is there.")

@@ -137,16 +137,6 @@ def write_text(target: str, text: str) -> None:
         stop(f"cannot write {visible(target)}: {error.strerror or error}")
 
 
-def refuse_same_file(source: str, target: str) -> None:
-    """End the program if what is read is also what would be written, by whatever name; nothing was touched then."""
-    try:
-        is_same = "-" not in {source, target} and Path(source).samefile(target)
-    except OSError:  # one of them is not there, which whoever opens it will tell
-        return
-    if is_same:
-        stop(f"{visible(target)} is the file that is read, and would be overwritten; name another one")
-
-
 def title_of(file: str) -> str:
     """Return how a table calls a file."""
     return "standard input" if file == "-" else file

@@ -7,13 +7,14 @@ import sys
 import click
 
 from toolmark._metric_options import metric_options
+from toolmark._paths import Source, Target
 from toolmark._shell import measured, title_of, tolerant_option, write_result
 from toolmark.metrics import MetricLike
 from toolmark.stats import RESAMPLES
 
 
 @click.command()
-@click.argument("file", type=click.Path(allow_dash=True))
+@click.argument("file", type=Source(allow_dash=True))
 @click.option(
     "--label",
     required=True,
@@ -31,7 +32,7 @@ from toolmark.stats import RESAMPLES
     "--resamples", type=click.IntRange(1), default=RESAMPLES, show_default=True, help="Resamples for the intervals."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random numbers of the resamples.")
-@click.option("--json", "json_path", type=click.Path(allow_dash=True), help="Write all numbers there.")
+@click.option("--json", "json_path", type=Target(allow_dash=True), help="Write all numbers there.")
 @click.option("--allow-nan", is_flag=True, help="Accept bare NaN and Infinity in the file.")
 @tolerant_option
 def validate(
