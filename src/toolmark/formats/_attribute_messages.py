@@ -50,6 +50,10 @@ HIDDEN = frozenset({"__REDACTED__", "<redacted>", "[REDACTED]"})
 _EMPTY = frozenset({"", "{}", "[]", "null", "<not serializable>"})
 """What they write where there is nothing to keep."""
 
+_TELLS_FAILURE = re.compile(r'"(?:status": ?"error"|is_error": ?true)')
+_APART = re.compile(r'"invalid_tool_calls": ?\[\{')
+"""Where JSON text says that a tool failed, and where LangChain keeps calls whose arguments are no JSON."""
+
 _STEP = re.compile(r"\.?(\d+)\.")
 _EVENT = re.compile(r"^gen_ai\.(system|user|assistant|tool)\.message$")
 
@@ -113,7 +117,8 @@ def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who)
         if entries:
             places = [f"{path}.{prefix}{index}" for index in range(len(entries))]
             listed = [one for entry, place in zip(entries, places, strict=True) for one in _entry(entry, place, by)]
-            return _with_arguments(listed, [said.get(key) for key in keys if "value" in key], by)
+            whole = {f"{path}['{key}']": said[key] for key in keys if "value" in key and isinstance(said.get(key), str)}
+            return _completed(listed, whole, by)
     for key in keys:
         value = said.get(key)
         if value is None or (isinstance(value, str) and value in HIDDEN):
@@ -132,14 +137,34 @@ def _is_request(found: list[Said], value: object) -> bool:
     return found[0].text == value and as_object(decoded(value)) is not None
 
 
-def _with_arguments(listed: list[Said], values: list[Any], by: Who) -> list[Said]:
-    """Return messages with arguments that were left out of them, as OpenInference does where they are `{}`."""
-    if all(request.arguments is not ABSENT for said in listed for request in said.requests):
+def _completed(listed: list[Said], texts: Mapping[str, str], by: Who) -> list[Said]:
+    """Return messages with what was left out of them, and stands in the same messages as the library had them.
+
+    OpenInference leaves out arguments that are `{}`, that an answer tells of a failure, and calls that LangChain keeps
+    apart because their arguments are no JSON.
+    """
+    bare = any(request.arguments is ABSENT for said in listed for request in said.requests)
+    answered = any(said.answer is not None for said in listed)
+    if (
+        not bare
+        and not (answered and any(map(_TELLS_FAILURE.search, texts.values())))
+        and not any(map(_APART.search, texts.values()))
+    ):
         return listed
-    whole = [said for value in values for said in messages_in(value, "", by)]
+    whole = [said for path, value in texts.items() for said in messages_in(value, path, by)]
     known = {f"{one.id} {one.name}": one for said in whole for one in said.requests if one.id is not None}
+    failed = {said.answer.call_id for said in whole if said.answer is not None and said.answer.failed} - {None}
+    requests = [one for said in listed for one in said.requests]
+    if by == "model" and len(known) > len(requests) and all(f"{one.id} {one.name}" in known for one in requests):
+        return whole
     return [
-        replace(said, requests=tuple(_fuller(one, known.get(f"{one.id} {one.name}")) for one in said.requests))
+        replace(
+            said,
+            requests=tuple(_fuller(one, known.get(f"{one.id} {one.name}")) for one in said.requests),
+            answer=said.answer
+            if said.answer is None or said.answer.call_id not in failed
+            else replace(said.answer, failed=True),
+        )
         for said in listed
     ]
 

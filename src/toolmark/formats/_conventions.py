@@ -117,7 +117,7 @@ def interpret(raw: RawSpan) -> Span:
     span, said = raw.span, raw.attributes
     span.kind = _kind(raw)
     span.agent = text_of(first_of(said, *_AGENTS)) or (_after(span.name) if span.kind == "agent" else None)
-    span.agent = span.agent or text_of((as_object(decoded(said.get("metadata"))) or {}).get("lc_agent_name"))
+    span.agent = span.agent or text_of(_object_under(said, "metadata").get("lc_agent_name"))
     session = first_of(said, *_SESSIONS)
     span.session = span.session or (None if session is None else str(session))
     if span.error is None and said.get("error.type") is not None:
@@ -149,6 +149,17 @@ def flat(value: object, prefix: str = "") -> Iterator[tuple[str, Any]]:
         yield prefix, value
 
 
+def _object_under(said: Attributes, key: str) -> Mapping[str, Any]:
+    """Return the object that an attribute holds as JSON text, or several do field by field, as Phoenix exports it."""
+    whole = as_object(decoded(said.get(key)))
+    if whole is not None:
+        return whole
+    prefix = f"{key}."
+    inside = {name.removeprefix(prefix): said[name] for name in said if name.startswith(prefix)}
+    heads = dict.fromkeys(name.partition(".")[0] for name in inside)
+    return {head: inside[head] if head in inside else _object_under(inside, head) for head in heads}
+
+
 def _kind(raw: RawSpan) -> SpanKind:
     """Return what a span is of: what it says itself, else what its attributes are about."""
     said, name = raw.attributes, raw.span.name
@@ -156,7 +167,7 @@ def _kind(raw: RawSpan) -> SpanKind:
     kinds: list[SpanKind | None] = [_vercel(str(said.get("ai.operationId") or "")), _OPERATIONS.get(told)]
     kinds.extend(_KINDS.get(str(said[key]).lower()) for key in _KIND_KEYS if said.get(key) is not None)
     clear: list[SpanKind] = [kind for kind in kinds if kind is not None and kind != "other"]
-    found = clear[0] if clear else _by_attributes(said, name)
+    found = clear[0] if clear else _by_attributes(said, name, around="other" in kinds)
     if found == "tool" and (said.get("gen_ai.tool.name") == _MERGED or name.endswith(_MERGED)):
         return "other"
     return found or "other"
@@ -168,7 +179,8 @@ def _vercel(operation: str) -> SpanKind | None:
     return "model" if operation.startswith(("ai.generate", "ai.stream")) else None
 
 
-def _by_attributes(said: Attributes, name: str) -> SpanKind | None:
+def _by_attributes(said: Attributes, name: str, *, around: bool) -> SpanKind | None:
+    """Return what a span is of that does not say it, or says that it lies around others (`around`)."""
     if any(
         said.get(key) is not None for key in ("gen_ai.tool.call.id", "gen_ai.tool.call.arguments", "tool_arguments")
     ):
@@ -179,7 +191,8 @@ def _by_attributes(said: Attributes, name: str) -> SpanKind | None:
         return "agent"
     if any(key in said for key in ("gen_ai.output.messages", "llm.request.type", "gcp.vertex.agent.llm_request")):
         return "model"
-    if any(key.startswith((*INDEXED_SAID, *INDEXED_ASKED)) for key in said):
+    # A chain of OpenInference keeps what it was given as a model does; what a model answered only a model keeps.
+    if any(key.startswith(INDEXED_SAID if around else (*INDEXED_SAID, *INDEXED_ASKED)) for key in said):
         return "model"
     return "agent" if said.get("agent_name") is not None or _OF_ADK.match(name) else None
 
@@ -203,7 +216,7 @@ def _read_tool(raw: RawSpan) -> None:
     span.call_id = None if call_id in _NO_IDS else str(call_id)
     span.arguments = _inside(_first_seen(said, _ARGUMENTS), "inputs", beside="input_str")
     span.result = _inside(decoded(_first_seen(said, _RESULTS)), "output", beside="kwargs")
-    schema = as_object(decoded(said.get("tool.parameters"))) or {}
+    schema = _object_under(said, "tool.parameters")
     span.parameters = tuple(as_object(schema.get("properties")) or schema)
     span.wrapped = any(key.startswith("langsmith.") for key in said)
     for event in raw.events:  # what some instrumentations tell only there, Strands as messages
