@@ -7,7 +7,7 @@ events. What nobody kept is told apart from what says nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -16,6 +16,7 @@ from toolmark.formats._parts import cut_off, decoded, first_of, text_of
 from toolmark.formats._reading import as_object
 from toolmark.formats._said import Said, Who, messages_in, read_once
 from toolmark.formats._spans import Span
+from toolmark.formats._transcript import Answer
 from toolmark.matching import ABSENT
 
 Attributes: TypeAlias = Mapping[str, Any]
@@ -140,39 +141,63 @@ def _is_request(found: list[Said], value: object) -> bool:
 def _completed(listed: list[Said], texts: Mapping[str, str], by: Who) -> list[Said]:
     """Return messages with what was left out of them, and stands in the same messages as the library had them.
 
-    OpenInference leaves out arguments that are `{}`, that an answer tells of a failure, and calls that LangChain keeps
-    apart because their arguments are no JSON.
+    OpenInference leaves out arguments that are `{}`, that an answer tells of a failure, sometimes whose answer it is,
+    and calls that LangChain keeps apart because their arguments are no JSON.
+
+    Args:
+        listed: What is spelled out.
+        texts: The whole messages as JSON text, each with its path.
+        by: Who says what no message attributes to anybody.
     """
-    bare = any(request.arguments is ABSENT for said in listed for request in said.requests)
-    answered = any(said.answer is not None for said in listed)
-    if (
-        not bare
-        and not (answered and any(map(_TELLS_FAILURE.search, texts.values())))
-        and not any(map(_APART.search, texts.values()))
-    ):
+    if not _may_lack(listed, texts.values()):
         return listed
-    whole = [said for path, value in texts.items() for said in messages_in(value, path, by)]
-    known = {f"{one.id} {one.name}": one for said in whole for one in said.requests if one.id is not None}
-    failed = {said.answer.call_id for said in whole if said.answer is not None and said.answer.failed} - {None}
-    requests = [one for said in listed for one in said.requests]
-    if by == "model" and len(known) > len(requests) and all(f"{one.id} {one.name}" in known for one in requests):
+    whole = [said for path, text in texts.items() for said in messages_in(text, path, by)]
+    if _says_more(whole, listed, by):
         return whole
-    return [
-        replace(
-            said,
-            requests=tuple(_fuller(one, known.get(f"{one.id} {one.name}")) for one in said.requests),
-            answer=said.answer
-            if said.answer is None or said.answer.call_id not in failed
-            else replace(said.answer, failed=True),
-        )
-        for said in listed
+    known = {(one.name, one.id): one for one in _requests(whole)}
+    if list(known) != [(one.name, one.id) for one in _requests(listed)]:
+        known = {key: one for key, one in known.items() if one.id is not None}
+    failed = {said.answer.call_id for said in whole if said.answer is not None and said.answer.failed} - {None}
+    return [_fuller(said, known, failed) for said in listed]
+
+
+def _may_lack(listed: list[Said], texts: Collection[str]) -> bool:
+    """Return whether messages lack something that these texts may have, without reading the texts."""
+    if any(request.arguments is ABSENT for request in _requests(listed)) or any(map(_APART.search, texts)):
+        return True
+    answers = [said.answer for said in listed if said.answer is not None]
+    return any(map(_nameless, answers)) or (bool(answers) and any(map(_TELLS_FAILURE.search, texts)))
+
+
+def _says_more(whole: list[Said], listed: list[Said], by: Who) -> bool:
+    """Return whether the whole messages show calls that are not spelled out, or whose answers those are."""
+    asked, spelled = ([(one.name, one.id) for one in _requests(some)] for some in (whole, listed))
+    if by == "model":
+        return len(asked) > len(spelled) and set(spelled) <= set(asked)
+    told, heard = ([said.answer for said in some if said.answer is not None] for some in (whole, listed))
+    return asked == spelled and any(map(_nameless, heard)) and bool(told) and not any(map(_nameless, told))
+
+
+def _requests(said: Iterable[Said]) -> list[Request]:
+    return [request for one in said for request in one.requests]
+
+
+def _nameless(answer: Answer) -> bool:
+    return answer.call_id is None and answer.name is None
+
+
+def _fuller(said: Said, known: Mapping[tuple[str, str | None], Request], failed: Collection[str | None]) -> Said:
+    """Return a message with arguments that a known request has, and an answer that is among those that failed."""
+    requests = [
+        replace(one, arguments=other.arguments, error=other.error)
+        if one.arguments is ABSENT and (other := known.get((one.name, one.id))) is not None
+        else one
+        for one in said.requests
     ]
-
-
-def _fuller(request: Request, other: Request | None) -> Request:
-    if other is None or request.arguments is not ABSENT:
-        return request
-    return replace(request, arguments=other.arguments, error=other.error)
+    answer = said.answer
+    if answer is not None and answer.call_id in failed:
+        answer = replace(answer, failed=True)
+    return replace(said, requests=tuple(requests), answer=answer)
 
 
 def _entry(entry: Mapping[str, Any], path: str, by: Who) -> list[Said]:
@@ -199,11 +224,11 @@ def nested(entry: Mapping[str, Any]) -> dict[str, Any]:
         if _STEP.search(f".{plain}."):
             continue
         told[plain] = value
-    for name, inner in (("tool_calls", "tool_call."), ("contents", "message_content.")):
+    for name in ("tool_calls", "contents"):
         for prefix in (f"message.{name}.", f"{name}."):
             listed = indexed(entry, prefix)
             if listed:
-                told[name] = [_nested_part({key.removeprefix(inner): part[key] for key in part}) for part in listed]
+                told[name] = [_nested_part(part) for part in listed]
     if told.get("function_call_name"):
         told["function_call"] = {
             "name": told["function_call_name"],
@@ -213,16 +238,16 @@ def nested(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _nested_part(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one part of such a message: `function.name` and the like become an object."""
+    """Return one part of such a message: `tool_call.function.name` and the like become an object."""
     plain: dict[str, Any] = {}
     for key, value in part.items():
-        head, dot, rest = key.partition(".")
+        head, dot, rest = key.removeprefix("message_content.").removeprefix("tool_call.").partition(".")
         if dot:
             plain.setdefault(head, {})
             if isinstance(plain[head], dict):
                 plain[head][rest.removeprefix("function.")] = value
         else:
-            plain[key] = value
+            plain[head] = value
     return plain
 
 

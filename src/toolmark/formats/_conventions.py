@@ -283,6 +283,7 @@ def _wants_tools(raw: RawSpan) -> bool | None:
     ]
     told += [(as_object(decoded(event.body)) or {}).get("finish_reason") for event in raw.events]
     reasons = [str(one).replace("-", "_") for entry in told if entry for one in (listed(entry) or [entry])]
+    reasons = [reason for reason in reasons if reason != "STOP"]  # what Google's models say in either case
     return any(reason in _FOR_TOOLS for reason in reasons) if reasons else None
 
 
@@ -299,7 +300,9 @@ def _offered(said: Attributes) -> Iterator[Any]:
         yield from listed((as_object(group) or {}).get("function_declarations"))
     for entry in indexed(said, "llm.tools."):
         schema = as_object(decoded(first_of(entry, "tool.json_schema", "json_schema"))) or {}
-        inner = as_object(schema.get("function")) or schema
+        inner = as_object(first_of(schema, "function", "toolSpec")) or schema
+        if "toolSpec" in schema:  # Amazon Bedrock's form
+            inner = {**inner, "inputSchema": (as_object(inner.get("inputSchema")) or {}).get("json")}
         named = text_of(entry.get("tool.name")) or text_of(inner.get("name"))
         if named:
             yield {"type": "function", "function": {**inner, "name": named}}
