@@ -7,7 +7,7 @@ events. What nobody kept is told apart from what says nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -17,7 +17,7 @@ from toolmark.formats._reading import as_object
 from toolmark.formats._said import Said, Who, messages_in, read_once
 from toolmark.formats._spans import Span
 from toolmark.formats._transcript import Answer
-from toolmark.matching import ABSENT
+from toolmark.matching import ABSENT, json_equal
 
 Attributes: TypeAlias = Mapping[str, Any]
 
@@ -154,16 +154,19 @@ def _completed(listed: list[Said], texts: Mapping[str, str], by: Who) -> list[Sa
     whole = [said for path, text in texts.items() for said in messages_in(text, path, by)]
     if _says_more(whole, listed, by):
         return whole
-    known = {(one.name, one.id): one for one in _requests(whole)}
-    if list(known) != [(one.name, one.id) for one in _requests(listed)]:
-        known = {key: one for key, one in known.items() if one.id is not None}
+    asked, spelled = _requests(whole), _requests(listed)
+    fitting = len(asked) == len(spelled) and all(map(_may_be, spelled, asked))
+    known = {(one.name, one.id): one for one in asked if one.id is not None}
+    others = iter(asked if fitting else [known.get((one.name, one.id)) for one in spelled])
     failed = {said.answer.call_id for said in whole if said.answer is not None and said.answer.failed} - {None}
-    return [_fuller(said, known, failed) for said in listed]
+    return [_fuller(said, others, failed) for said in listed]
 
 
 def _may_lack(listed: list[Said], texts: Collection[str]) -> bool:
     """Return whether messages lack something that these texts may have, without reading the texts."""
-    if any(request.arguments is ABSENT for request in _requests(listed)) or any(map(_APART.search, texts)):
+    if any(request.arguments is ABSENT or request.id is None for request in _requests(listed)):
+        return True
+    if any(map(_APART.search, texts)):
         return True
     answers = [said.answer for said in listed if said.answer is not None]
     return any(map(_nameless, answers)) or (bool(answers) and any(map(_TELLS_FAILURE.search, texts)))
@@ -186,18 +189,27 @@ def _nameless(answer: Answer) -> bool:
     return answer.call_id is None and answer.name is None
 
 
-def _fuller(said: Said, known: Mapping[tuple[str, str | None], Request], failed: Collection[str | None]) -> Said:
-    """Return a message with arguments that a known request has, and an answer that is among those that failed."""
-    requests = [
-        replace(one, arguments=other.arguments, error=other.error)
-        if one.arguments is ABSENT and (other := known.get((one.name, one.id))) is not None
-        else one
-        for one in said.requests
-    ]
+def _may_be(spelled: Request, whole: Request) -> bool:
+    """Return whether two tellings of a request may be of the same one: what both have is equal."""
+    if spelled.name != whole.name or spelled.id not in (None, whole.id):
+        return False
+    return spelled.arguments is ABSENT or json_equal(spelled.arguments, whole.arguments)
+
+
+def _fuller(said: Said, others: Iterator[Request | None], failed: Collection[str | None]) -> Said:
+    """Return a message with what the next other requests say beyond its own, and with an answer that failed as such."""
+    requests = tuple(_filled(request, next(others, None)) for request in said.requests)
     answer = said.answer
     if answer is not None and answer.call_id in failed:
         answer = replace(answer, failed=True)
-    return replace(said, requests=tuple(requests), answer=answer)
+    return replace(said, requests=requests, answer=answer)
+
+
+def _filled(request: Request, other: Request | None) -> Request:
+    if other is None:
+        return request
+    told = replace(request, id=other.id) if request.id is None else request
+    return told if told.arguments is not ABSENT else replace(told, arguments=other.arguments, error=other.error)
 
 
 def _entry(entry: Mapping[str, Any], path: str, by: Who) -> list[Said]:

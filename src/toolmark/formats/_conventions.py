@@ -103,6 +103,8 @@ _USAGE = {
 _FINISHED = ("gen_ai.response.finish_reasons", "llm.finish_reason", "ai.response.finishReason")
 _FOR_TOOLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
 _TOOLS = ("gen_ai.tool.definitions", "ai.prompt.tools", "gen_ai.request.tools")
+_GOOGLE = frozenset({"id", "name", "response"})
+"""What Google's part has in which a tool's result is carried; OpenInference keeps it whole."""
 _MERGED = "(merged tools)"
 """The tool of a span in which Google's ADK repeats the results of several others."""
 
@@ -234,12 +236,15 @@ def _read_tool(raw: RawSpan) -> None:
 
 
 def take_result(span: Span) -> None:
-    """Read what a tool returned: LangChain's message of a tool says the call's id, and whether it failed."""
+    """Read what a tool returned out of what carries it, such as LangChain's message, which says the call's id."""
     holder = as_object(decoded(span.result)) if span.result is not ABSENT else None
     if holder is not None and set(holder) == {"output"} and as_object(holder["output"]) is not None:
         holder = as_object(holder["output"])
     if holder is not None and {"raw_output", "tool_name", "is_error"} <= holder.keys():  # LlamaIndex's output of a tool
         span.result, span.result_failed = holder["raw_output"], holder["is_error"] is True
+        return
+    if holder is not None and holder.keys() <= _GOOGLE and holder.get("name") == span.tool and "response" in holder:
+        span.result = holder["response"]
         return
     if holder is None or not ("lc" in holder or holder.get("type") in ("tool", "ToolMessage")):
         return

@@ -52,6 +52,7 @@ _HOLDERS: tuple[tuple[str, Who | None], ...] = (
     ("candidates", "model"),
     ("contents", "user"),
     ("message", None),
+    ("new_message", "user"),
     ("output_messages", "model"),
     ("toolCalls", "model"),
     ("prompt", "user"),
