@@ -198,6 +198,7 @@ def test_calls_inside_of_a_tool_are_its_children(name: str) -> None:
         ("openinference-bedrock-invoke-stream", "3"),
         ("openinference-google-genai-turns", "3"),
         ("openinference-adk", {"result": 3}),
+        ("openinference-mcp", "3"),
     ],
 )
 def test_outputs_are_what_the_tools_returned(name: str, output: object) -> None:

@@ -85,6 +85,13 @@ def test_arguments_that_differ_are_of_another_call() -> None:
     assert [told(call) for call in calls(said)] == [("add", None, {"a": 1})]
 
 
+def test_an_id_that_is_left_out_is_that_of_the_same_call() -> None:
+    """OpenInference leaves out those of Google's calls where the model answers, and keeps them in its history."""
+    said = span(0, "LLM", llm__output_messages=[asked("add", {"a": 1})], output__value=google(("add", {"a": 1}, "c1")))
+
+    assert [told(call) for call in calls(said)] == [("add", "c1", {"a": 1})]
+
+
 def test_calls_that_are_not_spelled_out_count_beside_those_that_are() -> None:
     """LangChain's message keeps one apart; if the message is not the same, nothing is taken from it."""
 
