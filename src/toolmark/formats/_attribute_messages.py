@@ -156,7 +156,7 @@ def _completed(listed: list[Said], texts: Mapping[str, str], by: Who) -> list[Sa
         return whole
     asked, spelled = _requests(whole), _requests(listed)
     fitting = len(asked) == len(spelled) and all(map(_may_be, spelled, asked))
-    known = {(one.name, one.id): one for one in asked if one.id is not None}
+    known: dict[tuple[str, str | None], Request] = {(one.name, one.id): one for one in asked if one.id is not None}
     others = iter(asked if fitting else [known.get((one.name, one.id)) for one in spelled])
     failed = {said.answer.call_id for said in whole if said.answer is not None and said.answer.failed} - {None}
     return [_fuller(said, others, failed) for said in listed]
