@@ -134,6 +134,36 @@ def test_answers_without_ids_are_those_of_the_whole_messages(name: str, named: b
         assert [call.output for call in found] != ["1", "2"]
 
 
+def test_what_a_provider_ran_is_told_by_the_whole_message() -> None:
+    """OpenInference spells the calls of Anthropic's own tools out like any other, and their results as texts."""
+    found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"title": "T"}]}
+    echoed = {
+        "type": "mcp_tool_result",
+        "tool_use_id": "m1",
+        "is_error": False,
+        "content": [{"type": "text", "text": "x"}],
+    }
+    parts = [
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "q"}},
+        found,
+        {"type": "mcp_tool_use", "id": "m1", "name": "echo", "server_name": "srv", "input": {}},
+        echoed,
+    ]
+    use = {"message_content": {"type": "tool_use"}, "tool_call": {"id": "s1", "function": {"name": "web_search"}}}
+    other = {"message_content": {"type": "tool_use"}, "tool_call": {"id": "m1", "function": {"name": "echo"}}}
+    results = [{"message_content": {"type": part["type"], "text": json.dumps(part)}} for part in (found, echoed)]
+    spelled = {"message": {"role": "assistant", "contents": [use, results[0], other, results[1]]}}
+    whole = json.dumps({"role": "assistant", "type": "message", "content": parts})
+
+    run = calls(span(0, "LLM", llm__output_messages=[spelled], output__value=whole))
+
+    assert [(call.id, call.type, call.output) for call in run] == [
+        ("s1", "hosted", [{"title": "T"}]),
+        ("m1", "mcp", "x"),
+    ]
+    assert [call.execution and call.execution.status.value for call in run] == ["ok", "ok"]
+
+
 def test_an_answer_without_an_id_does_not_fail_with_another() -> None:
     """A failure that names no call says nothing of answers that name none either."""
     whole = {"messages": [{"role": "tool", "content": "x", "status": "error"}], "is_error": True}

@@ -175,8 +175,8 @@ def _may_lack(listed: list[Said], texts: Collection[str]) -> bool:
 def _says_more(whole: list[Said], listed: list[Said], by: Who) -> bool:
     """Return whether the whole messages show calls that are not spelled out, or whose answers those are."""
     asked, spelled = ([(one.name, one.id) for one in _requests(some)] for some in (whole, listed))
-    if by == "model":
-        return len(asked) > len(spelled) and set(spelled) <= set(asked)
+    if by == "model" and len(asked) > len(spelled) and set(spelled) <= set(asked):
+        return True
     told, heard = ([said.answer for said in some if said.answer is not None] for some in (whole, listed))
     return asked == spelled and any(map(_nameless, heard)) and bool(told) and not any(map(_nameless, told))
 
