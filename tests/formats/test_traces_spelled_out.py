@@ -134,6 +134,27 @@ def test_answers_without_ids_are_those_of_the_whole_messages(name: str, named: b
         assert [call.output for call in found] != ["1", "2"]
 
 
+def test_what_was_hidden_is_no_word_and_no_output() -> None:
+    """OpenInference can hide the texts of messages alone; what stands in their place was said by nobody."""
+    hidden = "__REDACTED__"
+    history = [
+        {"message": {"role": "user", "content": hidden}},
+        asked("add", {"a": 1}, "c1"),
+        {"message": {"role": "tool", "tool_call_id": "c1", "content": hidden}},
+    ]
+    parts = [{"message_content": {"type": "text", "text": hidden}}]
+    answer = {"message": {"role": "assistant", "contents": parts}}
+
+    (run,) = runs(span(0, "LLM", llm__input_messages=history, llm__output_messages=[answer]))
+
+    (call,) = run.calls
+    assert (run.input, run.actual_output) == (None, None)
+    assert (told(call), call.output) == (("add", "c1", {"a": 1}), None)
+    assert call.execution is not None
+    assert call.execution.status.value == "ok"
+    assert call.execution.not_captured == ["output"]
+
+
 def test_what_a_provider_ran_is_told_by_the_whole_message() -> None:
     """OpenInference spells the calls of Anthropic's own tools out like any other, and their results as texts."""
     found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"title": "T"}]}

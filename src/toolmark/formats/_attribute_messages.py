@@ -79,13 +79,18 @@ class RawSpan:
 
 
 def indexed(said: Attributes, prefix: str) -> list[dict[str, Any]]:
-    """Return the entries of a list that attributes spell out one by one: `llm.tools.0.name`, `llm.tools.1.name`."""
+    """Return the entries of a list that attributes spell out one by one: `llm.tools.0.name`, `llm.tools.1.name`.
+
+    A field that was hidden is left out of its entry.
+    """
     found: dict[int, dict[str, Any]] = {}
     for key, value in said.items():
         if key.startswith(prefix):
             number, dot, rest = key.removeprefix(prefix).partition(".")
             if dot and number.isdigit():
-                found.setdefault(int(number), {})[rest] = value
+                entry = found.setdefault(int(number), {})
+                if not (isinstance(value, str) and value in HIDDEN):
+                    entry[rest] = value
     return [found[number] for number in sorted(found)]
 
 
