@@ -155,6 +155,43 @@ def test_what_was_hidden_is_no_word_and_no_output() -> None:
     assert call.execution.not_captured == ["output"]
 
 
+@pytest.mark.parametrize(("model", "kept"), [("gpt", False), ("other", True)])
+def test_which_model_answered_is_not_what_it_said(model: str, kept: bool) -> None:
+    """Phoenix writes it where the output goes, for spans that do not keep their messages as it knows them."""
+    output = json.dumps({"id": "r1", "model": "gpt"})
+    asking = {"gen_ai.response.id": "r1", "gen_ai.response.model": model, "input.value": "Go."}
+    said = span(0, "LLM", output__value=output)
+    said["attributes"] |= asking
+
+    (run,) = runs(said)
+
+    assert run.actual_output == (output if kept else None)
+    assert (run.warnings == []) == kept
+
+
+def test_an_agent_that_is_made_is_not_at_work() -> None:
+    """Also where Phoenix gives the span the kind of an agent."""
+    made = span(0, "AGENT", "create_agent boss", gen_ai__operation__name="create_agent")
+
+    with pytest.raises(InvalidDataError, match="shows no model, agent or tool at work"):
+        runs(made)
+
+
+@pytest.mark.parametrize("raw", [{"_raw": '{"a":'}, json.dumps({"_raw": '{"a":'})])
+def test_text_that_a_tracer_wrapped_is_what_the_model_wrote(raw: object) -> None:
+    """OpenLLMetry wraps what is no JSON in an object, which may come as JSON text."""
+    call = {"tool_call": {"id": "c1", "function": {"name": "add", "arguments": raw}}}
+    spelled = {"message": {"role": "assistant", "tool_calls": [call]}}
+    message = {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "add", "arguments": raw}}]}
+    one = span(0, "LLM", output__value=json.dumps({"choices": [{"message": message}]}))
+    other = span(0, "LLM", llm__output_messages=[spelled])
+
+    for said in (one, other) if isinstance(raw, str) else (one,):
+        (found,) = calls(said)
+        assert found.execution is not None
+        assert (found.execution.status.value, found.execution.requested_parameters) == ("invalid_arguments", '{"a":')
+
+
 def test_what_a_provider_ran_is_told_by_the_whole_message() -> None:
     """OpenInference spells the calls of Anthropic's own tools out like any other, and their results as texts."""
     found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"title": "T"}]}

@@ -110,10 +110,10 @@ def _silent(raw: RawSpan) -> bool:
     said = raw.attributes
     if any(key.startswith(INDEXED_SAID) for key in said):
         return False
-    kept = [said[key] for key in (*_SAID, "ai.response.text", "ai.response.object") if said.get(key) is not None]
-    return all(
-        value in HIDDEN or value in _EMPTY or cut_off(value) for value in kept if isinstance(value, str)
-    ) and not any(value and not isinstance(value, str) for value in kept)
+    kept = [_kept(said, key) for key in (*_SAID, "ai.response.text", "ai.response.object")]
+    return all(value in _EMPTY or cut_off(value) for value in kept if isinstance(value, str)) and not any(
+        value and not isinstance(value, str) for value in kept
+    )
 
 
 def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who) -> list[Said]:
@@ -126,8 +126,8 @@ def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who)
             whole = {f"{path}['{key}']": said[key] for key in keys if "value" in key and isinstance(said.get(key), str)}
             return _completed(listed, whole, by)
     for key in keys:
-        value = said.get(key)
-        if value is None or (isinstance(value, str) and value in HIDDEN):
+        value = _kept(said, key)
+        if value is None:
             continue
         if cut_off(value):
             note_cut_off(raw.span, f"{path}['{key}']")
@@ -136,6 +136,15 @@ def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who)
         if found and not (by == "user" and _is_request(found, value)):
             return found
     return []
+
+
+def _kept(said: Attributes, key: str) -> Any:  # noqa: ANN401 - a JSON value
+    """Return what an attribute keeps; `None` where it was hidden, or where Phoenix put which model answered there."""
+    value = said.get(key)
+    if isinstance(value, str) and value in HIDDEN:
+        return None
+    named = {name: said[f"gen_ai.response.{name}"] for name in ("id", "model") if said.get(f"gen_ai.response.{name}")}
+    return None if named and key == "output.value" and decoded(value) == named else value
 
 
 def _is_request(found: list[Said], value: object) -> bool:

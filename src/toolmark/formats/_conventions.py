@@ -168,6 +168,8 @@ def _kind(raw: RawSpan) -> SpanKind:
     told = str(said.get("gen_ai.operation.name") or "").lower()
     kinds: list[SpanKind | None] = [_vercel(str(said.get("ai.operationId") or "")), _OPERATIONS.get(told)]
     kinds.extend(_KINDS.get(str(said[key]).lower()) for key in _KIND_KEYS if said.get(key) is not None)
+    if told == "create_agent":  # also where Phoenix says that it is an agent
+        return "other"
     clear: list[SpanKind] = [kind for kind in kinds if kind is not None and kind != "other"]
     found = clear[0] if clear else _by_attributes(said, name, around="other" in kinds)
     if found == "tool" and (said.get("gen_ai.tool.name") == _MERGED or name.endswith(_MERGED)):
