@@ -155,6 +155,19 @@ def test_what_was_hidden_is_no_word_and_no_output() -> None:
     assert call.execution.not_captured == ["output"]
 
 
+def test_a_failure_whose_text_was_hidden_lacks_no_output() -> None:
+    """A call that failed has none."""
+    result = {"type": "tool_result", "tool_use_id": "c1", "is_error": True, "content": "__REDACTED__"}
+    whole = {"messages": [{"role": "user", "content": [result]}]}
+    answer = {"message": {"role": "tool", "tool_call_id": "c1", "content": "__REDACTED__"}}
+    history = [asked("add", {"a": 1}, "c1"), answer]
+
+    (call,) = calls(span(0, "LLM", llm__input_messages=history, input__value=json.dumps(whole), output__value="Done."))
+
+    assert call.execution is not None
+    assert (call.execution.status.value, call.execution.not_captured) == ("error", [])
+
+
 @pytest.mark.parametrize(("model", "kept"), [("gpt", False), ("other", True)])
 def test_which_model_answered_is_not_what_it_said(model: str, kept: bool) -> None:
     """Phoenix writes it where the output goes, for spans that do not keep their messages as it knows them."""
