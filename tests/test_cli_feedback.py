@@ -16,7 +16,13 @@ from toolmark.cli import main
 from toolmark.compat.pydantic_evals import ArgumentCorrectness
 from toolmark.formats import read_traces
 from toolmark.report import Report
-from toolmark.report.feedback import evaluation_events, evaluation_spans, langfuse_scores, langsmith_feedback
+from toolmark.report.feedback import (
+    evaluation_events,
+    evaluation_spans,
+    langfuse_scores,
+    langsmith_feedback,
+    phoenix_annotations,
+)
 from tracing import Made, Step, Told, langsmith, otlp
 
 RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
@@ -26,6 +32,7 @@ FORMS = {
     "openinference": evaluation_spans,
     "langsmith": langsmith_feedback,
     "langfuse": langfuse_scores,
+    "phoenix": phoenix_annotations,
 }
 
 
@@ -113,7 +120,7 @@ def test_what_was_not_measured_is_told(tmp_path: Path) -> None:
 
     assert told.pop("otel-events") == f"wrote {out}: 0 scores; 1 not measured, as errors\n"
     assert set(told.values()) == {f"wrote {out}: 0 scores; 1 not measured, left out\n"}
-    assert json.loads(out.read_text(encoding="utf-8")) == []
+    assert json.loads(out.read_text(encoding="utf-8")) == {"data": []}
 
 
 def test_an_evaluation_that_is_not_whole_is_told(tmp_path: Path, results: Path) -> None:
@@ -135,7 +142,7 @@ def test_what_is_wrong_ends_with_2_and_writes_nothing(tmp_path: Path, results: P
         (plain, "langsmith", "names no trace"),
         (other, "otel-events", "whose ids are none of OpenTelemetry"),
         (tmp_path / "none.jsonl", "langfuse", "cannot read"),
-        (results, "phoenix", "Invalid value for '--as'"),
+        (results, "mail", "Invalid value for '--as'"),
     ]
     for source, form, says in given:
         done = run("feedback", source, "--as", form, "--out", out)

@@ -251,7 +251,8 @@ def test_the_page_of_traces_is_true(tmp_path: Path) -> None:
         options_of("feedback")["--as"].type.choices
     )
     assert all(
-        hasattr(feedback, name) for name in re.findall(r"^\| `(\w+)` \| (?:OTLP|feedback|scores)", TRACES, re.MULTILINE)
+        hasattr(feedback, name)
+        for name in re.findall(r"^\| `(\w+)` \| (?:OTLP|feedback|scores|annotations)", TRACES, re.MULTILINE)
     )
     assert re.findall(r"^\| .* \| `([a-z][a-z-]+)` \|$", TRACES, re.MULTILINE) == list(TRACE_FORMATS)
     assert warnings

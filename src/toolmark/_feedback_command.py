@@ -16,7 +16,13 @@ from toolmark._text import count, visible
 from toolmark.errors import NotSentError
 from toolmark.report import Report
 from toolmark.report._otlp import send_events, send_spans
-from toolmark.report.feedback import evaluation_events, evaluation_spans, langfuse_scores, langsmith_feedback
+from toolmark.report.feedback import (
+    evaluation_events,
+    evaluation_spans,
+    langfuse_scores,
+    langsmith_feedback,
+    phoenix_annotations,
+)
 from toolmark.result import ResultStatus
 from toolmark.results import read_results
 
@@ -26,6 +32,7 @@ _FORMS: Mapping[str, Callable[[Report], Any]] = MappingProxyType(
         "openinference": evaluation_spans,
         "langsmith": langsmith_feedback,
         "langfuse": langfuse_scores,
+        "phoenix": phoenix_annotations,
     }
 )
 
@@ -42,7 +49,7 @@ _SENT: Mapping[str, Callable[[Report], int]] = MappingProxyType(
     "form",
     required=True,
     type=click.Choice(list(_FORMS)),
-    help="What to write: log records or spans of OTLP, or what the APIs of LangSmith and Langfuse take.",
+    help="What to write: log records or spans of OTLP, or what the APIs of LangSmith, Langfuse and Phoenix take.",
 )
 @click.option("--out", "target", type=Target(allow_dash=True), help='The file; "-" for standard output.')
 @click.option(

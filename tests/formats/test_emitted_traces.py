@@ -62,6 +62,10 @@ CHANGED: dict[str, tuple[str, str | None]] = {
     "adk-failed": ("Go.", None),
     "openllmetry-agents-nested": ("Go.", None),
     "agents-responses-nested": ("", None),
+    "openinference-langchain-and-openai-invalid": ("Go.", None),
+    "openinference-langchain-unknown": ("Go.", "Sorry."),
+    "openinference-bedrock-unknown": ("Go.", "Sorry."),
+    "phoenix-otlpv1-boom": ("Go.", "It failed."),
 }
 """The words in files whose library keeps others, or none."""
 
@@ -143,6 +147,7 @@ def test_what_is_whole_is_not_doubted(name: str) -> None:
 
     if content(name)["scene"] == "badjson":
         assert "the arguments of 'add' are no JSON object" in doubts
+        assert ("of the traces repeat" in doubts) == (name == "openinference-langchain-and-openai-invalid")
     elif name == "openinference-langchain-and-openai":
         assert "4 of the traces repeat requests to models of other traces; left out" in doubts
     else:
@@ -186,6 +191,14 @@ def test_calls_inside_of_a_tool_are_its_children(name: str) -> None:
         ("langfuse-observe", "3"),
         ("strands", "3"),
         ("langsmith-langchain", "3"),
+        ("phoenix-spans-nested", "3"),
+        ("phoenix-data-frame-again", "3"),
+        ("openinference-anthropic", "3"),
+        ("openinference-bedrock-invoke", "3"),
+        ("openinference-bedrock-invoke-stream", "3"),
+        ("openinference-google-genai-turns", "3"),
+        ("openinference-adk", {"result": 3}),
+        ("openinference-mcp", "3"),
     ],
 )
 def test_outputs_are_what_the_tools_returned(name: str, output: object) -> None:
@@ -197,7 +210,7 @@ def test_outputs_are_what_the_tools_returned(name: str, output: object) -> None:
 
 def test_a_tool_that_raised_failed() -> None:
     """With its exception; the id that is not known is none."""
-    for name in ("openinference-llama-index-boom", "adk-failed"):
+    for name in ("openinference-llama-index-boom", "adk-failed", "phoenix-otlpv1-boom"):
         (call,) = called(traces_in(name).runs)
 
         assert call.execution is not None
@@ -215,8 +228,51 @@ def test_arguments_that_a_tracer_wrapped_since_they_are_no_json_are_invalid() ->
 
 def test_agents_are_named() -> None:
     """By the name that LangChain gives its agent, and that OpenAI's SDK and ADK give theirs."""
-    for name in ("openinference-langchain-nested", "openinference-agents-nested", "adk-failed", "adk-1-handoff"):
+    named = ("openinference-langchain-nested", "openinference-agents-nested", "phoenix-spans-nested")
+    for name in (*named, "adk-failed", "adk-1-handoff"):
         calls = called(traces_in(name).runs)
 
         assert calls[0].execution is not None
         assert calls[0].execution.agent == "boss"
+
+
+@pytest.mark.parametrize("name", ["openinference-langchain-unknown", "openinference-bedrock-unknown"])
+def test_a_tool_that_was_not_offered_is_unknown(name: str) -> None:
+    """Where what a tool answered is spelled out, its failure stands only in the whole messages beside it."""
+    (call,) = called(traces_in(name).runs)
+
+    assert call.execution is not None
+    assert (call.execution.status.value, call.output) == ("unknown_tool", None)
+
+
+@pytest.mark.parametrize("name", ["openinference-langchain-and-openai-invalid", "openinference-pydantic-ai-invalid"])
+def test_arguments_that_are_no_json_are_kept_as_the_model_wrote_them(name: str) -> None:
+    """Also where LangChain keeps such a call apart, and where a tool's span has an object around the text."""
+    (call,) = called(traces_in(name).runs)
+
+    assert call.execution is not None
+    assert (call.execution.status.value, call.execution.requested_parameters) == ("invalid_arguments", '{"a": 1, "b":')
+
+
+@pytest.mark.parametrize("name", ["phoenix-spans-nested", "phoenix-otlpv1-boom", "phoenix-data-frame-again"])
+def test_times_of_phoenix_are_times_of_the_agent(name: str) -> None:
+    """Whatever an export counts: nanoseconds, milliseconds, or none, since it writes texts."""
+    (run,) = traces_in(name).runs
+
+    assert run.started_at is not None
+    assert run.started_at.isoformat()[:10] == "2026-11-22"
+    assert run.duration is not None
+    assert 0 < run.duration < 10
+    for call in called([run]):
+        assert call.execution is not None
+        assert call.execution.duration is not None
+        assert call.execution.duration < run.duration
+
+
+def test_data_frames_of_phoenix_are_read_like_its_spans() -> None:
+    """Their columns hold lists of objects: messages, and the tools that were offered."""
+    (run,) = traces_in("phoenix-data-frame-again").runs
+
+    assert [spec.name for spec in run.available_tools or []] == ["add", "mul", "now", "boom", "ask_helper"]
+    sources = [str(call.execution.source) for call in called([run]) if call.execution]
+    assert ["llm.output_messages" in source for source in sources] == [True, True]

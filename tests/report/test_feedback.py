@@ -23,7 +23,13 @@ from toolmark import (
 from toolmark.formats import read_traces
 from toolmark.redact import REDACTED
 from toolmark.report import Report
-from toolmark.report.feedback import evaluation_events, evaluation_spans, langfuse_scores, langsmith_feedback
+from toolmark.report.feedback import (
+    evaluation_events,
+    evaluation_spans,
+    langfuse_scores,
+    langsmith_feedback,
+    phoenix_annotations,
+)
 from toolmark.report.otel import emit_events, emit_spans
 from tracing import Made, Step, Told, langsmith, openai_agents, otlp
 
@@ -75,7 +81,7 @@ def test_what_could_not_be_measured_is_an_error_and_no_score() -> None:
     assert "gen_ai.evaluation.score.value" not in said
     assert record["severityText"] == "WARN"
     assert evaluation_spans(failed)["resourceSpans"][0]["scopeSpans"][0]["spans"] == []
-    assert langsmith_feedback(failed) == langfuse_scores(failed) == []
+    assert langsmith_feedback(failed) == langfuse_scores(failed) == phoenix_annotations(failed)["data"] == []
 
 
 def test_spans_of_evaluations_have_one_link_to_what_they_are_about() -> None:
@@ -115,11 +121,26 @@ def test_feedback_of_langsmith_and_scores_of_langfuse() -> None:
     assert scores[1]["metadata"]["passed"] is True
 
 
+def test_annotations_of_phoenix() -> None:
+    """One a score, at the outermost span; what Phoenix knows an annotation by is the same each time."""
+    one, other = (phoenix_annotations(report(otlp(TOLD)))["data"] for _ in range(2))
+
+    assert one == other
+    assert {(entry["span_id"], entry["annotator_kind"], entry["identifier"]) for entry in one} == {
+        (ROOT_SPAN, "CODE", "toolmark")
+    }
+    assert len({entry["name"] for entry in one}) == 2
+    assert [(entry["result"]["score"], entry["result"]["label"]) for entry in one] == [(0.0, "fail"), (1.0, "pass")]
+    assert "called with" in one[0]["result"]["explanation"]
+    assert one[1]["metadata"]["passed"] is True
+
+
 def test_secrets_do_not_leave() -> None:
     """Values under the names of secrets are marked in every form."""
     made = report(otlp(TOLD))
 
-    for value in (evaluation_events(made), evaluation_spans(made), langsmith_feedback(made), langfuse_scores(made)):
+    forms = (evaluation_events, evaluation_spans, langsmith_feedback, langfuse_scores, phoenix_annotations)
+    for value in (form(made) for form in forms):
         assert "s3cr3t" not in json.dumps(value)
         assert REDACTED in json.dumps(value)
 
@@ -140,8 +161,10 @@ def test_cases_that_name_no_trace_are_told_all_at_once() -> None:
     (run,) = read_traces(openai_agents(Told("Go.", TOLD.steps, trace="trace_1"))).runs
     mixed = evaluate([case, run.to_test_case(expected_tools=[]), case], [ToolCorrectnessMetric()])
 
-    with pytest.raises(InvalidDataError) as raised:
-        evaluation_events(mixed)
+    for form in (evaluation_events, phoenix_annotations):  # whose spans are those of OpenTelemetry
+        with pytest.raises(InvalidDataError) as raised:
+            form(mixed)
+        assert len(raised.value.problems) == 3
     assert [(problem.path, problem.message[:26]) for problem in raised.value.problems] == [
         ("$.cases[0]", "case 'x' names no trace; o"),
         ("$.cases[1]", "case 'trace_1' is of trace"),

@@ -97,8 +97,10 @@ def _not_captured(call: Observed, output: object, *, known: bool) -> list[str]:
         known: The last execution shows what the tool was handed.
     """
     missing = [field for field in call.not_captured if not (field == "input_parameters" and known)]
-    last = call.last
-    if output is ABSENT and last is not None and last.outcome is Outcome.OK and "output" not in missing:
+    last, shown = call.last, call.shown
+    ran = last is not None and last.outcome is Outcome.OK
+    told = last is None and shown is not None and shown.content is ABSENT and not shown.failed
+    if output is ABSENT and (ran or told) and "output" not in missing:
         missing.append("output")
     return missing
 

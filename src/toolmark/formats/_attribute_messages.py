@@ -7,7 +7,7 @@ events. What nobody kept is told apart from what says nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -16,7 +16,8 @@ from toolmark.formats._parts import cut_off, decoded, first_of, text_of
 from toolmark.formats._reading import as_object
 from toolmark.formats._said import Said, Who, messages_in, read_once
 from toolmark.formats._spans import Span
-from toolmark.matching import ABSENT
+from toolmark.formats._transcript import Answer
+from toolmark.matching import ABSENT, json_equal
 
 Attributes: TypeAlias = Mapping[str, Any]
 
@@ -50,6 +51,10 @@ HIDDEN = frozenset({"__REDACTED__", "<redacted>", "[REDACTED]"})
 _EMPTY = frozenset({"", "{}", "[]", "null", "<not serializable>"})
 """What they write where there is nothing to keep."""
 
+_TELLS_FAILURE = re.compile(r'"(?:status": ?"error"|is_error": ?true)')
+_APART = re.compile(r'"invalid_tool_calls": ?\[\{')
+"""Where JSON text says that a tool failed, and where LangChain keeps calls whose arguments are no JSON."""
+
 _STEP = re.compile(r"\.?(\d+)\.")
 _EVENT = re.compile(r"^gen_ai\.(system|user|assistant|tool)\.message$")
 
@@ -74,13 +79,18 @@ class RawSpan:
 
 
 def indexed(said: Attributes, prefix: str) -> list[dict[str, Any]]:
-    """Return the entries of a list that attributes spell out one by one: `llm.tools.0.name`, `llm.tools.1.name`."""
+    """Return the entries of a list that attributes spell out one by one: `llm.tools.0.name`, `llm.tools.1.name`.
+
+    A field that was hidden is left out of its entry.
+    """
     found: dict[int, dict[str, Any]] = {}
     for key, value in said.items():
         if key.startswith(prefix):
             number, dot, rest = key.removeprefix(prefix).partition(".")
             if dot and number.isdigit():
-                found.setdefault(int(number), {})[rest] = value
+                entry = found.setdefault(int(number), {})
+                if not (isinstance(value, str) and value in HIDDEN):
+                    entry[rest] = value
     return [found[number] for number in sorted(found)]
 
 
@@ -100,10 +110,10 @@ def _silent(raw: RawSpan) -> bool:
     said = raw.attributes
     if any(key.startswith(INDEXED_SAID) for key in said):
         return False
-    kept = [said[key] for key in (*_SAID, "ai.response.text", "ai.response.object") if said.get(key) is not None]
-    return all(
-        value in HIDDEN or value in _EMPTY or cut_off(value) for value in kept if isinstance(value, str)
-    ) and not any(value and not isinstance(value, str) for value in kept)
+    kept = [_kept(said, key) for key in (*_SAID, "ai.response.text", "ai.response.object")]
+    return all(value in _EMPTY or cut_off(value) for value in kept if isinstance(value, str)) and not any(
+        value and not isinstance(value, str) for value in kept
+    )
 
 
 def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who) -> list[Said]:
@@ -113,10 +123,11 @@ def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who)
         if entries:
             places = [f"{path}.{prefix}{index}" for index in range(len(entries))]
             listed = [one for entry, place in zip(entries, places, strict=True) for one in _entry(entry, place, by)]
-            return _with_arguments(listed, [said.get(key) for key in keys if "value" in key], by)
+            whole = {f"{path}['{key}']": said[key] for key in keys if "value" in key and isinstance(said.get(key), str)}
+            return _completed(listed, whole, by)
     for key in keys:
-        value = said.get(key)
-        if value is None or (isinstance(value, str) and value in HIDDEN):
+        value = _kept(said, key)
+        if value is None:
             continue
         if cut_off(value):
             note_cut_off(raw.span, f"{path}['{key}']")
@@ -127,27 +138,92 @@ def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who)
     return []
 
 
+def _kept(said: Attributes, key: str) -> Any:  # noqa: ANN401 - a JSON value
+    """Return what an attribute keeps; `None` where it was hidden, or where Phoenix put which model answered there."""
+    value = said.get(key)
+    if isinstance(value, str) and value in HIDDEN:
+        return None
+    named = {name: said[f"gen_ai.response.{name}"] for name in ("id", "model") if said.get(f"gen_ai.response.{name}")}
+    return None if named and key == "output.value" and decoded(value) == named else value
+
+
 def _is_request(found: list[Said], value: object) -> bool:
     """Return whether a value is an object in JSON of which no message could be read: how a method was called."""
     return found[0].text == value and as_object(decoded(value)) is not None
 
 
-def _with_arguments(listed: list[Said], values: list[Any], by: Who) -> list[Said]:
-    """Return messages with arguments that were left out of them, as OpenInference does where they are `{}`."""
-    if all(request.arguments is not ABSENT for said in listed for request in said.requests):
+def _completed(listed: list[Said], texts: Mapping[str, str], by: Who) -> list[Said]:
+    """Return messages with what was left out of them, and stands in the same messages as the library had them.
+
+    OpenInference leaves out arguments that are `{}`, that an answer tells of a failure, sometimes whose answer it is,
+    and calls that LangChain keeps apart because their arguments are no JSON.
+
+    Args:
+        listed: What is spelled out.
+        texts: The whole messages as JSON text, each with its path.
+        by: Who says what no message attributes to anybody.
+    """
+    if not _may_lack(listed, texts.values()):
         return listed
-    whole = [said for value in values for said in messages_in(value, "", by)]
-    known = {f"{one.id} {one.name}": one for said in whole for one in said.requests if one.id is not None}
-    return [
-        replace(said, requests=tuple(_fuller(one, known.get(f"{one.id} {one.name}")) for one in said.requests))
-        for said in listed
-    ]
+    whole = [said for path, text in texts.items() for said in messages_in(text, path, by)]
+    if _says_more(whole, listed, by):
+        return whole
+    asked, spelled = _requests(whole), _requests(listed)
+    fitting = len(asked) == len(spelled) and all(map(_may_be, spelled, asked))
+    known: dict[tuple[str, str | None], Request] = {(one.name, one.id): one for one in asked if one.id is not None}
+    others = iter(asked if fitting else [known.get((one.name, one.id)) for one in spelled])
+    failed = {said.answer.call_id for said in whole if said.answer is not None and said.answer.failed} - {None}
+    return [_fuller(said, others, failed) for said in listed]
 
 
-def _fuller(request: Request, other: Request | None) -> Request:
-    if other is None or request.arguments is not ABSENT:
+def _may_lack(listed: list[Said], texts: Collection[str]) -> bool:
+    """Return whether messages lack something that these texts may have, without reading the texts."""
+    if any(request.arguments is ABSENT or request.id is None for request in _requests(listed)):
+        return True
+    if any(map(_APART.search, texts)):
+        return True
+    answers = [said.answer for said in listed if said.answer is not None]
+    return any(map(_nameless, answers)) or (bool(answers) and any(map(_TELLS_FAILURE.search, texts)))
+
+
+def _says_more(whole: list[Said], listed: list[Said], by: Who) -> bool:
+    """Return whether the whole messages show calls that are not spelled out, or whose answers those are."""
+    asked, spelled = ([(one.name, one.id) for one in _requests(some)] for some in (whole, listed))
+    if by == "model" and len(asked) > len(spelled) and set(spelled) <= set(asked):
+        return True
+    told, heard = ([said.answer for said in some if said.answer is not None] for some in (whole, listed))
+    return asked == spelled and any(map(_nameless, heard)) and bool(told) and not any(map(_nameless, told))
+
+
+def _requests(said: Iterable[Said]) -> list[Request]:
+    return [request for one in said for request in one.requests]
+
+
+def _nameless(answer: Answer) -> bool:
+    return answer.call_id is None and answer.name is None
+
+
+def _may_be(spelled: Request, whole: Request) -> bool:
+    """Return whether two tellings of a request may be of the same one: what both have is equal."""
+    if spelled.name != whole.name or spelled.id not in (None, whole.id):
+        return False
+    return spelled.arguments is ABSENT or json_equal(spelled.arguments, whole.arguments)
+
+
+def _fuller(said: Said, others: Iterator[Request | None], failed: Collection[str | None]) -> Said:
+    """Return a message with what the next other requests say beyond its own, and with an answer that failed as such."""
+    requests = tuple(_filled(request, next(others, None)) for request in said.requests)
+    answer = said.answer
+    if answer is not None and answer.call_id in failed:
+        answer = replace(answer, failed=True)
+    return replace(said, requests=requests, answer=answer)
+
+
+def _filled(request: Request, other: Request | None) -> Request:
+    if other is None:
         return request
-    return replace(request, arguments=other.arguments, error=other.error)
+    told = replace(request, id=other.id) if request.id is None else request
+    return told if told.arguments is not ABSENT else replace(told, arguments=other.arguments, error=other.error)
 
 
 def _entry(entry: Mapping[str, Any], path: str, by: Who) -> list[Said]:
@@ -174,11 +250,11 @@ def nested(entry: Mapping[str, Any]) -> dict[str, Any]:
         if _STEP.search(f".{plain}."):
             continue
         told[plain] = value
-    for name, inner in (("tool_calls", "tool_call."), ("contents", "message_content.")):
+    for name in ("tool_calls", "contents"):
         for prefix in (f"message.{name}.", f"{name}."):
             listed = indexed(entry, prefix)
             if listed:
-                told[name] = [_nested_part({key.removeprefix(inner): part[key] for key in part}) for part in listed]
+                told[name] = [_nested_part(part) for part in listed]
     if told.get("function_call_name"):
         told["function_call"] = {
             "name": told["function_call_name"],
@@ -188,16 +264,16 @@ def nested(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _nested_part(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one part of such a message: `function.name` and the like become an object."""
+    """Return one part of such a message: `tool_call.function.name` and the like become an object."""
     plain: dict[str, Any] = {}
     for key, value in part.items():
-        head, dot, rest = key.partition(".")
+        head, dot, rest = key.removeprefix("message_content.").removeprefix("tool_call.").partition(".")
         if dot:
             plain.setdefault(head, {})
             if isinstance(plain[head], dict):
                 plain[head][rest.removeprefix("function.")] = value
         else:
-            plain[key] = value
+            plain[head] = value
     return plain
 
 

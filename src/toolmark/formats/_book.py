@@ -27,6 +27,8 @@ _ITEM_IDS = ("fc_", "ctc_")
 """How ids of OpenAI's output items begin. Some tracers keep them in the place of a call's id, which no answer names."""
 _PYTHON_CALL = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
 """What instrumentations keep that wrap a Python function: what it was called with, and how smolagents calls it."""
+_NO_JSON = {"INVALID_JSON"}
+"""What stands, in Pydantic AI's spans of tools, around a text that is no JSON; the tool was handed nothing."""
 
 
 @dataclass(slots=True, eq=False)
@@ -287,14 +289,14 @@ class Book:
 
     def _known(self, request: Request, used: set[int]) -> Call | None:
         """Return the call that a history repeats, one of this trace first; `None` if it is new."""
-        for calls in (self._alike.get(_likeness(request), ()), self._by_name[request.name]):
-            found = next((call for call in calls if id(call) not in used and call.is_like(request)), None)
-            if found is not None:
-                return found
-            if _call_id(request) is not None and not self._without_id[request.name]:
-                break
-        before = self._earlier.get(request.name, ()) if self._sure or request.id is not None else ()
-        return next((call for call in before if id(call) not in used and call.is_like(request)), None)
+        sure = self._sure or request.id is not None
+        before = self._earlier.get(request.name, ()) if sure else ()
+        found = _unused(self._alike.get(_likeness(request), ()), request, used)
+        if found is None and request.id is not None:  # before those of this trace that have no id yet
+            found = _unused((call for call in before if call.request.id == request.id), request, used)
+        if found is None and (_call_id(request) is None or self._without_id[request.name]):
+            found = _unused(self._by_name[request.name], request, used)
+        return _unused(before, request, used) if found is None else found
 
     def _answer(self, answer: Answer, path: str, walk: _Walk) -> None:
         """Give an answer to its call: one of its id before it, else one of its name, else the first that waits."""
@@ -339,6 +341,11 @@ class Book:
         return _best(free, span) if free else None
 
 
+def _unused(calls: Iterable[Call], request: Request, used: set[int]) -> Call | None:
+    """Return the first of these calls that a request may be, and that no other request of its history was taken for."""
+    return next((call for call in calls if id(call) not in used and call.is_like(request)), None)
+
+
 def _best(calls: list[Call], span: Span) -> Call:
     """Return the call that a run belongs to: equal arguments first, then one that has not run, then the oldest such."""
     alike = [call for call in calls if json_equal(_handed(span, call.request), call.request.arguments)]
@@ -360,6 +367,8 @@ def _handed(span: Span, request: Request | None) -> object:
     if given is ABSENT:
         return ABSENT
     plain = _object(given)
+    if plain is not None and plain.keys() == _NO_JSON:
+        return ABSENT
     if plain is not None and _is_python_call(plain) and (request is None or not json_equal(plain, request.arguments)):
         return _called_with(plain, span, request)
     if isinstance(given, dict):

@@ -103,6 +103,8 @@ _USAGE = {
 _FINISHED = ("gen_ai.response.finish_reasons", "llm.finish_reason", "ai.response.finishReason")
 _FOR_TOOLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
 _TOOLS = ("gen_ai.tool.definitions", "ai.prompt.tools", "gen_ai.request.tools")
+_GOOGLE = frozenset({"id", "name", "response"})
+"""What Google's part has in which a tool's result is carried; OpenInference keeps it whole."""
 _MERGED = "(merged tools)"
 """The tool of a span in which Google's ADK repeats the results of several others."""
 
@@ -117,7 +119,7 @@ def interpret(raw: RawSpan) -> Span:
     span, said = raw.span, raw.attributes
     span.kind = _kind(raw)
     span.agent = text_of(first_of(said, *_AGENTS)) or (_after(span.name) if span.kind == "agent" else None)
-    span.agent = span.agent or text_of((as_object(decoded(said.get("metadata"))) or {}).get("lc_agent_name"))
+    span.agent = span.agent or text_of(_object_under(said, "metadata").get("lc_agent_name"))
     session = first_of(said, *_SESSIONS)
     span.session = span.session or (None if session is None else str(session))
     if span.error is None and said.get("error.type") is not None:
@@ -149,14 +151,27 @@ def flat(value: object, prefix: str = "") -> Iterator[tuple[str, Any]]:
         yield prefix, value
 
 
+def _object_under(said: Attributes, key: str) -> Mapping[str, Any]:
+    """Return the object that an attribute holds as JSON text, or several do field by field, as Phoenix exports it."""
+    whole = as_object(decoded(said.get(key)))
+    if whole is not None:
+        return whole
+    prefix = f"{key}."
+    inside = {name.removeprefix(prefix): said[name] for name in said if name.startswith(prefix)}
+    heads = dict.fromkeys(name.partition(".")[0] for name in inside)
+    return {head: inside[head] if head in inside else _object_under(inside, head) for head in heads}
+
+
 def _kind(raw: RawSpan) -> SpanKind:
     """Return what a span is of: what it says itself, else what its attributes are about."""
     said, name = raw.attributes, raw.span.name
     told = str(said.get("gen_ai.operation.name") or "").lower()
     kinds: list[SpanKind | None] = [_vercel(str(said.get("ai.operationId") or "")), _OPERATIONS.get(told)]
     kinds.extend(_KINDS.get(str(said[key]).lower()) for key in _KIND_KEYS if said.get(key) is not None)
+    if told == "create_agent":  # also where Phoenix says that it is an agent
+        return "other"
     clear: list[SpanKind] = [kind for kind in kinds if kind is not None and kind != "other"]
-    found = clear[0] if clear else _by_attributes(said, name)
+    found = clear[0] if clear else _by_attributes(said, name, around="other" in kinds)
     if found == "tool" and (said.get("gen_ai.tool.name") == _MERGED or name.endswith(_MERGED)):
         return "other"
     return found or "other"
@@ -168,7 +183,8 @@ def _vercel(operation: str) -> SpanKind | None:
     return "model" if operation.startswith(("ai.generate", "ai.stream")) else None
 
 
-def _by_attributes(said: Attributes, name: str) -> SpanKind | None:
+def _by_attributes(said: Attributes, name: str, *, around: bool) -> SpanKind | None:
+    """Return what a span is of that does not say it, or says that it lies around others (`around`)."""
     if any(
         said.get(key) is not None for key in ("gen_ai.tool.call.id", "gen_ai.tool.call.arguments", "tool_arguments")
     ):
@@ -179,7 +195,8 @@ def _by_attributes(said: Attributes, name: str) -> SpanKind | None:
         return "agent"
     if any(key in said for key in ("gen_ai.output.messages", "llm.request.type", "gcp.vertex.agent.llm_request")):
         return "model"
-    if any(key.startswith((*INDEXED_SAID, *INDEXED_ASKED)) for key in said):
+    # A chain of OpenInference keeps what it was given as a model does; what a model answered only a model keeps.
+    if any(key.startswith(INDEXED_SAID if around else (*INDEXED_SAID, *INDEXED_ASKED)) for key in said):
         return "model"
     return "agent" if said.get("agent_name") is not None or _OF_ADK.match(name) else None
 
@@ -203,7 +220,7 @@ def _read_tool(raw: RawSpan) -> None:
     span.call_id = None if call_id in _NO_IDS else str(call_id)
     span.arguments = _inside(_first_seen(said, _ARGUMENTS), "inputs", beside="input_str")
     span.result = _inside(decoded(_first_seen(said, _RESULTS)), "output", beside="kwargs")
-    schema = as_object(decoded(said.get("tool.parameters"))) or {}
+    schema = _object_under(said, "tool.parameters")
     span.parameters = tuple(as_object(schema.get("properties")) or schema)
     span.wrapped = any(key.startswith("langsmith.") for key in said)
     for event in raw.events:  # what some instrumentations tell only there, Strands as messages
@@ -221,12 +238,15 @@ def _read_tool(raw: RawSpan) -> None:
 
 
 def take_result(span: Span) -> None:
-    """Read what a tool returned: LangChain's message of a tool says the call's id, and whether it failed."""
+    """Read what a tool returned out of what carries it, such as LangChain's message, which says the call's id."""
     holder = as_object(decoded(span.result)) if span.result is not ABSENT else None
     if holder is not None and set(holder) == {"output"} and as_object(holder["output"]) is not None:
         holder = as_object(holder["output"])
     if holder is not None and {"raw_output", "tool_name", "is_error"} <= holder.keys():  # LlamaIndex's output of a tool
         span.result, span.result_failed = holder["raw_output"], holder["is_error"] is True
+        return
+    if holder is not None and holder.keys() <= _GOOGLE and holder.get("name") == span.tool and "response" in holder:
+        span.result = holder["response"]
         return
     if holder is None or not ("lc" in holder or holder.get("type") in ("tool", "ToolMessage")):
         return
@@ -270,6 +290,7 @@ def _wants_tools(raw: RawSpan) -> bool | None:
     ]
     told += [(as_object(decoded(event.body)) or {}).get("finish_reason") for event in raw.events]
     reasons = [str(one).replace("-", "_") for entry in told if entry for one in (listed(entry) or [entry])]
+    reasons = [reason for reason in reasons if reason != "STOP"]  # what Google's models say in either case
     return any(reason in _FOR_TOOLS for reason in reasons) if reasons else None
 
 
@@ -286,7 +307,9 @@ def _offered(said: Attributes) -> Iterator[Any]:
         yield from listed((as_object(group) or {}).get("function_declarations"))
     for entry in indexed(said, "llm.tools."):
         schema = as_object(decoded(first_of(entry, "tool.json_schema", "json_schema"))) or {}
-        inner = as_object(schema.get("function")) or schema
+        inner = as_object(first_of(schema, "function", "toolSpec")) or schema
+        if "toolSpec" in schema:  # Amazon Bedrock's form
+            inner = {**inner, "inputSchema": (as_object(inner.get("inputSchema")) or {}).get("json")}
         named = text_of(entry.get("tool.name")) or text_of(inner.get("name"))
         if named:
             yield {"type": "function", "function": {**inner, "name": named}}

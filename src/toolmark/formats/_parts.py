@@ -95,8 +95,9 @@ def with_arguments(request: Request, given: object, *, empty: object = ABSENT) -
         return replace(request, arguments=empty)
     if request.type is ToolCallType.CUSTOM and isinstance(given, str):
         return replace(request, arguments={"input": given})
-    if isinstance(given, dict) and given.keys() == {"_raw"}:  # what OpenLLMetry makes of a text that is no JSON
-        given = given["_raw"]
+    plain = decoded(given) if isinstance(given, str) and '"_raw"' in given else given
+    if isinstance(plain, dict) and plain.keys() == {"_raw"}:  # what OpenLLMetry makes of a text that is no JSON
+        given = plain["_raw"]
     try:
         arguments, reason = read_arguments(given)
     except InvalidDataError as error:

@@ -52,6 +52,7 @@ _HOLDERS: tuple[tuple[str, Who | None], ...] = (
     ("candidates", "model"),
     ("contents", "user"),
     ("message", None),
+    ("new_message", "user"),
     ("output_messages", "model"),
     ("toolCalls", "model"),
     ("prompt", "user"),
@@ -317,6 +318,8 @@ def _message(fields: Fields, path: str) -> Iterator[Said]:
     """Yield what a message with a role says: of one with several answers, each; then its words and calls."""
     role = str(fields["role"])
     who: Who = _WHO.get(role, "tool")
+    if who == "user" and text_of(fields.get("tool_call_id")):  # OpenInference writes Anthropic's answers on Bedrock so
+        who = "tool"
     content = first_of(fields, "content", "parts", "contents", "blocks")
     key = next((name for name in ("content", "parts", "contents", "blocks") if fields.get(name) is not None), "content")
     inner = as_object(content)

@@ -11,6 +11,9 @@ _ISO = re.compile(
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _PARTS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
+_SIZES = {"ms": (10**11, 10**14), "us": (10**14, 10**17)}
+"""From which count on, and up to which, milliseconds and microseconds are counted: each from March 1973 on."""
+
 
 def time_of(value: object, *, unit: str = "ns") -> datetime | None:
     """Return the time that a value stands for, in UTC; `None` where it is none.
@@ -33,6 +36,13 @@ def time_of(value: object, *, unit: str = "ns") -> datetime | None:
         return _after(int(count * 1_000_000 // _PARTS_PER_SECOND[unit]))
     except (OverflowError, TypeError, ValueError):
         return None
+
+
+def unit_of(count: object) -> str:
+    """Return what a number counts since 1970, told by its size: `"ms"`, `"us"`, else `"ns"`; also for what is none."""
+    if isinstance(count, bool) or not isinstance(count, (int, float)):
+        return "ns"
+    return next((unit for unit, (least, most) in _SIZES.items() if least <= count < most), "ns")
 
 
 def _after(microseconds: int) -> datetime:

@@ -184,7 +184,7 @@ def _tell(message: Message, builder: RunBuilder, scope: Span | None) -> list[Spa
         if call.handoff_to is not None:
             builder.handed_off(to=call.handoff_to, request=call.source)
         shown = call.shown
-        if shown is not None and shown.content is not ABSENT:
+        if shown is not None:
             builder.result_shown(
                 shown.content,
                 call_id=call.request.id,

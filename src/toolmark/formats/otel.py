@@ -10,6 +10,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from toolmark.formats._attribute_messages import Event, RawSpan
@@ -17,13 +18,13 @@ from toolmark.formats._conventions import flat, interpret
 from toolmark.formats._parts import first_of, listed, text_of
 from toolmark.formats._reading import Notes, as_object, shown
 from toolmark.formats._spans import Span
-from toolmark.formats._times import time_of
+from toolmark.formats._times import time_of, unit_of
 
 _RESOURCES = ("resourceSpans", "resource_spans", "batches", "resourceLogs", "resource_logs")
 _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "ilSpans", "scopeLogs", "scope_logs")
 _WRAPPERS = ("trace", "traces", "data", "spans")
 _HEX = re.compile(r"^(?:0x)?[0-9a-fA-F]+$")
-_VALUES = ("stringValue", "intValue", "boolValue", "doubleValue", "bytesValue", "arrayValue", "kvlistValue")
+_VALUES = frozenset({"stringValue", "intValue", "boolValue", "doubleValue", "bytesValue", "arrayValue", "kvlistValue"})
 _FAILED = frozenset({"2", "STATUS_CODE_ERROR", "ERROR", "error", "StatusCode.ERROR"})
 _ID_KEYS = ("context", "spanContext", "span_context", "context.span_id", "parentSpanContext")
 
@@ -127,7 +128,8 @@ def _span(fields: Mapping[str, Any], path: str, notes: Notes) -> RawSpan | None:
     outer = first_of(parent, *ids) or first_of(fields, "parentSpanId", "parent_span_id", "parentId", "parent_id")
     outer = outer or _child_of(fields.get("references"), trace)
     attributes = _attributes(first_of(fields, "attributes", "tags"))
-    attributes |= {key.removeprefix("attributes."): fields[key] for key in fields if key.startswith("attributes.")}
+    columns = {key.removeprefix("attributes."): fields[key] for key in fields if key.startswith("attributes.")}
+    attributes |= {key: value for key, value in flat(columns) if value is not None}
     kind = fields.get("span_kind")
     if isinstance(kind, str) and "openinference.span.kind" not in attributes:
         attributes["openinference.span.kind"] = kind
@@ -154,10 +156,16 @@ def _read_times(fields: Mapping[str, Any], span: Span) -> None:
         if isinstance(start, int) and isinstance(duration, int):
             span.ended_at = time_of(start + duration, unit="us")
         return
-    span.started_at = time_of(first_of(fields, "startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime"))
-    span.ended_at = time_of(first_of(fields, "endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime"))
+    span.started_at = _time(fields, ("startTimeUnixNano", "start_time_unix_nano"), ("start_time", "startTime"))
+    span.ended_at = _time(fields, ("endTimeUnixNano", "end_time_unix_nano"), ("end_time", "endTime"))
     if span.started_at is None:  # the exporter of the SDK for JavaScript that writes to the console
         span.started_at = time_of(fields.get("timestamp"), unit="us")
+
+
+def _time(fields: Mapping[str, Any], nanoseconds: tuple[str, ...], any_unit: tuple[str, ...]) -> datetime | None:
+    """Return a time under one of these keys; the second do not say what they count, so that its size tells it."""
+    known, other = first_of(fields, *nanoseconds), first_of(fields, *any_unit)
+    return time_of(known) if known is not None else time_of(other, unit=unit_of(other))
 
 
 def _error(fields: Mapping[str, Any], attributes: Mapping[str, Any]) -> str | None:
@@ -207,11 +215,13 @@ def _value(value: object) -> Any:  # noqa: ANN401 - a JSON value
     fields = as_object(value)
     if fields is None:
         return value
-    plain = {_camel(key): fields[key] for key in fields}
-    kind = next((key for key in _VALUES if key in plain), None)
-    if kind is None or len(plain) > 1:
-        return None if not plain else dict(fields)
-    inner = plain[kind]
+    named = {_camel(key): fields[key] for key in fields}
+    if not named.keys() <= _VALUES:
+        return dict(fields)
+    held = [key for key in named if named[key] is not None]  # Phoenix names every kind, all but one of them null
+    if len(held) != 1:
+        return dict(fields) if held else None
+    kind, inner = held[0], named[held[0]]
     if kind == "intValue":
         return int(inner) if isinstance(inner, str) and inner.lstrip("-").isdigit() else inner
     if kind == "arrayValue":

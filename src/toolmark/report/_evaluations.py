@@ -131,8 +131,8 @@ def spans_of(report: Report, at: datetime | None, redactor: Redactor) -> list[Ev
             f"{start}.score": float(scored.plain["score"]),
             f"{start}.label": scored.label,
             **({f"{start}.explanation": scored.plain["reason"]} if scored.plain.get("reason") else {}),
-            f"{start}.annotator_kind": "LLM" if scored.result.judge else "CODE",
-            f"{start}.identifier": "toolmark",
+            f"{start}.annotator_kind": annotator(scored),
+            f"{start}.identifier": SCOPE,
             f"{start}.metadata": json_text(details(scored)),
         }
         target = (scored.trace, scored.span)
@@ -159,6 +159,11 @@ def details(scored: Scored) -> dict[str, Any]:
     """Return what stands beside a score: from where on it passes, its parts, who judged."""
     known = {key: scored.plain[key] for key in ("threshold", "parts", "judge", "warnings") if scored.plain.get(key)}
     return {**known, "passed": scored.result.passed}
+
+
+def annotator(scored: Scored) -> str:
+    """Return who measured, in OpenInference's word for it."""
+    return "LLM" if scored.result.judge else "CODE"
 
 
 def _target(case: CaseResult) -> tuple[str, str] | None:

@@ -1,8 +1,8 @@
 """How do scores get back to where the traces came from? Reports as JSON that other tools take in; nothing is sent.
 
 Each function writes one form: events of OpenTelemetry, spans of OpenInference, feedback of LangSmith, scores of
-Langfuse. What a result is about is the outermost span of the trace that its case was read from (`read_traces`). Ids
-are made of what is scored and by which metric, so that sending the same report again replaces it.
+Langfuse, annotations of Phoenix. What a result is about is the outermost span of the trace that its case was read from
+(`read_traces`). Ids are made of what is scored and by which metric, so that sending the same report again replaces it.
 `toolmark.report.otel` sends the first two forms itself.
 """
 
@@ -14,7 +14,17 @@ from datetime import datetime
 from typing import Any
 
 from toolmark.redact import DEFAULT, Redactor
-from toolmark.report._evaluations import EVENT_NAME, SCOPE, WARN, Scored, details, events_of, results_of, spans_of
+from toolmark.report._evaluations import (
+    EVENT_NAME,
+    SCOPE,
+    WARN,
+    Scored,
+    annotator,
+    details,
+    events_of,
+    results_of,
+    spans_of,
+)
 from toolmark.report._report import Report
 from toolmark.result import ResultStatus
 
@@ -112,6 +122,32 @@ def langfuse_scores(report: Report, *, redactor: Redactor = DEFAULT) -> list[dic
         for scored in results_of(report, redactor)
         if scored.result.status is ResultStatus.SCORED
     ]
+
+
+def phoenix_annotations(report: Report, *, redactor: Redactor = DEFAULT) -> dict[str, Any]:
+    """Return a report as annotations of Phoenix, one a score: the body that its `POST /v1/span_annotations` takes.
+
+    Phoenix replaces an annotation of the same span, metric and `identifier`, which is `toolmark`. Arguments and errors
+    are those of `evaluation_events`.
+    """
+    return {
+        "data": [
+            {
+                "span_id": scored.span,
+                "name": scored.result.metric,
+                "annotator_kind": annotator(scored),
+                "identifier": SCOPE,
+                "result": {
+                    "score": float(scored.plain["score"]),
+                    "label": scored.label,
+                    **({"explanation": scored.plain["reason"]} if scored.plain.get("reason") else {}),
+                },
+                "metadata": details(scored),
+            }
+            for scored in results_of(report, redactor, hexadecimal=True)
+            if scored.result.status is ResultStatus.SCORED
+        ]
+    }
 
 
 _RESOURCE: dict[str, Any] = {
