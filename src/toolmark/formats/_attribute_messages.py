@@ -11,10 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from toolmark.capture import Request
 from toolmark.formats._parts import cut_off, decoded, first_of, text_of
 from toolmark.formats._reading import as_object
-from toolmark.formats._said import Said, Who, messages_in, read_once
+from toolmark.formats._said import Said, Who, fuller, messages_in, read_once
 from toolmark.formats._spans import Span
 from toolmark.matching import ABSENT
 
@@ -114,6 +113,7 @@ def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who)
             places = [f"{path}.{prefix}{index}" for index in range(len(entries))]
             listed = [one for entry, place in zip(entries, places, strict=True) for one in _entry(entry, place, by)]
             return _with_arguments(listed, [said.get(key) for key in keys if "value" in key], by)
+    told: list[list[Said]] = []
     for key in keys:
         value = said.get(key)
         if value is None or (isinstance(value, str) and value in HIDDEN):
@@ -123,8 +123,11 @@ def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who)
             continue
         found = messages_in(value, f"{path}['{key}']", by)
         if found and not (by == "user" and _is_request(found, value)):
-            return found
-    return []
+            told.append(found)
+            if by == "user" or not raw.span.wants_tools or any(one.requests for one in found):
+                break
+    # OpenLLMetry leaves out calls that stand beside words, and keeps them in what the framework returned.
+    return next((found for found in told if any(one.requests for one in found)), told[0] if told else [])
 
 
 def _is_request(found: list[Said], value: object) -> bool:
@@ -139,15 +142,9 @@ def _with_arguments(listed: list[Said], values: list[Any], by: Who) -> list[Said
     whole = [said for value in values for said in messages_in(value, "", by)]
     known = {f"{one.id} {one.name}": one for said in whole for one in said.requests if one.id is not None}
     return [
-        replace(said, requests=tuple(_fuller(one, known.get(f"{one.id} {one.name}")) for one in said.requests))
+        replace(said, requests=tuple(fuller(one, known.get(f"{one.id} {one.name}")) for one in said.requests))
         for said in listed
     ]
-
-
-def _fuller(request: Request, other: Request | None) -> Request:
-    if other is None or request.arguments is not ABSENT:
-        return request
-    return replace(request, arguments=other.arguments, error=other.error)
 
 
 def _entry(entry: Mapping[str, Any], path: str, by: Who) -> list[Said]:

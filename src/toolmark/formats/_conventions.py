@@ -70,6 +70,7 @@ _ARGUMENTS = (
     "ai.toolCall.args",
     "gcp.vertex.agent.tool_call_args",
     "tool_call.function.arguments",
+    "tool.arguments",
     "input.value",
     "langfuse.observation.input",
     "traceloop.entity.input",
@@ -100,8 +101,15 @@ _USAGE = {
     "output_tokens": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
     "total_tokens": ("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total"),
 }
-_FINISHED = ("gen_ai.response.finish_reasons", "llm.finish_reason", "ai.response.finishReason")
+_FINISHED = (
+    "gen_ai.response.finish_reasons",
+    "llm.finish_reason",
+    "ai.response.finishReason",
+    "anthropic.message.stop_reason",
+)
 _FOR_TOOLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
+_GOOGLE = ("gemini", "gcp", "google", "vertex")
+"""How the names of Google's providers begin. Its models say `STOP` when they ask for tools, too."""
 _TOOLS = ("gen_ai.tool.definitions", "ai.prompt.tools", "gen_ai.request.tools")
 _MERGED = "(merged tools)"
 """The tool of a span in which Google's ADK repeats the results of several others."""
@@ -109,11 +117,31 @@ _MERGED = "(merged tools)"
 _OF_ADK = re.compile(r"^agent_run \[.+\]$")
 """How Google's ADK names the spans of its agents, of which its first version says nothing else."""
 _HANDOFF = "handoff to "
+_LOGFIRE: dict[str, dict[str, str]] = {
+    "Agent run: ": {"name": "gen_ai.agent.name"},
+    "Function: ": {
+        "name": "gen_ai.tool.name",
+        "input": "gen_ai.tool.call.arguments",
+        "output": "gen_ai.tool.call.result",
+    },
+    "Handoff: ": {"to_agent": "to_agent"},
+    "Chat completion with ": {"input": "gen_ai.input.messages", "output": "gen_ai.output.messages"},
+    "OpenAI Agents trace: ": {"group_id": "gen_ai.conversation.id"},
+}
+"""How messages of Logfire's spans of the OpenAI Agents SDK begin, and how others call what it calls otherwise there."""
+_LOGFIRE_OPERATIONS = {
+    "Agent run: ": "invoke_agent",
+    "Function: ": "execute_tool",
+    "Handoff: ": "execute_tool",
+    "Chat completion with ": "chat",
+    "OpenAI Agents trace: ": "invoke_workflow",
+}
 _NAMED = re.compile(r"^(?:execute_tool|running tool:|invoke_agent|agent run|agent_run)\s*\[?(.*?)\]?$")
 
 
 def interpret(raw: RawSpan) -> Span:
     """Return the span with what its attributes and events say."""
+    _rename(raw)
     span, said = raw.span, raw.attributes
     span.kind = _kind(raw)
     span.agent = text_of(first_of(said, *_AGENTS)) or (_after(span.name) if span.kind == "agent" else None)
@@ -135,6 +163,17 @@ def interpret(raw: RawSpan) -> Span:
     else:
         _read_around(raw)
     return span
+
+
+def _rename(raw: RawSpan) -> None:
+    """Give Logfire's spans of the OpenAI Agents SDK the names that others have, where they say nothing by these."""
+    said = raw.attributes
+    template = str(said.get("logfire.msg_template") or "")
+    start = next((start for start in _LOGFIRE if template.startswith(start)), None)
+    if start is None or ("agent_trace_id" if "trace" in start else "gen_ai.system") not in said:
+        return
+    names = {new: said[old] for old, new in _LOGFIRE[start].items() if said.get(old) is not None}
+    raw.attributes = {"gen_ai.operation.name": _LOGFIRE_OPERATIONS[start], **names, **said}
 
 
 def flat(value: object, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -170,7 +209,8 @@ def _vercel(operation: str) -> SpanKind | None:
 
 def _by_attributes(said: Attributes, name: str) -> SpanKind | None:
     if any(
-        said.get(key) is not None for key in ("gen_ai.tool.call.id", "gen_ai.tool.call.arguments", "tool_arguments")
+        said.get(key) is not None
+        for key in ("gen_ai.tool.call.id", "gen_ai.tool.call.arguments", "tool_arguments", "tool.arguments")
     ):
         return "tool"
     if said.get("gen_ai.tool.name") is not None and not name.startswith(("call_llm", "chat")):
@@ -185,8 +225,12 @@ def _by_attributes(said: Attributes, name: str) -> SpanKind | None:
 
 
 def _handed_to(raw: RawSpan) -> str | None:
-    """Return the agent that OpenInference's span of a hand-off names, which says that it is one of a tool."""
-    if first_of(raw.attributes, *_TOOL_NAMES) is not None or not raw.span.name.startswith(_HANDOFF):
+    """Return the agent that a span of a hand-off names, OpenInference's or Logfire's; it is told as one of a tool."""
+    if first_of(raw.attributes, *_TOOL_NAMES) is not None:
+        return None
+    if str(raw.attributes.get("logfire.msg_template") or "").startswith("Handoff: "):
+        return text_of(raw.attributes.get("to_agent"))
+    if not raw.span.name.startswith(_HANDOFF):
         return None
     return raw.span.name.removeprefix(_HANDOFF)
 
@@ -225,6 +269,8 @@ def take_result(span: Span) -> None:
     holder = as_object(decoded(span.result)) if span.result is not ABSENT else None
     if holder is not None and set(holder) == {"output"} and as_object(holder["output"]) is not None:
         holder = as_object(holder["output"])
+    if holder is not None and {"tool_id", "tool_output"} <= holder.keys():  # what LlamaIndex's agents make of it
+        span.call_id, holder = span.call_id or text_of(holder["tool_id"]), as_object(holder["tool_output"])
     if holder is not None and {"raw_output", "tool_name", "is_error"} <= holder.keys():  # LlamaIndex's output of a tool
         span.result, span.result_failed = holder["raw_output"], holder["is_error"] is True
         return
@@ -252,6 +298,7 @@ def _first_seen(said: Attributes, keys: Iterable[str]) -> Any:  # noqa: ANN401 -
 def _read_model(raw: RawSpan) -> None:
     span, said = raw.span, raw.attributes
     span.model = text_of(first_of(said, *_MODELS))
+    span.response = text_of(said.get("gen_ai.response.id"))
     for name, keys in _USAGE.items():
         count = first_of(said, *keys)
         if isinstance(count, str) and count.isdigit():
@@ -270,7 +317,10 @@ def _wants_tools(raw: RawSpan) -> bool | None:
     ]
     told += [(as_object(decoded(event.body)) or {}).get("finish_reason") for event in raw.events]
     reasons = [str(one).replace("-", "_") for entry in told if entry for one in (listed(entry) or [entry])]
-    return any(reason in _FOR_TOOLS for reason in reasons) if reasons else None
+    if any(reason in _FOR_TOOLS for reason in reasons):
+        return True
+    provider = str(first_of(raw.attributes, "gen_ai.provider.name", "gen_ai.system") or "")
+    return False if reasons and not provider.startswith(_GOOGLE) else None
 
 
 def _offered(said: Attributes) -> Iterator[Any]:

@@ -354,7 +354,9 @@ def _parts(parts: list[Any], path: str, key: str, who: Who, calls: list[Request]
         elif isinstance(piece, Answer):
             answers.append(Said("tool", place, answer=piece))
     if calls and all(request.id in {call.id for call in calls} for request in requests):
-        requests = []  # some converters leave the provider's blocks beside the calls they made from them
+        # Some converters leave the provider's blocks beside the calls they made from them; empty arguments only there.
+        blocks = {request.id: request for request in requests if request.id is not None}
+        calls, requests = [fuller(call, blocks.get(call.id or "")) for call in calls], []
     asked, text = (*calls, *requests), "".join(texts) or None
     if who == "user":
         yield from answers
@@ -362,6 +364,13 @@ def _parts(parts: list[Any], path: str, key: str, who: Who, calls: list[Request]
     if asked or text is not None:
         yield Said("model" if asked else who, path, text, asked)
     yield from answers
+
+
+def fuller(request: Request, other: Request | None) -> Request:
+    """Return a call with the arguments that only another telling of it has."""
+    if other is None or request.arguments is not ABSENT:
+        return request
+    return replace(request, arguments=other.arguments, error=other.error)
 
 
 def _printed(part: object, path: str) -> list[Said]:
