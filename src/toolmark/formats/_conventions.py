@@ -166,13 +166,20 @@ def interpret(raw: RawSpan) -> Span:
 
 
 def _rename(raw: RawSpan) -> None:
-    """Give Logfire's spans of the OpenAI Agents SDK the names that others have, where they say nothing by these."""
+    """Give Logfire's spans of the OpenAI Agents SDK, and of MCP, the names that others have for what they say."""
     said = raw.attributes
     template = str(said.get("logfire.msg_template") or "")
+    request = as_object(decoded(said.get("request"))) or {}
+    if template and request.get("method") == "tools/call":
+        asked = as_object(request.get("params")) or {}
+        told = {"gen_ai.tool.name": asked.get("name"), "gen_ai.tool.call.arguments": asked.get("arguments")}
+        told |= {"gen_ai.tool.call.result": said.get("response"), "mcp.method.name": "tools/call"}
+        raw.attributes = {"gen_ai.operation.name": "execute_tool", **told, **said}
+        return
     start = next((start for start in _LOGFIRE if template.startswith(start)), None)
     if start is None or ("agent_trace_id" if "trace" in start else "gen_ai.system") not in said:
         return
-    names = {new: said[old] for old, new in _LOGFIRE[start].items() if said.get(old) is not None}
+    names = {new: said[old] for old, new in _LOGFIRE[start].items() if said.get(old) not in (None, "null")}
     raw.attributes = {"gen_ai.operation.name": _LOGFIRE_OPERATIONS[start], **names, **said}
 
 
@@ -247,6 +254,7 @@ def _read_tool(raw: RawSpan) -> None:
     span.call_id = None if call_id in _NO_IDS else str(call_id)
     span.arguments = _inside(_first_seen(said, _ARGUMENTS), "inputs", beside="input_str")
     span.result = _inside(decoded(_first_seen(said, _RESULTS)), "output", beside="kwargs")
+    _unwrap_mcp(span)
     schema = as_object(decoded(said.get("tool.parameters"))) or {}
     span.parameters = tuple(as_object(schema.get("properties")) or schema)
     span.wrapped = any(key.startswith("langsmith.") for key in said)
@@ -264,6 +272,17 @@ def _read_tool(raw: RawSpan) -> None:
     take_result(span)
 
 
+def _unwrap_mcp(span: Span) -> None:
+    """Read what OpenLLMetry writes of a tool of MCP: its name beside the arguments, and an object that it returned."""
+    given = as_object(decoded(span.arguments)) or {}
+    if given.keys() != {"tool_name", "arguments"} or given["tool_name"] != span.tool:
+        return
+    span.arguments = given["arguments"]
+    told = as_object(span.result) or {}
+    if "result" in told and told.keys() <= {"result", "is_error"}:
+        span.result, span.result_failed = told["result"], told.get("is_error") is True
+
+
 def take_result(span: Span) -> None:
     """Read what a tool returned: LangChain's message of a tool says the call's id, and whether it failed."""
     holder = as_object(decoded(span.result)) if span.result is not ABSENT else None
@@ -273,6 +292,9 @@ def take_result(span: Span) -> None:
         span.call_id, holder = span.call_id or text_of(holder["tool_id"]), as_object(holder["tool_output"])
     if holder is not None and {"raw_output", "tool_name", "is_error"} <= holder.keys():  # LlamaIndex's output of a tool
         span.result, span.result_failed = holder["raw_output"], holder["is_error"] is True
+        return
+    if holder is not None and isinstance(holder.get("content"), list) and "isError" in holder:  # what MCP answers
+        span.result, span.result_failed = content_of(holder["content"]), holder["isError"] is True
         return
     if holder is None or not ("lc" in holder or holder.get("type") in ("tool", "ToolMessage")):
         return
