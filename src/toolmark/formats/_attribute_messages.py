@@ -112,6 +112,8 @@ def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who)
         if entries:
             places = [f"{path}.{prefix}{index}" for index in range(len(entries))]
             listed = [one for entry, place in zip(entries, places, strict=True) for one in _entry(entry, place, by)]
+            if not listed:
+                continue
             return _with_arguments(listed, [said.get(key) for key in keys if "value" in key], by)
     told: list[list[Said]] = []
     for key in keys:
@@ -176,11 +178,10 @@ def nested(entry: Mapping[str, Any]) -> dict[str, Any]:
             listed = indexed(entry, prefix)
             if listed:
                 told[name] = [_nested_part({key.removeprefix(inner): part[key] for key in part}) for part in listed]
-    if told.get("function_call_name"):
-        told["function_call"] = {
-            "name": told["function_call_name"],
-            "arguments": told.get("function_call_arguments_json"),
-        }
+    name = first_of(told, "function_call_name", "function_call.name")
+    if name:
+        arguments = first_of(told, "function_call_arguments_json", "function_call.arguments")
+        told["function_call"] = {"name": name, "arguments": arguments}
     return told
 
 

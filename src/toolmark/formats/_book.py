@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from toolmark._json import json_text
@@ -107,7 +108,8 @@ class Book:
 
     Args:
         earlier: Calls of earlier traces of the same conversation, which histories repeat.
-        sure: The traces say themselves that they are of one conversation; if not, only equal ids make calls the same.
+        sure: The traces say themselves that they are of one conversation; if not, only equal ids make calls the same,
+            or, where an earlier answer has none, equal arguments.
     """
 
     def __init__(self, earlier: Sequence[Call] = (), *, sure: bool = True) -> None:
@@ -129,7 +131,7 @@ class Book:
         """Calls by name and id, or by name and arguments: where equal ones are found at once."""
         self._earlier: dict[str, list[Call]] = defaultdict(list)
         for call in earlier:
-            if sure or call.request.id is not None:
+            if sure or call.request.id is not None or call.request.arguments is not ABSENT:
                 self._earlier[call.request.name].append(call)
         self._without_id: dict[str, int] = defaultdict(int)
         self._sure = sure
@@ -159,7 +161,7 @@ class Book:
                 continue
             calls: list[Call | None] = []
             for request in said.requests:
-                call = self._known(request, walk.used)
+                call = self._known(request, walk)
                 if call is not None:
                     self._learn(call, request)
                     walk.used.add(id(call))
@@ -312,17 +314,28 @@ class Book:
             self._alike[_likeness(known)].append(call)
         call.request = known
 
-    def _known(self, request: Request, used: set[int]) -> Call | None:
-        """Return the call that a history repeats, one of this trace first; `None` if it is new."""
+    def _known(self, request: Request, walk: _Walk) -> Call | None:
+        """Return the call that a history repeats: one of its id, else one like it, of this trace first; else `None`.
+
+        What the model answered to this history comes last: it is hardly in it, unless the tracer wrote it there.
+        """
+        earlier = self._earlier.get(request.name, ()) if self._sure or request.id is not None else ()
+        if request.id is not None:
+            for call in chain(self._by_id.get(request.id, ()), earlier):
+                if id(call) not in walk.used and (call.request.name, call.request.id) == (request.name, request.id):
+                    return call
+        own: Call | None = None
         for calls in (self._alike.get(_likeness(request), ()), self._by_name[request.name]):
-            found = next((call for call in calls if id(call) not in used and call.is_like(request)), None)
-            if found is not None:
-                return found
+            for call in calls:
+                if id(call) not in walk.used and call.is_like(request):
+                    if call.message.span is not walk.span:
+                        return call
+                    own = own or call
             if call_id_of(request) is not None and not self._without_id[request.name]:
                 break
-        before = self._earlier.get(request.name, ()) if self._sure or request.id is not None else ()
-        alike = [call for call in before if id(call) not in used and call.is_like(request)]
-        return next((call for call in alike if self._sure or call.request.id == request.id), None)
+        alike = (call for call in earlier if id(call) not in walk.used and call.is_like(request))
+        # Some tracers keep ids in histories only.
+        return next((call for call in alike if self._sure or call.request.id is None), own)
 
     def _answer(self, answer: Answer, path: str, walk: _Walk) -> None:
         """Give an answer to its call: one of its id before it, else one of its name, else the first that waits."""

@@ -427,6 +427,13 @@ def _answers(fields: Fields, content: object, path: str, name: str | None) -> It
     if found:
         yield from found
         return
+    texts = [piece for _, piece in pieces if isinstance(piece, str)]
+    if (
+        isinstance(content, list)
+        and len(texts) == len(content)
+        and any("content" in (as_object(one) or {}) for one in content)
+    ):
+        content = "".join(texts)  # texts in OpenTelemetry's form, beside the id of the call, as LiteLLM has it
     told = {key: value for key, value in fields.items() if key not in ("parts", "contents", "role")}
     known = answer_of({"content": content, **told}, name=text_of(fields.get("name")) or name)
     yield Said("tool", path, answer=known)
