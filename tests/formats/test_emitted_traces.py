@@ -71,6 +71,9 @@ CHANGED: dict[str, tuple[str, str | None]] = {
 APART = {"openllmetry-anthropic-apart", "logfire-openai-stream-apart", "logfire-anthropic-stream-apart"}
 """Files in which each request to the model is a trace of its own, and told by another trace as well."""
 
+REQUESTS = {**dict.fromkeys(APART, 2), "litellm-apart": 3}
+"""How many requests to the model there are in files in which each is a trace of its own."""
+
 NO_IDS = {"otel-google-genai-automatic"}
 """Files that name no ids of calls: the client ran the tools itself, and only spans of these were kept."""
 
@@ -126,7 +129,9 @@ def test_the_calls_are_those_that_the_model_asked_for(name: str) -> None:
         assert call.execution.origin.value == "model"
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - HIDDEN - LOST - NO_IDS - {"agents-responses-nested"}))
+@pytest.mark.parametrize(
+    "name", sorted(set(NAMES) - HIDDEN - LOST - NO_IDS - {"agents-responses-nested", "litellm-apart"})
+)
 def test_the_ids_are_those_that_answers_name(name: str) -> None:
     """Also where a tracer keeps ids of output items in their place, or hides them in one of two tellings."""
     calls = called(traces_in(name).runs)
@@ -142,7 +147,7 @@ def test_each_turn_is_a_run_with_its_words(name: str) -> None:
     runs = traces_in(name).runs
 
     expected = [CHANGED[name]] if name in CHANGED else turns
-    expected = [("Go.", None), *expected] if name in APART else expected
+    expected = [("Go.", None)] * (REQUESTS.get(name, 1) - 1) + expected
     assert [(run.input or "", run.actual_output) for run in runs] == expected
 
 
@@ -257,6 +262,13 @@ def test_an_answer_that_two_spans_tell_is_paid_once() -> None:
         assert (run.usage["input_tokens"], run.usage["output_tokens"]) == (20, 10)
 
 
+def test_ids_that_stand_in_histories_only_are_those_of_the_calls_before() -> None:
+    """LiteLLM leaves them out of answers; of equal calls, the first is the first."""
+    calls = called(traces_in("litellm-apart").runs)
+
+    assert [(call.id, call.output) for call in calls] == [("call_1", "3"), ("call_2", "3")]
+
+
 def test_tools_that_ran_for_an_answer_that_was_not_kept_are_its_calls() -> None:
     """LlamaIndex's answers in a stream are kept as empty; ids and answers are those of the spans of the tools."""
     (run,) = traces_in("openllmetry-llama-index-stream").runs
@@ -278,7 +290,13 @@ def test_arguments_that_a_tracer_wrapped_since_they_are_no_json_are_invalid() ->
 
 def test_agents_are_named() -> None:
     """By the name that LangChain gives its agent, and that OpenAI's SDK and ADK give theirs."""
-    for name in ("openinference-langchain-nested", "openinference-agents-nested", "adk-failed", "adk-1-handoff", "logfire-agents-boom"):
+    for name in (
+        "openinference-langchain-nested",
+        "openinference-agents-nested",
+        "adk-failed",
+        "adk-1-handoff",
+        "logfire-agents-boom",
+    ):
         calls = called(traces_in(name).runs)
 
         assert calls[0].execution is not None

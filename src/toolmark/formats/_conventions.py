@@ -27,6 +27,7 @@ from toolmark.formats._parts import content_of, decoded, first_of, listed, text_
 from toolmark.formats._reading import as_object
 from toolmark.formats._said import Said, Who, messages_in, tools_beside
 from toolmark.formats._spans import Span, SpanKind
+from toolmark.formats._tolerant import read_tolerantly
 from toolmark.matching import ABSENT
 
 _OPERATIONS: dict[str, SpanKind] = {
@@ -117,6 +118,8 @@ _MERGED = "(merged tools)"
 _OF_ADK = re.compile(r"^agent_run \[.+\]$")
 """How Google's ADK names the spans of its agents, of which its first version says nothing else."""
 _HANDOFF = "handoff to "
+_LITELLM = "raw_gen_ai_request"
+"""The span in which LiteLLM keeps a request as it was sent; where it lies in a span of the app, only that tells all."""
 _LOGFIRE: dict[str, dict[str, str]] = {
     "Agent run: ": {"name": "gen_ai.agent.name"},
     "Function: ": {
@@ -169,6 +172,9 @@ def _rename(raw: RawSpan) -> None:
     """Give Logfire's spans of the OpenAI Agents SDK, and of MCP, the names that others have for what they say."""
     said = raw.attributes
     template = str(said.get("logfire.msg_template") or "")
+    if raw.span.name == _LITELLM:
+        raw.attributes = {**_raw_request(said), **said}
+        return
     request = as_object(decoded(said.get("request"))) or {}
     if template and request.get("method") == "tools/call":
         asked = as_object(request.get("params")) or {}
@@ -181,6 +187,25 @@ def _rename(raw: RawSpan) -> None:
         return
     names = {new: said[old] for old, new in _LOGFIRE[start].items() if said.get(old) not in (None, "null")}
     raw.attributes = {"gen_ai.operation.name": _LOGFIRE_OPERATIONS[start], **names, **said}
+
+
+def _raw_request(said: Attributes) -> dict[str, Any]:
+    """Return what LiteLLM keeps of a request in the form of OpenAI or Anthropic, as `repr` wrote it."""
+    for key in said:
+        provider, dot, name = key.removeprefix("llm.").rpartition(".")
+        if not dot or name not in ("choices", "content"):
+            continue
+        read = [read_tolerantly(f"{{'_': {said.get(f'llm.{provider}.{at}')}}}") for at in (name, "messages")]
+        answer, asked = (None if meant is None else meant[0].get("_") for meant in read)
+        if isinstance(answer, list) and isinstance(asked, list):
+            told = {"choices": answer} if name == "choices" else {"role": "assistant", "content": answer}
+            return {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.input.messages": asked,
+                "gen_ai.output.messages": told,
+                "gen_ai.response.id": said.get(f"llm.{provider}.id"),
+            }
+    return {}
 
 
 def flat(value: object, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -97,7 +97,10 @@ def _book_of(tree: Tree, book: Book) -> Book:
     captured = any(span.said is not None for span in inner)
     around = [*tree.of_kind("agent"), *outer] if captured else [span for span in tree.spans if span not in inner]
     for span in sorted(around, key=lambda span: span.order):
-        if span.kind != "tool":
+        if span.kind == "model" and captured:  # what it answered is what a model inside of it did, maybe an earlier one
+            book.repeated(span, span.asked)
+            book.repeated(span, span.said or ())
+        elif span.kind != "tool":
             book.repeated(span, [*span.asked, *(span.said or ())])
     for span in tree.of_kind("tool"):
         book.ran(span)
