@@ -305,7 +305,7 @@ def _unwrap_mcp(span: Span) -> None:
     span.arguments = given["arguments"]
     told = as_object(span.result) or {}
     if "result" in told and told.keys() <= {"result", "is_error"}:
-        span.result, span.result_failed = told["result"], told.get("is_error") is True
+        span.result = told["result"]
 
 
 def take_result(span: Span) -> None:
