@@ -246,3 +246,10 @@ def test_texts_beside_the_id_of_a_call_are_what_the_tool_returned() -> None:
     (call,) = called(chat(1, None, CALL), chat(2, None, **history(asked(CALL), told)))
 
     assert call.output == "3"
+
+
+def test_attributes_that_spell_out_no_message_hide_none() -> None:
+    """What else is said of an answer may stand under the names that spell out messages."""
+    (call,) = called(chat(1, None, CALL, **{"gen_ai.completion.0.finish_reason": "tool_calls"}))
+
+    assert call.id == "c1"
