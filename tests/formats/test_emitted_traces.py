@@ -259,6 +259,7 @@ def test_an_answer_that_two_spans_tell_is_paid_once() -> None:
         (run,) = traces_in(name).runs
 
         assert run.actual_output in ("It is 3.", "Done.")
+        assert run.usage is not None
         assert (run.usage["input_tokens"], run.usage["output_tokens"]) == (20, 10)
 
 

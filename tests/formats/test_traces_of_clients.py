@@ -35,8 +35,8 @@ def during(start: int, end: int, made: Plain) -> Plain:
     return {**made, "startTimeUnixNano": str(start * 10**9), "endTimeUnixNano": str(end * 10**9)}
 
 
-RESPONSE = {"gen_ai.response.id": "r1"}
-USED = {"gen_ai.usage.input_tokens": 7}
+RESPONSE: Plain = {"gen_ai.response.id": "r1"}
+USED: Plain = {"gen_ai.usage.input_tokens": 7}
 
 
 def test_two_spans_of_one_response_are_one_answer() -> None:
@@ -219,9 +219,9 @@ def test_spans_of_others_are_not_taken_for_those_of_logfires_agents() -> None:
 
 def test_a_tool_of_llama_index_is_read_where_nobody_asked_for_it() -> None:
     """With its arguments, its id and its output."""
-    returned = {"tool_name": "add", "tool_id": "c1", "tool_output": {"raw_output": 3, "tool_name": "add"}}
-    returned["tool_output"] |= {"is_error": False}
-    fields = {"tool.name": "add", "tool.arguments": '{"a": 1}', "traceloop.entity.output": json.dumps(returned)}
+    output: Plain = {"raw_output": 3, "tool_name": "add", "is_error": False}
+    returned: Plain = {"tool_name": "add", "tool_id": "c1", "tool_output": output}
+    fields: Plain = {"tool.name": "add", "tool.arguments": '{"a": 1}', "traceloop.entity.output": json.dumps(returned)}
 
     (call,) = called(span(1, **fields))
 
