@@ -87,6 +87,16 @@ def test_the_end_of_a_stream_that_is_a_span_of_its_own_is_the_answer() -> None:
     assert [run.warnings for run in (told, retried)] == [[], []]
 
 
+def test_spans_without_times_are_no_moments() -> None:
+    """Nobody knows how long they took."""
+    timeless: Plain = {"startTimeUnixNano": None, "endTimeUnixNano": None}
+
+    answered = chat(2, None, CALL, **history(), **{"gen_ai.usage.input_tokens": 5}) | timeless
+    run = run_of(spans(silent(1, **history()) | USED_FIELD | timeless, answered))
+
+    assert run.usage == {"input_tokens": 12}
+
+
 USED_FIELD: Plain = {
     "attributes": [
         *during(1, 2, silent(1, 9, **history()))["attributes"],

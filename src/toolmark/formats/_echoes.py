@@ -73,19 +73,23 @@ def _silent_twins(models: Sequence[Span]) -> list[tuple[Span, Span]]:
     found: list[tuple[Span, Span]] = []
     for first, *others in named.values():
         found += [(span, first) for span in others if span.said is None and _meet(span, first)]
-    moments = [span for span in models if span.said is not None and span.asked and span.started_at == span.ended_at]
+    moments = {id(span) for span in models if span.said is not None and span.asked and _is_moment(span)}
     if not moments:
         return found
     waiting: list[Span] = []
     for span in sorted(models, key=lambda span: span.order):
         if span.said is None and span.asked:
             waiting.append(span)
-        elif span in moments:
+        elif id(span) in moments:
             twin = next((silent for silent in waiting if _same_question(silent, span)), None)
             if twin is not None:
                 waiting.remove(twin)
                 found.append((twin, span))
     return found
+
+
+def _is_moment(span: Span) -> bool:
+    return span.started_at is not None and span.started_at == span.ended_at
 
 
 def _same_question(one: Span, other: Span) -> bool:
