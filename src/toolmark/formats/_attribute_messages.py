@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from toolmark.capture import Request
 from toolmark.formats._parts import cut_off, decoded, first_of, text_of
 from toolmark.formats._reading import as_object
-from toolmark.formats._said import Said, Who, messages_in, read_once
+from toolmark.formats._said import Said, Who, fuller, messages_in, read_once
 from toolmark.formats._spans import Span
 from toolmark.formats._transcript import Answer
 from toolmark.matching import ABSENT, json_equal
@@ -123,8 +123,11 @@ def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who)
         if entries:
             places = [f"{path}.{prefix}{index}" for index in range(len(entries))]
             listed = [one for entry, place in zip(entries, places, strict=True) for one in _entry(entry, place, by)]
+            if not listed:
+                continue
             whole = {f"{path}['{key}']": said[key] for key in keys if "value" in key and isinstance(said.get(key), str)}
             return _completed(listed, whole, by)
+    told: list[list[Said]] = []
     for key in keys:
         value = _kept(said, key)
         if value is None:
@@ -134,8 +137,11 @@ def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who)
             continue
         found = messages_in(value, f"{path}['{key}']", by)
         if found and not (by == "user" and _is_request(found, value)):
-            return found
-    return []
+            told.append(found)
+            if by == "user" or not raw.span.wants_tools or any(one.requests for one in found):
+                break
+    # OpenLLMetry leaves out calls that stand beside words, and keeps them in what the framework returned.
+    return next((found for found in told if any(one.requests for one in found)), told[0] if told else [])
 
 
 def _kept(said: Attributes, key: str) -> Any:  # noqa: ANN401 - a JSON value
@@ -220,10 +226,9 @@ def _fuller(said: Said, others: Iterator[Request | None], failed: Collection[str
 
 
 def _filled(request: Request, other: Request | None) -> Request:
-    if other is None:
-        return request
-    told = replace(request, id=other.id) if request.id is None else request
-    return told if told.arguments is not ABSENT else replace(told, arguments=other.arguments, error=other.error)
+    if other is not None and request.id is None:
+        request = replace(request, id=other.id)
+    return fuller(request, other)
 
 
 def _entry(entry: Mapping[str, Any], path: str, by: Who) -> list[Said]:
@@ -255,11 +260,10 @@ def nested(entry: Mapping[str, Any]) -> dict[str, Any]:
             listed = indexed(entry, prefix)
             if listed:
                 told[name] = [_nested_part(part) for part in listed]
-    if told.get("function_call_name"):
-        told["function_call"] = {
-            "name": told["function_call_name"],
-            "arguments": told.get("function_call_arguments_json"),
-        }
+    name = first_of(told, "function_call_name", "function_call.name")
+    if name:
+        arguments = first_of(told, "function_call_arguments_json", "function_call.arguments")
+        told["function_call"] = {"name": name, "arguments": arguments}
     return told
 
 

@@ -11,10 +11,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from toolmark._json import json_text
 from toolmark.capture import Request
+from toolmark.formats._call_ids import call_id_of, with_common_ids
 from toolmark.formats._parts import with_arguments
 from toolmark.formats._said import Said
 from toolmark.formats._spans import Span
@@ -23,8 +25,6 @@ from toolmark.formats._transcript import Answer
 from toolmark.matching import ABSENT, json_equal
 
 _MANY = 1_000_000_000
-_ITEM_IDS = ("fc_", "ctc_")
-"""How ids of OpenAI's output items begin. Some tracers keep them in the place of a call's id, which no answer names."""
 _PYTHON_CALL = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
 """What instrumentations keep that wrap a Python function: what it was called with, and how smolagents calls it."""
 _NO_JSON = {"INVALID_JSON"}
@@ -53,7 +53,7 @@ class Call:
             return False
         if mine.id == request.id and mine.id is not None:
             return True
-        if _call_id(mine) is not None and _call_id(request) is not None:
+        if call_id_of(mine) is not None and call_id_of(request) is not None:
             return False
         return ABSENT in (mine.arguments, request.arguments) or json_equal(mine.arguments, request.arguments)
 
@@ -110,7 +110,8 @@ class Book:
 
     Args:
         earlier: Calls of earlier traces of the same conversation, which histories repeat.
-        sure: The traces say themselves that they are of one conversation; if not, only equal ids make calls the same.
+        sure: The traces say themselves that they are of one conversation; if not, only equal ids make calls the same,
+            or, where an earlier answer has none, equal arguments.
     """
 
     def __init__(self, earlier: Sequence[Call] = (), *, sure: bool = True) -> None:
@@ -122,6 +123,8 @@ class Book:
         """Calls that stand only in what a model was given, before the user's last words."""
         self.lost_answers: list[str] = []
         """Places of answers to calls that nothing shows."""
+        self._early: list[tuple[Answer, str]] = []
+        """Answers to calls that nothing shows yet; tools may, whose model's answer was not kept."""
         self._nameless: list[tuple[Answer, str, Span]] = []
         """Answers that name neither a call nor a tool, and stand behind no request that was read."""
         self._by_name: dict[str, list[Call]] = defaultdict(list)
@@ -130,7 +133,7 @@ class Book:
         """Calls by name and id, or by name and arguments: where equal ones are found at once."""
         self._earlier: dict[str, list[Call]] = defaultdict(list)
         for call in earlier:
-            if sure or call.request.id is not None:
+            if sure or call.request.id is not None or call.request.arguments is not ABSENT:
                 self._earlier[call.request.name].append(call)
         self._without_id: dict[str, int] = defaultdict(int)
         self._sure = sure
@@ -153,22 +156,39 @@ class Book:
         """A history was seen, in what a model was given or in what lies around it: only what is new in it counts."""
         words = max((index for index, said in enumerate(history) if said.who == "user"), default=-1)
         walk = _Walk(span)
-        history = _with_ids_of_answers(history)
+        history = with_common_ids(history)
         for index, said in enumerate(history):
             if said.answer is not None:
                 self._answer(said.answer, said.path, walk)
                 continue
-            message: Message | None = None
+            calls: list[Call | None] = []
             for request in said.requests:
-                call = self._known(request, walk.used)
-                if call is None:
-                    message = message or self._message(span, in_history=True)
-                    call = self._add(request, message)
-                    self.from_history += [call] if index < words else []
-                else:
+                call = self._known(request, walk)
+                if call is not None:
                     self._learn(call, request)
+                    walk.used.add(id(call))
+                calls.append(call)
+            if None in calls:
+                self._add_unknown(said.requests, calls, span, doubtful=index < words)
+            for call in filter(None, calls):
                 walk.used.add(id(call))
                 walk.asked(call)
+
+    def _add_unknown(
+        self, requests: Sequence[Request], calls: list[Call | None], span: Span, *, doubtful: bool
+    ) -> None:
+        """Add the requests of a message of a history that are no known call; `calls` is filled up.
+
+        Where others of the message are known, its answer was kept in part, and the new ones stand among these.
+        """
+        home = next((call.message for call in calls if call and call.message.span.trace == span.trace), None)
+        message = home or self._message(span, in_history=True)
+        for place, request in enumerate(requests):
+            if calls[place] is None:
+                new = calls[place] = self._add(request, message)
+                self.from_history += [new] if doubtful and home is None else []
+        here = [call for call in calls if call is not None and call.message is message]
+        message.calls = [*here, *(call for call in message.calls if call not in here)]
 
     def ran(self, span: Span) -> None:
         """A tool ran: it belongs to the request that it answers, if one was seen."""
@@ -208,15 +228,17 @@ class Book:
         """
         silent, speaking = list[Span](), set[int]()
         for model in models:
-            silent += [model] if model.said is None else []
+            silent += [model] if _hides_calls(model) else []
             speaking |= {id(model.scope)} if model.said is not None else set()
         made: dict[int, Message] = {}
         left: list[Span] = []
         for span in self.loose:
-            before = [one for one in silent if one.scope is span.scope and one.order <= span.order]
+            # Where a client runs the tools itself, they lie inside of the request, and only its last answer is kept.
+            inside = span.around is not None and span.around.said is not None
+            before = [one for one in silent if one.scope is span.scope and one.order <= span.order and not inside]
             near = [one for one in before if one.within is span.within] or before
             asking = near[-1] if near else None
-            if asking is None and (span.within is None or id(span.scope) in speaking):
+            if asking is None and not inside and (span.within is None or id(span.scope) in speaking):
                 left.append(span)
                 continue
             owner = asking or span
@@ -229,6 +251,11 @@ class Book:
             )
             call.runs.append(span)
         self.loose = left
+        for answer, path in self._early:
+            named = self._by_id.get(answer.call_id or "", [])
+            self.lost_answers += [] if named else [path]
+            for call in named[:1]:
+                call.shown = call.shown or answer
 
     def handed_over(self, span: Span) -> None:
         """Control passed to another agent: by the newest request for that, else by one that nobody kept."""
@@ -273,30 +300,44 @@ class Book:
         self._alike[_likeness(request)].append(call)
         if request.id is not None:
             self._by_id[request.id].append(call)
-        self._without_id[request.name] += _call_id(request) is None
+        self._without_id[request.name] += call_id_of(request) is None
         return call
 
     def _learn(self, call: Call, told: Request) -> None:
         """Let a call say what only another telling of it does: its id, its arguments."""
         known = call.request
-        if known.arguments is ABSENT and told.arguments is not ABSENT:
+        # OpenLLMetry writes `{}` where the arguments were streamed; a history that has the same id knows better.
+        empty = known.arguments == {} and bool(told.arguments) and known.id is not None and known.id == told.id
+        if (known.arguments is ABSENT or empty) and told.arguments is not ABSENT:
             known = replace(known, arguments=told.arguments, error=told.error)
-        if _call_id(known) is None and told.id is not None and _call_id(told) is not None:
+        if call_id_of(known) is None and told.id is not None and call_id_of(told) is not None:
             known = replace(known, id=told.id)
             self._by_id[told.id].append(call)
             self._alike[_likeness(known)].append(call)
         call.request = known
 
-    def _known(self, request: Request, used: set[int]) -> Call | None:
-        """Return the call that a history repeats, one of this trace first; `None` if it is new."""
-        sure = self._sure or request.id is not None
-        before = self._earlier.get(request.name, ()) if sure else ()
-        found = _unused(self._alike.get(_likeness(request), ()), request, used)
-        if found is None and request.id is not None:  # before those of this trace that have no id yet
-            found = _unused((call for call in before if call.request.id == request.id), request, used)
-        if found is None and (_call_id(request) is None or self._without_id[request.name]):
-            found = _unused(self._by_name[request.name], request, used)
-        return _unused(before, request, used) if found is None else found
+    def _known(self, request: Request, walk: _Walk) -> Call | None:
+        """Return the call that a history repeats: one of its id, else one like it, of this trace first; else `None`.
+
+        What the model answered to this history comes last: it is hardly in it, unless the tracer wrote it there.
+        """
+        earlier = self._earlier.get(request.name, ()) if self._sure or request.id is not None else ()
+        if request.id is not None:
+            for call in chain(self._by_id.get(request.id, ()), earlier):
+                if id(call) not in walk.used and (call.request.name, call.request.id) == (request.name, request.id):
+                    return call
+        own: Call | None = None
+        for calls in (self._alike.get(_likeness(request), ()), self._by_name[request.name]):
+            for call in calls:
+                if id(call) not in walk.used and call.is_like(request):
+                    if call.message.span is not walk.span:
+                        return call
+                    own = own or call
+            if call_id_of(request) is not None and not self._without_id[request.name]:
+                break
+        alike = (call for call in earlier if id(call) not in walk.used and call.is_like(request))
+        # Some tracers keep ids in histories only.
+        return next((call for call in alike if self._sure or call.request.id is None), own)
 
     def _answer(self, answer: Answer, path: str, walk: _Walk) -> None:
         """Give an answer to its call: one of its id before it, else one of its name, else the first that waits."""
@@ -314,10 +355,12 @@ class Book:
             self._nameless.append((answer, path, walk.span))
             return
         if not found:
-            self.lost_answers.append(path)
+            self._early.append((answer, path))
             return
         walk.gave(found[0])
-        found[0].shown = found[0].shown or answer
+        shown = found[0].shown = found[0].shown or answer
+        if answer.failed and not shown.failed and answer.call_id is not None:  # some tellings do not say so
+            found[0].shown = replace(shown, failed=True, error=shown.error or answer.error)
 
     def _all_earlier(self) -> Iterator[Call]:
         return (call for calls in self._earlier.values() for call in calls)
@@ -333,7 +376,7 @@ class Book:
         asked = [
             call
             for call in self._by_name[span.tool]
-            if call.message.span.scope is span.scope and (span.call_id is None or _call_id(call.request) is None)
+            if call.message.span.scope is span.scope and (span.call_id is None or call_id_of(call.request) is None)
         ]
         before = [call for call in asked if call.message.came_before(span)]
         near = [call for call in before if call.message.span.within is span.within] or before
@@ -420,27 +463,11 @@ def _object(value: object) -> dict[str, object] | None:
     return None
 
 
-def _call_id(request: Request) -> str | None:
-    """Return the id of a call by which answers name it; `None` also where the tracer kept another in its place."""
-    return None if request.id is None or request.id.startswith(_ITEM_IDS) else request.id
-
-
-def _with_ids_of_answers(history: Sequence[Said]) -> Sequence[Said]:
-    """Return a history in which requests that have the ids of items have those that the answers after them name."""
-    asked = {request.id: _call_id(request) for said in history for request in said.requests if request.id is not None}
-    if None not in asked.values():
-        return history
-    waiting: list[str] = []
-    named: dict[str | None, str] = {}
-    for said in history:
-        waiting += [request.id for request in said.requests if request.id is not None and asked[request.id] is None]
-        answered = None if said.answer is None else said.answer.call_id
-        if waiting and answered is not None and answered not in asked:
-            named[waiting.pop(0)] = answered
-    return [
-        replace(said, requests=tuple(replace(one, id=named.get(one.id, one.id)) for one in said.requests))
-        for said in history
-    ]
+def _hides_calls(model: Span) -> bool:
+    """Return whether a model may have asked for calls that nobody kept: it says nothing, or stopped for tools."""
+    if any(said.requests for said in model.said or ()):
+        return False
+    return bool(model.wants_tools) or not any(said.text for said in model.said or ())
 
 
 def _likeness(request: Request) -> tuple[str, str]:

@@ -27,6 +27,7 @@ from toolmark.formats._parts import content_of, decoded, first_of, listed, text_
 from toolmark.formats._reading import as_object
 from toolmark.formats._said import Said, Who, messages_in, tools_beside
 from toolmark.formats._spans import Span, SpanKind
+from toolmark.formats._tolerant import read_tolerantly
 from toolmark.matching import ABSENT
 
 _OPERATIONS: dict[str, SpanKind] = {
@@ -70,6 +71,7 @@ _ARGUMENTS = (
     "ai.toolCall.args",
     "gcp.vertex.agent.tool_call_args",
     "tool_call.function.arguments",
+    "tool.arguments",
     "input.value",
     "langfuse.observation.input",
     "traceloop.entity.input",
@@ -100,10 +102,17 @@ _USAGE = {
     "output_tokens": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
     "total_tokens": ("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total"),
 }
-_FINISHED = ("gen_ai.response.finish_reasons", "llm.finish_reason", "ai.response.finishReason")
+_FINISHED = (
+    "gen_ai.response.finish_reasons",
+    "llm.finish_reason",
+    "ai.response.finishReason",
+    "anthropic.message.stop_reason",
+)
 _FOR_TOOLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
+_GOOGLE = ("gemini", "gcp", "google", "vertex")
+"""How the names of Google's providers begin. Its models say `STOP` when they ask for tools, too."""
 _TOOLS = ("gen_ai.tool.definitions", "ai.prompt.tools", "gen_ai.request.tools")
-_GOOGLE = frozenset({"id", "name", "response"})
+_RESULT = frozenset({"id", "name", "response"})
 """What Google's part has in which a tool's result is carried; OpenInference keeps it whole."""
 _MERGED = "(merged tools)"
 """The tool of a span in which Google's ADK repeats the results of several others."""
@@ -111,11 +120,33 @@ _MERGED = "(merged tools)"
 _OF_ADK = re.compile(r"^agent_run \[.+\]$")
 """How Google's ADK names the spans of its agents, of which its first version says nothing else."""
 _HANDOFF = "handoff to "
+_LITELLM = "raw_gen_ai_request"
+"""The span in which LiteLLM keeps a request as it was sent; where it lies in a span of the app, only that tells all."""
+_LOGFIRE: dict[str, dict[str, str]] = {
+    "Agent run: ": {"name": "gen_ai.agent.name"},
+    "Function: ": {
+        "name": "gen_ai.tool.name",
+        "input": "gen_ai.tool.call.arguments",
+        "output": "gen_ai.tool.call.result",
+    },
+    "Handoff: ": {"to_agent": "to_agent"},
+    "Chat completion with ": {"input": "gen_ai.input.messages", "output": "gen_ai.output.messages"},
+    "OpenAI Agents trace: ": {"group_id": "gen_ai.conversation.id"},
+}
+"""How messages of Logfire's spans of the OpenAI Agents SDK begin, and how others call what it calls otherwise there."""
+_LOGFIRE_OPERATIONS = {
+    "Agent run: ": "invoke_agent",
+    "Function: ": "execute_tool",
+    "Handoff: ": "execute_tool",
+    "Chat completion with ": "chat",
+    "OpenAI Agents trace: ": "invoke_workflow",
+}
 _NAMED = re.compile(r"^(?:execute_tool|running tool:|invoke_agent|agent run|agent_run)\s*\[?(.*?)\]?$")
 
 
 def interpret(raw: RawSpan) -> Span:
     """Return the span with what its attributes and events say."""
+    _rename(raw)
     span, said = raw.span, raw.attributes
     span.kind = _kind(raw)
     span.agent = text_of(first_of(said, *_AGENTS)) or (_after(span.name) if span.kind == "agent" else None)
@@ -137,6 +168,46 @@ def interpret(raw: RawSpan) -> Span:
     else:
         _read_around(raw)
     return span
+
+
+def _rename(raw: RawSpan) -> None:
+    """Give Logfire's spans of the OpenAI Agents SDK, and of MCP, the names that others have for what they say."""
+    said = raw.attributes
+    template = str(said.get("logfire.msg_template") or "")
+    if raw.span.name == _LITELLM:
+        raw.attributes = {**_raw_request(said), **said}
+        return
+    request = as_object(decoded(said.get("request"))) or {}
+    if template and request.get("method") == "tools/call":
+        asked = as_object(request.get("params")) or {}
+        told = {"gen_ai.tool.name": asked.get("name"), "gen_ai.tool.call.arguments": asked.get("arguments")}
+        told |= {"gen_ai.tool.call.result": said.get("response"), "mcp.method.name": "tools/call"}
+        raw.attributes = {"gen_ai.operation.name": "execute_tool", **told, **said}
+        return
+    start = next((start for start in _LOGFIRE if template.startswith(start)), None)
+    if start is None or ("agent_trace_id" if "trace" in start else "gen_ai.system") not in said:
+        return
+    names = {new: said[old] for old, new in _LOGFIRE[start].items() if said.get(old) not in (None, "null")}
+    raw.attributes = {"gen_ai.operation.name": _LOGFIRE_OPERATIONS[start], **names, **said}
+
+
+def _raw_request(said: Attributes) -> dict[str, Any]:
+    """Return what LiteLLM keeps of a request in the form of OpenAI or Anthropic, as `repr` wrote it."""
+    for key in said:
+        provider, dot, name = key.removeprefix("llm.").rpartition(".")
+        if not dot or name not in ("choices", "content"):
+            continue
+        read = [read_tolerantly(f"{{'_': {said.get(f'llm.{provider}.{at}')}}}") for at in (name, "messages")]
+        answer, asked = (None if meant is None else meant[0].get("_") for meant in read)
+        if isinstance(answer, list) and isinstance(asked, list):
+            told = {"choices": answer} if name == "choices" else {"role": "assistant", "content": answer}
+            return {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.input.messages": asked,
+                "gen_ai.output.messages": told,
+                "gen_ai.response.id": said.get(f"llm.{provider}.id"),
+            }
+    return {}
 
 
 def flat(value: object, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -186,7 +257,8 @@ def _vercel(operation: str) -> SpanKind | None:
 def _by_attributes(said: Attributes, name: str, *, around: bool) -> SpanKind | None:
     """Return what a span is of that does not say it, or says that it lies around others (`around`)."""
     if any(
-        said.get(key) is not None for key in ("gen_ai.tool.call.id", "gen_ai.tool.call.arguments", "tool_arguments")
+        said.get(key) is not None
+        for key in ("gen_ai.tool.call.id", "gen_ai.tool.call.arguments", "tool_arguments", "tool.arguments")
     ):
         return "tool"
     if said.get("gen_ai.tool.name") is not None and not name.startswith(("call_llm", "chat")):
@@ -202,8 +274,12 @@ def _by_attributes(said: Attributes, name: str, *, around: bool) -> SpanKind | N
 
 
 def _handed_to(raw: RawSpan) -> str | None:
-    """Return the agent that OpenInference's span of a hand-off names, which says that it is one of a tool."""
-    if first_of(raw.attributes, *_TOOL_NAMES) is not None or not raw.span.name.startswith(_HANDOFF):
+    """Return the agent that a span of a hand-off names, OpenInference's or Logfire's; it is told as one of a tool."""
+    if first_of(raw.attributes, *_TOOL_NAMES) is not None:
+        return None
+    if str(raw.attributes.get("logfire.msg_template") or "").startswith("Handoff: "):
+        return text_of(raw.attributes.get("to_agent"))
+    if not raw.span.name.startswith(_HANDOFF):
         return None
     return raw.span.name.removeprefix(_HANDOFF)
 
@@ -220,6 +296,7 @@ def _read_tool(raw: RawSpan) -> None:
     span.call_id = None if call_id in _NO_IDS else str(call_id)
     span.arguments = _inside(_first_seen(said, _ARGUMENTS), "inputs", beside="input_str")
     span.result = _inside(decoded(_first_seen(said, _RESULTS)), "output", beside="kwargs")
+    _unwrap_mcp(span)
     schema = _object_under(said, "tool.parameters")
     span.parameters = tuple(as_object(schema.get("properties")) or schema)
     span.wrapped = any(key.startswith("langsmith.") for key in said)
@@ -237,16 +314,32 @@ def _read_tool(raw: RawSpan) -> None:
     take_result(span)
 
 
+def _unwrap_mcp(span: Span) -> None:
+    """Read what OpenLLMetry writes of a tool of MCP: its name beside the arguments, and an object that it returned."""
+    given = as_object(decoded(span.arguments)) or {}
+    if given.keys() != {"tool_name", "arguments"} or given["tool_name"] != span.tool:
+        return
+    span.arguments = given["arguments"]
+    told = as_object(span.result) or {}
+    if "result" in told and told.keys() <= {"result", "is_error"}:
+        span.result = told["result"]
+
+
 def take_result(span: Span) -> None:
     """Read what a tool returned out of what carries it, such as LangChain's message, which says the call's id."""
     holder = as_object(decoded(span.result)) if span.result is not ABSENT else None
     if holder is not None and set(holder) == {"output"} and as_object(holder["output"]) is not None:
         holder = as_object(holder["output"])
+    if holder is not None and {"tool_id", "tool_output"} <= holder.keys():  # what LlamaIndex's agents make of it
+        span.call_id, holder = span.call_id or text_of(holder["tool_id"]), as_object(holder["tool_output"])
     if holder is not None and {"raw_output", "tool_name", "is_error"} <= holder.keys():  # LlamaIndex's output of a tool
         span.result, span.result_failed = holder["raw_output"], holder["is_error"] is True
         return
-    if holder is not None and holder.keys() <= _GOOGLE and holder.get("name") == span.tool and "response" in holder:
+    if holder is not None and holder.keys() <= _RESULT and holder.get("name") == span.tool and "response" in holder:
         span.result = holder["response"]
+        return
+    if holder is not None and isinstance(holder.get("content"), list) and "isError" in holder:  # what MCP answers
+        span.result, span.result_failed = content_of(holder["content"]), holder["isError"] is True
         return
     if holder is None or not ("lc" in holder or holder.get("type") in ("tool", "ToolMessage")):
         return
@@ -272,6 +365,7 @@ def _first_seen(said: Attributes, keys: Iterable[str]) -> Any:  # noqa: ANN401 -
 def _read_model(raw: RawSpan) -> None:
     span, said = raw.span, raw.attributes
     span.model = text_of(first_of(said, *_MODELS))
+    span.response = text_of(said.get("gen_ai.response.id"))
     for name, keys in _USAGE.items():
         count = first_of(said, *keys)
         if isinstance(count, str) and count.isdigit():
@@ -290,8 +384,11 @@ def _wants_tools(raw: RawSpan) -> bool | None:
     ]
     told += [(as_object(decoded(event.body)) or {}).get("finish_reason") for event in raw.events]
     reasons = [str(one).replace("-", "_") for entry in told if entry for one in (listed(entry) or [entry])]
+    if any(reason in _FOR_TOOLS for reason in reasons):
+        return True
     reasons = [reason for reason in reasons if reason != "STOP"]  # what Google's models say in either case
-    return any(reason in _FOR_TOOLS for reason in reasons) if reasons else None
+    provider = str(first_of(raw.attributes, "gen_ai.provider.name", "gen_ai.system") or "")
+    return False if reasons and not provider.startswith(_GOOGLE) else None
 
 
 def _offered(said: Attributes) -> Iterator[Any]:

@@ -357,7 +357,9 @@ def _parts(parts: list[Any], path: str, key: str, who: Who, calls: list[Request]
         elif isinstance(piece, Answer):
             answers.append(Said("tool", place, answer=piece))
     if calls and all(request.id in {call.id for call in calls} for request in requests):
-        requests = []  # some converters leave the provider's blocks beside the calls they made from them
+        # Some converters leave the provider's blocks beside the calls they made from them; empty arguments only there.
+        blocks = {request.id: request for request in requests if request.id is not None}
+        calls, requests = [fuller(call, blocks.get(call.id or "")) for call in calls], []
     asked, text = (*calls, *requests), "".join(texts) or None
     if who == "user":
         yield from answers
@@ -365,6 +367,13 @@ def _parts(parts: list[Any], path: str, key: str, who: Who, calls: list[Request]
     if asked or text is not None:
         yield Said("model" if asked else who, path, text, asked)
     yield from answers
+
+
+def fuller(request: Request, other: Request | None) -> Request:
+    """Return a call with the arguments that only another telling of it has."""
+    if other is None or request.arguments is not ABSENT:
+        return request
+    return replace(request, arguments=other.arguments, error=other.error)
 
 
 def _printed(part: object, path: str) -> list[Said]:
@@ -421,6 +430,13 @@ def _answers(fields: Fields, content: object, path: str, name: str | None) -> It
     if found:
         yield from found
         return
+    texts = [piece for _, piece in pieces if isinstance(piece, str)]
+    if (
+        isinstance(content, list)
+        and len(texts) == len(content)
+        and any("content" in (as_object(one) or {}) for one in content)
+    ):
+        content = "".join(texts)  # texts in OpenTelemetry's form, beside the id of the call, as LiteLLM has it
     told = {key: value for key, value in fields.items() if key not in ("parts", "contents", "role")}
     known = answer_of({"content": content, **told}, name=text_of(fields.get("name")) or name)
     yield Said("tool", path, answer=known)

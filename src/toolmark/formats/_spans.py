@@ -43,6 +43,7 @@ class Span:
         parameters: Names of the tool's parameters, in their order, where the span gives them.
         wrapped: The arguments may stand under `input`, as LangSmith hands them over.
         handoff_to: The agent that control passed to.
+        response: The id that the API gave to the answer of a model.
         wants_tools: Whether a model stopped to have tools called; `None` where it does not say why it stopped.
         given, gave: The words that went in and came out, of any span.
         doubts: What was not understood, each with its path.
@@ -63,6 +64,7 @@ class Span:
     said: list[Said] | None = None
     offered: list[Any] = field(default_factory=list)
     model: str | None = None
+    response: str | None = None
     wants_tools: bool | None = None
     usage: dict[str, int] = field(default_factory=dict)
     tool: str = ""

@@ -14,7 +14,7 @@ from datetime import datetime
 from toolmark.capture import Request, RunBuilder
 from toolmark.cases import Run, RunStatus
 from toolmark.formats._book import Book, Call, Message
-from toolmark.formats._echoes import echoes
+from toolmark.formats._echoes import echoes, fold
 from toolmark.formats._offered import offered_tools
 from toolmark.formats._reading import Notes
 from toolmark.formats._said import Said, final_text
@@ -54,6 +54,7 @@ def runs_of(
         [f"{idle[0].spans[0].path}: {len(idle)} of the traces show no model, agent or tool; left out"] if idle else []
     )
     working = [tree for tree in trees if _at_work(tree)]
+    fold(working)
     repeating = echoes(working)
     if repeating:
         place = repeating[0].spans[0].path
@@ -68,8 +69,11 @@ def runs_of(
         histories = [span.asked for span in (*_asked_models(tree), *tree.spans)]
         histories += [span.said or [] for span in tree.of_kind("agent")]
         common = (session, None if session is not None else _first_words(histories, 0))
-        known = earlier[common] if common != (None, None) else []
-        book = _book_of(tree, Book(tuple(known), sure=session is not None))
+        known = earlier[common]
+        # Where no words were kept, a call in a history is an earlier trace's only if no model here can have made it.
+        told = [span.said is not None or span.wants_tools is False for span in _asked_models(tree)]
+        heard = common != (None, None) or all(told)
+        book = _book_of(tree, Book(tuple(known) if heard else (), sure=session is not None))
         known += book.calls
         traces.append(_Trace(tree, book, session))
     # Only now: what a later trace repeats may hold the answer to a call of an earlier one.
@@ -93,7 +97,10 @@ def _book_of(tree: Tree, book: Book) -> Book:
     captured = any(span.said is not None for span in inner)
     around = [*tree.of_kind("agent"), *outer] if captured else [span for span in tree.spans if span not in inner]
     for span in sorted(around, key=lambda span: span.order):
-        if span.kind != "tool":
+        if span.kind == "model" and captured:  # what it answered is what a model inside of it did, maybe an earlier one
+            book.repeated(span, span.asked)
+            book.repeated(span, span.said or ())
+        elif span.kind != "tool":
             book.repeated(span, [*span.asked, *(span.said or ())])
     for span in tree.of_kind("tool"):
         book.ran(span)
@@ -285,7 +292,7 @@ def _tell_end(trace: _Trace, builder: RunBuilder) -> None:
     asked = _first_words([span.asked for span in models], -1)
     outside = [*tree.roots, *tree.of_kind("agent")]
     given = asked or next((span.given for span in outside if span.given), None)
-    answers = [text for span in models[-1:] if (text := final_text(span.said or []))]
+    answers = [text for span in models[-1:] if (text := final_text(span.said or []) or _words_after_tools(span, book))]
     gave = next(iter(answers), None) or next((span.gave for span in outside if span.gave), None)
     builder.started(given, at=tree.spans[0].started_at)
     builder.labelled(metadata={"span_id": tree.roots[0].id})
@@ -302,6 +309,14 @@ def _tell_end(trace: _Trace, builder: RunBuilder) -> None:
         builder.ended(None, status=RunStatus.STOPPED, at=max(ends, default=None))
     else:
         builder.ended(gave, at=max(ends, default=None))
+
+
+def _words_after_tools(model: Span, book: Book) -> str | None:
+    """Return the words of a model inside of which its tools ran, so that they are told with the calls and come last."""
+    calls = [call for message in book.messages if message.span is model for call in message.calls]
+    if not calls or not all(any(run.around is model for run in call.runs) for call in calls):
+        return None
+    return next((said.text for said in reversed(model.said or []) if said.who == "model" and said.text), None)
 
 
 def _first_words(histories: list[list[Said]], which: int) -> str | None:

@@ -1,0 +1,265 @@
+"""What tracers of clients tell twice, in part, or inside of a request: the rules, and where they must not reach."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from spans import Plain, agent, called, chat, run_of, silent, span, spans, tool
+from toolmark.formats import read_traces
+
+CALL: Plain = {"id": "c1", "name": "add", "arguments": {"a": 1}}
+OTHER: Plain = {"id": "c2", "name": "mul", "arguments": {"a": 2}}
+MISSING = "the model asked for tools, but nothing in the trace shows which; these calls are missing"
+UNKEPT = "nobody kept what the model answered; calls that it asked for may be missing"
+
+
+def history(*messages: Plain) -> Plain:
+    """What a model was given, beside the user's words."""
+    return {"gen_ai.input.messages": json.dumps([{"role": "user", "content": "Go."}, *messages])}
+
+
+def asked(*calls: Plain) -> Plain:
+    """A message of a model that asks for calls."""
+    return {"role": "assistant", "parts": [{"type": "tool_call", **call} for call in calls]}
+
+
+def answer(call_id: str, text: str = "3") -> Plain:
+    """An answer to a call."""
+    return {"role": "user", "parts": [{"type": "tool_call_response", "id": call_id, "response": text}]}
+
+
+def during(start: int, end: int, made: Plain) -> Plain:
+    """The span at another time."""
+    return {**made, "startTimeUnixNano": str(start * 10**9), "endTimeUnixNano": str(end * 10**9)}
+
+
+RESPONSE: Plain = {"gen_ai.response.id": "r1"}
+USED: Plain = {"gen_ai.usage.input_tokens": 7}
+
+
+def test_two_spans_of_one_response_are_one_answer() -> None:
+    """What only the span says that keeps no answer is known of the other."""
+    listed = [during(1, 4, chat(1, None, CALL, **RESPONSE)), during(2, 3, silent(2, **RESPONSE, **USED))]
+
+    run = run_of(spans(*(one | {"parentSpanId": f"{9:016x}"} for one in listed), span(9)))
+
+    assert [call.id for call in run.calls] == ["c1"]
+    assert run.usage == {"input_tokens": 7}
+    assert run.warnings == []
+
+
+def test_a_response_that_was_told_later_again_is_another() -> None:
+    """Some servers number all their responses alike; two requests share no moment, unless they are the same."""
+    run = run_of(spans(silent(1, **RESPONSE), silent(2, **RESPONSE)))
+
+    assert run.warnings == [f"$.resourceSpans[0].scopeSpans[0].spans[0] (and 1 more): {UNKEPT}"]
+
+
+def test_anthropics_client_says_why_a_model_stopped() -> None:
+    """In its own spans, which hold nothing of what was said."""
+    run = run_of(spans(silent(1, **{"anthropic.message.stop_reason": "tool_use"})))
+
+    assert run.warnings == [f"$.resourceSpans[0].scopeSpans[0].spans[0]: {MISSING}"]
+
+
+@pytest.mark.parametrize("provider", ["gemini", "gcp.gemini", "gcp.vertex_ai", "google-gla", "vertex_ai"])
+def test_a_model_of_google_that_stopped_may_have_asked_for_calls(provider: str) -> None:
+    """It says `STOP` then, too."""
+    run = run_of(spans(silent(1, **{"gen_ai.provider.name": provider, "gen_ai.response.finish_reasons": ["stop"]})))
+
+    assert run.warnings == [f"$.resourceSpans[0].scopeSpans[0].spans[0]: {UNKEPT}"]
+
+
+def test_the_end_of_a_stream_that_is_a_span_of_its_own_is_the_answer() -> None:
+    """A span without a duration, that was asked the same; one with a duration is another request."""
+    question = history()
+    request = during(1, 2, silent(1, 9, **question))
+    moment = during(3, 3, chat(2, 9, CALL, **question))
+    again = during(3, 4, chat(2, 9, CALL, **question))
+
+    (told,) = read_traces(spans(request | USED_FIELD, moment, span(9))).runs
+    (retried,) = read_traces(spans(request | USED_FIELD, again, span(9))).runs
+
+    assert told.usage == {"input_tokens": 7}
+    assert [len(run.calls) for run in (told, retried)] == [1, 1]
+    assert [run.warnings for run in (told, retried)] == [[], []]
+
+
+def test_spans_without_times_are_no_moments() -> None:
+    """Nobody knows how long they took."""
+    timeless: Plain = {"startTimeUnixNano": None, "endTimeUnixNano": None}
+
+    answered = chat(2, None, CALL, **history(), **{"gen_ai.usage.input_tokens": 5}) | timeless
+    run = run_of(spans(silent(1, **history()) | USED_FIELD | timeless, answered))
+
+    assert run.usage == {"input_tokens": 12}
+
+
+USED_FIELD: Plain = {
+    "attributes": [
+        *during(1, 2, silent(1, 9, **history()))["attributes"],
+        {"key": "gen_ai.usage.input_tokens", "value": {"intValue": "7"}},
+    ]
+}
+
+
+def test_a_tool_inside_of_a_request_was_asked_for_by_its_model() -> None:
+    """A client that runs tools itself keeps the last answer only; a tool beside the request was called by code."""
+    inside = called(chat(1), tool(2, 1), tool(3, 1, "mul"))
+    beside = called(span(9), chat(1, 9), tool(2, 9))
+
+    assert [(call.name, call.execution and call.execution.origin.value) for call in inside] == [
+        ("add", "model"),
+        ("mul", "model"),
+    ]
+    assert [call.execution and call.execution.origin.value for call in beside] == ["code"]
+
+
+def test_words_that_came_after_tools_inside_of_a_request_are_the_answer() -> None:
+    """A stream holds all of them in one message; where tools did not run inside, the words stood beside the calls."""
+    parts = [{"type": "tool_call", **CALL}, {"type": "text", "content": "It is 3."}]
+    said = {"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": parts}])}
+
+    inside = run_of(spans(silent(1, **said), tool(2, 1)))
+    beside = run_of(spans(silent(1, **said), tool(2)))
+
+    assert (inside.actual_output, beside.actual_output) == ("It is 3.", None)
+
+
+def test_a_model_that_stopped_for_tools_and_shows_none_asked_for_those_that_ran() -> None:
+    """Its words were kept, and not its calls."""
+    stopped = {"gen_ai.response.finish_reasons": ["tool_calls"]}
+
+    (call,) = called(span(9), chat(1, 9, **stopped), tool(2, 9), chat(3, 9))
+
+    assert call.execution is not None
+    assert call.execution.origin.value == "model"
+
+
+def test_calls_that_stand_beside_words_only_in_what_a_framework_returned_are_read() -> None:
+    """With their ids; what a model said that asked for nothing is read where it stands first."""
+    whole = json.dumps({"message": {"role": "assistant", "blocks": [{"block_type": "text", "text": "Hm."}]}})
+    full = json.dumps({"message": {"role": "assistant", "content": "Hm.", "tool_calls": [CALL]}})
+    stopped = {"gen_ai.response.finish_reasons": ["tool_calls"]}
+
+    (call,) = called(chat(1, None, **stopped, **{"traceloop.entity.output": full}))
+    plain = run_of(spans(chat(1, **{"traceloop.entity.output": whole})))
+
+    assert (call.id, call.input_parameters) == ("c1", {"a": 1})
+    assert plain.actual_output == "Done."
+
+
+def test_a_message_that_an_answer_kept_in_part_is_made_whole_in_its_order() -> None:
+    """And nothing is doubted: the answer shows that the calls are of this run."""
+    (first, second) = called(
+        chat(1, None, OTHER), chat(2, None, **history(asked(CALL, OTHER), answer("c1"), answer("c2")))
+    )
+
+    assert (first.id, second.id) == ("c1", "c2")
+    assert first.execution is not None
+    assert second.execution is not None
+    assert first.execution.step == second.execution.step
+
+
+@pytest.mark.parametrize(("kept", "known"), [({}, {"a": 1}), ({"a": 9}, {"a": 9})])
+def test_empty_arguments_are_those_that_a_history_has(kept: Plain, known: Plain) -> None:
+    """Under the same id; what is not empty is what the model said."""
+    (call,) = called(chat(1, None, {**CALL, "arguments": kept}), chat(2, None, **history(asked(CALL), answer("c1"))))
+
+    assert call.input_parameters == known
+
+
+def test_answers_with_ids_that_nobody_asked_under_belong_to_the_requests_before_them() -> None:
+    """If there are as many; else nobody knows to which."""
+    pair = chat(2, None, **history(asked(CALL, OTHER), answer("x", "3"), answer("y", "4")))
+    one = chat(2, None, **history(asked(CALL, OTHER), answer("x", "3")))
+
+    matched = run_of(spans(chat(1, None, CALL, OTHER), pair))
+    unknown = run_of(spans(chat(1, None, CALL, OTHER), one))
+
+    assert [call.output for call in matched.calls] == ["3", "4"]
+    assert matched.warnings == []
+    assert [call.output for call in unknown.calls] == [None, None]
+    assert len(unknown.warnings) == 1
+
+
+def test_calls_of_hidden_histories_are_those_of_an_earlier_trace() -> None:
+    """Where no words were kept, and this trace cannot have made them: all that its models answered was kept."""
+    before = {"gen_ai.input.messages": json.dumps([asked(CALL)])}
+    earlier = chat(1, None, CALL)
+    later = [chat(2, None, OTHER, trace="b" * 32, **before), silent(2, trace="c" * 32, **before)]
+
+    runs = [read_traces(spans(earlier, one)).runs for one in later]
+
+    assert [[call.id for call in run.calls] for run in runs[0]] == [["c1"], ["c2"]]
+    assert [[call.id for call in run.calls] for run in runs[1]] == [["c1"], ["c1"]]
+
+
+def test_what_a_model_answered_is_not_what_it_was_given() -> None:
+    """A history names the id of an equal call before; the answer has none."""
+    add = {"name": "add", "arguments": {"a": 1}}
+    first = chat(1, None, add, **history())
+    second = chat(2, None, add, trace="b" * 32, **history(asked(CALL), answer("c1")))
+
+    runs = read_traces(spans(first, second)).runs
+
+    assert [[call.id for call in run.calls] for run in runs] == [["c1"], [None]]
+
+
+def test_an_agent_of_logfire_is_named_without_its_turns() -> None:
+    """Older versions of the SDK tell of no turns."""
+    template = {"logfire.msg_template": "Agent run: {name!r}", "gen_ai.system": "openai", "name": None}
+    made = agent(1) | {"attributes": span(1, **{**template, "name": "span"})["attributes"]}
+    made["attributes"].append({"key": "name", "value": {"stringValue": "boss"}})
+
+    (call,) = called(made, chat(2, 1, CALL))
+
+    assert call.execution is not None
+    assert call.execution.agent == "boss"
+
+
+def test_spans_of_others_are_not_taken_for_those_of_logfires_agents() -> None:
+    """A program may log a function by the same words."""
+    made = span(2, 1, **{"logfire.msg_template": "Function: {name}", "input": "{}"})
+
+    assert [call.name for call in called(chat(1, None, CALL), made)] == ["add"]
+
+
+def test_a_tool_of_llama_index_is_read_where_nobody_asked_for_it() -> None:
+    """With its arguments, its id and its output."""
+    output: Plain = {"raw_output": 3, "tool_name": "add", "is_error": False}
+    returned: Plain = {"tool_name": "add", "tool_id": "c1", "tool_output": output}
+    fields: Plain = {"tool.name": "add", "tool.arguments": '{"a": 1}', "traceloop.entity.output": json.dumps(returned)}
+
+    (call,) = called(span(1, **fields))
+
+    assert (call.name, call.id, call.input_parameters, call.output) == ("add", "c1", {"a": 1}, 3)
+
+
+def test_a_tool_with_parameters_called_as_a_wrapper_keeps_them() -> None:
+    """Only the tool's own name beside its arguments is what OpenLLMetry wraps a call of MCP in."""
+    given = {"tool_name": "mul", "arguments": {"a": 1}}
+    fields = {"gen_ai.tool.call.arguments": json.dumps(given)}
+
+    wrapped = called(tool(1, None, "mul", **fields))
+    plain = called(tool(1, None, "call_tool", **fields))
+
+    assert [wrapped[0].input_parameters, plain[0].input_parameters] == [{"a": 1}, given]
+
+
+def test_texts_beside_the_id_of_a_call_are_what_the_tool_returned() -> None:
+    """As LiteLLM writes them."""
+    told = {"role": "tool", "parts": [{"type": "text", "content": "3"}], "tool_call_id": "c1"}
+
+    (call,) = called(chat(1, None, CALL), chat(2, None, **history(asked(CALL), told)))
+
+    assert call.output == "3"
+
+
+def test_attributes_that_spell_out_no_message_hide_none() -> None:
+    """What else is said of an answer may stand under the names that spell out messages."""
+    (call,) = called(chat(1, None, CALL, **{"gen_ai.completion.0.finish_reason": "tool_calls"}))
+
+    assert call.id == "c1"
