@@ -29,6 +29,10 @@ _ASKED = (
     "input.value",
     "langfuse.observation.input",
     "traceloop.entity.input",
+    "haystack.agent.step.llm.input",
+    "haystack.agent.input",
+    "haystack.component.input",
+    "mlflow.spanInputs",
 )
 _SAID = (
     "gen_ai.output.messages",
@@ -38,6 +42,10 @@ _SAID = (
     "output.value",
     "langfuse.observation.output",
     "traceloop.entity.output",
+    "haystack.agent.step.llm.output",
+    "haystack.agent.output",
+    "haystack.component.output",
+    "mlflow.spanOutputs",
 )
 _ALL_MESSAGES = ("pydantic_ai.all_messages", "all_messages_events", "events")
 """A whole conversation in one attribute, what was asked and what was answered."""

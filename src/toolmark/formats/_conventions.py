@@ -1,8 +1,8 @@
 """What does a span of OpenTelemetry say about models, tools and agents? In the conventions that are in use.
 
 Read are the GenAI conventions of OpenTelemetry, from the events of their first years to the messages of today, and
-those of OpenInference, OpenLLMetry, the Vercel AI SDK, Pydantic AI, Google's ADK and any-agent. The names of attributes
-stand in tables here and in `_attribute_messages`, and nowhere else; an attribute that is not there says nothing.
+those of OpenInference, OpenLLMetry, the Vercel AI SDK, Pydantic AI, Google's ADK, Haystack, MLflow and any-agent. The
+names of attributes stand in tables here and in `_attribute_messages`, and nowhere else; an attribute that is not there says nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from toolmark._json import parse_json
 from toolmark.calls import ToolCallType
+from toolmark.errors import InvalidDataError
 from toolmark.formats._attribute_messages import (
     HIDDEN,
     INDEXED_ASKED,
@@ -46,11 +48,24 @@ _KINDS: dict[str, SpanKind] = {
     "tool": "tool",
     "agent": "agent",
     "generation": "model",
+    "chat_model": "model",
     "chain": "other",
     "workflow": "other",
     "task": "other",
 }
-_KIND_KEYS = ("openinference.span.kind", "traceloop.span.kind", "langfuse.observation.type", "langsmith.span.kind")
+_KIND_KEYS = (
+    "openinference.span.kind",
+    "traceloop.span.kind",
+    "langfuse.observation.type",
+    "langsmith.span.kind",
+    "mlflow.spanType",
+)
+_OF_HAYSTACK: dict[str, SpanKind] = {
+    "haystack.agent.run": "agent",
+    "haystack.agent.step.llm": "model",
+    "haystack.agent.step.tool": "tool",
+}
+"""Names of the spans of Haystack, which say of what they are in no other way."""
 
 _TOOL_NAMES = (
     "gen_ai.tool.name",
@@ -59,10 +74,11 @@ _TOOL_NAMES = (
     "traceloop.entity.name",
     "tool_name",
     "tool_call.function.name",
+    "haystack.tool.name",
 )
 _CALL_IDS = ("gen_ai.tool.call.id", "tool.id", "tool_call.id", "ai.toolCall.id", "tool_call_id")
-_NO_IDS = (None, "", "<not specified>")
-"""What stands in the place of an id that is not known; the last is what Google's ADK writes for a tool that failed."""
+_NO_IDS = (None, "", "<not specified>", "unknown")
+"""What stands in the place of an id that is not known; the last are those of Google's ADK and of Agent Framework."""
 _ARGUMENTS = (
     "gen_ai.tool.call.arguments",
     "gen_ai.tool.args",
@@ -73,6 +89,8 @@ _ARGUMENTS = (
     "input.value",
     "langfuse.observation.input",
     "traceloop.entity.input",
+    "haystack.agent.step.tool.input",
+    "mlflow.spanInputs",
 )
 _RESULTS = (
     "gen_ai.tool.call.result",
@@ -83,8 +101,12 @@ _RESULTS = (
     "output.value",
     "langfuse.observation.output",
     "traceloop.entity.output",
+    "haystack.agent.step.tool.output",
+    "mlflow.spanOutputs",
 )
 _AGENTS = ("gen_ai.agent.name", "agent_name", "agent.name")
+_NODES = ("graph.node.name", "graph.node.id")
+"""What OpenInference calls an agent where it gives no other name, as of CrewAI."""
 _SESSIONS = (
     "gen_ai.conversation.id",
     "session.id",
@@ -93,19 +115,35 @@ _SESSIONS = (
     "traceloop.association.properties.thread_id",
     "traceloop.association.properties.session_id",
     "ai.telemetry.metadata.sessionId",
+    "mlflow.trace.session",
 )
-_MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "ai.response.model", "ai.model.id")
+_MODELS = (
+    "gen_ai.response.model",
+    "gen_ai.request.model",
+    "llm.model_name",
+    "ai.response.model",
+    "ai.model.id",
+    "mlflow.llm.model",
+)
 _USAGE = {
     "input_tokens": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
     "output_tokens": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
     "total_tokens": ("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total"),
 }
-_FINISHED = ("gen_ai.response.finish_reasons", "llm.finish_reason", "ai.response.finishReason")
+_FINISHED = (
+    "gen_ai.response.finish_reasons",
+    "gen_ai.response.finish_reason",
+    "llm.finish_reason",
+    "ai.response.finishReason",
+)
 _FOR_TOOLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
-_TOOLS = ("gen_ai.tool.definitions", "ai.prompt.tools", "gen_ai.request.tools")
+_TOOLS = ("gen_ai.tool.definitions", "ai.prompt.tools", "gen_ai.request.tools", "mlflow.chat.tools")
+_TOOLS_BESIDE = ("langfuse.observation.input", "haystack.agent.step.llm.input", "haystack.component.input")
 _MERGED = "(merged tools)"
 """The tool of a span in which Google's ADK repeats the results of several others."""
 
+_OF_MLFLOW = "mlflow.spanType"
+"""Every value of a span that has this attribute is written as JSON."""
 _OF_ADK = re.compile(r"^agent_run \[.+\]$")
 """How Google's ADK names the spans of its agents, of which its first version says nothing else."""
 _HANDOFF = "handoff to "
@@ -114,9 +152,13 @@ _NAMED = re.compile(r"^(?:execute_tool|running tool:|invoke_agent|agent run|agen
 
 def interpret(raw: RawSpan) -> Span:
     """Return the span with what its attributes and events say."""
+    if _OF_MLFLOW in raw.attributes:
+        raw.attributes = {key: _plain_value(value) for key, value in raw.attributes.items()}
     span, said = raw.span, raw.attributes
     span.kind = _kind(raw)
-    span.agent = text_of(first_of(said, *_AGENTS)) or (_after(span.name) if span.kind == "agent" else None)
+    span.agent = text_of(first_of(said, *_AGENTS))
+    if span.kind == "agent":
+        span.agent = span.agent or _after(span.name) or text_of(first_of(said, *_NODES))
     span.agent = span.agent or text_of((as_object(decoded(said.get("metadata"))) or {}).get("lc_agent_name"))
     session = first_of(said, *_SESSIONS)
     span.session = span.session or (None if session is None else str(session))
@@ -135,6 +177,14 @@ def interpret(raw: RawSpan) -> Span:
     else:
         _read_around(raw)
     return span
+
+
+def _plain_value(value: object) -> Any:  # noqa: ANN401 - a JSON value
+    """Return what the JSON text of an attribute of MLflow stands for, also a number; any other value as it is."""
+    try:
+        return parse_json(value) if isinstance(value, str) else value
+    except InvalidDataError:
+        return value
 
 
 def flat(value: object, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -175,6 +225,10 @@ def _by_attributes(said: Attributes, name: str) -> SpanKind | None:
         return "tool"
     if said.get("gen_ai.tool.name") is not None and not name.startswith(("call_llm", "chat")):
         return "tool"
+    if name in _OF_HAYSTACK:
+        return _OF_HAYSTACK[name]
+    if str(said.get("haystack.component.type")).endswith("Generator"):
+        return "model"
     if any(said.get(key) is not None for key in ("pydantic_ai.all_messages", "all_messages_events")):
         return "agent"
     if any(key in said for key in ("gen_ai.output.messages", "llm.request.type", "gcp.vertex.agent.llm_request")):
@@ -214,6 +268,9 @@ def _read_tool(raw: RawSpan) -> None:
             span.result = content_of(fields["message"])
         span.arguments = _first_seen(event.attributes, _ARGUMENTS[:1]) if span.arguments is ABSENT else span.arguments
         span.result = _first_seen(event.attributes, _RESULTS[:1]) if span.result is ABSENT else span.result
+    if said.get("haystack.tool.error") is True:
+        told = as_object(decoded(span.result)) or {}
+        span.result, span.result_failed = told.get("error", span.result), True
     kind = str(said.get("gen_ai.tool.type") or "")
     if said.get("mcp.method.name") is not None or kind == "mcp":
         span.type = ToolCallType.MCP
@@ -269,7 +326,9 @@ def _wants_tools(raw: RawSpan) -> bool | None:
         *(event.attributes.get("finish_reason") for event in raw.events),
     ]
     told += [(as_object(decoded(event.body)) or {}).get("finish_reason") for event in raw.events]
-    reasons = [str(one).replace("-", "_") for entry in told if entry for one in (listed(entry) or [entry])]
+    texts = [str(one) for entry in told if entry for one in (listed(entry) or [entry])]
+    # Semantic Kernel joins the names that Python has for them: `FinishReason.TOOL_CALLS`.
+    reasons = [one.rpartition(".")[2].replace("-", "_").lower() for text in texts for one in text.split(",")]
     return any(reason in _FOR_TOOLS for reason in reasons) if reasons else None
 
 
@@ -280,7 +339,8 @@ def _offered(said: Attributes) -> Iterator[Any]:
     for tool in listed(parameters.get("function_tools")):
         fields = as_object(tool) or {}
         yield {**fields, "parameters": fields.get("parameters_json_schema")}
-    yield from tools_beside(said.get("langfuse.observation.input"))
+    for key in _TOOLS_BESIDE:
+        yield from tools_beside(said.get(key))
     asked = as_object(decoded(said.get("gcp.vertex.agent.llm_request"))) or {}
     for group in listed((as_object(asked.get("config")) or {}).get("tools")):
         yield from listed((as_object(group) or {}).get("function_declarations"))
@@ -297,6 +357,8 @@ def _offered(said: Attributes) -> Iterator[Any]:
 def _read_around(raw: RawSpan) -> None:
     """Read what went into an agent or chain, and what came out; messages in it repeat what models said."""
     span = raw.span
+    if span.kind == "agent":
+        span.offered = list(_offered(raw.attributes))
     span.asked, span.said = around_of(raw)
     span.given = _plain_words(span.asked, "user") or _plain_words(span.said or [], "user")
     span.gave = text_of(raw.attributes.get("final_result")) or _plain_words(span.said or [], "model")
