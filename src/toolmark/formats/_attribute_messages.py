@@ -136,8 +136,11 @@ def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who)
 
 
 def _is_request(found: list[Said], value: object) -> bool:
-    """Return whether a value is an object in JSON of which no message could be read: how a method was called."""
-    return found[0].text == value and as_object(decoded(value)) is not None
+    """Return whether a value is an object of which no message could be read: how a method was called.
+
+    It is one in JSON, or as Python prints it, as Haystack does where it cannot write JSON.
+    """
+    return found[0].text == value and (as_object(decoded(value)) is not None or str(value).startswith("{'"))
 
 
 def _with_arguments(listed: list[Said], values: list[Any], by: Who) -> list[Said]:

@@ -136,6 +136,7 @@ _FINISHED = (
     "llm.finish_reason",
     "ai.response.finishReason",
 )
+_ANSWERS = ("output.value", "mlflow.spanOutputs", "haystack.agent.step.llm.output", "haystack.component.output")
 _FOR_TOOLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
 _TOOLS = ("gen_ai.tool.definitions", "ai.prompt.tools", "gen_ai.request.tools", "mlflow.chat.tools")
 _TOOLS_BESIDE = ("langfuse.observation.input", "haystack.agent.step.llm.input", "haystack.component.input")
@@ -252,7 +253,7 @@ def _after(name: str) -> str | None:
 
 def _read_tool(raw: RawSpan) -> None:
     span, said = raw.span, raw.attributes
-    span.tool = text_of(first_of(said, *_TOOL_NAMES)) or _after(span.name) or span.name
+    span.tool = text_of(first_of(said, *_TOOL_NAMES)) or _after(span.name) or span.name.removesuffix(".__call__")
     call_id = first_of(said, *_CALL_IDS)
     span.call_id = None if call_id in _NO_IDS else str(call_id)
     span.arguments = _inside(_first_seen(said, _ARGUMENTS), "inputs", beside="input_str")
@@ -326,10 +327,19 @@ def _wants_tools(raw: RawSpan) -> bool | None:
         *(event.attributes.get("finish_reason") for event in raw.events),
     ]
     told += [(as_object(decoded(event.body)) or {}).get("finish_reason") for event in raw.events]
+    for key in _ANSWERS:
+        told += _finished_in(as_object(decoded(raw.attributes.get(key))) or {})
     texts = [str(one) for entry in told if entry for one in (listed(entry) or [entry])]
     # Semantic Kernel joins the names that Python has for them: `FinishReason.TOOL_CALLS`.
     reasons = [one.rpartition(".")[2].replace("-", "_").lower() for text in texts for one in text.split(",")]
     return any(reason in _FOR_TOOLS for reason in reasons) if reasons else None
+
+
+def _finished_in(response: Mapping[str, Any]) -> Iterator[object]:
+    """Yield why each answer in a response stopped: OpenAI's, also as MLflow keeps it, or Haystack's."""
+    for entry in (*listed(response.get("choices")), *listed(response.get("replies"))):
+        fields = as_object(entry) or {}
+        yield first_of(fields, "finish_reason") or (as_object(fields.get("meta")) or {}).get("finish_reason")
 
 
 def _offered(said: Attributes) -> Iterator[Any]:

@@ -95,7 +95,8 @@ def _book_of(tree: Tree, book: Book) -> Book:
     around = [*tree.of_kind("agent"), *outer] if captured else [span for span in tree.spans if span not in inner]
     for span in sorted(around, key=lambda span: span.order):
         if span.kind != "tool":
-            book.repeated(span, [*span.asked, *(span.said or ())])
+            for history in _histories_around(span):
+                book.repeated(span, history)
     for span in tree.of_kind("tool"):
         book.ran(span)
     book.settle()
@@ -103,6 +104,12 @@ def _book_of(tree: Tree, book: Book) -> Book:
     for span in tree.of_kind("handoff"):
         book.handed_over(span)
     return book
+
+
+def _histories_around(span: Span) -> list[list[Said]]:
+    """Return what went in and came out as one history; as two, if what came out begins anew with the user's words."""
+    said = span.said or []
+    return [span.asked, said] if any(one.who == "user" for one in said) else [[*span.asked, *said]]
 
 
 def _asked_models(tree: Tree) -> list[Span]:
