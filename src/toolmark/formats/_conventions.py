@@ -2,7 +2,8 @@
 
 Read are the GenAI conventions of OpenTelemetry, from the events of their first years to the messages of today, and
 those of OpenInference, OpenLLMetry, the Vercel AI SDK, Pydantic AI, Google's ADK, Haystack, MLflow and any-agent. The
-names of attributes stand in tables here and in `_attribute_messages`, and nowhere else; an attribute that is not there says nothing.
+names of attributes stand in tables here and in `_attribute_messages`, and nowhere else; an attribute that is not there
+says nothing.
 """
 
 from __future__ import annotations

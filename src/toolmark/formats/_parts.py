@@ -187,7 +187,10 @@ def _other(fields: Fields, path: str) -> Piece | None:
     if told is not None:
         origin = as_object(told.get("origin")) or {}
         failed = told.get("error") is True
-        return replace(answer_of({"result": told.get("result")}, call_id=origin.get("id"), name=origin.get("tool_name")), failed=failed)
+        return replace(
+            answer_of({"result": told.get("result")}, call_id=origin.get("id"), name=origin.get("tool_name")),
+            failed=failed,
+        )
     used = as_object(fields.get("toolUse"))
     if used is not None:
         return call_of(used, path=path, empty={})
