@@ -81,6 +81,7 @@ CHANGED: dict[str, tuple[str, str | None]] = {
     "agents-responses-nested": ("", None),
     "agent-framework-unknown": ("Go.", "Sorry."),
     "openinference-agno": ("Go.", "Sorry."),
+    "llama-index": ("Go.", "Sorry."),
 }
 """The words in files whose library keeps others, or none."""
 
@@ -261,7 +262,7 @@ def test_a_tool_of_haystack_that_raised_failed() -> None:
     assert "output" not in call.model_fields_set
 
 
-@pytest.mark.parametrize("name", ["agent-framework-unknown", "openinference-agno"])
+@pytest.mark.parametrize("name", ["agent-framework-unknown", "openinference-agno", "llama-index"])
 def test_a_tool_that_was_not_offered_is_unknown(name: str) -> None:
     """Whatever the framework answered in its place: the model, or the agent around it, says which tools there are."""
     (run,) = traces_in(name).runs
@@ -288,6 +289,7 @@ def test_sessions_stand_beside_the_spans_of_mlflow() -> None:
     runs = traces_in("mlflow-openai").runs
 
     assert [run.conversation_id for run in runs] == ["s-1", "s-1"]
+    assert [run.models for run in runs] == [["gpt-4o"], ["gpt-4o"]]
     assert [tool.name for tool in runs[0].available_tools or []] == ["add", "mul", "now", "boom"]
 
 

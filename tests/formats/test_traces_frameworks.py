@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from spans import Plain, agent, called, chat, run_of, silent, span, spans, tool
-from toolmark.formats import read_traces
 
 MISSING = "the model asked for tools, but nothing in the trace shows which; these calls are missing"
 SILENT = "nothing shows what the models of the agent said, or its tools; calls may be missing"
@@ -214,11 +213,31 @@ def test_a_tool_of_haystack_that_failed_without_content_failed() -> None:
     assert call.execution.not_captured == ["input_parameters"]
 
 
-def test_a_result_of_haystack_says_whether_the_tool_failed() -> None:
-    """And which call it answers, without a message's id."""
-    told = {"role": "tool", "content": [{"tool_call_result": {"result": "no", "origin": CALL, "error": True}}]}
-    traces = read_traces(spans(chat(1, None, CALL), chat(2, **{"gen_ai.input.messages": messages(USER, told)})))
+def test_an_agent_of_haystack_is_one() -> None:
+    """It has no name but that of its span, and was given the words that its models were, whatever was kept of them."""
+    given = {"haystack.agent.input": json.dumps({"messages": [USER], "streaming_callback": None})}
+    given |= {"haystack.agent.output": json.dumps({"messages": [USER, {"role": "assistant", "content": "Done."}]})}
+    ran = span(2, 1, name="haystack.agent.step.tool", **{"haystack.tool.name": "add"})
 
-    (call,) = traces.runs[0].calls
-    assert call.execution is not None
-    assert (call.id, call.execution.status.value, call.execution.error) == ("c1", "error", "no")
+    run = run_of(spans(span(1, name="haystack.agent.run", **given), ran))
+
+    assert (run.input, run.actual_output) == ("Go.", "Done.")
+    assert [call.execution.agent for call in run.calls if call.execution] == ["haystack.agent.run"]
+
+
+def test_a_result_of_haystack_says_what_it_answers_and_whether_the_tool_failed() -> None:
+    """By the call that it came from, in whatever order."""
+    second: Plain = {**CALL, "id": "c2"}
+    parts = [
+        {"tool_call_result": {"result": text, "origin": call, "error": failed}}
+        for text, call, failed in (
+            ("no", second, True),
+            ("3", CALL, False),
+        )
+    ]
+    told = [{"role": "tool", "content": [part]} for part in parts]
+
+    calls = called(chat(1, None, CALL, second), chat(2, **{"gen_ai.input.messages": messages(USER, *told)}))
+
+    known = [(call.id, call.execution.status.value, call.output) for call in calls if call.execution]
+    assert known == [("c1", "ok", "3"), ("c2", "error", None)]

@@ -55,6 +55,9 @@ INDEXED_SAID = ("gen_ai.completion.", "llm.output_messages.", "llm.completions."
 HIDDEN = frozenset({"__REDACTED__", "<redacted>", "[REDACTED]"})
 """What instrumentations write in the place of what they were told not to keep."""
 
+LLAMA_INDEX_ASKED, LLAMA_INDEX_SAID = "LLMChatStartEvent", "LLMChatEndEvent"
+"""Events in which LlamaIndex's own tracing tells what a model was asked and answered."""
+
 _EMPTY = frozenset({"", "{}", "[]", "null", "<not serializable>"})
 """What they write where there is nothing to keep."""
 
@@ -223,6 +226,8 @@ def _from_events(raw: RawSpan, *, answers: bool) -> list[Said]:
             found += whole
             continue
         match = _EVENT.match(event.name)
+        if event.name == (LLAMA_INDEX_SAID if answers else LLAMA_INDEX_ASKED):
+            found += _llama_index(event, answers=answers)
         if match is not None and not answers:
             found += _event_message({"role": match.group(1), **fields}, event.path)
         elif event.name == "gen_ai.choice" and answers:
@@ -239,6 +244,14 @@ def _whole_event(event: Event, fields: Mapping[str, Any], *, answers: bool) -> l
         return None
     value = first_of(fields, *keys)
     return [] if value is None else messages_in(value, f"{event.path}['{keys[0]}']", "model" if answers else "user")
+
+
+def _llama_index(event: Event, *, answers: bool) -> list[Said]:
+    """Return what LlamaIndex's own tracing says that a chat began or ended with."""
+    if not answers:
+        return messages_in(event.attributes.get("messages"), f"{event.path}['messages']", "user")
+    blocks = decoded(event.attributes.get("response.message.blocks"))
+    return _event_message({"role": "assistant", "blocks": blocks}, event.path)
 
 
 def _event_message(fields: Mapping[str, Any], path: str) -> list[Said]:

@@ -1,9 +1,9 @@
 """What does a span of OpenTelemetry say about models, tools and agents? In the conventions that are in use.
 
 Read are the GenAI conventions of OpenTelemetry, from the events of their first years to the messages of today, and
-those of OpenInference, OpenLLMetry, the Vercel AI SDK, Pydantic AI, Google's ADK, Haystack, MLflow and any-agent. The
-names of attributes stand in tables here and in `_attribute_messages`, and nowhere else; an attribute that is not there
-says nothing.
+those of OpenInference, OpenLLMetry, the Vercel AI SDK, Pydantic AI, Google's ADK, Haystack, LlamaIndex, MLflow and
+any-agent. The names of attributes stand in tables here and in `_attribute_messages`, and nowhere else; an attribute
+that is not there says nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from toolmark.formats._attribute_messages import (
     HIDDEN,
     INDEXED_ASKED,
     INDEXED_SAID,
+    LLAMA_INDEX_ASKED,
+    LLAMA_INDEX_SAID,
     Attributes,
     RawSpan,
     answered_of,
@@ -209,6 +211,8 @@ def _kind(raw: RawSpan) -> SpanKind:
     kinds.extend(_KINDS.get(str(said[key]).lower()) for key in _KIND_KEYS if said.get(key) is not None)
     clear: list[SpanKind] = [kind for kind in kinds if kind is not None and kind != "other"]
     found = clear[0] if clear else _by_attributes(said, name)
+    if found is None and any(event.name in (LLAMA_INDEX_ASKED, LLAMA_INDEX_SAID) for event in raw.events):
+        found = "model"
     if found == "tool" and (said.get("gen_ai.tool.name") == _MERGED or name.endswith(_MERGED)):
         return "other"
     return found or "other"
@@ -318,6 +322,9 @@ def _read_model(raw: RawSpan) -> None:
         if isinstance(count, int) and not isinstance(count, bool) and count > 0:
             span.usage[name] = count
     span.offered = list(_offered(said))
+    for event in raw.events:
+        if event.name == LLAMA_INDEX_ASKED:
+            span.offered += listed(decoded(event.attributes.get("additional_kwargs.tools")))
     span.wants_tools = _wants_tools(raw)
 
 
