@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from spans import Plain, agent, called, chat, run_of, silent, span, spans, tool
+from toolmark.formats import read_traces
 
 MISSING = "the model asked for tools, but nothing in the trace shows which; these calls are missing"
 SILENT = "nothing shows what the models of the agent said, or its tools; calls may be missing"
@@ -116,6 +117,38 @@ def test_a_tool_may_be_offered_by_a_model_whose_tools_are_not_known() -> None:
     assert (call.execution.status.value, call.output) == ("ok", "No.")
 
 
+def test_what_an_agent_lists_is_not_for_agents_inside_of_its_tools() -> None:
+    """They have tools of their own."""
+    helper = [tool(3, 1, "mul"), agent(4, 3, "helper"), chat(5, 4, CALL), answered(6, 4)]
+    (outer,) = called(with_offer(agent(1), "mul"), chat(2, 1, {"id": "c0", "name": "mul"}), *helper)
+
+    assert outer.execution is not None
+    (call,) = outer.execution.children
+    assert call.execution is not None
+    assert (call.execution.status.value, call.output) == ("ok", "No.")
+
+
+def test_a_handoff_need_not_be_listed() -> None:
+    """Frameworks add it for themselves."""
+    made = spans(with_offer(agent(1), "mul"), chat(2, 1, CALL), answered(3, 1))
+    (run,) = read_traces(made, handoff_names=["add"]).runs
+
+    assert [call.execution.status.value for call in run.calls if call.execution] == ["ok"]
+
+
+def test_a_tool_that_the_provider_runs_need_not_be_listed() -> None:
+    """Nor one of a server that it asks."""
+    asked = messages({"role": "assistant", "parts": [{**CALL, "type": "mcp_tool_use"}]})
+    told = messages(USER, {"role": "tool", "tool_call_id": "c1", "content": "3"})
+    model = with_offer(chat(2, 1, **{"gen_ai.output.messages": asked}), "mul")
+    after = with_offer(chat(3, 1, **{"gen_ai.input.messages": told}), "mul")
+
+    (call,) = called(agent(1), model, after)
+
+    assert call.execution is not None
+    assert (call.execution.status.value, call.output) == ("ok", "3")
+
+
 def test_a_tool_that_ran_was_there() -> None:
     """Whatever is listed."""
     ran = tool(4, 1, **{"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.result": "3"})
@@ -145,6 +178,27 @@ def test_answers_without_ids_belong_to_as_many_calls_in_their_order() -> None:
 
     assert [call.output for call in calls] == ["one", "two", None]
     assert [call.execution.status.value for call in calls if call.execution] == ["ok", "ok", "not_executed"]
+
+
+def test_the_first_answer_without_an_id_stays() -> None:
+    """A later history may have it shortened."""
+    call = {key: value for key, value in CALL.items() if key != "id"}
+    histories = [{"gen_ai.input.messages": messages(USER, {"role": "tool", "content": text})} for text in ("one", "o")]
+
+    (made,) = called(agent(1), chat(2, 1, call), chat(3, 1, **histories[0]), chat(4, 1, **histories[1]))
+
+    assert made.output == "one"
+
+
+def test_a_tool_that_failed_has_no_output_that_could_be_kept() -> None:
+    """Nor does an answer that says nothing make it one that was not captured."""
+    failed = tool(3, 1, **{"gen_ai.tool.call.id": "c1", "error.type": "ValueError"})
+    told = {"gen_ai.input.messages": messages(USER, asking(**CALL), {"role": "tool", "tool_call_id": "c1"})}
+
+    (call,) = called(agent(1), chat(2, 1, CALL), failed, chat(4, 1, **told))
+
+    assert call.execution is not None
+    assert (call.execution.status.value, call.execution.not_captured) == ("error", [])
 
 
 def test_equal_calls_before_and_after_an_agent_are_two() -> None:

@@ -197,9 +197,8 @@ class Book:
         for answer, path, span in self._nameless:
             made = [call for call in self.calls if call.message.span.within is span.within]
             made = [call for call in made if call.message.span.scope is span.scope and call.message.came_before(span)]
-            made = [call for call in made if call.message.in_history or call.message.span is not span]
+            made = [call for call in made if call.message.span is not span]
             if len(told[id(span)]) == len(made):
-                made.sort(key=lambda call: call.message.order)
                 for call, known in zip(made, told[id(span)], strict=True):
                     call.shown = call.shown or known
             waiting = [call for call in made if not call.runs and call.shown is None]

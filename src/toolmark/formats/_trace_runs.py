@@ -209,7 +209,7 @@ def _tell(message: Message, builder: RunBuilder, scope: Span | None, offered: fr
                 name=call.request.name,
                 failed=shown.failed,
                 error=shown.error,
-                unknown_tool=bool(offered) and not call.runs and _is_unknown(call.request, offered),
+                unknown_tool=bool(offered) and _is_unknown(call.request, offered),
                 scope=_key(scope),
                 reformatted=bool(call.runs) and call.runs[-1].result is not ABSENT,
                 ran=shown.ran,
