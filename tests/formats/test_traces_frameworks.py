@@ -64,7 +64,12 @@ def test_an_agent_of_which_nothing_was_kept_may_have_called_tools() -> None:
 
 @pytest.mark.parametrize(
     "beside",
-    [chat(2, 1), tool(2, 1), span(2, 1, **{"pydantic_ai.all_messages": messages(USER, asking(**CALL))})],
+    [
+        chat(2, 1),
+        tool(2, 1),
+        span(2, 1, **{"gen_ai.operation.name": "invoke_agent", "gen_ai.output.messages": messages(asking(**CALL))}),
+        span(2, 1, **{"pydantic_ai.all_messages": messages(USER, asking(**CALL))}),
+    ],
 )
 def test_an_agent_that_shows_what_it_did_is_not_doubted(beside: Plain) -> None:
     """A model that answered, a tool that ran, or a whole conversation."""
@@ -149,6 +154,16 @@ def test_a_tool_that_the_provider_runs_need_not_be_listed() -> None:
     assert (call.execution.status.value, call.output) == ("ok", "3")
 
 
+def test_a_set_of_tools_that_nobody_lists_may_hold_any() -> None:
+    """What a server offers is not named."""
+    listed = {"gen_ai.tool.definitions": messages({"type": "function", "name": "mul"}, {"type": "mcp"})}
+
+    (call,) = called(agent(1), chat(2, 1, CALL, **listed), answered(3, 1, **listed))
+
+    assert call.execution is not None
+    assert (call.execution.status.value, call.output) == ("ok", "No.")
+
+
 def test_a_tool_that_ran_was_there() -> None:
     """Whatever is listed."""
     ran = tool(4, 1, **{"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.result": "3"})
@@ -196,6 +211,16 @@ def test_a_tool_that_failed_has_no_output_that_could_be_kept() -> None:
     told = {"gen_ai.input.messages": messages(USER, asking(**CALL), {"role": "tool", "tool_call_id": "c1"})}
 
     (call,) = called(agent(1), chat(2, 1, CALL), failed, chat(4, 1, **told))
+
+    assert call.execution is not None
+    assert (call.execution.status.value, call.execution.not_captured) == ("error", [])
+
+
+def test_an_answer_that_says_no_more_than_that_it_failed_hides_no_output() -> None:
+    """There is none."""
+    told = messages(USER, asking(**CALL), {"role": "tool", "tool_call_id": "c1", "status": "error"})
+
+    (call,) = called(chat(1, None, CALL), chat(2, **{"gen_ai.input.messages": told}))
 
     assert call.execution is not None
     assert (call.execution.status.value, call.execution.not_captured) == ("error", [])
@@ -270,7 +295,7 @@ def test_a_tool_of_haystack_that_failed_without_content_failed() -> None:
 def test_an_agent_of_haystack_is_one() -> None:
     """It has no name but that of its span, and was given the words that its models were, whatever was kept of them."""
     given = {"haystack.agent.input": json.dumps({"messages": [USER], "streaming_callback": None})}
-    given |= {"haystack.agent.output": json.dumps({"messages": [USER, {"role": "assistant", "content": "Done."}]})}
+    given |= {"haystack.agent.output": json.dumps({"messages": [{"role": "assistant", "content": "Done."}]})}
     ran = span(2, 1, name="haystack.agent.step.tool", **{"haystack.tool.name": "add"})
 
     run = run_of(spans(span(1, name="haystack.agent.run", **given), ran))
