@@ -43,6 +43,7 @@ SCENES: dict[str, tuple[list[Asked], list[tuple[str, str | None]]]] = {
     "texttoo": ([ADD], [("Go.", "It is 3.")]),
     "badjson": ([("add", {})], [("Go.", "Sorry.")]),
     "unknown": ([("nosuch", {"q": 1})], [("Go.", None)]),
+    "react": ([ADD, ("finish", {})], [("Go.", "It is 3.")]),
 }
 """What the model asked for in each scene, in its order, and each turn's words: the user's and the model's."""
 
@@ -53,11 +54,28 @@ HIDDEN = {
     "langsmith-hidden",
     "otel-google-genai-hidden",
     "otel-botocore-hidden",
+    "agent-framework-hidden",
+    "semantic-kernel-lost",
 }
 """Files of libraries that were told to keep no content."""
 
-LOST = {"openinference-openai-hidden", "openllmetry-langchain-dropped", "otel-google-genai-hidden"}
-"""Files that hold nothing of the calls: that there were some is all that can be told."""
+SILENT = {"autogen-silent", "openllmetry-crewai"}
+"""Files in which there is nothing but agents: neither their models nor their tools are traced."""
+
+LOST = {
+    "openinference-openai-hidden",
+    "openllmetry-langchain-dropped",
+    "otel-google-genai-hidden",
+    "semantic-kernel-lost",
+    "haystack-dropped",
+} | SILENT
+"""Files that hold nothing of the calls: that there were some, or may be, is all that can be told."""
+
+NAMELESS = {"openinference-haystack", "openinference-dspy"}
+"""Files of libraries that keep no ids of calls."""
+
+NO_OUTPUT = {"openinference-haystack"}
+"""Files that show that calls were answered, and not how."""
 
 CHANGED: dict[str, tuple[str, str | None]] = {
     "openinference-smolagents": ("New task:\nGo.", None),
@@ -68,6 +86,9 @@ CHANGED: dict[str, tuple[str, str | None]] = {
     "openinference-langchain-unknown": ("Go.", "Sorry."),
     "openinference-bedrock-unknown": ("Go.", "Sorry."),
     "phoenix-otlpv1-boom": ("Go.", "It failed."),
+    "agent-framework-unknown": ("Go.", "Sorry."),
+    "openinference-agno": ("Go.", "Sorry."),
+    "llama-index": ("Go.", "Sorry."),
 }
 """The words in files whose library keeps others, or none."""
 
@@ -80,6 +101,10 @@ REQUESTS = {**dict.fromkeys(APART, 2), "litellm-apart": 3}
 
 NO_IDS = {"otel-google-genai-automatic"}
 """Files that name no ids of calls: the client ran the tools itself, and only spans of these were kept."""
+
+
+WORDY = {"openinference-crewai", "openinference-dspy"}
+"""Files of libraries that put the words of user and model into longer texts."""
 
 
 def content(name: str) -> dict[str, Any]:
@@ -121,7 +146,8 @@ def test_the_calls_are_those_that_the_model_asked_for(name: str) -> None:
     if name in LOST:
         assert calls == []
         return
-    assert [call.name for call in calls] == [tool for tool, _ in asked]
+    # Semantic Kernel puts the name of the plugin in front.
+    assert [call.name.removeprefix("m-") for call in calls] == [tool for tool, _ in asked]
     for call, (_, arguments) in zip(calls, asked, strict=True):
         assert call.execution is not None
         if name in HIDDEN:
@@ -129,12 +155,13 @@ def test_the_calls_are_those_that_the_model_asked_for(name: str) -> None:
             assert "input_parameters" not in call.model_fields_set
         else:
             assert call.input_parameters == arguments
-            assert not call.execution.not_captured
-        assert call.execution.origin.value == "model"
+            assert call.execution.not_captured == (["output"] if name in NO_OUTPUT else [])
+        # What DSPy's models ask for stands in their words, so that only the tools show it.
+        assert call.execution.origin.value == ("code" if name == "openinference-dspy" else "model")
 
 
 @pytest.mark.parametrize(
-    "name", sorted(set(NAMES) - HIDDEN - LOST - NO_IDS - {"agents-responses-nested", "litellm-apart"})
+    "name", sorted(set(NAMES) - HIDDEN - LOST - NO_IDS - NAMELESS - {"agents-responses-nested", "litellm-apart"})
 )
 def test_the_ids_are_those_that_answers_name(name: str) -> None:
     """Also where a tracer keeps ids of output items in their place, or hides them in one of two tellings."""
@@ -152,7 +179,13 @@ def test_each_turn_is_a_run_with_its_words(name: str) -> None:
 
     expected = [CHANGED[name]] if name in CHANGED else turns
     expected = [("Go.", None)] * (REQUESTS.get(name, 1) - 1) + expected
-    assert [(run.input or "", run.actual_output) for run in runs] == expected
+    found = [(run.input or "", run.actual_output) for run in runs]
+    if name in WORDY:
+        assert [
+            (asked in given, said in str(gave)) for (given, gave), (asked, said) in zip(found, turns, strict=True)
+        ] == [(True, True)]
+    else:
+        assert found == expected
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - HIDDEN - LOST))
@@ -177,7 +210,9 @@ def test_calls_of_which_nothing_was_kept_are_told(name: str) -> None:
     """The model stopped to have tools called, says the trace, and no more."""
     doubts = told(name)
 
-    if name == "otel-google-genai-hidden":  # Google's models stop as if they had answered
+    if name in SILENT:
+        assert "nothing shows what the models of the agent said, or its tools; calls may be missing" in doubts
+    elif name == "otel-google-genai-hidden":  # Google's models stop as if they had answered
         assert "nobody kept what the model answered; calls that it asked for may be missing" in doubts
     else:
         assert "the model asked for tools, but nothing in the trace shows which; these calls are missing" in doubts
@@ -194,7 +229,14 @@ def test_no_call_is_taken_for_a_tool_that_a_program_called() -> None:
         assert run.conversation_id is None
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if "nested" in name or name in ("pydantic-ai-5", "vercel-6")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name in NAMES
+        if "nested" in name or name in ("pydantic-ai-5", "vercel-6", "autogen-and-openai", "openinference-crewai")
+    ],
+)
 def test_calls_inside_of_a_tool_are_its_children(name: str) -> None:
     """An agent that another asks as a tool keeps its calls inside of that call, where the tracer says so."""
     (run,) = traces_in(name).runs
@@ -228,6 +270,12 @@ def test_calls_inside_of_a_tool_are_its_children(name: str) -> None:
         ("openllmetry-llama-index", 3),
         ("openllmetry-llama-index-stream", 3),
         ("openllmetry-mcp", "3"),
+        ("semantic-kernel", "3"),
+        ("haystack", 3),
+        ("mlflow-openai", 3),
+        ("mlflow-langchain", "3"),
+        ("autogen-and-openai", "3"),
+        ("openinference-crewai", "3"),
     ],
 )
 def test_outputs_are_what_the_tools_returned(name: str, output: object) -> None:
@@ -239,7 +287,10 @@ def test_outputs_are_what_the_tools_returned(name: str, output: object) -> None:
 
 def test_a_tool_that_raised_failed() -> None:
     """With its exception; the id that is not known is none."""
-    for name in ("openinference-llama-index-boom", "adk-failed", "phoenix-otlpv1-boom", "logfire-agents-boom"):
+    for name in (
+        *("openinference-llama-index-boom", "adk-failed", "phoenix-otlpv1-boom", "logfire-agents-boom"),
+        "mlflow-otlp",
+    ):
         (call,) = called(traces_in(name).runs)
 
         assert call.execution is not None
@@ -293,6 +344,56 @@ def test_tools_that_ran_for_an_answer_that_was_not_kept_are_its_calls() -> None:
     ]
 
 
+def test_a_tool_of_haystack_that_raised_failed() -> None:
+    """Its span has no status of an error, and the error as what came out."""
+    (call,) = called(traces_in("haystack-boom").runs)
+
+    assert call.execution is not None
+    told = "Failed to invoke Tool `boom` with parameters {'x': 1}. Error: no good"
+    assert (call.execution.status.value, call.execution.error) == ("error", told)
+    assert "output" not in call.model_fields_set
+
+
+@pytest.mark.parametrize("name", ["agent-framework-unknown", "openinference-agno", "llama-index"])
+def test_a_tool_that_was_not_offered_is_unknown(name: str) -> None:
+    """Whatever the framework answered in its place: the model, or the agent around it, says which tools there are."""
+    (run,) = traces_in(name).runs
+    (call,) = run.calls
+
+    assert call.execution is not None
+    assert (call.execution.status.value, call.execution.executed) == ("unknown_tool", False)
+    assert "output" not in call.model_fields_set
+    assert "not" in str(call.execution.model_output)
+    assert sorted(tool.name for tool in run.available_tools or []) == ["add", "boom", "mul", "now"]
+
+
+def test_what_was_answered_was_run_though_nobody_kept_the_answer() -> None:
+    """OpenInference keeps of Haystack's answers that there were some: neither their words, nor the ids of calls."""
+    for name, number in (("openinference-haystack", 2), ("otel-openai-hidden", 3)):
+        calls = called(traces_in(name).runs)
+
+        known = [(call.execution.status.value, call.execution.not_captured[-1]) for call in calls if call.execution]
+        assert known == [("ok", "output")] * number
+
+
+def test_sessions_stand_beside_the_spans_of_mlflow() -> None:
+    """In what it tells of the trace as a whole."""
+    runs = traces_in("mlflow-openai").runs
+
+    assert [run.conversation_id for run in runs] == ["s-1", "s-1"]
+    assert [run.models for run in runs] == [["gpt-4o"], ["gpt-4o"]]
+    assert [tool.name for tool in runs[0].available_tools or []] == ["add", "mul", "now", "boom"]
+
+
+def test_tools_that_haystack_describes_were_offered() -> None:
+    """Each as a Python object with its class."""
+    (run,) = traces_in("haystack-boom").runs
+
+    assert [(tool.name, tool.type.value) for tool in run.available_tools or []] == [
+        (name, "function") for name in ("add", "mul", "now", "boom")
+    ]
+
+
 def test_arguments_that_a_tracer_wrapped_since_they_are_no_json_are_invalid() -> None:
     """OpenLLMetry writes `{"_raw": ...}`; the model wrote the text inside."""
     (call,) = called(traces_in("openllmetry-agents-invalid").runs)
@@ -304,8 +405,10 @@ def test_arguments_that_a_tracer_wrapped_since_they_are_no_json_are_invalid() ->
 
 def test_agents_are_named() -> None:
     """By the name that LangChain gives its agent, and that OpenAI's SDK and ADK give theirs."""
-    named = ("openinference-langchain-nested", "openinference-agents-nested", "phoenix-spans-nested")
-    for name in (*named, "adk-failed", "adk-1-handoff", "logfire-agents-boom"):
+    for name in (
+        *("openinference-langchain-nested", "openinference-agents-nested", "phoenix-spans-nested", "adk-failed"),
+        *("adk-1-handoff", "logfire-agents-boom", "openinference-crewai", "semantic-kernel", "mlflow-otlp"),
+    ):
         calls = called(traces_in(name).runs)
 
         assert calls[0].execution is not None
@@ -313,7 +416,7 @@ def test_agents_are_named() -> None:
 
 
 @pytest.mark.parametrize("name", ["openinference-langchain-unknown", "openinference-bedrock-unknown"])
-def test_a_tool_that_was_not_offered_is_unknown(name: str) -> None:
+def test_a_failure_that_only_the_whole_messages_tell_is_seen(name: str) -> None:
     """Where what a tool answered is spelled out, its failure stands only in the whole messages beside it."""
     (call,) = called(traces_in(name).runs)
 

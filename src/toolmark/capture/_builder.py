@@ -296,7 +296,7 @@ class RunBuilder(RunFacts):
         nothing; a different one replaces it.
 
         Args:
-            content: What the model was shown.
+            content: What the model was shown; `ABSENT` where that was not kept.
             call_id: The id it answers.
             name: The tool it names.
             failed: It says that the call failed; where the tool was not seen to run, that somebody refused it.
@@ -321,6 +321,8 @@ class RunBuilder(RunFacts):
             return False
         if reformatted and (call.shown is not None or call.executions):
             return True
+        if plain is ABSENT and not failed and "output" not in call.not_captured:
+            call.not_captured.append("output")
         self._note(call, "model_output", plain, doubts)
         if call.shown is None or not json_equal(call.shown.content, plain):
             call.shown = Shown(plain, failed, unknown_tool, self._kept(artifact, call), error, read=read)

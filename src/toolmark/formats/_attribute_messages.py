@@ -30,6 +30,10 @@ _ASKED = (
     "input.value",
     "langfuse.observation.input",
     "traceloop.entity.input",
+    "haystack.agent.step.llm.input",
+    "haystack.agent.input",
+    "haystack.component.input",
+    "mlflow.spanInputs",
 )
 _SAID = (
     "gen_ai.output.messages",
@@ -39,6 +43,10 @@ _SAID = (
     "output.value",
     "langfuse.observation.output",
     "traceloop.entity.output",
+    "haystack.agent.step.llm.output",
+    "haystack.agent.output",
+    "haystack.component.output",
+    "mlflow.spanOutputs",
 )
 _ALL_MESSAGES = ("pydantic_ai.all_messages", "all_messages_events", "events")
 """A whole conversation in one attribute, what was asked and what was answered."""
@@ -47,6 +55,9 @@ INDEXED_ASKED = ("gen_ai.prompt.", "llm.input_messages.", "llm.prompts.")
 INDEXED_SAID = ("gen_ai.completion.", "llm.output_messages.", "llm.completions.")
 HIDDEN = frozenset({"__REDACTED__", "<redacted>", "[REDACTED]"})
 """What instrumentations write in the place of what they were told not to keep."""
+
+LLAMA_INDEX_ASKED, LLAMA_INDEX_SAID = "LLMChatStartEvent", "LLMChatEndEvent"
+"""Events in which LlamaIndex's own tracing tells what a model was asked and answered."""
 
 _EMPTY = frozenset({"", "{}", "[]", "null", "<not serializable>"})
 """What they write where there is nothing to keep."""
@@ -154,8 +165,11 @@ def _kept(said: Attributes, key: str) -> Any:  # noqa: ANN401 - a JSON value
 
 
 def _is_request(found: list[Said], value: object) -> bool:
-    """Return whether a value is an object in JSON of which no message could be read: how a method was called."""
-    return found[0].text == value and as_object(decoded(value)) is not None
+    """Return whether a value is an object of which no message could be read: how a method was called.
+
+    It is one in JSON, or as Python prints it, as Haystack does where it cannot write JSON.
+    """
+    return found[0].text == value and (as_object(decoded(value)) is not None or str(value).startswith("{'"))
 
 
 def _completed(listed: list[Said], texts: Mapping[str, str], by: Who) -> list[Said]:
@@ -292,6 +306,8 @@ def _from_events(raw: RawSpan, *, answers: bool) -> list[Said]:
             found += whole
             continue
         match = _EVENT.match(event.name)
+        if event.name == (LLAMA_INDEX_SAID if answers else LLAMA_INDEX_ASKED):
+            found += _llama_index(event, answers=answers)
         if match is not None and not answers:
             found += _event_message({"role": match.group(1), **fields}, event.path)
         elif event.name == "gen_ai.choice" and answers:
@@ -308,6 +324,14 @@ def _whole_event(event: Event, fields: Mapping[str, Any], *, answers: bool) -> l
         return None
     value = first_of(fields, *keys)
     return [] if value is None else messages_in(value, f"{event.path}['{keys[0]}']", "model" if answers else "user")
+
+
+def _llama_index(event: Event, *, answers: bool) -> list[Said]:
+    """Return what LlamaIndex's own tracing says that a chat began or ended with."""
+    if not answers:
+        return messages_in(event.attributes.get("messages"), f"{event.path}['messages']", "user")
+    blocks = decoded(event.attributes.get("response.message.blocks"))
+    return _event_message({"role": "assistant", "blocks": blocks}, event.path)
 
 
 def _event_message(fields: Mapping[str, Any], path: str) -> list[Said]:

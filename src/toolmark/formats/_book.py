@@ -205,16 +205,24 @@ class Book:
     def settle(self) -> None:
         """Put messages of histories before what ran for them, and give answers that name nothing to their calls.
 
-        Such an answer belongs to the only call that waits. Where every call ran or was answered, it repeats what is
-        known; where there is no call, or more than one waits, it is lost.
+        A history with one such answer for each call made before it answers them in their order; any other belongs to
+        the only call that waits. Where every call ran or was answered, it repeats what is known; where there is no
+        call, or more than one waits, it is lost.
         """
         for message in self.messages:
             ran = [span.order for call in message.calls for span in call.runs] if message.in_history else []
             if ran and min(ran) < message.order[:2]:  # it was asked for before it ran, wherever that was found
                 message.order = (*min(ran), message.order[2])
+        told: dict[int, list[Answer]] = defaultdict(list)
+        for answer, _, span in self._nameless:
+            told[id(span)].append(answer)
         for answer, path, span in self._nameless:
             made = [call for call in self.calls if call.message.span.within is span.within]
             made = [call for call in made if call.message.span.scope is span.scope and call.message.came_before(span)]
+            made = [call for call in made if call.message.span is not span]
+            if len(told[id(span)]) == len(made):
+                for call, known in zip(made, told[id(span)], strict=True):
+                    call.shown = call.shown or known
             waiting = [call for call in made if not call.runs and call.shown is None]
             if len(waiting) == 1:
                 waiting[0].shown = answer

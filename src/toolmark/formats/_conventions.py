@@ -1,8 +1,9 @@
 """What does a span of OpenTelemetry say about models, tools and agents? In the conventions that are in use.
 
 Read are the GenAI conventions of OpenTelemetry, from the events of their first years to the messages of today, and
-those of OpenInference, OpenLLMetry, the Vercel AI SDK, Pydantic AI, Google's ADK and any-agent. The names of attributes
-stand in tables here and in `_attribute_messages`, and nowhere else; an attribute that is not there says nothing.
+those of OpenInference, OpenLLMetry, the Vercel AI SDK, Pydantic AI, Google's ADK, Haystack, LlamaIndex, MLflow and
+any-agent. The names of attributes stand in tables here, in `_attribute_messages` and in `_dialects`, and nowhere else;
+an attribute that is not there says nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from toolmark.formats._attribute_messages import (
     HIDDEN,
     INDEXED_ASKED,
     INDEXED_SAID,
+    LLAMA_INDEX_ASKED,
+    LLAMA_INDEX_SAID,
     Attributes,
     RawSpan,
     answered_of,
@@ -23,11 +26,11 @@ from toolmark.formats._attribute_messages import (
     asked_of,
     indexed,
 )
+from toolmark.formats._dialects import renamed
 from toolmark.formats._parts import content_of, decoded, first_of, listed, text_of
 from toolmark.formats._reading import as_object
 from toolmark.formats._said import Said, Who, messages_in, tools_beside
 from toolmark.formats._spans import Span, SpanKind
-from toolmark.formats._tolerant import read_tolerantly
 from toolmark.matching import ABSENT
 
 _OPERATIONS: dict[str, SpanKind] = {
@@ -47,11 +50,24 @@ _KINDS: dict[str, SpanKind] = {
     "tool": "tool",
     "agent": "agent",
     "generation": "model",
+    "chat_model": "model",
     "chain": "other",
     "workflow": "other",
     "task": "other",
 }
-_KIND_KEYS = ("openinference.span.kind", "traceloop.span.kind", "langfuse.observation.type", "langsmith.span.kind")
+_KIND_KEYS = (
+    "openinference.span.kind",
+    "traceloop.span.kind",
+    "langfuse.observation.type",
+    "langsmith.span.kind",
+    "mlflow.spanType",
+)
+_OF_HAYSTACK: dict[str, SpanKind] = {
+    "haystack.agent.run": "agent",
+    "haystack.agent.step.llm": "model",
+    "haystack.agent.step.tool": "tool",
+}
+"""Names of the spans of Haystack, which say of what they are in no other way."""
 
 _TOOL_NAMES = (
     "gen_ai.tool.name",
@@ -60,10 +76,11 @@ _TOOL_NAMES = (
     "traceloop.entity.name",
     "tool_name",
     "tool_call.function.name",
+    "haystack.tool.name",
 )
 _CALL_IDS = ("gen_ai.tool.call.id", "tool.id", "tool_call.id", "ai.toolCall.id", "tool_call_id")
-_NO_IDS = (None, "", "<not specified>")
-"""What stands in the place of an id that is not known; the last is what Google's ADK writes for a tool that failed."""
+_NO_IDS = (None, "", "<not specified>", "unknown")
+"""What stands in the place of an id that is not known; the last are those of Google's ADK and of Agent Framework."""
 _ARGUMENTS = (
     "gen_ai.tool.call.arguments",
     "gen_ai.tool.args",
@@ -75,6 +92,8 @@ _ARGUMENTS = (
     "input.value",
     "langfuse.observation.input",
     "traceloop.entity.input",
+    "haystack.agent.step.tool.input",
+    "mlflow.spanInputs",
 )
 _RESULTS = (
     "gen_ai.tool.call.result",
@@ -85,8 +104,12 @@ _RESULTS = (
     "output.value",
     "langfuse.observation.output",
     "traceloop.entity.output",
+    "haystack.agent.step.tool.output",
+    "mlflow.spanOutputs",
 )
 _AGENTS = ("gen_ai.agent.name", "agent_name", "agent.name")
+_NODES = ("graph.node.name", "graph.node.id")
+"""What OpenInference calls an agent where it gives no other name, as of CrewAI."""
 _SESSIONS = (
     "gen_ai.conversation.id",
     "session.id",
@@ -95,8 +118,16 @@ _SESSIONS = (
     "traceloop.association.properties.thread_id",
     "traceloop.association.properties.session_id",
     "ai.telemetry.metadata.sessionId",
+    "mlflow.trace.session",
 )
-_MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "ai.response.model", "ai.model.id")
+_MODELS = (
+    "gen_ai.response.model",
+    "gen_ai.request.model",
+    "llm.model_name",
+    "ai.response.model",
+    "ai.model.id",
+    "mlflow.llm.model",
+)
 _USAGE = {
     "input_tokens": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
     "output_tokens": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
@@ -104,14 +135,17 @@ _USAGE = {
 }
 _FINISHED = (
     "gen_ai.response.finish_reasons",
+    "gen_ai.response.finish_reason",
     "llm.finish_reason",
     "ai.response.finishReason",
     "anthropic.message.stop_reason",
 )
+_ANSWERS = ("output.value", "mlflow.spanOutputs", "haystack.agent.step.llm.output", "haystack.component.output")
 _FOR_TOOLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
 _GOOGLE = ("gemini", "gcp", "google", "vertex")
 """How the names of Google's providers begin. Its models say `STOP` when they ask for tools, too."""
-_TOOLS = ("gen_ai.tool.definitions", "ai.prompt.tools", "gen_ai.request.tools")
+_TOOLS = ("gen_ai.tool.definitions", "ai.prompt.tools", "gen_ai.request.tools", "mlflow.chat.tools")
+_TOOLS_BESIDE = ("langfuse.observation.input", "haystack.agent.step.llm.input", "haystack.component.input")
 _RESULT = frozenset({"id", "name", "response"})
 """What Google's part has in which a tool's result is carried; OpenInference keeps it whole."""
 _MERGED = "(merged tools)"
@@ -120,36 +154,17 @@ _MERGED = "(merged tools)"
 _OF_ADK = re.compile(r"^agent_run \[.+\]$")
 """How Google's ADK names the spans of its agents, of which its first version says nothing else."""
 _HANDOFF = "handoff to "
-_LITELLM = "raw_gen_ai_request"
-"""The span in which LiteLLM keeps a request as it was sent; where it lies in a span of the app, only that tells all."""
-_LOGFIRE: dict[str, dict[str, str]] = {
-    "Agent run: ": {"name": "gen_ai.agent.name"},
-    "Function: ": {
-        "name": "gen_ai.tool.name",
-        "input": "gen_ai.tool.call.arguments",
-        "output": "gen_ai.tool.call.result",
-    },
-    "Handoff: ": {"to_agent": "to_agent"},
-    "Chat completion with ": {"input": "gen_ai.input.messages", "output": "gen_ai.output.messages"},
-    "OpenAI Agents trace: ": {"group_id": "gen_ai.conversation.id"},
-}
-"""How messages of Logfire's spans of the OpenAI Agents SDK begin, and how others call what it calls otherwise there."""
-_LOGFIRE_OPERATIONS = {
-    "Agent run: ": "invoke_agent",
-    "Function: ": "execute_tool",
-    "Handoff: ": "execute_tool",
-    "Chat completion with ": "chat",
-    "OpenAI Agents trace: ": "invoke_workflow",
-}
 _NAMED = re.compile(r"^(?:execute_tool|running tool:|invoke_agent|agent run|agent_run)\s*\[?(.*?)\]?$")
 
 
 def interpret(raw: RawSpan) -> Span:
     """Return the span with what its attributes and events say."""
-    _rename(raw)
+    raw.attributes = renamed(raw.attributes, raw.span.name)
     span, said = raw.span, raw.attributes
     span.kind = _kind(raw)
-    span.agent = text_of(first_of(said, *_AGENTS)) or (_after(span.name) if span.kind == "agent" else None)
+    span.agent = text_of(first_of(said, *_AGENTS))
+    if span.kind == "agent":
+        span.agent = span.agent or _after(span.name) or text_of(first_of(said, *_NODES))
     span.agent = span.agent or text_of(_object_under(said, "metadata").get("lc_agent_name"))
     session = first_of(said, *_SESSIONS)
     span.session = span.session or (None if session is None else str(session))
@@ -168,46 +183,6 @@ def interpret(raw: RawSpan) -> Span:
     else:
         _read_around(raw)
     return span
-
-
-def _rename(raw: RawSpan) -> None:
-    """Give Logfire's spans of the OpenAI Agents SDK, and of MCP, the names that others have for what they say."""
-    said = raw.attributes
-    template = str(said.get("logfire.msg_template") or "")
-    if raw.span.name == _LITELLM:
-        raw.attributes = {**_raw_request(said), **said}
-        return
-    request = as_object(decoded(said.get("request"))) or {}
-    if template and request.get("method") == "tools/call":
-        asked = as_object(request.get("params")) or {}
-        told = {"gen_ai.tool.name": asked.get("name"), "gen_ai.tool.call.arguments": asked.get("arguments")}
-        told |= {"gen_ai.tool.call.result": said.get("response"), "mcp.method.name": "tools/call"}
-        raw.attributes = {"gen_ai.operation.name": "execute_tool", **told, **said}
-        return
-    start = next((start for start in _LOGFIRE if template.startswith(start)), None)
-    if start is None or ("agent_trace_id" if "trace" in start else "gen_ai.system") not in said:
-        return
-    names = {new: said[old] for old, new in _LOGFIRE[start].items() if said.get(old) not in (None, "null")}
-    raw.attributes = {"gen_ai.operation.name": _LOGFIRE_OPERATIONS[start], **names, **said}
-
-
-def _raw_request(said: Attributes) -> dict[str, Any]:
-    """Return what LiteLLM keeps of a request in the form of OpenAI or Anthropic, as `repr` wrote it."""
-    for key in said:
-        provider, dot, name = key.removeprefix("llm.").rpartition(".")
-        if not dot or name not in ("choices", "content"):
-            continue
-        read = [read_tolerantly(f"{{'_': {said.get(f'llm.{provider}.{at}')}}}") for at in (name, "messages")]
-        answer, asked = (None if meant is None else meant[0].get("_") for meant in read)
-        if isinstance(answer, list) and isinstance(asked, list):
-            told = {"choices": answer} if name == "choices" else {"role": "assistant", "content": answer}
-            return {
-                "gen_ai.operation.name": "chat",
-                "gen_ai.input.messages": asked,
-                "gen_ai.output.messages": told,
-                "gen_ai.response.id": said.get(f"llm.{provider}.id"),
-            }
-    return {}
 
 
 def flat(value: object, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -243,6 +218,8 @@ def _kind(raw: RawSpan) -> SpanKind:
         return "other"
     clear: list[SpanKind] = [kind for kind in kinds if kind is not None and kind != "other"]
     found = clear[0] if clear else _by_attributes(said, name, around="other" in kinds)
+    if found is None and any(event.name in (LLAMA_INDEX_ASKED, LLAMA_INDEX_SAID) for event in raw.events):
+        found = "model"
     if found == "tool" and (said.get("gen_ai.tool.name") == _MERGED or name.endswith(_MERGED)):
         return "other"
     return found or "other"
@@ -263,6 +240,10 @@ def _by_attributes(said: Attributes, name: str, *, around: bool) -> SpanKind | N
         return "tool"
     if said.get("gen_ai.tool.name") is not None and not name.startswith(("call_llm", "chat")):
         return "tool"
+    if name in _OF_HAYSTACK:
+        return _OF_HAYSTACK[name]
+    if str(said.get("haystack.component.type")).endswith("Generator"):
+        return "model"
     if any(said.get(key) is not None for key in ("pydantic_ai.all_messages", "all_messages_events")):
         return "agent"
     if any(key in said for key in ("gen_ai.output.messages", "llm.request.type", "gcp.vertex.agent.llm_request")):
@@ -291,7 +272,7 @@ def _after(name: str) -> str | None:
 
 def _read_tool(raw: RawSpan) -> None:
     span, said = raw.span, raw.attributes
-    span.tool = text_of(first_of(said, *_TOOL_NAMES)) or _after(span.name) or span.name
+    span.tool = text_of(first_of(said, *_TOOL_NAMES)) or _after(span.name) or span.name.removesuffix(".__call__")
     call_id = first_of(said, *_CALL_IDS)
     span.call_id = None if call_id in _NO_IDS else str(call_id)
     span.arguments = _inside(_first_seen(said, _ARGUMENTS), "inputs", beside="input_str")
@@ -308,6 +289,9 @@ def _read_tool(raw: RawSpan) -> None:
             span.result = content_of(fields["message"])
         span.arguments = _first_seen(event.attributes, _ARGUMENTS[:1]) if span.arguments is ABSENT else span.arguments
         span.result = _first_seen(event.attributes, _RESULTS[:1]) if span.result is ABSENT else span.result
+    if said.get("haystack.tool.error") is True:
+        told = as_object(decoded(span.result)) or {}
+        span.result, span.result_failed = told.get("error", span.result), True
     kind = str(said.get("gen_ai.tool.type") or "")
     if said.get("mcp.method.name") is not None or kind == "mcp":
         span.type = ToolCallType.MCP
@@ -373,6 +357,9 @@ def _read_model(raw: RawSpan) -> None:
         if isinstance(count, int) and not isinstance(count, bool) and count > 0:
             span.usage[name] = count
     span.offered = list(_offered(said))
+    for event in raw.events:
+        if event.name == LLAMA_INDEX_ASKED:
+            span.offered += listed(decoded(event.attributes.get("additional_kwargs.tools")))
     span.wants_tools = _wants_tools(raw)
 
 
@@ -383,12 +370,23 @@ def _wants_tools(raw: RawSpan) -> bool | None:
         *(event.attributes.get("finish_reason") for event in raw.events),
     ]
     told += [(as_object(decoded(event.body)) or {}).get("finish_reason") for event in raw.events]
-    reasons = [str(one).replace("-", "_") for entry in told if entry for one in (listed(entry) or [entry])]
+    for key in _ANSWERS:
+        told += _finished_in(as_object(decoded(raw.attributes.get(key))) or {})
+    texts = [str(one) for entry in told if entry for one in (listed(entry) or [entry])]
+    # Semantic Kernel joins the names that Python has for them: `FinishReason.TOOL_CALLS`.
+    reasons = [one.rpartition(".")[2].replace("-", "_").lower() for text in texts for one in text.split(",")]
     if any(reason in _FOR_TOOLS for reason in reasons):
         return True
-    reasons = [reason for reason in reasons if reason != "STOP"]  # what Google's models say in either case
     provider = str(first_of(raw.attributes, "gen_ai.provider.name", "gen_ai.system") or "")
-    return False if reasons and not provider.startswith(_GOOGLE) else None
+    # What Google's models say in either case tells nothing.
+    return False if any(text != "STOP" for text in texts) and not provider.startswith(_GOOGLE) else None
+
+
+def _finished_in(response: Mapping[str, Any]) -> Iterator[object]:
+    """Yield why each answer in a response stopped: OpenAI's, also as MLflow keeps it, or Haystack's."""
+    for entry in (*listed(response.get("choices")), *listed(response.get("replies"))):
+        fields = as_object(entry) or {}
+        yield first_of(fields, "finish_reason") or (as_object(fields.get("meta")) or {}).get("finish_reason")
 
 
 def _offered(said: Attributes) -> Iterator[Any]:
@@ -398,7 +396,8 @@ def _offered(said: Attributes) -> Iterator[Any]:
     for tool in listed(parameters.get("function_tools")):
         fields = as_object(tool) or {}
         yield {**fields, "parameters": fields.get("parameters_json_schema")}
-    yield from tools_beside(said.get("langfuse.observation.input"))
+    for key in _TOOLS_BESIDE:
+        yield from tools_beside(said.get(key))
     asked = as_object(decoded(said.get("gcp.vertex.agent.llm_request"))) or {}
     for group in listed((as_object(asked.get("config")) or {}).get("tools")):
         yield from listed((as_object(group) or {}).get("function_declarations"))
@@ -417,6 +416,8 @@ def _offered(said: Attributes) -> Iterator[Any]:
 def _read_around(raw: RawSpan) -> None:
     """Read what went into an agent or chain, and what came out; messages in it repeat what models said."""
     span = raw.span
+    if span.kind == "agent":
+        span.offered = list(_offered(raw.attributes))
     span.asked, span.said = around_of(raw)
     span.given = _plain_words(span.asked, "user") or _plain_words(span.said or [], "user")
     span.gave = text_of(raw.attributes.get("final_result")) or _plain_words(span.said or [], "model")

@@ -174,13 +174,24 @@ def _answered(fields: Fields, kind: str) -> Answer:
 
 
 def _other(fields: Fields, path: str) -> Piece | None:
-    """Return what a part says that has no type: those of Google and of Amazon Bedrock."""
+    """Return what a part says that has no type: those of Google, of Haystack and of Amazon Bedrock."""
     called = as_object(first_of(fields, "functionCall", "function_call"))
     if called is not None:
         return call_of(called, path=path, empty={})
     replied = as_object(first_of(fields, "functionResponse", "function_response"))
     if replied is not None:
         return answer_of(replied)
+    asked = as_object(fields.get("tool_call"))
+    if asked is not None:
+        return call_of(asked, path=path)
+    told = as_object(fields.get("tool_call_result"))
+    if told is not None:
+        origin = as_object(told.get("origin")) or {}
+        failed = told.get("error") is True
+        return replace(
+            answer_of({"result": told.get("result")}, call_id=origin.get("id"), name=origin.get("tool_name")),
+            failed=failed,
+        )
     used = as_object(fields.get("toolUse"))
     if used is not None:
         return call_of(used, path=path, empty={})

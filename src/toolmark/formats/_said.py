@@ -50,6 +50,7 @@ _HOLDERS: tuple[tuple[str, Who | None], ...] = (
     ("generations", "model"),
     ("choices", "model"),
     ("candidates", "model"),
+    ("replies", "model"),
     ("contents", "user"),
     ("message", None),
     ("new_message", "user"),
@@ -171,7 +172,8 @@ def tools_beside(value: object) -> Iterator[Fields]:
         return
     tools = (as_object(plain) or {}).get("tools")
     for entry in tools if isinstance(tools, list) else ():
-        yield as_object(entry) or {}
+        fields = as_object(entry) or {}
+        yield (as_object(fields.get("data")) or fields) if str(fields.get("type")).startswith("haystack.") else fields
 
 
 def _defined(message: Fields) -> Fields | None:

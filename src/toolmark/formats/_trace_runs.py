@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from toolmark.calls import ToolCallType
 from toolmark.capture import Request, RunBuilder
 from toolmark.cases import Run, RunStatus
 from toolmark.formats._book import Book, Call, Message
@@ -101,7 +102,8 @@ def _book_of(tree: Tree, book: Book) -> Book:
             book.repeated(span, span.asked)
             book.repeated(span, span.said or ())
         elif span.kind != "tool":
-            book.repeated(span, [*span.asked, *(span.said or ())])
+            for history in _histories_around(span):
+                book.repeated(span, history)
     for span in tree.of_kind("tool"):
         book.ran(span)
     book.settle()
@@ -109,6 +111,12 @@ def _book_of(tree: Tree, book: Book) -> Book:
     for span in tree.of_kind("handoff"):
         book.handed_over(span)
     return book
+
+
+def _histories_around(span: Span) -> list[list[Said]]:
+    """Return what went in and came out as one history; as two, if what came out begins anew with the user's words."""
+    said = span.said or []
+    return [span.asked, said] if any(one.who == "user" for one in said) else [[*span.asked, *said]]
 
 
 def _asked_models(tree: Tree) -> list[Span]:
@@ -138,7 +146,7 @@ def _run_of(trace: _Trace, handoff_names: frozenset[str], notes: Notes) -> Run:
         call.request = _readable(call.request, notes, handoff=handoff)
     builder = RunBuilder(run_id=tree.spans[0].trace or None, conversation_id=trace.session)
     _tell_warnings(trace, builder)
-    _tell_models(tree, builder)
+    offered = _tell_models(tree, builder)
     by_scope: dict[int, list[Message | Span]] = defaultdict(list)
     for message in book.messages:
         if message.calls:
@@ -150,7 +158,10 @@ def _run_of(trace: _Trace, handoff_names: frozenset[str], notes: Notes) -> Run:
         scope = waiting.pop(0)
         entries = sorted(by_scope.get(id(scope), ()), key=_order)
         for entry in entries:
-            waiting += _tell_code(entry, builder, scope) if isinstance(entry, Span) else _tell(entry, builder, scope)
+            if isinstance(entry, Span):
+                waiting += _tell_code(entry, builder, scope)
+            else:
+                waiting += _tell(entry, builder, scope, offered if scope is None else frozenset())
     for text in notes.warnings:
         builder.warn(text)
     _tell_end(trace, builder)
@@ -180,8 +191,15 @@ def _key(scope: Span | None) -> str | None:
     return None if scope is None else scope.id
 
 
-def _tell(message: Message, builder: RunBuilder, scope: Span | None) -> list[Span]:
-    """Tell a message with what became of its calls; return the tools that ran."""
+def _tell(message: Message, builder: RunBuilder, scope: Span | None, offered: frozenset[str]) -> list[Span]:
+    """Tell a message with what became of its calls; return the tools that ran.
+
+    Args:
+        message: The message.
+        builder: Is told.
+        scope: The tool inside of which it was said.
+        offered: Names of the tools that models could choose from there; empty if not known.
+    """
     builder.model_asked([call.request for call in message.calls], scope=_key(scope), agent=message.span.agent_name)
     ran: list[Span] = []
     for call in message.calls:
@@ -191,13 +209,14 @@ def _tell(message: Message, builder: RunBuilder, scope: Span | None) -> list[Spa
         if call.handoff_to is not None:
             builder.handed_off(to=call.handoff_to, request=call.source)
         shown = call.shown
-        if shown is not None:
+        if shown is not None and (shown.content is not ABSENT or not call.runs):
             builder.result_shown(
                 shown.content,
                 call_id=call.request.id,
                 name=call.request.name,
                 failed=shown.failed,
                 error=shown.error,
+                unknown_tool=bool(offered) and _is_unknown(call.request, offered),
                 scope=_key(scope),
                 reformatted=bool(call.runs) and call.runs[-1].result is not ABSENT,
                 ran=shown.ran,
@@ -205,6 +224,12 @@ def _tell(message: Message, builder: RunBuilder, scope: Span | None) -> list[Spa
                 request=call.source,
             )
     return ran
+
+
+def _is_unknown(request: Request, offered: frozenset[str]) -> bool:
+    """Return whether no tool of this name was offered, so that what the model was shown can only say so."""
+    provided = request.type in (ToolCallType.HOSTED, ToolCallType.MCP)
+    return request.name not in offered and not request.handoff and not provided
 
 
 def _tell_code(span: Span, builder: RunBuilder, scope: Span | None) -> list[Span]:
@@ -237,17 +262,22 @@ def _failure(span: Span) -> str:
     return span.result if isinstance(span.result, str) and span.result else "failed"
 
 
-def _tell_models(tree: Tree, builder: RunBuilder) -> None:
-    """Tell which models answered at which price, and which tools they could choose from."""
+def _tell_models(tree: Tree, builder: RunBuilder) -> frozenset[str]:
+    """Tell which models answered at which price, and which tools they could choose from; return the names of all."""
     models = _asked_models(tree)
     for span in models:
         builder.model_used(span.model, span.usage)
     asked = [span for span in models if span.scope is None]
-    every = bool(asked) and all(span.offered for span in asked)  # else others may have been told of other tools
+    # Where the tools of some are not known, others than these may have been offered.
+    every = bool(asked) and all(span.offered or (span.within and span.within.offered) for span in asked)
+    names: set[str] = set()
     for span in tree.of_kind("model", "agent"):
         if span.offered and span.scope is None:
             specs, all_known = offered_tools("openai-chat", span.offered)
             builder.offered(specs, all_known=all_known and every)
+            names |= {spec.name for spec in specs}
+            every = every and all_known
+    return frozenset(names) if every else frozenset()
 
 
 def _tell_warnings(trace: _Trace, builder: RunBuilder) -> None:
@@ -277,6 +307,11 @@ def _tell_silence(trace: _Trace, notes: Notes) -> None:
         notes.warn_once(
             places, "the model asked for tools, but nothing in the trace shows which; these calls are missing"
         )
+    agents = tree.of_kind("agent")
+    talks = any({"user", "model"} <= {said.who for said in span.said or ()} for span in agents)
+    if agents and not talks and not trace.book.calls and not tree.of_kind("model", "tool", "handoff"):
+        places = [span.path for span in agents]
+        notes.warn_once(places, "nothing shows what the models of the agent said, or its tools; calls may be missing")
     if tree.of_kind("tool", "agent", "handoff"):  # whoever traces agents traces their tools too
         return
     heard = [span for span in models if span.asked]

@@ -108,9 +108,18 @@ def _entries(value: object, path: str, notes: Notes) -> Iterator[tuple[str, str,
         return
     inner = next((key for key in ("spans", *_WRAPPERS) if isinstance(fields.get(key), (list, dict))), None)
     if inner is not None:
-        yield from _entries(fields[inner], f"{path}.{inner}", notes)
+        session = _session_beside(fields)
+        for place, kind, entry in _entries(fields[inner], f"{path}.{inner}", notes):
+            yield place, kind, entry if session is None else {**entry, "attributes.mlflow.trace.session": session}
     elif not held and (fields.keys() - {"resource", "scope", "schemaUrl", "schema_url"}):
         notes.problem(path, f"expected a span (an object with a name and ids), got {shown(dict(fields))}")
+
+
+def _session_beside(fields: Mapping[str, Any]) -> str | None:
+    """Return the session that MLflow tells of a trace, beside its spans."""
+    info = as_object(fields.get("info")) or {}
+    told = as_object(first_of(info, "trace_metadata", "request_metadata")) or {}
+    return text_of(told.get("mlflow.trace.session"))
 
 
 def _span(fields: Mapping[str, Any], path: str, notes: Notes) -> RawSpan | None:

@@ -1,0 +1,322 @@
+"""What agent frameworks tell in their own way: where the rules that read it hold, and where they must not reach."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from spans import Plain, agent, called, chat, run_of, silent, span, spans, tool
+from toolmark.formats import read_traces
+
+MISSING = "the model asked for tools, but nothing in the trace shows which; these calls are missing"
+SILENT = "nothing shows what the models of the agent said, or its tools; calls may be missing"
+CALL: Plain = {"id": "c1", "name": "add", "arguments": {"a": 1}}
+USER: Plain = {"role": "user", "content": "Go."}
+
+
+def messages(*listed: Plain) -> str:
+    """Messages, as an attribute holds them."""
+    return json.dumps(listed)
+
+
+def asking(**call: Any) -> Plain:
+    """A message of a model that asks for a call."""
+    return {"role": "assistant", "parts": [{"type": "tool_call", **call}]}
+
+
+# Why models stopped
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"gen_ai.response.finish_reason": "FinishReason.TOOL_CALLS"},
+        {"gen_ai.response.finish_reason": "FinishReason.TOOL_CALLS,FinishReason.STOP"},
+        {"output.value": '{"choices": [{"finish_reason": "tool_calls", "message": {"role": "assistant"}}]}'},
+        {"haystack.component.output": '{"replies": [{"meta": {"finish_reason": "tool_calls"}}]}'},
+    ],
+)
+def test_a_model_may_say_why_it_stopped_in_one_word_or_in_its_response(said: Plain) -> None:
+    """Semantic Kernel has the names that Python has for reasons; Haystack's stand beside each reply."""
+    run = run_of(spans(silent(1, **said)))
+
+    assert run.warnings == [f"$.resourceSpans[0].scopeSpans[0].spans[0]: {MISSING}"]
+
+
+def test_a_model_that_stopped_for_another_reason_asked_for_nothing() -> None:
+    """Also where its whole response is kept."""
+    said = {
+        "output.value": '{"choices": [{"finish_reason": "stop", "message": {"content": "Hi.", "role": "assistant"}}]}'
+    }
+
+    assert run_of(spans(silent(1, **said))).warnings == []
+
+
+# Agents alone
+
+
+def test_an_agent_of_which_nothing_was_kept_may_have_called_tools() -> None:
+    """Neither its models nor its tools are there, so that no calls is not known to be none."""
+    assert [SILENT in text for text in run_of(spans(agent(1))).warnings] == [True]
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        chat(2, 1),
+        tool(2, 1),
+        span(2, 1, **{"gen_ai.operation.name": "invoke_agent", "gen_ai.output.messages": messages(asking(**CALL))}),
+        span(2, 1, **{"pydantic_ai.all_messages": messages(USER, asking(**CALL))}),
+    ],
+)
+def test_an_agent_that_shows_what_it_did_is_not_doubted(beside: Plain) -> None:
+    """A model that answered, a tool that ran, or a whole conversation."""
+    assert SILENT not in "\n".join(run_of(spans(agent(1), beside)).warnings)
+
+
+def test_an_agent_that_shows_a_whole_conversation_without_calls_made_none() -> None:
+    """What the user said and what the model said is there."""
+    talk = {"pydantic_ai.all_messages": messages(USER, {"role": "assistant", "content": "Hi."})}
+
+    assert run_of(spans(span(1, name="agent run", **talk))).warnings == []
+
+
+# Tools that were not offered
+
+
+def offered(*names: str) -> Plain:
+    """The attribute that lists tools."""
+    return {"gen_ai.tool.definitions": json.dumps([{"type": "function", "name": name} for name in names])}
+
+
+def with_offer(made: Plain, *names: str) -> Plain:
+    """The span, with the tools that it lists."""
+    (pair,) = [{"key": key, "value": {"stringValue": value}} for key, value in offered(*names).items()]
+    return {**made, "attributes": [*made["attributes"], pair]}
+
+
+def answered(number: int, parent: int | None = None, **more: Any) -> Plain:
+    """A model that is shown an answer to `CALL`."""
+    told = messages(USER, asking(**CALL), {"role": "tool", "tool_call_id": "c1", "content": "No."})
+    return chat(number, parent, **{"gen_ai.input.messages": told, **more})
+
+
+def test_an_agent_lists_the_tools_of_its_models() -> None:
+    """So that what was answered to a call of another name is no output."""
+    run = run_of(spans(with_offer(agent(1), "mul"), chat(2, 1, CALL), answered(3, 1)))
+
+    (call,) = run.calls
+    assert call.execution is not None
+    assert (call.execution.status.value, call.execution.model_output) == ("unknown_tool", "No.")
+    assert [spec.name for spec in run.available_tools or []] == ["mul"]
+
+
+def test_a_tool_may_be_offered_by_a_model_whose_tools_are_not_known() -> None:
+    """What one agent lists is not what another could choose from."""
+    run = run_of(spans(with_offer(agent(1), "mul"), chat(2, 1), agent(3), chat(4, 3, CALL), answered(5, 3)))
+
+    (call,) = run.calls
+    assert call.execution is not None
+    assert (call.execution.status.value, call.output) == ("ok", "No.")
+
+
+def test_what_an_agent_lists_is_not_for_agents_inside_of_its_tools() -> None:
+    """They have tools of their own."""
+    helper = [tool(3, 1, "mul"), agent(4, 3, "helper"), chat(5, 4, CALL), answered(6, 4)]
+    (outer,) = called(with_offer(agent(1), "mul"), chat(2, 1, {"id": "c0", "name": "mul"}), *helper)
+
+    assert outer.execution is not None
+    (call,) = outer.execution.children
+    assert call.execution is not None
+    assert (call.execution.status.value, call.output) == ("ok", "No.")
+
+
+def test_a_handoff_need_not_be_listed() -> None:
+    """Frameworks add it for themselves."""
+    made = spans(with_offer(agent(1), "mul"), chat(2, 1, CALL), answered(3, 1))
+    (run,) = read_traces(made, handoff_names=["add"]).runs
+
+    assert [call.execution.status.value for call in run.calls if call.execution] == ["ok"]
+
+
+def test_a_tool_that_the_provider_runs_need_not_be_listed() -> None:
+    """Nor one of a server that it asks."""
+    asked = messages({"role": "assistant", "parts": [{**CALL, "type": "mcp_tool_use"}]})
+    told = messages(USER, {"role": "tool", "tool_call_id": "c1", "content": "3"})
+    model = with_offer(chat(2, 1, **{"gen_ai.output.messages": asked}), "mul")
+    after = with_offer(chat(3, 1, **{"gen_ai.input.messages": told}), "mul")
+
+    (call,) = called(agent(1), model, after)
+
+    assert call.execution is not None
+    assert (call.execution.status.value, call.output) == ("ok", "3")
+
+
+def test_a_set_of_tools_that_nobody_lists_may_hold_any() -> None:
+    """What a server offers is not named."""
+    listed = {"gen_ai.tool.definitions": messages({"type": "function", "name": "mul"}, {"type": "mcp"})}
+
+    (call,) = called(agent(1), chat(2, 1, CALL, **listed), answered(3, 1, **listed))
+
+    assert call.execution is not None
+    assert (call.execution.status.value, call.output) == ("ok", "No.")
+
+
+def test_a_tool_that_ran_was_there() -> None:
+    """Whatever is listed."""
+    ran = tool(4, 1, **{"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.result": "3"})
+    (call,) = called(with_offer(agent(1), "mul"), chat(2, 1, CALL), ran, answered(5, 1))
+
+    assert call.execution is not None
+    assert (call.execution.status.value, call.output) == ("ok", "3")
+
+
+# Ids and answers
+
+
+def test_the_word_unknown_is_no_id() -> None:
+    """Agent Framework writes it where a tool was called without one."""
+    (call,) = called(agent(1), tool(2, 1, **{"gen_ai.tool.call.id": "unknown"}))
+
+    assert call.id is None
+
+
+def test_answers_without_ids_belong_to_as_many_calls_in_their_order() -> None:
+    """Those of a history to the calls before the model that was given it, and not to what that model asks for."""
+    no_ids = [{key: value for key, value in CALL.items() if key != "id"} for _ in range(3)]
+    told = [{"role": "tool", "content": text} for text in ("one", "two")]
+    history = {"gen_ai.input.messages": messages(USER, *told)}
+
+    calls = called(agent(1), chat(2, 1, no_ids[0], {**no_ids[1], "name": "mul"}), chat(3, 1, no_ids[2], **history))
+
+    assert [call.output for call in calls] == ["one", "two", None]
+    assert [call.execution.status.value for call in calls if call.execution] == ["ok", "ok", "not_executed"]
+
+
+def test_the_first_answer_without_an_id_stays() -> None:
+    """A later history may have it shortened."""
+    call = {key: value for key, value in CALL.items() if key != "id"}
+    histories = [{"gen_ai.input.messages": messages(USER, {"role": "tool", "content": text})} for text in ("one", "o")]
+
+    (made,) = called(agent(1), chat(2, 1, call), chat(3, 1, **histories[0]), chat(4, 1, **histories[1]))
+
+    assert made.output == "one"
+
+
+def test_a_tool_that_failed_has_no_output_that_could_be_kept() -> None:
+    """Nor does an answer that says nothing make it one that was not captured."""
+    failed = tool(3, 1, **{"gen_ai.tool.call.id": "c1", "error.type": "ValueError"})
+    told = {"gen_ai.input.messages": messages(USER, asking(**CALL), {"role": "tool", "tool_call_id": "c1"})}
+
+    (call,) = called(agent(1), chat(2, 1, CALL), failed, chat(4, 1, **told))
+
+    assert call.execution is not None
+    assert (call.execution.status.value, call.execution.not_captured) == ("error", [])
+
+
+def test_an_answer_that_says_no_more_than_that_it_failed_hides_no_output() -> None:
+    """There is none."""
+    told = messages(USER, asking(**CALL), {"role": "tool", "tool_call_id": "c1", "status": "error"})
+
+    (call,) = called(chat(1, None, CALL), chat(2, **{"gen_ai.input.messages": told}))
+
+    assert call.execution is not None
+    assert (call.execution.status.value, call.execution.not_captured) == ("error", [])
+
+
+def test_equal_calls_before_and_after_an_agent_are_two() -> None:
+    """What came out of it begins anew only where it begins with the user's words."""
+    asked = messages(USER, asking(name="add", arguments={}), {"role": "tool", "name": "add", "content": "3"})
+    said = messages(asking(name="add", arguments={}))
+    around = {"gen_ai.operation.name": "invoke_agent", "gen_ai.input.messages": asked, "gen_ai.output.messages": said}
+
+    assert len(called(span(1, **around))) == 2
+    again = json.dumps([*json.loads(asked), *json.loads(said)])
+    assert len(called(span(1, **{**around, "gen_ai.output.messages": again}))) == 2
+
+
+# MLflow
+
+
+def mlflow(kind: str, **more: Any) -> Plain:
+    """A span of MLflow, whose values are all written as JSON."""
+    return span(1, **{key: json.dumps(value) for key, value in {"mlflow.spanType": kind, **more}.items()})
+
+
+@pytest.mark.parametrize("place", ["trace_metadata", "request_metadata"])
+def test_the_session_of_a_trace_of_mlflow_stands_beside_its_spans(place: str) -> None:
+    """Its older form has it elsewhere; spans without one beside them have none."""
+    listed = [mlflow("TOOL", **{"mlflow.spanInputs": {"a": 1}})]
+    told = {"info": {place: {"mlflow.trace.session": "s-1"}}, "data": {"spans": listed}}
+
+    assert [run_of(told).conversation_id, run_of({"data": {"spans": listed}}).conversation_id] == ["s-1", None]
+
+
+@pytest.mark.parametrize("result", [3, "3", "three", None, {"a": [1]}])
+def test_values_of_mlflow_are_those_that_their_json_stands_for(result: object) -> None:
+    """A number is one, and a text that looks like one is a text."""
+    (call,) = called(mlflow("TOOL", **{"mlflow.spanInputs": {"a": 1}, "mlflow.spanOutputs": result}))
+
+    assert (call.name, call.input_parameters, call.output) == ("span", {"a": 1}, result)
+
+
+def test_values_of_mlflow_that_are_no_json_are_what_they_are() -> None:
+    """What others added to its spans."""
+    made = span(1, **{"mlflow.spanType": '"TOOL"', "gen_ai.tool.name": "add", "session.id": "s 1"})
+
+    run = run_of(spans(made))
+
+    assert (run.calls[0].name, run.conversation_id) == ("add", "s 1")
+
+
+def test_texts_of_other_spans_are_not_taken_for_json() -> None:
+    """A result of `"3"` is a text where nobody wrote JSON."""
+    (call,) = called(tool(1, **{"gen_ai.tool.call.result": "3"}))
+
+    assert call.output == "3"
+
+
+# Haystack
+
+
+def test_a_tool_of_haystack_that_failed_without_content_failed() -> None:
+    """Why is not known then."""
+    made = span(1, name="haystack.agent.step.tool", **{"haystack.tool.name": "add"})
+    failed = {"key": "haystack.tool.error", "value": {"boolValue": True}}
+    (call,) = called({**made, "attributes": [*made["attributes"], failed]})
+
+    assert call.execution is not None
+    assert (call.execution.status.value, call.execution.error) == ("error", "failed")
+    assert call.execution.not_captured == ["input_parameters"]
+
+
+def test_an_agent_of_haystack_is_one() -> None:
+    """It has no name but that of its span, and was given the words that its models were, whatever was kept of them."""
+    given = {"haystack.agent.input": json.dumps({"messages": [USER], "streaming_callback": None})}
+    given |= {"haystack.agent.output": json.dumps({"messages": [{"role": "assistant", "content": "Done."}]})}
+    ran = span(2, 1, name="haystack.agent.step.tool", **{"haystack.tool.name": "add"})
+
+    run = run_of(spans(span(1, name="haystack.agent.run", **given), ran))
+
+    assert (run.input, run.actual_output) == ("Go.", "Done.")
+    assert [call.execution.agent for call in run.calls if call.execution] == ["haystack.agent.run"]
+
+
+def test_a_result_of_haystack_says_what_it_answers_and_whether_the_tool_failed() -> None:
+    """By the call that it came from, in whatever order."""
+    second: Plain = {**CALL, "id": "c2"}
+    parts = [
+        {"tool_call_result": {"result": text, "origin": call, "error": failed}}
+        for text, call, failed in (
+            ("no", second, True),
+            ("3", CALL, False),
+        )
+    ]
+    told = [{"role": "tool", "content": [part]} for part in parts]
+
+    calls = called(chat(1, None, CALL, second), chat(2, **{"gen_ai.input.messages": messages(USER, *told)}))
+
+    known = [(call.id, call.execution.status.value, call.output) for call in calls if call.execution]
+    assert known == [("c1", "ok", "3"), ("c2", "error", None)]
