@@ -320,3 +320,50 @@ def test_a_result_of_haystack_says_what_it_answers_and_whether_the_tool_failed()
 
     known = [(call.id, call.execution.status.value, call.output) for call in calls if call.execution]
     assert known == [("c1", "ok", "3"), ("c2", "error", None)]
+
+
+# Words that a framework puts around answers
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "output", "shown"),
+    [
+        ("Observation:\n3\n4", "ok", "3\n4", None),
+        ("Error:\nUnknown tool add.\nNow let's retry", "error", None, "Unknown tool add.\nNow let's retry"),
+        ("Call id: c1\nError:\nno good", "error", None, "no good"),
+        ("Errors:\nnone", "ok", "Errors:\nnone", None),
+    ],
+)
+def test_an_answer_is_freed_of_the_words_that_smolagents_puts_before_it(
+    text: str, status: str, output: str | None, shown: str | None
+) -> None:
+    """They say whether a step failed, and are no part of what the tool returned."""
+    answered: Plain = {"role": "tool-response", "content": [{"type": "text", "text": text}]}
+    later = chat(2, **{"gen_ai.input.messages": messages(USER, asking(**CALL), answered)})
+
+    (call,) = called(chat(1, None, CALL), later)
+
+    assert call.execution is not None
+    assert (call.execution.status.value, call.output, call.execution.error) == (status, output, shown)
+
+
+def test_other_tools_may_return_such_words() -> None:
+    """Only smolagents calls an answer a `tool-response`."""
+    answered: Plain = {"role": "tool", "tool_call_id": "c1", "content": "Error:\nno good"}
+    later = chat(2, **{"gen_ai.input.messages": messages(USER, asking(**CALL), answered)})
+
+    (call,) = called(chat(1, None, CALL), later)
+
+    assert call.output == "Error:\nno good"
+
+
+def test_such_words_may_say_which_call_is_answered() -> None:
+    """Of two that wait."""
+    other: Plain = {"id": "c2", "name": "mul", "arguments": {}}
+    asked: Plain = {"role": "assistant", "parts": [{"type": "tool_call", **call} for call in (CALL, other)]}
+    answered: Plain = {"role": "tool-response", "content": "Call id: c2\nError:\nno good"}
+    later = chat(2, **{"gen_ai.input.messages": messages(USER, asked, answered)})
+
+    statuses = [call.execution.status.value for call in called(chat(1, None, CALL, other), later) if call.execution]
+
+    assert statuses == ["not_executed", "error"]

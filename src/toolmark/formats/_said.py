@@ -8,6 +8,7 @@ their messages many times; each is read once, and remembered while traces are re
 from __future__ import annotations
 
 import marshal
+import re
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -43,6 +44,8 @@ _WHO: dict[str, Who] = {
     "developer": "system",
 }
 
+_FRAME = re.compile(r"(?:Call id: ([^\n]*)\n)?(Error|Observation):\n(.*)", re.DOTALL)
+"""What smolagents makes of an observation or an error before its model is shown it."""
 _PART_KEYS = frozenset({"type", "text", "toolUse", "toolResult"})
 
 _HOLDERS: tuple[tuple[str, Who | None], ...] = (
@@ -441,4 +444,13 @@ def _answers(fields: Fields, content: object, path: str, name: str | None) -> It
         content = "".join(texts)  # texts in OpenTelemetry's form, beside the id of the call, as LiteLLM has it
     told = {key: value for key, value in fields.items() if key not in ("parts", "contents", "role")}
     known = answer_of({"content": content, **told}, name=text_of(fields.get("name")) or name)
-    yield Said("tool", path, answer=known)
+    yield Said("tool", path, answer=_unframed(known) if fields.get("role") == "tool-response" else known)
+
+
+def _unframed(answer: Answer) -> Answer:
+    """Return an answer without the words that smolagents puts before it, of which one says that a step failed."""
+    found = _FRAME.fullmatch(answer.content) if isinstance(answer.content, str) else None
+    if found is None:
+        return answer
+    call_id, kind, text = found.groups()
+    return replace(answer, call_id=answer.call_id or call_id, content=text, failed=answer.failed or kind == "Error")
