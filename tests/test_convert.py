@@ -222,15 +222,15 @@ def test_files_that_cannot_be_opened_exit_with_2(tmp_path: Path) -> None:
     assert "cannot write" in nowhere.stderr
 
 
-def test_a_file_may_be_converted_in_place_and_packed(tmp_path: Path) -> None:
-    """It is read whole before anything is written, and gzipped where the name says so."""
-    path = tmp_path / "log.jsonl.gz"
+def test_a_packed_file_is_converted_to_a_packed_one(tmp_path: Path) -> None:
+    """Gzipped where the name says so."""
+    path, target = tmp_path / "log.jsonl.gz", tmp_path / "cases.jsonl.gz"
     path.write_bytes(gzip.compress(lines(EXPECTING)))
 
-    done = RUNNER.invoke(main, ["convert", str(path), "--to", str(path)])
+    done = RUNNER.invoke(main, ["convert", str(path), "--to", str(target)])
 
     assert done.exit_code == 0
-    assert [case.id for case in read_cases(path)] == ["x"]
+    assert [case.id for case in read_cases(target)] == ["x"]
 
 
 def test_hostile_text_never_reaches_the_terminal() -> None:

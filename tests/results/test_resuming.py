@@ -507,7 +507,7 @@ def test_score_writes_results_and_goes_on_with_them(tmp_path: Path) -> None:
     assert read_results(tmp_path / "r.jsonl") == report
     assert (refused.code, nowhere.code, other.code) == (2, 2, 2)
     assert "r.jsonl is there already: go on with it" in refused.err
-    assert "error: cannot write no/r.jsonl: No such file" in nowhere.err
+    assert nowhere.err == "error: cannot write no/r.jsonl: there is no folder no\n"
     assert "is of another evaluation" in other.err
 
 
