@@ -133,6 +133,17 @@ def test_what_an_agent_lists_is_not_for_agents_inside_of_its_tools() -> None:
     assert (call.execution.status.value, call.output) == ("ok", "No.")
 
 
+def test_pydantic_ai_has_tools_by_which_its_models_answer() -> None:
+    """They are called as any other, and stand in a list of their own."""
+    given = {
+        "model_request_parameters": json.dumps({"function_tools": [{"name": "mul"}], "output_tools": [{"name": "add"}]})
+    }
+    run = run_of(spans(agent(1), chat(2, 1, CALL, **given), answered(3, 1, **given)))
+
+    assert [call.execution.status.value for call in run.calls if call.execution] == ["ok"]
+    assert [spec.name for spec in run.available_tools or []] == ["mul", "add"]
+
+
 def test_a_handoff_need_not_be_listed() -> None:
     """Frameworks add it for themselves."""
     made = spans(with_offer(agent(1), "mul"), chat(2, 1, CALL), answered(3, 1))
@@ -154,10 +165,24 @@ def test_a_tool_that_the_provider_runs_need_not_be_listed() -> None:
     assert (call.execution.status.value, call.output) == ("ok", "3")
 
 
-def test_a_set_of_tools_that_nobody_lists_may_hold_any() -> None:
+@pytest.mark.parametrize(
+    "listed",
+    [
+        {"gen_ai.tool.definitions": messages({"type": "function", "name": "mul"}, {"type": "mcp"})},
+        {
+            "llm.tools.0.tool.json_schema": '{"type": "function", "function": {"name": "mul"}}',
+            "llm.tools.1.tool.json_schema": '{"type": "mcp", "server_label": "x"}',
+        },
+        {
+            "gcp.vertex.agent.llm_request": json.dumps(
+                {"config": {"tools": [{"function_declarations": [{"name": "mul"}]}, {"google_search": {}}]}}
+            )
+        },
+    ],
+    ids=["definitions", "openinference", "adk"],
+)
+def test_a_set_of_tools_that_nobody_lists_may_hold_any(listed: Plain) -> None:
     """What a server offers is not named."""
-    listed = {"gen_ai.tool.definitions": messages({"type": "function", "name": "mul"}, {"type": "mcp"})}
-
     (call,) = called(agent(1), chat(2, 1, CALL, **listed), answered(3, 1, **listed))
 
     assert call.execution is not None

@@ -390,25 +390,25 @@ def _finished_in(response: Mapping[str, Any]) -> Iterator[object]:
 
 
 def _offered(said: Attributes) -> Iterator[Any]:
+    """Yield the tools that a model could choose from; an empty object stands for some that are not named."""
     for key in _TOOLS:
         yield from map(decoded, listed(decoded(said.get(key))))
     parameters = as_object(decoded(said.get("model_request_parameters"))) or {}
-    for tool in listed(parameters.get("function_tools")):
+    for tool in (*listed(parameters.get("function_tools")), *listed(parameters.get("output_tools"))):
         fields = as_object(tool) or {}
         yield {**fields, "parameters": fields.get("parameters_json_schema")}
     for key in _TOOLS_BESIDE:
         yield from tools_beside(said.get(key))
     asked = as_object(decoded(said.get("gcp.vertex.agent.llm_request"))) or {}
     for group in listed((as_object(asked.get("config")) or {}).get("tools")):
-        yield from listed((as_object(group) or {}).get("function_declarations"))
+        yield from listed((as_object(group) or {}).get("function_declarations")) or [{}]
     for entry in indexed(said, "llm.tools."):
         schema = as_object(decoded(first_of(entry, "tool.json_schema", "json_schema"))) or {}
         inner = as_object(first_of(schema, "function", "toolSpec")) or schema
         if "toolSpec" in schema:  # Amazon Bedrock's form
             inner = {**inner, "inputSchema": (as_object(inner.get("inputSchema")) or {}).get("json")}
         named = text_of(entry.get("tool.name")) or text_of(inner.get("name"))
-        if named:
-            yield {"type": "function", "function": {**inner, "name": named}}
+        yield {"type": "function", "function": {**inner, "name": named}} if named else {}
     for entry in indexed(said, "llm.request.functions."):
         yield {**entry, "parameters": decoded(entry.get("parameters"))}
 
