@@ -392,11 +392,6 @@ class Book:
         return _best(free, span) if free else None
 
 
-def _unused(calls: Iterable[Call], request: Request, used: set[int]) -> Call | None:
-    """Return the first of these calls that a request may be, and that no other request of its history was taken for."""
-    return next((call for call in calls if id(call) not in used and call.is_like(request)), None)
-
-
 def _best(calls: list[Call], span: Span) -> Call:
     """Return the call that a run belongs to: equal arguments first, then one that has not run, then the oldest such."""
     alike = [call for call in calls if json_equal(_handed(span, call.request), call.request.arguments)]
