@@ -10,7 +10,7 @@ from pathlib import Path
 
 PACKAGES = ("toolmark", "toolmark_langchain", "toolmark_llama_index", "toolmark_openai_agents")
 
-PAGE = "toolmark/report/_page/templates"
+PAGE = "toolmark/report/html/templates"
 FILES = {
     "toolmark": [
         f"{PAGE}/{name}" for name in ("page.html.jinja", "totals.html.jinja", "case.html.jinja", "page.css", "page.js")

@@ -170,7 +170,7 @@ STARTS = {
     "pydantic with one model": "import pydantic; type('M', (pydantic.BaseModel,), {'__annotations__': {'x': int}})",
     "what scores a case": "from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric",
     "`toolmark --help`": "import toolmark.cli",
-    "`toolmark score`": "import toolmark._score_command",
+    "`toolmark score`": "import toolmark.cli.score",
 }
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from processes import environment
-from toolmark.scale import _spark
+from toolmark.scale.engines import spark as _spark
 
 #: Where processes of an engine find what the tests import.
 PATHS = os.pathsep.join([environment()["PYTHONPATH"], str(Path(__file__).parent)])

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from processes import COMMAND, run_python
 from toolmark import ConversationalTestCase, DataFileError, read_cases
-from toolmark.cli import main
+from toolmark.cli.main import main
 from toolmark.convert import read_transcripts
 from toolmark.formats import TRACE_FORMATS
 from tracing import FORMS, Made, Step, Told, langfuse, langsmith, new_genai, openai_agents, otlp, otlp_spans

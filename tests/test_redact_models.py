@@ -10,7 +10,7 @@ from hypothesis import assume, given
 
 import strategies
 from toolmark import LLMTestCase, MLLMImage, MLLMTestCase, ToolCall, ToolSpec, calls, cases
-from toolmark._model import Model
+from toolmark._internal.model import Model
 from toolmark.cases import Run
 from toolmark.redact import _KEPT_FIELDS, DEFAULT, DEFAULT_KEYS, REDACTED, Redactor
 

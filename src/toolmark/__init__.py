@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolmark._later import later
+from toolmark._internal.lazy_imports import later
 
 if TYPE_CHECKING:
     __version__: str
+    from toolmark.analysis.comparison import compare
+    from toolmark.analysis.validation import validate
     from toolmark.calls import (
         CallOrigin,
         CallStatus,
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
         RunStatus,
         Turn,
     )
-    from toolmark.comparison import compare
     from toolmark.dataset import read_cases, write_cases
     from toolmark.errors import (
         ConfigurationError,
@@ -50,9 +51,9 @@ if TYPE_CHECKING:
         ToolmarkError,
         ToolmarkWarning,
     )
-    from toolmark.evaluation import Evaluator, assert_test, evaluate, evaluate_async
+    from toolmark.evaluation.run import Evaluator, assert_test, evaluate, evaluate_async
+    from toolmark.formats.messages.trajectory import run_from_messages
     from toolmark.formats.records import case_from_record
-    from toolmark.formats.trajectory import run_from_messages
     from toolmark.judge import Judge
     from toolmark.matching import Alignment, Pair
     from toolmark.metrics import (
@@ -77,7 +78,6 @@ if TYPE_CHECKING:
         Validity,
     )
     from toolmark.result import Finding, MetricResult, ResultStatus
-    from toolmark.validation import validate
 
 _HOME = {
     "Alignment": "matching",
@@ -89,7 +89,7 @@ _HOME = {
     "ConfigurationError": "errors",
     "ConversationalTestCase": "cases",
     "DataFileError": "errors",
-    "Evaluator": "evaluation",
+    "Evaluator": "evaluation.run",
     "Execution": "calls",
     "Finding": "result",
     "Golden": "cases",
@@ -133,16 +133,16 @@ _HOME = {
     "ToolmarkWarning": "errors",
     "Turn": "cases",
     "Validity": "report",
-    "assert_test": "evaluation",
+    "assert_test": "evaluation.run",
     "case_from_record": "formats.records",
-    "compare": "comparison",
-    "evaluate": "evaluation",
-    "evaluate_async": "evaluation",
+    "compare": "analysis.comparison",
+    "evaluate": "evaluation.run",
+    "evaluate_async": "evaluation.run",
     "observe": "capture",
     "read_cases": "dataset",
-    "run_from_messages": "formats.trajectory",
+    "run_from_messages": "formats.messages.trajectory",
     "update_current_span": "capture",
-    "validate": "validation",
+    "validate": "analysis.validation",
     "write_cases": "dataset",
 }
 
@@ -221,7 +221,7 @@ _load = later(__name__, _HOME)
 def __getattr__(name: str) -> object:
     """Load a public name when it is first used."""
     if name == "__version__":
-        from toolmark._version import installed_version  # noqa: PLC0415 - reads the disk when asked
+        from toolmark._internal.version import installed_version  # noqa: PLC0415 - reads the disk when asked
 
         return installed_version()
     return _load(name)

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BeforeValidator, Field, PlainValidator
 
-from toolmark._json import JsonObject, parse_json, short_repr, to_json_value
-from toolmark._model import Model, snake_or_camel
+from toolmark._internal.json import JsonObject, parse_json, short_repr, to_json_value
+from toolmark._internal.model import Model, snake_or_camel
 from toolmark.errors import InvalidDataError
 
 
@@ -95,7 +95,7 @@ def _any_json(value: object) -> Any:  # noqa: ANN401 - a JSON value, whatever it
 
 
 AnyJson = Annotated[Any, PlainValidator(_any_json)]
-"""Any value; kept as a JSON value (see `toolmark._json`)."""
+"""Any value; kept as a JSON value (see `toolmark._internal.json`)."""
 
 Arguments = Annotated[JsonObject | None, PlainValidator(_arguments)]
 """Arguments of a call; `None` reads as `{}` wherever they are compared."""
@@ -141,7 +141,7 @@ class ToolCall(Model):
     equals `{}`, `type=None` is unset, an explicit `output=None` is a value. In a *called* one, unset or `None`
     arguments read as `{}`, and an unset output as `None`.
 
-    Values become JSON values once, at construction (`toolmark._json.to_json_value` says how). JSON accepts
+    Values become JSON values once, at construction (`toolmark._internal.json.to_json_value` says how). JSON accepts
     `input_parameters`, `inputParameters`, `args` and `arguments`, as an object or as the JSON text of one.
 
     Two calls are the same call when they stand at the same place of the same list, never because they are equal.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, JsonValue, PlainSerializer, PlainValidator, model_validator
 
-from toolmark._json import JsonObject, short_repr, to_json_value
-from toolmark._model import Model
+from toolmark._internal.json import JsonObject, short_repr, to_json_value
+from toolmark._internal.model import Model
 from toolmark.calls import AvailableTools, CallOrigin, ToolCall
 from toolmark.errors import InvalidDataError
 from toolmark.expect import ExpectedTools

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
-from toolmark._json import JsonObject, parse_json
-from toolmark._text import count
+from toolmark._internal.json import JsonObject, parse_json
+from toolmark._internal.text import count
 from toolmark.capture import conversation
 from toolmark.cases import ConversationalTestCase, LLMTestCase, Run, TestCase
 from toolmark.dataset import Source, read_bytes, source_name
@@ -27,8 +27,8 @@ from toolmark.formats import (
     looks_like_record,
     read,
 )
-from toolmark.formats.langchain import message_fields
-from toolmark.formats.traces import read_trace_documents, trace_format_of
+from toolmark.formats.messages.langchain import message_fields
+from toolmark.formats.traces.read import read_trace_documents, trace_format_of
 
 Unit: TypeAlias = Literal["cases", "turns", "conversations"]
 """What a conversation becomes: one case, one case for each turn of the user, or a conversation of turns."""

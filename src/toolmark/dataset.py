@@ -17,11 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeAlias, TypeVar
 
-from toolmark._files import replacing
-from toolmark._json import parse_json
-from toolmark._marker import CANCELLED
-from toolmark._packed import BROKEN, broken_text, unpacked
-from toolmark._text import visible
+from toolmark._internal.atomic_files import replacing
+from toolmark._internal.compression import BROKEN, broken_text, unpacked
+from toolmark._internal.json import parse_json
+from toolmark._internal.markers import CANCELLED
+from toolmark._internal.text import visible
 from toolmark.cases import AnyCase, ConversationalTestCase, Golden, LLMTestCase, MLLMTestCase, TestCase
 from toolmark.errors import DataFileError, InvalidDataError, Problem, TornLineWarning
 from toolmark.formats.records import case_from_record, looks_like_record, with_readable_arguments

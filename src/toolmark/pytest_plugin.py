@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from toolmark.checks import Checks, GoldenChecks, Note
+    from toolmark._pytest.fixtures import Checks, GoldenChecks, Note
     from toolmark.report import Report
 
 _FOLDER = "__toolmark__"
@@ -58,7 +58,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def toolmark(request: pytest.FixtureRequest) -> Checks:
     """Measure cases: `toolmark(case, metrics)` is `assert_test`; results stand in the summary of the run."""
-    from toolmark.checks import Checks
+    from toolmark._pytest.fixtures import Checks
 
     return Checks(_noting(request.node))
 
@@ -66,7 +66,7 @@ def toolmark(request: pytest.FixtureRequest) -> Checks:
 @pytest.fixture
 def toolmark_golden(request: pytest.FixtureRequest, toolmark: Checks) -> GoldenChecks:
     """Compare what was called with the golden of the test, a file beside it, which the first run records."""
-    from toolmark.checks import GoldenChecks, GoldenPlace, file_name
+    from toolmark._pytest.fixtures import GoldenChecks, GoldenPlace, file_name
 
     item: pytest.Item = request.node
     names = [node.name for node in item.listchain() if isinstance(node, (pytest.Class, pytest.Item))]
@@ -83,7 +83,7 @@ def toolmark_golden(request: pytest.FixtureRequest, toolmark: Checks) -> GoldenC
 
 
 def _noting(item: pytest.Item) -> Callable[[Note], None]:
-    from toolmark._test_summary import properties
+    from toolmark._pytest.summary import properties
 
     notes = item.stash.setdefault(_NOTES, [])
 
@@ -100,7 +100,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report: pytest.TestReport = (yield).get_result()
     notes = item.stash.get(_NOTES, None)
     if notes:
-        from toolmark._json import json_text
+        from toolmark._internal.json import json_text
 
         # A text, which crosses to another process whatever it holds.
         vars(report)["toolmark_notes"] = json_text(notes)
@@ -108,7 +108,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     add_section = getattr(report.longrepr, "addsection", None)
     if call.excinfo is not None and add_section is not None:
         for failed in _failed_reports(call.excinfo.value):
-            from toolmark.checks import difference_text
+            from toolmark._pytest.fixtures import difference_text
 
             add_section("toolmark", difference_text(failed))
 
@@ -148,7 +148,7 @@ class _Summary:
         """Write the report that was asked for."""
         target = self._config.getoption("--toolmark-report")
         if target is not None:
-            from toolmark._test_summary import report_json
+            from toolmark._pytest.summary import report_json
 
             Path(target).write_text(report_json(self._notes), encoding="utf-8")
 
@@ -156,7 +156,7 @@ class _Summary:
         """Show the sums and what failed, unless -q; and always which goldens were written."""
         if not self._found:
             return
-        from toolmark._test_summary import golden_lines, score_lines
+        from toolmark._pytest.summary import golden_lines, score_lines
 
         quiet = self._config.option.verbose < 0
         lines = [*(() if quiet else score_lines(self._notes)), *golden_lines(self._notes)]

@@ -19,7 +19,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
-from toolmark._marker import REDACTED, is_redacted
+from toolmark._internal.markers import REDACTED, is_redacted
 from toolmark.errors import ConfigurationError, ToolmarkWarning
 
 __all__ = ["DEFAULT", "DEFAULT_KEYS", "DEFAULT_SHAPES", "OFF", "REDACTED", "Hook", "Redactor", "is_redacted"]

@@ -9,7 +9,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from toolmark._text import shown, visible
+from toolmark._internal.text import shown, visible
 from toolmark.errors import NotMeasuredError
 from toolmark.matching import ABSENT, Alignment, Wanted, json_of
 from toolmark.redact import DEFAULT, Redactor

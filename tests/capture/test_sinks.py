@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from toolmark import ToolCall, ToolCallParams, ToolCorrectnessMetric, ToolmarkWarning
 from toolmark.capture.sinks import JsonlSink, MemorySink, MemoryStore, Sink
 from toolmark.cases import Run
-from toolmark.cli import main
+from toolmark.cli.main import main
 from toolmark.dataset import read_cases
 from toolmark.errors import ConfigurationError
 from toolmark.redact import OFF, REDACTED

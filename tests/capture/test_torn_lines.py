@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import toolmark
-from toolmark._marker import CANCELLED
+from toolmark._internal.markers import CANCELLED
 from toolmark.capture.sinks import JsonlSink
 from toolmark.cases import Run
 from toolmark.dataset import read_cases

@@ -13,7 +13,7 @@ from judging import RuleJudge, needs_openai, served
 from toolmark.calls import CallStatus, ToolCall, ToolCallParams
 from toolmark.compat.gllm_evals import DeepEvalToolCorrectnessMetric, ToolCallParser, TrajectoryParser
 from toolmark.errors import ConfigurationError, InvalidDataError, JudgeError, MissingFieldError, ToolmarkWarning
-from toolmark.formats.trajectory import run_from_messages
+from toolmark.formats.messages.trajectory import run_from_messages
 from toolmark.result import MetricResult
 from toolmark.testing import BatchPlan, FakeOpenAI
 

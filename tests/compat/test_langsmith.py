@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from toolmark import ConfigurationError, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, ToolEfficiencyMetric
-from toolmark.compat._evaluating import case_of, told
+from toolmark.compat._host_evaluators import case_of, told
 from toolmark.compat.langsmith import evaluator
 from toolmark.compat.pydantic_evals import ArgumentCorrectness
 from toolmark.redact import DEFAULT

@@ -22,7 +22,7 @@ from peer_inputs import Calls, case
 from strategies import NAN, few
 from toolmark import Execution, MetricResult, ToolCall
 from toolmark.compat import adk, agentevals, pydantic_evals, ragas
-from toolmark.compat._views import View
+from toolmark.compat._matching_presets import View
 
 Agrees = Callable[[ToolCall, ToolCall], bool]
 

@@ -9,7 +9,7 @@ import pytest
 
 from processes import assert_golden
 from toolmark import Golden, LLMTestCase, ToolCall, ToolCorrectnessMetric, case_from_record
-from toolmark._text import shorten
+from toolmark._internal.text import shorten
 from toolmark.errors import InvalidDataError
 from toolmark.expect import (
     Alternatives,

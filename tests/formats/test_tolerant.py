@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from strategies import json_values
 from toolmark import CallStatus, InvalidDataError, LLMTestCase, ToolErrorRate, read_cases, run_from_messages
-from toolmark.cli import main
+from toolmark.cli.main import main
 from toolmark.convert import read_transcripts
 from toolmark.formats import case_from_record, read
-from toolmark.formats._tolerant import LONGEST, read_tolerantly
+from toolmark.formats.messages.lenient_arguments import LONGEST, read_tolerantly
 
 LITERAL = "{'a': None, 'b': True}"
 

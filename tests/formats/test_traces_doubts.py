@@ -10,8 +10,8 @@ import pytest
 from spans import Plain, agent, chat, run_of, silent, span, spans, tool
 from toolmark.calls import ToolCall
 from toolmark.formats import read_traces
-from toolmark.formats._said import messages_in, remembering
 from toolmark.formats.traces import Traces
+from toolmark.formats.traces.trace_messages import messages_in, remembering
 
 MISSING = "the model asked for tools, but nothing in the trace shows which; these calls are missing"
 UNKEPT = "nobody kept what the model answered; calls that it asked for may be missing"

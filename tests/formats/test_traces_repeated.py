@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmark.errors import InvalidDataError
-from toolmark.formats import _said, read_traces, traces
-from toolmark.formats._said import Said, read_once, remembering
+from toolmark.formats import read_traces
+from toolmark.formats.traces import read as reader
+from toolmark.formats.traces import trace_messages
+from toolmark.formats.traces.trace_messages import Said, read_once, remembering
 from tracing import FORMS, Made, Step, Told, histories, otlp
 
 STEPS = 30
@@ -28,13 +30,13 @@ def long_history(steps: int) -> Told:
 def test_a_message_is_read_once_however_many_histories_repeat_it(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice as many messages are twice the work, though what the histories hold of them is four times as much."""
     work: list[int] = []
-    read = _said._object
+    read = trace_messages._object
 
     def counted(*given: Any) -> Any:
         work[-1] += 1
         return read(*given)
 
-    monkeypatch.setattr(_said, "_object", counted)
+    monkeypatch.setattr(trace_messages, "_object", counted)
     for steps in (STEPS, 2 * STEPS):
         work.append(0)
         (run,) = read_traces(FORMS[form](long_history(steps))).runs
@@ -46,7 +48,7 @@ def test_a_message_is_read_once_however_many_histories_repeat_it(form: str, monk
 def without_memory(value: Any) -> list[str]:
     """The runs of traces in which every message is read every time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(traces, "remembering", nullcontext)
+        patch.setattr(reader, "remembering", nullcontext)
         return [run.to_json() for run in read_traces(value).runs]
 
 
@@ -88,11 +90,11 @@ def test_calls_of_equal_messages_share_nothing() -> None:
 def test_nothing_is_remembered_after_reading() -> None:
     """Neither after traces that were read, nor after those that were refused."""
     read_traces(otlp(long_history(1)))
-    assert _said._MEMORY.get() is None
+    assert trace_messages._MEMORY.get() is None
 
     with pytest.raises(InvalidDataError):
         read_traces({"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "no id", "attributes": []}]}]}]})
-    assert _said._MEMORY.get() is None
+    assert trace_messages._MEMORY.get() is None
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from pydantic import BaseModel
 from toolmark.calls import CallStatus, ToolCall, ToolCallType
 from toolmark.cases import Run, RunStatus
 from toolmark.errors import InvalidDataError
+from toolmark.formats.messages.trajectory import run_from_messages
 from toolmark.formats.records import case_from_record
-from toolmark.formats.trajectory import run_from_messages
 
 ROOT = Path(__file__).parents[2]
 SHARED = Path(os.environ.get("TOOLMARK_SHARED", ROOT.parent / "shared"))

@@ -16,8 +16,8 @@ from typing import Any
 
 from toolmark.judge import Judge, Prompt, SqliteCache
 from toolmark.judge import batch as batches
-from toolmark.judge._batch_files import Folder
-from toolmark.judge._batch_remote import Remote
+from toolmark.judge.batch.files import Folder
+from toolmark.judge.batch.remote import Remote
 from toolmark.judge.openai import OpenAIJudge
 from toolmark.testing import sample_prompt
 

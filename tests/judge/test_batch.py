@@ -39,8 +39,8 @@ def yes(_request: ReceivedRequest) -> Reply:
 @pytest.fixture(autouse=True)
 def _verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses between attempts are short."""
-    monkeypatch.setattr("toolmark.judge._pace._FIRST_PAUSE", 0.01)
-    monkeypatch.setattr("toolmark.judge._batch_remote._PAUSE", 0.01)
+    monkeypatch.setattr("toolmark.judge.openai.throttle._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("toolmark.judge.batch.remote._PAUSE", 0.01)
 
 
 def made(server: FakeOpenAI, folder: Path, **options: Any) -> tuple[Batch, Judge]:
@@ -265,7 +265,7 @@ def test_a_look_that_fails_is_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyP
         batch, _ = made(server, tmp_path)
         batch.submit(prompts(1))
         outcomes = iter([JudgeOutcome.TRANSIENT, JudgeOutcome.TIMEOUT])
-        from toolmark.judge._batch_remote import Remote
+        from toolmark.judge.batch.remote import Remote
 
         look = Remote.look
 

@@ -12,7 +12,7 @@ from scipy.stats import binomtest
 
 from toolmark import ConfigurationError, InvalidDataError
 from toolmark.judge import Label, calibrate
-from toolmark.judge._calibrate import wilson
+from toolmark.judge.calibration import wilson
 
 
 def labels(yes_yes: int, yes_no: int, no_yes: int, no_no: int, undecided: int = 0) -> list[dict[str, Any]]:

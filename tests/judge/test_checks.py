@@ -11,7 +11,7 @@ import pytest
 from judging import RuleJudge
 from processes import environment
 from toolmark import CallStatus, Execution, LLMTestCase, ToolCall, ToolCorrectnessMetric, ToolSpec
-from toolmark.judge._checks import Checks
+from toolmark.judge.code_checks import Checks
 from toolmark.redact import REDACTED
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

@@ -9,7 +9,7 @@ import pytest
 
 from judging import RuleJudge
 from toolmark import ConversationalTestCase, Execution, ToolCall, ToolUseMetric, Turn
-from toolmark.judge._units import units_of
+from toolmark.judge.interactions import units_of
 
 TOOLS = [
     {"name": "find", "description": "Finds.", "parameters": {"type": "object", "properties": {"q": {}}}},

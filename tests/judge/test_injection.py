@@ -25,7 +25,7 @@ from toolmark import (
     Turn,
 )
 from toolmark.judge import Judge, cache_key
-from toolmark.judge._canary import planted
+from toolmark.judge.canary import planted
 
 YES = '{"evidence": [], "reasoning": "fine", "verdict": "yes"}'
 ATTACKS = {

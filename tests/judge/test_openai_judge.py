@@ -39,7 +39,7 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses of our own are short; those that an endpoint asks for stay."""
-    monkeypatch.setattr("toolmark.judge._pace._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("toolmark.judge.openai.throttle._FIRST_PAUSE", 0.01)
 
 
 def judge(server: FakeOpenAI, **options: Any) -> OpenAIJudge:
@@ -448,7 +448,7 @@ def test_after_a_fatal_fault_a_run_ends_and_the_next_one_begins(monkeypatch: pyt
                 found.append(error.outcome)
         return found
 
-    monkeypatch.setattr("toolmark.judge._openai_client._STOP", 0.2)
+    monkeypatch.setattr("toolmark.judge.openai.client._STOP", 0.2)
     with FakeOpenAI(HttpFault.status(401, "revoked"), YES, YES) as server:
         ours = judge(server)
         first = asyncio.run(main(ours))

@@ -28,7 +28,7 @@ from toolmark import (
     ToolCallType,
 )
 from toolmark.matching import Denominator
-from toolmark.metrics._calls import CallMetric
+from toolmark.metrics.call_metric import CallMetric
 
 Calls = list[ToolCall]
 

@@ -21,10 +21,10 @@ from oracles import equal, object_similarity
 from oracles import outputs_equal as obviously_equal_outputs
 from strategies import AWKWARD, finite_json_values, flat_objects, json_values, nested_objects, python_values, twins
 from toolmark import ToolCall, ToolmarkWarning
-from toolmark._json import json_text, parse_json, to_json_value
+from toolmark._internal.json import json_text, parse_json, to_json_value
 from toolmark.matching import ABSENT, argument_differences, json_equal, outputs_equal, similarity
 from toolmark.matching._leaves import common, leaves_of
-from toolmark.matching._values import frozen
+from toolmark.matching.json_compare import frozen
 
 JSON_TYPES = (type(None), bool, int, float, str, list, dict)
 flat_or_nested = pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from oracles import cheapest_assignment, line_matching
-from toolmark.matching._align import _best_partners
-from toolmark.matching._assign import assign, match_on_line, smallest
+from toolmark.matching.align_calls import _best_partners
+from toolmark.matching.assignment import assign, match_on_line, smallest
 
 
 def matrices(rows: int, columns: int, values: int) -> st.SearchStrategy[list[list[int]]]:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import NAN, flat_objects, nested_objects, objects
-from toolmark._marker import REDACTED
+from toolmark._internal.markers import REDACTED
 from toolmark.matching import ABSENT, Alignment, Item, Kinds, align, contained, json_equal, kinds_of, quotient
 
 Plain = tuple[str, dict[str, Any]]

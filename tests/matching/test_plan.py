@@ -10,7 +10,7 @@ import pytest
 
 from toolmark import LLMTestCase, MetricResult, ToolCall, ToolCorrectnessMetric
 from toolmark.expect import Expect, OneOf, Parallel, Plan
-from toolmark.matching import _precedence
+from toolmark.matching import ordering_rules as _precedence
 
 
 def call(name: str, value: int | None = None, step: int | None = None) -> ToolCall:

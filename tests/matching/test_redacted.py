@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import oracles
 from toolmark import LLMTestCase, ToolCall, ToolCallParams, ToolCorrectnessMetric
-from toolmark._marker import REDACTED
+from toolmark._internal.markers import REDACTED
 from toolmark.matching import ABSENT, Item, align
-from toolmark.matching._compare import _TOGETHER_FROM, Comparison
+from toolmark.matching.call_similarity import _TOGETHER_FROM, Comparison
 
 M = REDACTED
 BOTH = [ToolCallParams.INPUT_PARAMETERS, ToolCallParams.OUTPUT]

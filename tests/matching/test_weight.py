@@ -18,7 +18,7 @@ from scipy.optimize import linear_sum_assignment
 from oracles import equal as obviously_equal
 from oracles import object_similarity
 from strategies import AWKWARD, NAN, flat_objects, json_values, nested_objects, objects, twins
-from toolmark._marker import REDACTED
+from toolmark._internal.markers import REDACTED
 from toolmark.matching import ABSENT, Calls, Item, Kinds, Ratio, align, has_mark, json_equal, kinds_of
 from toolmark.matching import weight as weight_of_calls
 from toolmark.matching._heaviest import heaviest_matching, heaviest_subsequence, longest_subsequence

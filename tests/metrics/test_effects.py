@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from toolmark import ConfigurationError, ToolCall, ToolEffect, ToolSpec
-from toolmark.metrics._effects import Effects, Split, assumed, read_effects
-from toolmark.metrics._verbs import guess_effect, split_name
+from toolmark.metrics.effect_verbs import guess_effect, split_name
+from toolmark.metrics.tool_effects import Effects, Split, assumed, read_effects
 
 READ, WRITE = ToolEffect.READ, ToolEffect.WRITE
 

@@ -12,7 +12,7 @@ from shorthand import made
 from strategies import few
 from toolmark import LLMTestCase, MetricResult, ToolCall, ToolCorrectnessMetric
 from toolmark.expect import Alternatives, Expect, Forbid, Glob, OneOf, Plan
-from toolmark.report._rows import rows
+from toolmark.report.text.side_by_side import rows
 
 EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write"}
 

@@ -11,8 +11,8 @@ import pytest
 from shorthand import made
 from toolmark import CallStatus, ConfigurationError, ToolCall, ToolEffect
 from toolmark.matching import align
-from toolmark.metrics._items import called_item, expected_item
-from toolmark.metrics._prepare import UNDONE, Preparation, Prepared
+from toolmark.metrics.call_filter import UNDONE, Preparation, Prepared
+from toolmark.metrics.comparable_calls import called_item, expected_item
 
 EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write"}
 

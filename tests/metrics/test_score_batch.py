@@ -39,7 +39,7 @@ from toolmark import (
     ToolCorrectnessMetric,
     ToolmarkError,
 )
-from toolmark._marker import REDACTED
+from toolmark._internal.markers import REDACTED
 from toolmark.expect import Plan
 from toolmark.metrics import _sides
 

@@ -336,7 +336,7 @@ def test_options_that_are_none(options: dict[str, Any], message: str) -> None:
 
 def test_a_pattern_cannot_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is an error that names the pattern."""
-    monkeypatch.setattr("toolmark._regex.SECONDS", 0.05)
+    monkeypatch.setattr("toolmark._internal.regex.SECONDS", 0.05)
     case = LLMTestCase(expected_tools=[], tools_called=[ToolCall(name="f", output="a" * 60 + "!")])
 
     with pytest.raises(ToolmarkError, match=r"\(a\|aa\)\+\$.*took longer"):

@@ -25,7 +25,7 @@ from toolmark.expect import (
     Unordered,
 )
 from toolmark.redact import REDACTED
-from toolmark.report._rows import rows
+from toolmark.report.text.side_by_side import rows
 
 EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write", "mail": "write"}
 LOOK, FIND, BOOK, PAY = (ToolCall(name=name) for name in ("look", "find", "book", "pay"))

@@ -26,7 +26,7 @@ from toolmark import (
     ToolSpec,
     evaluate,
 )
-from toolmark._json import json_text
+from toolmark._internal.json import json_text
 from toolmark.matching import ABSENT, Denominator
 from toolmark.result import FindingKind
 

@@ -19,7 +19,7 @@ from toolmark import (
 )
 from toolmark.expect import Approx, Expect, Forbid, Glob, Plan
 from toolmark.redact import OFF
-from toolmark.report._brief import brief, failure_line, first_divergence, first_problem
+from toolmark.report.text.first_problem import brief, failure_line, first_divergence, first_problem
 from toolmark.result import FindingKind
 
 ORDERED = ToolCorrectnessMetric(should_consider_ordering=True, evaluation_params=["input_parameters"])

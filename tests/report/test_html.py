@@ -548,7 +548,7 @@ def test_the_policy_names_the_very_style_and_script(page: str) -> None:
 
 def test_the_script_is_small() -> None:
     """What the page does can be read in one go."""
-    import toolmark.report._page as home
+    import toolmark.report.html as home
 
     folder = Path(str(home.__file__)).parent / "templates"
 

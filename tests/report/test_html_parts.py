@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from pages import BEGAN, small_report, timed
 from strategies import few, json_values
 from toolmark import LLMTestCase, MetricResult, Report, ResultStatus, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark._text import visible_lines
+from toolmark._internal.text import visible_lines
 from toolmark.expect import Approx, Expect, Ignore, Plan
 from toolmark.matching import json_equal
 from toolmark.redact import DEFAULT, OFF
 from toolmark.report import CaseResult
-from toolmark.report._page._breakdown import breakdowns
-from toolmark.report._page._texts import clip, value_clip
-from toolmark.report._page._timeline import timeline
-from toolmark.report._page._totals import headline, metric_views, segments
-from toolmark.report._rows import Row, rows
+from toolmark.report.html.breakdown import breakdowns
+from toolmark.report.html.texts import clip, value_clip
+from toolmark.report.html.timeline import timeline
+from toolmark.report.html.totals import headline, metric_views, segments
+from toolmark.report.text.side_by_side import Row, rows
 
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters", "output"])
 
@@ -293,7 +293,7 @@ def test_every_kind_of_finding_has_its_column() -> None:
     """A new kind would otherwise be counted among the others without anybody deciding so."""
     from typing import get_args
 
-    from toolmark.report._page._breakdown import _GROUP_OF
+    from toolmark.report.html.breakdown import _GROUP_OF
     from toolmark.result import FindingKind
 
     assert set(get_args(FindingKind)) == set(_GROUP_OF)

@@ -15,7 +15,7 @@ from processes import assert_golden
 from reports import trial_report
 from strategies import case_fields
 from toolmark import LLMTestCase, Report, ResultStatus, Run, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark._text import visible
+from toolmark._internal.text import visible
 from toolmark.redact import OFF
 from toolmark.report.junit import render_junit
 

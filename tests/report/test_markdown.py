@@ -24,10 +24,10 @@ from toolmark import (
     compare,
     evaluate,
 )
-from toolmark._text import visible
+from toolmark._internal.text import visible
 from toolmark.redact import OFF
-from toolmark.report._gfm import RESERVED, Page, code, fenced, html_code, table_line
 from toolmark.report.markdown import MAX_BYTES, render_markdown
+from toolmark.report.text.gfm import RESERVED, Page, code, fenced, html_code, table_line
 
 METRIC = ToolCorrectnessMetric(should_consider_ordering=True, evaluation_params=["input_parameters", "output"])
 #: CommonMark with HTML, tables and strikethrough, as GitHub renders it.

@@ -36,8 +36,8 @@ from toolmark import (
 from toolmark.errors import ToolmarkError, TornLineWarning
 from toolmark.expect import Absent, Approx, Expect, Forbid, Glob, Ignore, Optional, Parallel, Plan, Predicate
 from toolmark.metrics import MetricLike
-from toolmark.report._rows import rows
 from toolmark.report.terminal import make_console, print_report
+from toolmark.report.text.side_by_side import rows
 from toolmark.results import Evaluated, ResultsFile, Row, read_results
 
 CORRECT = ToolCorrectnessMetric(evaluation_params=["input_parameters", "output"])

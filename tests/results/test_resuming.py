@@ -516,7 +516,13 @@ def test_an_interrupted_command_says_so_by_its_code(tmp_path: Path) -> None:
     """As shells have it, and not as if scores were not good enough."""
     path = tmp_path / "cases.jsonl"
     os.mkfifo(path)
-    command = [sys.executable, "-c", f"{HEEDS_INTERRUPTS}; from toolmark.cli import main; main()", "score", str(path)]
+    command = [
+        sys.executable,
+        "-c",
+        f"{HEEDS_INTERRUPTS}; from toolmark.cli.main import main; main()",
+        "score",
+        str(path),
+    ]
     running = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE)
     with path.open("wb"):  # waits until it is read
         running.send_signal(signal.SIGINT)

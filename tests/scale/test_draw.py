@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmark import ConfigurationError
-from toolmark.scale._draw import Draft, Drawn, allotted, key_of, level
+from toolmark.scale.reservoir import Draft, Drawn, allotted, key_of, level
 
 SIZES = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 12), max_size=8)
 CASES = st.lists(

@@ -23,8 +23,8 @@ from scale_workers import die, die_once, double, fail, fail_badly, is_alive, lin
 from toolmark.errors import DataFileError, WorkerDiedError
 from toolmark.results import read_results
 from toolmark.scale import ArrowScorer, score_files
-from toolmark.scale._ray import done_on_ray
-from toolmark.scale._spark import done_on_spark
+from toolmark.scale.engines.ray import done_on_ray
+from toolmark.scale.engines.spark import done_on_spark
 
 ENGINES: dict[str, Callable[..., Generator[Any, None, None]]] = {"ray": done_on_ray, "spark": done_on_spark}
 
@@ -33,7 +33,7 @@ INTERRUPTED = f"""
 {HEEDS_INTERRUPTS}
 import os, threading, time
 from pathlib import Path
-from toolmark.cli import main
+from toolmark.cli.main import main
 
 def interrupt():
     while len(list(Path("r.parts").glob("??????.json"))) < 3:
@@ -213,7 +213,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path, name: str) -> None:
     write_lines(tmp_path / "a", 600, 1)
     score_files([tmp_path / "a"], metrics(), results=tmp_path / "s", processes=1)
     paths = {"PYTHONPATH": PATHS}
-    small = "import toolmark.scale._score as scoring; scoring.score_files.__kwdefaults__['part_bytes'] = 2000\n"
+    small = "import toolmark.scale.files as scoring; scoring.score_files.__kwdefaults__['part_bytes'] = 2000\n"
     arguments = ["score", "a", "--results", "r", "--processes", "2", "--engine", name, *METRICS]
 
     first = run_python(["-W", "ignore", "-c", small + INTERRUPTED, *arguments], tmp_path, settings=paths)

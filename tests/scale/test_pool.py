@@ -16,7 +16,7 @@ import pytest
 from processes import environment
 from scale_workers import die, double, fail, fail_badly, is_alive
 from toolmark.errors import ConfigurationError, WorkerDiedError
-from toolmark.scale._pool import done
+from toolmark.scale.engines.local_pool import done
 
 
 def test_every_job_is_done_once() -> None:
@@ -68,7 +68,7 @@ def test_what_cannot_be_sent_is_told() -> None:
 def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
     """However that ends, and whatever they are at: nobody is left to wait for them."""
     program = (
-        "import sys; from scale_workers import linger; from toolmark.scale._pool import done; "
+        "import sys; from scale_workers import linger; from toolmark.scale.engines.local_pool import done; "
         "list(done(linger, sys.argv[1:] * 2, 2))"
     )
     paths = os.pathsep.join([environment()["PYTHONPATH"], str(Path(__file__).parents[1])])

@@ -19,13 +19,13 @@ import pytest
 from processes import environment, run_python
 from scale_files import metrics, without_start, write_lines
 from toolmark import ConfigurationError, ToolCorrectnessMetric
-from toolmark._files import LOCK, locked
+from toolmark._internal.atomic_files import LOCK, locked
 from toolmark.results import read_results
 from toolmark.scale import Totals, score_files
-from toolmark.scale import _run as runs
-from toolmark.scale._folder import Folder
-from toolmark.scale._plan import Part
-from toolmark.scale._scored import Options, Outcome
+from toolmark.scale import run as runs
+from toolmark.scale.part_store import Folder
+from toolmark.scale.partition import Part
+from toolmark.scale.score_part import Options, Outcome
 
 WORKER = Path(__file__).with_name("killed_worker.py")
 

@@ -27,9 +27,10 @@ from toolmark.cases import AnyCase
 from toolmark.dataset import Document, write_cases
 from toolmark.errors import TornLineWarning
 from toolmark.expect import Expect, Plan
-from toolmark.scale import Sample, _sample, sample_files
-from toolmark.scale._plan import Part
-from toolmark.scale._sample import names_of
+from toolmark.scale import Sample, sample_files
+from toolmark.scale import sample as sample_module
+from toolmark.scale.partition import Part
+from toolmark.scale.sample import names_of
 
 
 def origin(case: AnyCase) -> dict[str, Any]:
@@ -118,8 +119,8 @@ def test_zstd_and_parquet_are_the_same(tmp_path: Path) -> None:
 def test_how_many_processes_read_plays_no_part(days: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where a file is read in many parts: the lines keep their numbers."""
     wanted = sample_files(days, 20, processes=1)
-    monkeypatch.setattr(_sample, "_WORTH_READING", 1000)
-    monkeypatch.setattr(_sample, "PART_BYTES", 2000)
+    monkeypatch.setattr(sample_module, "_WORTH_READING", 1000)
+    monkeypatch.setattr(sample_module, "PART_BYTES", 2000)
     told: list[tuple[int, int]] = []
 
     found = sample_files(days, 20, processes=2, progress=lambda done, of: told.append((done, of)))
@@ -277,7 +278,7 @@ def test_wrong_options(days: list[Path], options: dict[str, Any], message: str) 
 def test_a_file_that_changes_meanwhile_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody could say of how many cases the sample was drawn."""
     file = write_lines(tmp_path / "cases.jsonl", 10)
-    read = _sample.documents
+    read = sample_module.documents
 
     def while_somebody_writes(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:
         for document in read(part, path, allow_nan=allow_nan):
@@ -285,7 +286,7 @@ def test_a_file_that_changes_meanwhile_is_told(tmp_path: Path, monkeypatch: pyte
                 more.write('{"id": "late"}\n')
             yield document
 
-    monkeypatch.setattr(_sample, "documents", while_somebody_writes)
+    monkeypatch.setattr(sample_module, "documents", while_somebody_writes)
 
     with pytest.raises(DataFileError, match=r"cases\.jsonl: \$: changed while it was read"):
         sample_files([file], 3, processes=1)

@@ -19,10 +19,10 @@ from scale_files import body, metrics, without_start, write_lines
 from toolmark import ConfigurationError, DataFileError, ToolCorrectnessMetric, ToolUseMetric, evaluate, read_cases
 from toolmark.errors import MissingPackageError, TornLineWarning, WorkerDiedError
 from toolmark.results import read_results
-from toolmark.scale import _score as scoring
+from toolmark.scale import files as scoring
 from toolmark.scale import score_files
-from toolmark.scale._plan import divided, numbered, surveyed
-from toolmark.scale._pool import done
+from toolmark.scale.engines.local_pool import done
+from toolmark.scale.partition import divided, numbered, surveyed
 
 CASE = b'{"id": "a", "tools_called": [], "expected_tools": []}'
 

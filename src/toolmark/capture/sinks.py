@@ -16,7 +16,7 @@ from collections.abc import Hashable
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from toolmark._marker import CANCELLED
+from toolmark._internal.markers import CANCELLED
 from toolmark.cases import Run
 from toolmark.errors import ConfigurationError, ToolmarkWarning
 from toolmark.redact import DEFAULT, Redactor

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from toolmark._json import JsonObject, short_repr
+from toolmark._internal.json import JsonObject, short_repr
 from toolmark.calls import ToolSpec
 from toolmark.dataset import read_documents, source_name
 from toolmark.errors import ConfigurationError, DataFileError, InvalidDataError, Problem, ToolmarkWarning

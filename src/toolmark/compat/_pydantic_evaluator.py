@@ -9,11 +9,11 @@ from importlib import import_module
 from types import new_class
 from typing import Any
 
-from toolmark._text import visible
+from toolmark._internal.text import visible
 from toolmark.cases import AnyCase
-from toolmark.compat._evaluating import Told, case_of, names_of, says_what_is_wanted, told, unread
+from toolmark.compat._host_evaluators import Told, case_of, names_of, says_what_is_wanted, told, unread
 from toolmark.errors import MissingPackageError, NotMeasuredError, ToolmarkError
-from toolmark.evaluation import evaluate_async
+from toolmark.evaluation.run import evaluate_async
 from toolmark.metrics import MetricLike
 from toolmark.redact import Redactor
 

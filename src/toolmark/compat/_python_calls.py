@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from toolmark._json import JsonObject, short_repr, to_json_value
+from toolmark._internal.json import JsonObject, short_repr, to_json_value
 from toolmark.errors import InvalidDataError
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from toolmark.calls import ToolCall
-from toolmark.compat._views import Side, View, called_items, no_objects, one_of, verdict
+from toolmark.compat._matching_presets import Side, View, called_items, no_objects, one_of, verdict
 from toolmark.matching import align
-from toolmark.metrics._calls import Found
-from toolmark.metrics._items import expected_item
+from toolmark.metrics.call_metric import Found
+from toolmark.metrics.comparable_calls import expected_item
 
 MatchType: TypeAlias = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
 """How the called tools relate to the expected ones; see `TrajectoryMatch`."""

@@ -13,10 +13,10 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from toolmark._json import JsonObject, short_repr
-from toolmark._text import visible
+from toolmark._internal.json import JsonObject, short_repr
+from toolmark._internal.text import visible
 from toolmark.calls import ToolCall
-from toolmark.compat._views import (
+from toolmark.compat._matching_presets import (
     KeysMode,
     Rule,
     Side,
@@ -31,8 +31,8 @@ from toolmark.compat._views import (
 )
 from toolmark.errors import ConfigurationError
 from toolmark.matching import ABSENT, Absent, Difference, Item, align, json_equal
-from toolmark.metrics._calls import Found
-from toolmark.metrics._items import expected_item
+from toolmark.metrics.call_metric import Found
+from toolmark.metrics.comparable_calls import expected_item
 from toolmark.result import Finding
 
 TrajectoryMatchMode: TypeAlias = Literal["strict", "unordered", "subset", "superset"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from toolmark._json import json_path, short_repr
+from toolmark._internal.json import json_path, short_repr
 from toolmark.calls import ToolCallParams, ToolSpec
 from toolmark.cases import Golden
 from toolmark.compat._bfcl_files import (

@@ -17,15 +17,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from toolmark._json import JsonObject
+from toolmark._internal.json import JsonObject
 from toolmark.calls import ToolCall, ToolCallParams, ToolSpec, read_tool_spec
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError, InvalidDataError, JudgeError, JudgeOutcome, ToolmarkWarning
-from toolmark.formats._reading import Notes
-from toolmark.formats._tools import read_tools
+from toolmark.formats.messages.field_readers import Notes
+from toolmark.formats.messages.tool_fields import read_tools
+from toolmark.formats.messages.trajectory import read_run_and_answers
 from toolmark.formats.names import describe_rewrites, strip_suffix, strip_suffixes
 from toolmark.formats.records import case_from_record
-from toolmark.formats.trajectory import read_run_and_answers
 from toolmark.judge import Judge, JudgeLike
 from toolmark.judge.batch import Batch
 from toolmark.judge.openai import OpenAIJudge

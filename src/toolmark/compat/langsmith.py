@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from toolmark.cases import AnyCase
-from toolmark.compat._evaluating import Told, case_of, names_of, told, unread
+from toolmark.compat._host_evaluators import Told, case_of, names_of, told, unread
 from toolmark.errors import ToolmarkError
-from toolmark.evaluation import evaluate
+from toolmark.evaluation.run import evaluate
 from toolmark.metrics import MetricLike
 from toolmark.redact import DEFAULT, Redactor
 

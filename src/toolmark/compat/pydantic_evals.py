@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
-from toolmark._text import count, visible
+from toolmark._internal.text import count, visible
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import AnyCase
-from toolmark.compat._pydantic_evaluator import evaluator_of
-from toolmark.compat._views import (
+from toolmark.compat._matching_presets import (
     Side,
     View,
     by_rule,
@@ -28,12 +27,13 @@ from toolmark.compat._views import (
     one_of,
     verdict,
 )
+from toolmark.compat._pydantic_evaluator import evaluator_of
 from toolmark.errors import ConfigurationError
 from toolmark.matching import Alignment, align
 from toolmark.metrics import MetricLike
-from toolmark.metrics._calls import FAILED, Found, left_out, one, seen_by_answers, status_of
-from toolmark.metrics._explain import arithmetic
-from toolmark.metrics._items import expected_item
+from toolmark.metrics.call_metric import FAILED, Found, left_out, one, seen_by_answers, status_of
+from toolmark.metrics.comparable_calls import expected_item
+from toolmark.metrics.wording import arithmetic
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.result import Finding
 

@@ -9,12 +9,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from toolmark._text import count, number
+from toolmark._internal.text import count, number
 from toolmark.calls import ToolCall
-from toolmark.compat._views import Rule, View, align_slices, by_rule, called_items, differing, findings, no_objects
+from toolmark.compat._matching_presets import (
+    Rule,
+    View,
+    align_slices,
+    by_rule,
+    called_items,
+    differing,
+    findings,
+    no_objects,
+)
 from toolmark.matching import Alignment, align
-from toolmark.metrics._calls import Found
-from toolmark.metrics._explain import arithmetic
+from toolmark.metrics.call_metric import Found
+from toolmark.metrics.wording import arithmetic
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from pydantic import WrapSerializer, WrapValidator
 
 from toolmark.calls import ToolCall
-from toolmark.expect._checks import Predicate, Schema
-from toolmark.expect._json import MATCHERS, expectation_json, read_expectation, read_value, speaks
-from toolmark.expect._lists import Subset, Superset, Unordered
-from toolmark.expect._matcher import Matcher
-from toolmark.expect._places import read_place, with_matchers
-from toolmark.expect._plan import (
+from toolmark.expect.argument_paths import read_place, with_matchers
+from toolmark.expect.check_matchers import Predicate, Schema
+from toolmark.expect.json_form import MATCHERS, expectation_json, read_expectation, read_value, speaks
+from toolmark.expect.list_matchers import Subset, Superset, Unordered
+from toolmark.expect.matcher import Matcher
+from toolmark.expect.plan import (
     Alternatives,
     Call,
     Expect,
@@ -45,8 +45,18 @@ from toolmark.expect._plan import (
     walk,
     wanted_names,
 )
-from toolmark.expect._presence import Absent, Ignore, Optional, Present
-from toolmark.expect._values import AnyOf, Approx, Contains, DateEqual, Exact, Glob, IgnoreCase, Normalized, Regex
+from toolmark.expect.presence_matchers import Absent, Ignore, Optional, Present
+from toolmark.expect.value_matchers import (
+    AnyOf,
+    Approx,
+    Contains,
+    DateEqual,
+    Exact,
+    Glob,
+    IgnoreCase,
+    Normalized,
+    Regex,
+)
 
 if TYPE_CHECKING:
     ExpectedTools: TypeAlias = list[ToolCall] | Plan | Alternatives

@@ -10,28 +10,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolmark._later import later
+from toolmark._internal.lazy_imports import later
 
 if TYPE_CHECKING:
-    from toolmark.formats._read import FORMATS, read
-    from toolmark.formats._transcript import FormatName, Transcript
+    from toolmark.formats.messages.read import FORMATS, read
+    from toolmark.formats.messages.trajectory import run_from_messages
+    from toolmark.formats.messages.transcript import FormatName, Transcript
     from toolmark.formats.names import strip_suffix
     from toolmark.formats.records import case_from_record, looks_like_record
-    from toolmark.formats.traces import TRACE_FORMATS, TraceFormat, Traces, read_traces
-    from toolmark.formats.trajectory import run_from_messages
+    from toolmark.formats.traces.read import TRACE_FORMATS, TraceFormat, Traces, read_traces
 
 _HOME = {
-    "FORMATS": "_read",
-    "TRACE_FORMATS": "traces",
-    "FormatName": "_transcript",
-    "TraceFormat": "traces",
-    "Traces": "traces",
-    "Transcript": "_transcript",
+    "FORMATS": "messages.read",
+    "TRACE_FORMATS": "traces.read",
+    "FormatName": "messages.transcript",
+    "TraceFormat": "traces.read",
+    "Traces": "traces.read",
+    "Transcript": "messages.transcript",
     "case_from_record": "records",
     "looks_like_record": "records",
-    "read": "_read",
-    "read_traces": "traces",
-    "run_from_messages": "trajectory",
+    "read": "messages.read",
+    "read_traces": "traces.read",
+    "run_from_messages": "messages.trajectory",
     "strip_suffix": "names",
 }
 

@@ -16,10 +16,10 @@ from toolmark.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
 from toolmark.cases import LLMTestCase, Run
 from toolmark.errors import InvalidDataError
 from toolmark.expect import ExpectedTools, read_expectation, speaks, wanted_names
-from toolmark.formats._reading import Notes, as_object, shown
-from toolmark.formats._tools import read_tools, readable_tool
+from toolmark.formats.messages.field_readers import Notes, as_object, shown
+from toolmark.formats.messages.tool_fields import read_tools, readable_tool
+from toolmark.formats.messages.trajectory import read_run
 from toolmark.formats.names import describe_rewrites, strip_suffixes, suffixed_alike
-from toolmark.formats.trajectory import read_run
 
 _SYNONYMS = {"query": "input", "generated_response": "actual_output", "expected_response": "expected_output"}
 _TRAJECTORIES = ("agent_trajectory", "expected_agent_trajectory")

@@ -1,13 +1,14 @@
 """The judge: a language model that is asked what code cannot decide. It is asked only where a metric was given one."""
 
 from toolmark.errors import JudgeError, JudgeOutcome
-from toolmark.judge._answered import Answered
-from toolmark.judge._apart import apart
-from toolmark.judge._calibrate import Agreement, Estimate, Label, calibrate
-from toolmark.judge._cost import CostEstimate
-from toolmark.judge._judge import Judge, JudgeLike
-from toolmark.judge._prices import Price, Prices, add_usage, cost_of
-from toolmark.judge._seams import (
+from toolmark.judge.cache import Cache, MemoryCache, SqliteCache
+from toolmark.judge.calibration import Agreement, Estimate, Label, calibrate
+from toolmark.judge.cost import CostEstimate
+from toolmark.judge.isolated_context import apart
+from toolmark.judge.judge import Judge, JudgeLike
+from toolmark.judge.outcome import Answered
+from toolmark.judge.prices import Price, Prices, add_usage, cost_of
+from toolmark.judge.protocol import (
     Answer,
     Answers,
     Decision,
@@ -22,7 +23,6 @@ from toolmark.judge._seams import (
     Verdict,
     cache_key,
 )
-from toolmark.judge.cache import Cache, MemoryCache, SqliteCache
 
 __all__ = [
     "Agreement",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from toolmark.errors import ConfigurationError, InvalidDataError
-from toolmark.judge._seams import Reply, cache_key
+from toolmark.judge.protocol import Reply, cache_key
 
 __all__ = ["Cache", "MemoryCache", "SqliteCache", "cache_key"]
 

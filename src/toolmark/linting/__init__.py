@@ -5,7 +5,7 @@ docs/lint.md lists the kinds of findings, and what cannot be found.
 
 from __future__ import annotations
 
-from toolmark.linting._lint import lint, read_tools
-from toolmark.linting._report import LintFinding, LintKind, LintReport
+from toolmark.linting.findings import LintFinding, LintKind, LintReport
+from toolmark.linting.run import lint, read_tools
 
 __all__ = ["LintFinding", "LintKind", "LintReport", "lint", "read_tools"]

@@ -1,13 +1,12 @@
 """The matching algorithms. They know JSON values and positions, not toolmark's models, and need nothing else."""
 
-from toolmark.matching._align import align
-from toolmark.matching._alignment import Alignment, Denominator, Item, Pair, quotient
 from toolmark.matching._contained import contained
 from toolmark.matching._kinds import Kinds, kinds_of
-from toolmark.matching._plan import Entry, Layout, align_layout, forbidden_calls, places_of
-from toolmark.matching._redacted import has_mark
-from toolmark.matching._slots import Want
-from toolmark.matching._values import (
+from toolmark.matching._weight import Calls, weight
+from toolmark.matching.align_calls import align
+from toolmark.matching.alignment import Alignment, Denominator, Item, Pair, quotient
+from toolmark.matching.argument_pattern import ONE, ZERO, Ratio, Template, Wanted, credit_of, fits, json_of
+from toolmark.matching.json_compare import (
     ABSENT,
     Absent,
     Difference,
@@ -17,8 +16,9 @@ from toolmark.matching._values import (
     outputs_equal,
     similarity,
 )
-from toolmark.matching._wanted import ONE, ZERO, Ratio, Template, Wanted, credit_of, fits, json_of
-from toolmark.matching._weight import Calls, weight
+from toolmark.matching.plan import Entry, Layout, align_layout, forbidden_calls, places_of
+from toolmark.matching.plan_slots import Want
+from toolmark.matching.redacted_values import has_mark
 
 __all__ = [
     "ABSENT",

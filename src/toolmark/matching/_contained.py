@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from toolmark.matching._kinds import Equal, Kinds
 from toolmark.matching._leaves import key_of
-from toolmark.matching._redacted import has_mark
 from toolmark.matching._weight import Arguments, Calls, by_name, equal_calls, without_ends
+from toolmark.matching.redacted_values import has_mark
 
 _FEW: Final = 40
 """Calls of one name up to which equal ones are looked for one by one."""

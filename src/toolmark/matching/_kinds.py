@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from toolmark._marker import REDACTED
-from toolmark.matching._values import json_equal
+from toolmark._internal.markers import REDACTED
+from toolmark.matching.json_compare import json_equal
 
 Equal: TypeAlias = Callable[[Any, Any], bool]
 """Says whether two JSON values are equal."""

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from math import lcm
 from typing import Any, Final
 
-from toolmark.matching._values import frozen
+from toolmark.matching.json_compare import frozen
 
 Leaves = dict[Hashable, Hashable]
 """The values of an object by their paths, so frozen that they are equal where `json_equal` says so. A path is a key, or

@@ -24,9 +24,9 @@ from typing import Any, Final, TypeAlias, TypeVar
 from toolmark.matching._heaviest import heaviest_matching, heaviest_subsequence, longest_subsequence
 from toolmark.matching._kinds import Equal, Kinds
 from toolmark.matching._leaves import Row, common, key_of, leaves_of
-from toolmark.matching._redacted import has_mark
-from toolmark.matching._values import json_equal, similarity
-from toolmark.matching._wanted import Ratio
+from toolmark.matching.argument_pattern import Ratio
+from toolmark.matching.json_compare import json_equal, similarity
+from toolmark.matching.redacted_values import has_mark
 
 Arguments: TypeAlias = dict[str, Any]
 Calls: TypeAlias = tuple[list[str], list[Arguments]]

@@ -1,7 +1,7 @@
 """The metrics: one file per question. Each is a frozen object that stores nothing."""
 
-from toolmark.metrics._base import Metric, MetricLike
 from toolmark.metrics.argument_schema import ArgumentSchemaMetric
+from toolmark.metrics.base import Metric, MetricLike
 from toolmark.metrics.multimodal import MultimodalToolCorrectnessMetric
 from toolmark.metrics.task_effect import TaskEffectMetric
 from toolmark.metrics.tool_correctness import ToolCorrectnessMetric

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from toolmark._json import parse_json
+from toolmark._internal.json import parse_json
 from toolmark.calls import ToolCall, ToolCallType
 from toolmark.cases import LLMTestCase, MLLMTestCase
 from toolmark.errors import ConfigurationError, InvalidDataError, MissingFieldError, Problem

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from toolmark._schemas import Checked, Fit, Schemas
-from toolmark._text import number, shown, visible
+from toolmark._argument_validation import Checked, Fit, Schemas
+from toolmark._internal.text import number, shown, visible
 from toolmark.calls import ToolCall, ToolSpec, read_tool_spec
 from toolmark.cases import TestCase
 from toolmark.errors import MissingFieldError
 from toolmark.matching import ABSENT
-from toolmark.metrics._calls import CallMetric, Found, left_out, named, one
+from toolmark.metrics.call_metric import CallMetric, Found, left_out, named, one
 from toolmark.result import Finding, hidden
 
 _NOT_CHECKED: Final[dict[Fit, str]] = {

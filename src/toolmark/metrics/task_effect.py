@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from toolmark._text import number
+from toolmark._internal.text import number
 from toolmark.calls import ToolCall, ToolEffect, ToolSpec, read_tool_spec
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError
 from toolmark.expect import Alternatives, Expectation, Forbid, Plan, walk
-from toolmark.metrics._base import is_share
-from toolmark.metrics._calls import Found, PlainMetric, expected_of, one
-from toolmark.metrics._changes import Changes, changes_of_list, changes_of_plan
-from toolmark.metrics._effects import Split, assumed
-from toolmark.metrics._items import compared_in_part
-from toolmark.metrics._patterns import matches, read_patterns
-from toolmark.metrics._plans import notes_of, taken, wants_of
-from toolmark.metrics._prepare import Preparation, Prepared, effects_of_plan, unknown_effects, unscored
+from toolmark.metrics.base import is_share
+from toolmark.metrics.call_filter import Preparation, Prepared, effects_of_plan, unknown_effects, unscored
+from toolmark.metrics.call_metric import Found, PlainMetric, expected_of, one
+from toolmark.metrics.comparable_calls import compared_in_part
+from toolmark.metrics.effect_alignment import Changes, changes_of_list, changes_of_plan
+from toolmark.metrics.name_patterns import matches, read_patterns
+from toolmark.metrics.plan_variants import notes_of, taken, wants_of
+from toolmark.metrics.tool_effects import Split, assumed
 from toolmark.result import Finding
 
 

@@ -13,20 +13,20 @@ from toolmark.cases import LLMTestCase, TestCase
 from toolmark.errors import ConfigurationError, MissingFieldError
 from toolmark.expect import Expectation, wanted_names
 from toolmark.matching import Alignment, Denominator, align
-from toolmark.metrics._base import Metric, check_threshold
-from toolmark.metrics._calls import calls_of, check_case, expected_of, named
-from toolmark.metrics._explain import arithmetic, findings_of
-from toolmark.metrics._items import called_item, compared_in_part, expected_item
-from toolmark.metrics._outcome import Outcome, outcome
-from toolmark.metrics._plans import align_plan, notes_of, taken, wants_of
-from toolmark.metrics._prepare import Only, Preparation, Prepared
 from toolmark.metrics._sides import Sides, Sum, at_place, is_full, sides_of_calls, sides_of_cases, sum_of
+from toolmark.metrics.base import Metric, check_threshold
+from toolmark.metrics.call_filter import Only, Preparation, Prepared
+from toolmark.metrics.call_metric import calls_of, check_case, expected_of, named
+from toolmark.metrics.comparable_calls import called_item, compared_in_part, expected_item
+from toolmark.metrics.outcome import Outcome, outcome
+from toolmark.metrics.plan_variants import align_plan, notes_of, taken, wants_of
+from toolmark.metrics.wording import arithmetic, findings_of
 from toolmark.result import TOLERANCE, MetricResult, told_later
 
 if TYPE_CHECKING:
     from toolmark.judge import JudgeLike
-    from toolmark.judge._drive import Flow
-    from toolmark.judge._flow import Judgement
+    from toolmark.judge.driver import Flow
+    from toolmark.judge.flow import Judgement
 
 _PORTION = 64
 """Cases that are looked at together."""
@@ -243,7 +243,7 @@ class ToolCorrectnessMetric(Metric):
 
     def _judged(self, case: TestCase, tools: Sequence[ToolSpec]) -> Flow[MetricResult]:
         """Judge the selection of the tools, and return the lower score."""
-        from toolmark.metrics._judging import Judge, judgement_of  # noqa: PLC0415 - as above
+        from toolmark.metrics.judging import Judge, judgement_of  # noqa: PLC0415 - as above
 
         _sides(case, type(self).__name__)
         if case.input is None:
@@ -333,7 +333,7 @@ class ToolCorrectnessMetric(Metric):
 
     def _show(self, result: MetricResult, case: TestCase) -> None:
         if self.verbose_mode:
-            from toolmark.report.terminal import print_result  # noqa: PLC0415 - the terminal is loaded when used
+            from toolmark.report.terminal.results import print_result  # noqa: PLC0415 - the terminal is loaded when used
 
             print_result(result, case)
 

@@ -11,12 +11,12 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count as counting
 
-from toolmark._text import count, number, visible
+from toolmark._internal.text import count, number, visible
 from toolmark.calls import ToolCall
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError
-from toolmark.metrics._calls import CallMetric, Found, failed, identity, left_out, one, status_of, went_well, why
-from toolmark.metrics._patterns import matches, read_patterns
+from toolmark.metrics.call_metric import CallMetric, Found, failed, identity, left_out, one, status_of, went_well, why
+from toolmark.metrics.name_patterns import matches, read_patterns
 from toolmark.result import Finding
 
 _FAILURES = 2

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from toolmark._text import number
+from toolmark._internal.text import number
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError
-from toolmark.metrics._base import is_share
-from toolmark.metrics._calls import FAILED, CallMetric, Found, left_out, one, seen_by_answers, status_of, why
+from toolmark.metrics.base import is_share
+from toolmark.metrics.call_metric import FAILED, CallMetric, Found, left_out, one, seen_by_answers, status_of, why
 from toolmark.result import Finding
 
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolmark._text import count, number, visible
+from toolmark._internal.text import count, number, visible
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError, InvalidDataError
-from toolmark.metrics._argument_rules import ArgumentRule, Path, read_argument_rules
-from toolmark.metrics._calls import CallMetric, Found, left_out, named, one, status_of, together, went_well
-from toolmark.metrics._patterns import matches, read_patterns
+from toolmark.metrics.argument_rules import ArgumentRule, Path, read_argument_rules
+from toolmark.metrics.call_metric import CallMetric, Found, left_out, named, one, status_of, together, went_well
+from toolmark.metrics.name_patterns import matches, read_patterns
 from toolmark.result import Finding
 
 APPROVED = "approved_calls"

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from toolmark._text import count, number
+from toolmark._internal.text import count, number
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import TestCase
-from toolmark.metrics._calls import (
+from toolmark.metrics.call_metric import (
     CallMetric,
     Found,
     failed,

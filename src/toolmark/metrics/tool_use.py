@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from toolmark.calls import ToolCall, ToolSpec, read_tool_spec
 from toolmark.cases import ConversationalTestCase
 from toolmark.errors import ConfigurationError, MissingFieldError
-from toolmark.metrics._base import Metric, check_threshold
-from toolmark.metrics._outcome import Outcome, outcome
+from toolmark.metrics.base import Metric, check_threshold
+from toolmark.metrics.outcome import Outcome, outcome
 from toolmark.result import MetricResult, ResultStatus
 
 if TYPE_CHECKING:
     from toolmark.judge import JudgeLike
-    from toolmark.judge._drive import Flow
-    from toolmark.judge._units import Unit
+    from toolmark.judge.driver import Flow
+    from toolmark.judge.interactions import Unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class ToolUseMetric(Metric):
         return True
 
     def _measure(self, case: ConversationalTestCase) -> MetricResult | Flow[MetricResult]:
-        from toolmark.metrics._judging import units_of  # noqa: PLC0415 - as above
+        from toolmark.metrics.judging import units_of  # noqa: PLC0415 - as above
 
         if not isinstance(case, ConversationalTestCase):
             message = f"{type(self).__name__} measures a ConversationalTestCase, got {type(case).__name__}"
@@ -96,7 +96,7 @@ class ToolUseMetric(Metric):
         return self._judged(units, notes, tuple(map(read_tool_spec, given)))
 
     def _judged(self, units: Sequence[Unit], notes: Sequence[str], tools: Sequence[ToolSpec]) -> Flow[MetricResult]:
-        from toolmark.metrics._judging import Judge, judgement_of_units  # noqa: PLC0415 - as above
+        from toolmark.metrics.judging import Judge, judgement_of_units  # noqa: PLC0415 - as above
 
         judgement = yield from judgement_of_units(Judge.of(self.judge), units, tools, at_once=self.async_mode)
         return outcome(
@@ -113,6 +113,6 @@ class ToolUseMetric(Metric):
 
     def _show(self, result: MetricResult, case: ConversationalTestCase) -> None:
         if self.verbose_mode:
-            from toolmark.report.terminal import print_result  # noqa: PLC0415 - the terminal is loaded when used
+            from toolmark.report.terminal.results import print_result  # noqa: PLC0415 - the terminal is loaded when used
 
             print_result(result, case)

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolmark._later import later
+from toolmark._internal.lazy_imports import later
 
 if TYPE_CHECKING:
-    from toolmark.report._comparison import CaseChange, CaseGap, Comparison, MetricComparison
-    from toolmark.report._report import CaseResult, Flaky, MetricSummary, Report, TrialSummary
-    from toolmark.report._validity import MetricValidity, Validity
+    from toolmark.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison
+    from toolmark.report.report import CaseResult, Flaky, MetricSummary, Report, TrialSummary
+    from toolmark.report.validity import MetricValidity, Validity
 
 _HOME = {
-    "CaseChange": "_comparison",
-    "CaseGap": "_comparison",
-    "CaseResult": "_report",
-    "Comparison": "_comparison",
-    "Flaky": "_report",
-    "MetricComparison": "_comparison",
-    "MetricSummary": "_report",
-    "MetricValidity": "_validity",
-    "Report": "_report",
-    "TrialSummary": "_report",
-    "Validity": "_validity",
+    "CaseChange": "comparison",
+    "CaseGap": "comparison",
+    "CaseResult": "report",
+    "Comparison": "comparison",
+    "Flaky": "report",
+    "MetricComparison": "comparison",
+    "MetricSummary": "report",
+    "MetricValidity": "validity",
+    "Report": "report",
+    "TrialSummary": "report",
+    "Validity": "validity",
 }
 
 __all__ = [

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from toolmark.redact import DEFAULT, Redactor
-from toolmark.report._evaluations import (
+from toolmark.report.export.evaluation_records import (
     EVENT_NAME,
     SCOPE,
     WARN,
@@ -25,7 +25,7 @@ from toolmark.report._evaluations import (
     results_of,
     spans_of,
 )
-from toolmark.report._report import Report
+from toolmark.report.report import Report
 from toolmark.result import ResultStatus
 
 

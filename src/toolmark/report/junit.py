@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import fsum
 from xml.etree import ElementTree as ET
 
-from toolmark._text import distinct, number, shorten, visible
+from toolmark._internal.text import distinct, number, shorten, visible
 from toolmark.cases import Run
 from toolmark.redact import DEFAULT, Redactor
-from toolmark.report._brief import first_problem, words
-from toolmark.report._entries import Entry
-from toolmark.report._figures import chances, flaky_text, within
-from toolmark.report._report import CaseResult, MetricSummary, Report, TrialSummary
-from toolmark.report.terminal import result_text
+from toolmark.report.report import CaseResult, MetricSummary, Report, TrialSummary
+from toolmark.report.terminal.results import result_text
+from toolmark.report.text.first_problem import first_problem, words
+from toolmark.report.text.ordering import Entry
+from toolmark.report.text.phrases import chances, flaky_text, within
 from toolmark.result import MetricResult, ResultStatus
 
 __all__ = ["render_junit"]

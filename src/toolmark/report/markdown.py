@@ -1,19 +1,22 @@
 """Reports in GitHub-flavoured Markdown, for the summary of a CI step or a comment: failures first, folded, and capped.
 
-Whatever the cases hold, nothing of it becomes markup, a link or a mention; see `toolmark.report._gfm`.
+Whatever the cases hold, nothing of it becomes markup, a link or a mention; see `toolmark.report.text.gfm`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from toolmark._text import count, hundredths, number, shorten, visible
+from toolmark._internal.text import count, hundredths, number, shorten, visible
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT, Redactor
-from toolmark.report._brief import first_problem, words
-from toolmark.report._comparison import CaseChange, Comparison, MetricComparison
-from toolmark.report._entries import Entry, parted
-from toolmark.report._figures import (
+from toolmark.report.comparison import CaseChange, Comparison, MetricComparison
+from toolmark.report.report import MetricSummary, Report
+from toolmark.report.terminal.results import result_text
+from toolmark.report.text.first_problem import first_problem, words
+from toolmark.report.text.gfm import Page, code, fenced, folded, html_code
+from toolmark.report.text.ordering import Entry, parted
+from toolmark.report.text.phrases import (
     CHANCES,
     INTERRUPTED,
     INTERVALS,
@@ -25,9 +28,6 @@ from toolmark.report._figures import (
     verdict,
     with_interval,
 )
-from toolmark.report._gfm import Page, code, fenced, folded, html_code
-from toolmark.report._report import MetricSummary, Report
-from toolmark.report.terminal import result_text
 from toolmark.result import MetricResult
 
 __all__ = ["MAX_BYTES", "render_markdown"]

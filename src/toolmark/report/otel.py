@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from toolmark._packed import extra
-from toolmark._text import count
+from toolmark._internal.compression import extra
+from toolmark._internal.text import count
 from toolmark.errors import ConfigurationError, NotSentError
 from toolmark.redact import DEFAULT, Redactor
-from toolmark.report._evaluations import (
+from toolmark.report.export.evaluation_records import (
     EVENT_NAME,
     SCOPE,
     WARN,
@@ -25,7 +25,7 @@ from toolmark.report._evaluations import (
     events_of,
     spans_of,
 )
-from toolmark.report._report import Report
+from toolmark.report.report import Report
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider

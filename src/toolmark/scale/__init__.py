@@ -16,12 +16,12 @@ Example:
     (2, 1.0)
 """
 
-from toolmark._parted import is_begun, is_parquet
-from toolmark.scale._arrow import ArrowScorer
-from toolmark.scale._extrapolate import Extrapolation, extrapolate
-from toolmark.scale._sample import Sample, SampledStratum, sample_files
-from toolmark.scale._score import EngineName, score_files
-from toolmark.scale._totals import ClusterSum, MetricTotals, Totals
+from toolmark.scale.arrow import ArrowScorer
+from toolmark.scale.detect import is_begun, is_parquet
+from toolmark.scale.extrapolation import Extrapolation, extrapolate
+from toolmark.scale.files import EngineName, score_files
+from toolmark.scale.sample import Sample, SampledStratum, sample_files
+from toolmark.scale.totals import ClusterSum, MetricTotals, Totals
 
 __all__ = [
     "ArrowScorer",

@@ -14,17 +14,17 @@ class TestMyAdapter(AdapterContract):  # pytest finds the tests that it inherits
 ```
 """
 
-from toolmark.testing._contract import AdapterContract, check_contract
-from toolmark.testing._hooks import AdapterHooks, Fault, NotSupportedError, PlantedFaultError, Recorded
-from toolmark.testing._prompts import VERDICT_SCHEMA, sample_prompt
-from toolmark.testing._samples import sample_runs
-from toolmark.testing._scene import AgentTool, Scene
-from toolmark.testing._script import AskFor, HandOff, ScriptedModel, ScriptEndedError, Step, StepLike
-from toolmark.testing._server import FakeOpenAI
-from toolmark.testing._server_batches import BatchEnd, BatchPlan
-from toolmark.testing._server_http import ReceivedRequest
-from toolmark.testing._server_replies import HttpFault, Reply, ReplyLike
-from toolmark.testing._tools import ADD, BOOM, FILL, SLOW, HangingTool, ToolDouble, flaky_tool
+from toolmark.testing.adapter_hooks import AdapterHooks, Fault, NotSupportedError, PlantedFaultError, Recorded
+from toolmark.testing.contract import AdapterContract, check_contract
+from toolmark.testing.fake_openai.batches import BatchEnd, BatchPlan
+from toolmark.testing.fake_openai.http import ReceivedRequest
+from toolmark.testing.fake_openai.replies import HttpFault, Reply, ReplyLike
+from toolmark.testing.fake_openai.server import FakeOpenAI
+from toolmark.testing.judge_prompts import VERDICT_SCHEMA, sample_prompt
+from toolmark.testing.samples import sample_runs
+from toolmark.testing.scene import AgentTool, Scene
+from toolmark.testing.scripted_model import AskFor, HandOff, ScriptedModel, ScriptEndedError, Step, StepLike
+from toolmark.testing.tool_doubles import ADD, BOOM, FILL, SLOW, HangingTool, ToolDouble, flaky_tool
 
 __all__ = [
     "ADD",

@@ -15,7 +15,7 @@ from typing import Any, Final
 from toolmark import ToolCallType, ToolSpec
 from toolmark.calls import read_tool_spec
 from toolmark.capture import Request, RunBuilder
-from toolmark.formats import openai_responses
+from toolmark.formats.messages import openai_responses
 from toolmark.matching import ABSENT
 from toolmark_openai_agents import _errors, _sdk
 

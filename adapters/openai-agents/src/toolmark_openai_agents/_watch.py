@@ -14,7 +14,7 @@ from typing import Any
 
 from toolmark import ToolCallType
 from toolmark.capture import Outcome, Request, RunBuilder, RunStatus
-from toolmark.formats import openai_responses
+from toolmark.formats.messages import openai_responses
 from toolmark.matching import ABSENT
 from toolmark_openai_agents import _errors, _items, _sdk
 from toolmark_openai_agents._recording import Asked, Execution, Recording, arguments_of, now, tells

@@ -1,0 +1,1 @@
+"""Plumbing shared by all packages: JSON values, text, the model base, files, optional packages. Not public."""

@@ -1,0 +1,100 @@
+"""What the end of a test run tells of all cases that its tests measured: a few lines, and a report in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from toolmark._internal.json import finite, json_text
+from toolmark._internal.text import count, number, shorten, visible
+from toolmark.report import MetricSummary
+from toolmark.report.text.ordering import is_bad
+from toolmark.result import MetricResult, ResultStatus
+
+_FAILED = 20
+_LINES = 40
+
+
+def score_lines(notes: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield one line for each metric, and one for each result that did not pass, as far as they are not too many.
+
+    Args:
+        notes: As `toolmark._pytest.fixtures.Note`, each with its `test`.
+    """
+    for summary in _summaries(notes):
+        yield visible(str(summary))
+    bad = [entry for entry in _results(notes) if is_bad(entry[1])]
+    for note, result, problem in bad[:_FAILED]:
+        what = "not measured" if result.score is None else f"failed with {number(result.score)}"
+        names = f"{_brief(note['test'])}  {_brief(note['case']['label'])}  {visible(result.metric)}"
+        yield f"- {names}  {what}{f': {problem}' if problem else ''}"
+    if len(bad) > _FAILED:
+        yield f"... and {len(bad) - _FAILED} more (--toolmark-report FILE has all)"
+
+
+def golden_lines(notes: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Yield which goldens were written, and how those that were there differed."""
+    for note in notes:
+        golden = note.get("golden")
+        if golden is None:
+            continue
+        yield f"golden {golden['became']}: {visible(golden['path'])}"
+        lines = golden["difference"].split("\n") if golden["difference"] else []
+        for line in lines[:_LINES]:
+            yield f"  {visible(line)}".rstrip()
+        if len(lines) > _LINES:
+            yield f"  ... and {count(len(lines) - _LINES, 'more line')}"
+
+
+def report_json(notes: Sequence[dict[str, Any]]) -> str:
+    """Return everything as JSON text: `metrics` and `cases` as in a `Report`, each case with its `test`."""
+    cases = [
+        {**note["case"], "index": index, "test": note["test"]}
+        for index, note in enumerate(note for note in notes if "case" in note)
+    ]
+    for case in cases:
+        del case["label"]
+    plain = {"metrics": [summary.to_dict() for summary in _summaries(notes)], "cases": cases}
+    return json_text(finite(plain), indent=2) + "\n"
+
+
+def properties(note: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what a JUnit report says of a case: the score and whether it passed, or why there is none, by metric."""
+    for plain in note.get("case", {}).get("results", ()):
+        result = _result(plain)
+        name = f"{_brief(note['case']['label'])}: {visible(result.metric)}"
+        if result.score is None:
+            yield f"toolmark.status[{name}]", result.status.value
+        else:
+            yield f"toolmark.score[{name}]", number(result.score)
+            yield f"toolmark.passed[{name}]", "true" if result.passed else "false"
+
+
+def _summaries(notes: Iterable[dict[str, Any]]) -> list[MetricSummary]:
+    """Return a summary for each metric at each threshold, in the order in which they were first used."""
+    groups: dict[tuple[str, float], list[MetricResult]] = {}
+    for _, result, _ in _results(notes):
+        groups.setdefault((result.metric, result.threshold), []).append(result)
+    return [MetricSummary.of(metric, results) for (metric, _), results in groups.items()]
+
+
+def _results(notes: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], MetricResult, str]]:
+    """Yield each result with its note, and where it first goes wrong."""
+    for note in notes:
+        for plain, problem in zip(note.get("case", {}).get("results", ()), note.get("problems", ()), strict=True):
+            yield note, _result(plain), problem
+
+
+def _result(plain: dict[str, Any]) -> MetricResult:
+    """Return as much of a result as sums need."""
+    return MetricResult(
+        metric=plain["metric"],
+        status=ResultStatus(plain["status"]),
+        threshold=plain["threshold"],
+        score=plain.get("score"),
+        passed=plain.get("passed"),
+    )
+
+
+def _brief(text: str) -> str:
+    return shorten(visible(text), 120)

@@ -1,0 +1,1 @@
+"""Reading several results together: comparison of two versions, validity against a label."""

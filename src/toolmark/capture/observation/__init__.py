@@ -1,0 +1,1 @@
+"""Recording of plain Python functions: the `@observe` decorator, its spans and its listeners."""

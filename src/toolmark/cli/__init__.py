@@ -1,0 +1,1 @@
+"""The command line: one file per command. `main` loads a command when it is called."""

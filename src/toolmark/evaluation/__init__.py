@@ -1,0 +1,38 @@
+"""Evaluation: cases times metrics gives a report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolmark._internal.lazy_imports import later
+
+if TYPE_CHECKING:
+    from toolmark.evaluation.run import Evaluator, assert_test, evaluate, evaluate_async, partial_report
+
+_HOME = {
+    "Evaluator": "run",
+    "assert_test": "run",
+    "evaluate": "run",
+    "evaluate_async": "run",
+    "partial_report": "run",
+}
+
+__all__ = [
+    "Evaluator",
+    "assert_test",
+    "evaluate",
+    "evaluate_async",
+    "partial_report",
+]
+
+_load = later(__name__, _HOME)
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first used."""
+    return _load(name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

@@ -1,0 +1,120 @@
+"""An app of observed functions is asked goldens: its runs become cases, and so do its components.
+
+Every time that a component with metrics runs is a row of the report beside those of the goldens, named
+`golden > component`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
+
+from toolmark._internal.text import distinct
+from toolmark.agents import Conversation, ask_golden
+from toolmark.capture import Observable, ObserveRecorder, joined_pieces
+from toolmark.cases import Golden, LLMTestCase, Run, RunStatus
+from toolmark.errors import ConfigurationError
+
+App: TypeAlias = "Callable[[str], object] | Callable[[str], Awaitable[object]]"
+"""What is asked: a function of one text, sync or async, or a generator function that yields its answer in pieces."""
+
+
+class Observed(NamedTuple):
+    """What an app did, as far as it is scored.
+
+    Attributes:
+        case: Its case.
+        of: The component; `None` for the whole answer.
+    """
+
+    case: LLMTestCase
+    of: Observable | None = None
+
+
+class ObservedApp:
+    """An app as an agent that is asked questions, with what was seen of it."""
+
+    def __init__(self, app: App) -> None:
+        if not callable(app):
+            message = (
+                f"observed_callback must be a function of the golden's input, got {type(app).__name__} {app!r:.60}"
+            )
+            raise ConfigurationError(message)
+        self._app = app
+        self._recorders: dict[str | None, ObserveRecorder] = {}
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+
+    async def answer(self, question: str, conversation: Conversation) -> Run:
+        """Ask one question; whatever the app raises is in the run."""
+        recorder = ObserveRecorder(conversation=conversation.id)
+        with recorder.listening():
+            try:
+                with recorder.run(question, app=self._app) as going:
+                    answer, error = await self._called(question)
+                    if error is not None:
+                        # Here, and not in a coroutine of its own, which lets no StopIteration out.
+                        raise error  # noqa: TRY301
+                    going.answer(answer)
+            except Exception:  # noqa: BLE001, S110 - the run has it
+                pass
+        self._recorders[recorder.last_run.run_id] = recorder
+        return recorder.last_run
+
+    async def ask(self, golden: Golden, place: int, *, is_scored: bool) -> list[Observed]:
+        """Ask a golden's question, and return what is scored: the whole answer before its components.
+
+        Args:
+            golden: The question.
+            place: Its position, from 0.
+            is_scored: Whether there are metrics for whole answers.
+        """
+        return self._observed(golden, await ask_golden(golden, self.answer, place), is_scored=is_scored)
+
+    async def _called(self, question: str) -> tuple[object, Exception | None]:
+        if _is_async(self._app):
+            answer = self._app(question)
+        else:
+            async with self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+                answer, error = await asyncio.to_thread(_call, self._app, question)
+            if error is not None:
+                return None, error
+        if inspect.isasyncgen(answer):
+            answer = joined_pieces([piece async for piece in answer])
+        return await answer if inspect.isawaitable(answer) else answer, None
+
+    def _observed(self, golden: Golden, case: LLMTestCase, *, is_scored: bool) -> list[Observed]:
+        run = case.run
+        recorder = None if run is None else self._recorders.pop(run.run_id, None)
+        if run is None or recorder is None:
+            return [Observed(case)]
+        given = ("input", "expected_tools", "expected_output", "available_tools")
+        wanted = {name: getattr(golden, name) for name in given if getattr(golden, name) is not None}
+        parts = recorder.components_with(wanted)
+        names = distinct([part.name for part in parts])
+        inner = [
+            Observed(part.case.model_copy(update={"id": f"{case.id} > {name}"}), part.of)
+            for part, name in zip(parts, names, strict=True)
+        ]
+        if inner and not is_scored and run.status is not RunStatus.ERROR:
+            return inner
+        return [Observed(recorder.test_case_with(case, wanted)), *inner]
+
+
+def _is_async(app: Callable[..., object]) -> bool:
+    """Return whether calling it only prepares something that is then awaited."""
+    plain = inspect.isroutine(app) or isinstance(app, partial)
+    called: object = app if plain else type(app).__call__
+    return inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called)
+
+
+def _call(app: Callable[[str], object], question: str) -> tuple[object, Exception | None]:
+    """Call an app in a thread; an exception is handed over as a value, since a future cannot hold every one."""
+    try:
+        answer = app(question)
+        return (joined_pieces(list(answer)) if inspect.isgenerator(answer) else answer), None
+    except Exception as error:  # noqa: BLE001 - raised where it is awaited
+        return None, error

@@ -1,0 +1,117 @@
+"""Matchers of lists as multisets, and of objects as sets of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from toolmark._internal.json import short_repr
+from toolmark.errors import ConfigurationError
+from toolmark.expect.matcher import Matcher, set_field, told, value_tree
+from toolmark.matching import ABSENT, fits
+
+
+@dataclass(frozen=True)
+class _Collected(Matcher):
+    """Base of the matchers of lists as multisets: every item stands for one of the other side, and may be a matcher."""
+
+    value: Any = ABSENT
+
+    def __post_init__(self) -> None:
+        """Check the value."""
+        set_field(self, "value", value_tree(self))
+        if self.complete and not isinstance(self.value, self._takes):
+            message = f"{type(self).__name__} needs a list{self._or_object}, got {short_repr(self.value)}"
+            raise ConfigurationError(message)
+
+    _takes: ClassVar[tuple[type, ...]] = (list, dict)
+    _or_object: ClassVar[str] = " or an object"
+
+    def describe(self) -> str:
+        """Return what the list is."""
+        return f"{self.kind} {told(self.value)}"
+
+
+@dataclass(frozen=True)
+class Unordered(_Collected):
+    """A list with the same items, as often, in any order.
+
+    Args:
+        value: The list; its items may be matchers.
+
+    Raises:
+        ConfigurationError: It is no list.
+    """
+
+    kind: ClassVar[str] = "unordered"
+    _takes: ClassVar[tuple[type, ...]] = (list,)
+    _or_object: ClassVar[str] = ""
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether the items of a list are these."""
+        return isinstance(value, list) and len(value) == len(self.value) and _each_has_one(self.value, value)
+
+
+@dataclass(frozen=True)
+class Subset(_Collected):
+    """A list with some of these items, or none, and no others; or an object with some of these keys and their values.
+
+    Args:
+        value: A list or an object; items and values may be matchers.
+
+    Raises:
+        ConfigurationError: It is neither.
+    """
+
+    kind: ClassVar[str] = "subset"
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether everything in a value is expected."""
+        if isinstance(value, dict) and isinstance(self.value, dict):
+            return all(key in self.value and fits(self.value[key], item) for key, item in value.items())
+        return (
+            isinstance(value, list) and isinstance(self.value, list) and _each_has_one(self.value, value, called=True)
+        )
+
+
+@dataclass(frozen=True)
+class Superset(_Collected):
+    """A list with all of these items, and maybe others; or an object with all of these keys and their values.
+
+    Args:
+        value: A list or an object; items and values may be matchers.
+
+    Raises:
+        ConfigurationError: It is neither.
+    """
+
+    kind: ClassVar[str] = "superset"
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether everything expected is in a value."""
+        if isinstance(value, dict) and isinstance(self.value, dict):
+            return all(fits(item, value.get(key, ABSENT)) for key, item in self.value.items())
+        return isinstance(value, list) and isinstance(self.value, list) and _each_has_one(self.value, value)
+
+
+def _each_has_one(wanted: Sequence[Any], values: Sequence[Any], *, called: bool = False) -> bool:
+    """Return whether every wanted item has a value of its own that fits it, or (`called`) every value a wanted item.
+
+    By augmenting paths (Kuhn 1955): a matcher may fit several values, so that taking the first would not do.
+    """
+    rows, columns = (len(values), len(wanted)) if called else (len(wanted), len(values))
+    taken: dict[int, int] = {}
+
+    def place(row: int, seen: set[int]) -> bool:
+        for column in range(columns):
+            want, value = (column, row) if called else (row, column)
+            if column in seen or not fits(wanted[want], values[value]):
+                continue
+            seen.add(column)
+            if column not in taken or place(taken[column], seen):
+                taken[column] = row
+                return True
+        return False
+
+    return rows <= columns and all(place(row, set()) for row in range(rows))

@@ -1,0 +1,109 @@
+"""What all matchers share: what they are in JSON, and how expected values hold them.
+
+A matcher is written in JSON as an object with the key `$is`: `{"$is": "approx", "value": 100, "rel": 0.01}`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, replace
+from typing import Any, ClassVar
+
+from toolmark._internal.json import MAX_DEPTH, to_json_value
+from toolmark._internal.text import shorten, shown
+from toolmark.errors import InvalidDataError
+from toolmark.matching import ABSENT, ONE, ZERO, Absent, Ratio, Wanted
+
+MARK = "$is"
+"""The key by which the JSON form of a matcher is known."""
+
+LONGEST = 80
+"""Characters of an expected value that people are shown."""
+
+
+class Matcher(Wanted):
+    """Base of all matchers. They are frozen, and equal if they accept the same.
+
+    Attributes:
+        kind: The name of its JSON form.
+    """
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def accepts(self, value: Any) -> bool:
+        """Return whether a JSON value is what is wanted."""
+
+    def credit(self, value: Any) -> Ratio | None:
+        """Return 1 if a value is accepted, else 0; 0 where there is none."""
+        return ONE if not isinstance(value, Absent) and self.accepts(value) else ZERO
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has all it needs; one that lacks its value is given that of the argument it stands for."""
+        return getattr(self, "value", None) is not ABSENT
+
+    def bind(self, value: Any) -> Matcher:
+        """Return it with a value, if it lacks one."""
+        return self if self.complete else replace(self, value=value)  # type: ignore[type-var]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its JSON form: `$is` and the fields that differ from their defaults."""
+        plain: dict[str, Any] = {MARK: self.kind}
+        for entry in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, entry.name)
+            if entry.init and value is not ABSENT and (entry.default is MISSING or value != entry.default):
+                plain[entry.name] = to_plain(value)
+        return plain
+
+    def describe(self) -> str:
+        """Return what is wanted in a few words."""
+        return self.kind.replace("_", " ")
+
+
+def tree_of(value: Any, depth: int = 0) -> Any:
+    """Return an expected value as JSON values with matchers among them.
+
+    Raises:
+        InvalidDataError: It is nested too deeply, or contains itself.
+    """
+    if isinstance(value, Matcher):
+        return value
+    if depth > MAX_DEPTH:
+        message = f"deeper than {MAX_DEPTH} levels of lists and objects, or containing itself; flatten it first"
+        raise InvalidDataError(message)
+    if isinstance(value, Mapping):
+        return {str(key): tree_of(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [tree_of(item, depth + 1) for item in value]
+    return to_json_value(value)
+
+
+def to_plain(value: Any) -> Any:
+    """Return the JSON form of what `tree_of` returned."""
+    if isinstance(value, Wanted):
+        return value.to_json()
+    if isinstance(value, dict):
+        plain = {key: to_plain(item) for key, item in value.items()}
+        return {MARK: "exact", "value": plain} if MARK in value else plain
+    if isinstance(value, (list, tuple)):
+        return [to_plain(item) for item in value]
+    return value
+
+
+def told(value: Any) -> str:
+    """Return an expected value for people."""
+    if isinstance(value, Wanted):
+        return value.describe()
+    return shorten(shown(to_plain(value)), LONGEST)
+
+
+def set_field(matcher: Matcher, name: str, value: Any) -> None:
+    """Set a field of a matcher that is being made."""
+    object.__setattr__(matcher, name, value)  # the dataclass is frozen
+
+
+def value_tree(matcher: Any) -> Any:
+    """Return the value of a matcher as `tree_of` has it, `ABSENT` if it lacks one."""
+    return ABSENT if matcher.value is ABSENT else tree_of(matcher.value)

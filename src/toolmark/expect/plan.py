@@ -1,0 +1,458 @@
+"""What should be called: single calls with their conditions, and plans made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, TypeAlias
+
+from toolmark._internal.json import short_repr
+from toolmark.calls import ToolCall, ToolCallType
+from toolmark.errors import ConfigurationError, InvalidDataError, Problem
+from toolmark.expect.argument_paths import read_place
+from toolmark.expect.matcher import Matcher, told, tree_of
+from toolmark.matching import ABSENT
+
+MOST_WAYS = 1_000
+"""Ways to follow a plan, by its alternatives, that are tried."""
+
+Name: TypeAlias = "str | Matcher"
+"""The name of a tool, or what accepts names, such as `Glob("search_*")`."""
+
+
+@dataclass(frozen=True)
+class Expect:
+    """One expected call, with what is said of it beyond a `ToolCall`.
+
+    Args:
+        name: The name of the tool, or a matcher that accepts names, such as `Glob("search_*")` or `Regex(...)`.
+        input_parameters: The arguments; values may be matchers, at any depth. Left out, any arguments will do; `None`
+            is `{}`.
+        output: The output, or a matcher; left out, any will do. Compared only where outputs are.
+        type: The type of the tool; `None` for any.
+        optional: The call may be left out: it counts only if it was made.
+        times: How often it must be made, and how often it may be: `2`, `(1, 3)`, or `(1, None)` without a limit.
+        label: A name under which others refer to it in `after`.
+        after: Labels of what must have been called before.
+        at: Matchers by place, such as `{"to.city": IgnoreCase(), "items[*].price": Approx(rel=0.01)}`. One that lacks a
+            value takes the one that stands there in `input_parameters`.
+        extra_arguments: Arguments that are not named do not count, where otherwise each is wrong.
+
+    Raises:
+        ConfigurationError: An option is out of range, or a matcher lacks its value.
+    """
+
+    name: Name
+    input_parameters: Any = ABSENT
+    _: KW_ONLY
+    output: Any = ABSENT
+    type: ToolCallType | str | None = None
+    optional: bool = False
+    times: int | Sequence[int | None] | None = None
+    label: str | None = None
+    after: Sequence[str] = ()
+    at: Mapping[str, Matcher] = field(default_factory=dict[str, Matcher])
+    extra_arguments: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the options, and bring them into one form."""
+        put = object.__setattr__  # the dataclass is frozen
+        check_name(self.name)
+        put(self, "input_parameters", _arguments(self.input_parameters))
+        put(self, "output", self.output if self.output is ABSENT else tree_of(self.output))
+        if self.type is not None:
+            put(self, "type", _type(self.type))
+        put(self, "after", _labels(self.after))
+        _check_label(self.label)
+        least, most = _times(self.times, optional=self.optional)
+        put(self, "times", None if self.times is None else (least, most))
+        check_at(self.at, "at")
+        for path, matcher in matchers_in(self.input_parameters):
+            if not matcher.complete:
+                message = f"{type(matcher).__name__} at {path} has no value; give it one, or use it in at="
+                raise ConfigurationError(message)
+
+    @property
+    def least(self) -> int:
+        """How often it must be called."""
+        return _times(self.times, optional=self.optional)[0]
+
+    @property
+    def most(self) -> int | None:
+        """How often it may be called; `None` for any number of times."""
+        return _times(self.times, optional=self.optional)[1]
+
+    @property
+    def text(self) -> str:
+        """What it is called for people."""
+        return name_text(self.name)
+
+
+@dataclass(frozen=True)
+class Forbid:
+    """A call that must not be made: one that is makes the score 0.
+
+    Args:
+        name: The name of the tool, or a matcher that accepts names.
+        input_parameters: Only calls with these arguments are forbidden, whatever others they have; values may be
+            matchers. Left out, all are. They are compared whether arguments count in the score or not; a call whose
+            arguments were not recorded, or are redacted there, is not known to be forbidden.
+        at: Matchers by place, as in `Expect`.
+
+    Raises:
+        ConfigurationError: An option is out of range, or a matcher lacks its value.
+    """
+
+    name: Name
+    input_parameters: Any = ABSENT
+    _: KW_ONLY
+    at: Mapping[str, Matcher] = field(default_factory=dict[str, Matcher])
+
+    def __post_init__(self) -> None:
+        """Check the options, and bring them into one form."""
+        checked = Expect(self.name, self.input_parameters, at=self.at)
+        object.__setattr__(self, "input_parameters", checked.input_parameters)
+
+    @property
+    def text(self) -> str:
+        """What it is called for people."""
+        return name_text(self.name)
+
+
+@dataclass(frozen=True, init=False)
+class Parallel:
+    """Calls that must be asked for in one step, in any order. One that was asked for in another step counts 0.
+
+    Args:
+        calls: Calls, and `OneOf`.
+        label: A name under which others refer to all of them.
+        after: Labels of what must have been called before.
+
+    Raises:
+        ConfigurationError: There is no call, or something else among them.
+    """
+
+    calls: tuple[Call | OneOf, ...]
+    label: str | None
+    after: tuple[str, ...]
+
+    def __init__(self, *calls: Call | OneOf, label: str | None = None, after: Sequence[str] = ()) -> None:
+        """Keep the calls."""
+        for call in calls:
+            if not isinstance(call, (ToolCall, Expect, OneOf)):
+                raise ConfigurationError(f"Parallel holds calls and OneOf, got {short_repr(call)}")
+        if not calls:
+            raise ConfigurationError("Parallel needs at least one call")
+        _check_label(label)
+        object.__setattr__(self, "calls", calls)
+        object.__setattr__(self, "label", label)
+        object.__setattr__(self, "after", _labels(after))
+
+
+@dataclass(frozen=True, init=False)
+class OneOf:
+    """Alternatives: the one that gives the best score counts; of equals the first.
+
+    Args:
+        alternatives: Calls, or lists of whatever a plan holds; an empty list says that nothing at all will do.
+        label: A name under which others refer to whichever was called.
+        after: Labels of what must have been called before.
+
+    Raises:
+        ConfigurationError: There is no alternative, or something else among them.
+    """
+
+    alternatives: tuple[tuple[PlanItem, ...], ...]
+    label: str | None
+    after: tuple[str, ...]
+
+    def __init__(
+        self, *alternatives: PlanItem | Sequence[PlanItem], label: str | None = None, after: Sequence[str] = ()
+    ) -> None:
+        """Keep the alternatives."""
+        if not alternatives:
+            raise ConfigurationError("OneOf needs at least one alternative")
+        found = tuple(tuple(one) if isinstance(one, (list, tuple)) else (one,) for one in alternatives)
+        for item in (item for one in found for item in one):
+            check_item(item, "OneOf")
+        _check_label(label)
+        object.__setattr__(self, "alternatives", found)
+        object.__setattr__(self, "label", label)
+        object.__setattr__(self, "after", _labels(after))
+
+
+Call: TypeAlias = ToolCall | Expect
+"""One expected call."""
+
+PlanItem: TypeAlias = ToolCall | Expect | OneOf | Parallel | Forbid
+"""What a plan is made of."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What should be called: the value of `expected_tools` that says more than a list of calls.
+
+    A plan of `ToolCall` alone means what the list of them means.
+
+    Args:
+        calls: Calls (`ToolCall`, `Expect`), `OneOf`, `Parallel`, `Forbid`, in the order that ordered scores want.
+        allow_extra: Whether other calls may be made. It matters where every call counts: an exact match fails by any
+            other call unless this is True; and where nothing was expected, other calls score 0 unless it is True, or it
+            is left out (`None`) and the plan does nothing but forbid.
+        tools: Matchers for every expected call of a tool, by name (or pattern, as in a shell) and place:
+            `{"book": {"price": Approx(rel=0.01), "note": Ignore()}}`. What a call says itself wins.
+        name: What it is called for people, where it is one of several.
+
+    Raises:
+        InvalidDataError: Something in it contradicts something else; `problems` has all of them.
+        ConfigurationError: An option is out of range.
+    """
+
+    calls: Sequence[PlanItem]
+    _: KW_ONLY
+    allow_extra: bool | None = None
+    tools: Mapping[str, Mapping[str, Matcher]] = field(default_factory=dict[str, Mapping[str, Matcher]])
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the plan as a whole."""
+        given: Any = self.calls
+        if not isinstance(given, (list, tuple)):
+            raise ConfigurationError(f"a Plan holds a list of calls, got {short_repr(given)}")
+        object.__setattr__(self, "calls", tuple(self.calls))
+        for item in self.calls:
+            check_item(item, "Plan")
+        if not isinstance(self.tools, Mapping):
+            raise ConfigurationError(f"tools must map tools to places to matchers, got {short_repr(self.tools)}")
+        for tool, places in self.tools.items():
+            check_at(places, f"tools[{tool!r}]")
+        problems = [*_label_problems(self.calls), *_way_problems(self.calls)]
+        if problems:
+            raise InvalidDataError("; ".join(problem.message for problem in problems), problems)
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plan itself, as the only alternative."""
+        return (self,)
+
+    def expected_calls(self) -> Iterator[Call]:
+        """Yield every expected call in it, those of all alternatives among them."""
+        return (item for item in walk(self.calls) if isinstance(item, (ToolCall, Expect)))
+
+    def __len__(self) -> int:
+        """Return how many items it has at its top."""
+        return len(self.calls)
+
+
+@dataclass(frozen=True)
+class Alternatives:
+    """Several plans, such as golden trajectories: the one that scores best counts, and the result says which.
+
+    Args:
+        plans: Plans, or lists of what a plan holds; at least one.
+
+    Raises:
+        ConfigurationError: There is none, or something else among them.
+    """
+
+    plans: Sequence[Plan]
+
+    def __post_init__(self) -> None:
+        """Make plans of lists."""
+        given: Any = self.plans
+        if not isinstance(given, (list, tuple)) or not given:
+            raise ConfigurationError(f"Alternatives needs a list of at least one plan, got {short_repr(given)}")
+        object.__setattr__(self, "plans", tuple(plan if isinstance(plan, Plan) else Plan(plan) for plan in given))
+
+    def expected_calls(self) -> Iterator[Call]:
+        """Yield every expected call of every plan."""
+        return (call for plan in self.plans for call in plan.expected_calls())
+
+    def __len__(self) -> int:
+        """Return how many plans there are."""
+        return len(self.plans)
+
+
+Expectation: TypeAlias = Plan | Alternatives
+"""What should be called, where a list of calls does not say enough."""
+
+
+def walk(items: Sequence[PlanItem]) -> Iterator[PlanItem]:
+    """Yield items with all that is inside of them, each after what it is in."""
+    for item in items:
+        yield item
+        if isinstance(item, Parallel):
+            yield from walk(item.calls)
+        elif isinstance(item, OneOf):
+            for alternative in item.alternatives:
+                yield from walk(alternative)
+
+
+def wanted_names(expected: Sequence[Call] | Expectation | None) -> list[str]:
+    """Return the names of all calls that are expected, those of all alternatives among them, for people."""
+    calls = expected.expected_calls() if isinstance(expected, (Plan, Alternatives)) else expected or ()
+    return [name_text(call.name) for call in calls]
+
+
+def matchers_in(value: Any, path: str = "$") -> Iterator[tuple[str, Matcher]]:
+    """Yield every matcher in an expected value that stands there itself, with its path."""
+    if isinstance(value, Matcher):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from matchers_in(item, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from matchers_in(item, f"{path}[{index}]")
+
+
+def name_text(name: Name) -> str:
+    """Return a name for people."""
+    return name if isinstance(name, str) else told(name)
+
+
+def check_name(name: object) -> None:
+    """Raise if something is no name of a tool, and accepts none."""
+    if not isinstance(name, Matcher) and not (isinstance(name, str) and name):
+        message = f"a name is text, or a matcher such as Glob('search_*'), got {short_repr(name)}"
+        raise ConfigurationError(message)
+
+
+def check_item(item: object, where: str) -> None:
+    """Raise if something cannot stand in a plan."""
+    if not isinstance(item, (ToolCall, Expect, OneOf, Parallel, Forbid)):
+        message = f"{where} holds ToolCall, Expect, OneOf, Parallel and Forbid, got {short_repr(item)}"
+        raise ConfigurationError(message)
+
+
+def check_at(places: object, where: str) -> None:
+    """Raise if something does not map places to matchers."""
+    if not isinstance(places, Mapping):
+        raise ConfigurationError(f"{where} must map places to matchers, got {short_repr(places)}")
+    for place, matcher in places.items():
+        read_place(place)
+        if not isinstance(matcher, Matcher):
+            message = f"{where}[{place!r}] must be a matcher, such as Ignore(), got {short_repr(matcher)}"
+            raise ConfigurationError(message)
+
+
+def _arguments(value: Any) -> Any:
+    if value is ABSENT:
+        return value
+    found = {} if value is None else tree_of(value)
+    if not isinstance(found, dict):
+        message = f"input_parameters must be an object of arguments, got {short_repr(value)}"
+        raise ConfigurationError(message)
+    return found
+
+
+def _type(value: object) -> ToolCallType:
+    try:
+        return ToolCallType(value.lower() if isinstance(value, str) else value)
+    except ValueError:
+        known = ", ".join(repr(member.value) for member in ToolCallType)
+        raise ConfigurationError(f"type must be one of {known}, got {value!r}") from None
+
+
+def _labels(value: Any) -> tuple[str, ...]:
+    found = tuple(value) if isinstance(value, (list, tuple)) else None
+    if found is None or not all(isinstance(label, str) and label for label in found):
+        raise ConfigurationError(f"after must be a list of labels, got {short_repr(value)}")
+    return found
+
+
+def _check_label(label: object) -> None:
+    if label is not None and not (isinstance(label, str) and label):
+        raise ConfigurationError(f"label must be text, got {short_repr(label)}")
+
+
+def _times(times: Any, *, optional: bool) -> tuple[int, int | None]:
+    if times is None:
+        return (0, 1) if optional else (1, 1)
+    pair = (times, times) if type(times) is int else tuple(times) if isinstance(times, (list, tuple)) else ()
+    if optional:
+        raise ConfigurationError("optional and times say the same in two ways; optional is times=(0, 1): give one")
+    if len(pair) == 2:  # noqa: PLR2004 - least and most
+        least, most = pair
+        if type(least) is int and least >= 0 and (most is None or (type(most) is int and most >= max(least, 1))):
+            return least, most
+    message = f"times must be a whole number from 1, or (least, most) with most >= least and >= 1, got {times!r}"
+    raise ConfigurationError(message)
+
+
+def _label_problems(items: Sequence[PlanItem]) -> Iterator[Problem]:
+    """Yield labels that nothing has, and labels that come after themselves."""
+    befores: dict[str, set[str]] = {}
+    _collect(items, (), frozenset(), befores)
+    wanted = {label for found in befores.values() for label in found}
+    known = sorted(label for label in befores if label)
+    for label in sorted(wanted - set(known)):
+        told = ", ".join(map(repr, known)) or "none"
+        yield Problem("$", f"after names the label {label!r}, which nothing has; labels are {told}")
+    for label in known:
+        if label in _reached(label, befores):
+            yield Problem("$", f"{label!r} would have to come after itself, so the order can never be kept")
+
+
+def _collect(
+    items: Sequence[PlanItem], labels: tuple[str, ...], after: frozenset[str], befores: dict[str, set[str]]
+) -> None:
+    """Note what each label comes after; what has no label is under the empty one."""
+    for item in items:
+        if isinstance(item, (ToolCall, Forbid)):
+            own, before = labels, after
+        else:
+            own, before = (*labels, *([item.label] if item.label else [])), after | frozenset(item.after)
+        for label in own or ("",):
+            befores.setdefault(label, set()).update(before)
+        if isinstance(item, Parallel):
+            _collect(item.calls, own, before, befores)
+        elif isinstance(item, OneOf):
+            for alternative in item.alternatives:
+                _collect(alternative, own, before, befores)
+
+
+def _reached(label: str, befores: Mapping[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    todo = list(befores.get(label, ()))
+    while todo:
+        one = todo.pop()
+        if one not in found:
+            found.add(one)
+            todo += befores.get(one, ())
+    return found
+
+
+def _way_problems(items: Sequence[PlanItem]) -> Iterator[Problem]:
+    ways = count_ways(items)
+    if ways > MOST_WAYS:
+        message = f"its alternatives can be combined in {ways} ways, more than the {MOST_WAYS} that are tried"
+        yield Problem("$", f"{message}; split it into several cases, or use AnyOf where only names or values differ")
+
+
+def count_ways(items: Sequence[PlanItem]) -> int:
+    """Return in how many ways the choices of items can be made."""
+    ways = 1
+    for item in items:
+        if isinstance(item, Parallel):
+            ways *= count_ways(item.calls)
+        elif isinstance(item, OneOf) and not single_calls(item):
+            ways *= sum(map(count_ways, item.alternatives))
+    return ways
+
+
+def single_calls(item: OneOf) -> bool:
+    """Return whether each alternative is one required call that says nothing of order: none need be tried in turn."""
+    return all(
+        len(one) == 1
+        and (
+            isinstance(one[0], ToolCall)
+            or (
+                isinstance(one[0], Expect)
+                and one[0].least == one[0].most == 1
+                and not one[0].after
+                and not one[0].label
+            )
+        )
+        for one in item.alternatives
+    )

@@ -1,0 +1,345 @@
+"""Matchers of single values: near, alike, one of several."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from toolmark._internal.json import to_json_value
+from toolmark._internal.regex import BoundedPattern
+from toolmark._internal.text import shorten, shown
+from toolmark.errors import ConfigurationError
+from toolmark.expect.dates import read_moment
+from toolmark.expect.matcher import LONGEST, MARK, Matcher, set_field, told, tree_of, value_tree
+from toolmark.matching import ABSENT, Ratio, credit_of, fits, json_equal
+
+
+def _deep(wanted: Any, value: Any, same: Callable[[Any, Any], bool]) -> bool:
+    """Return whether two values agree when what is no list and no object is compared by `same`."""
+    if type(wanted) is list and type(value) is list:
+        return len(wanted) == len(value) and all(_deep(a, b, same) for a, b in zip(wanted, value, strict=True))
+    if type(wanted) is dict and type(value) is dict:
+        return wanted.keys() == value.keys() and all(_deep(item, value[key], same) for key, item in wanted.items())
+    return same(wanted, value)
+
+
+@dataclass(frozen=True)
+class Exact(Matcher):
+    """The value itself, as if it stood there alone; in JSON it keeps an object with the key `$is` from being read."""
+
+    kind: ClassVar[str] = "exact"
+    value: Any = ABSENT
+
+    def __post_init__(self) -> None:
+        """Make the value a JSON value."""
+        if self.complete:
+            set_field(self, "value", to_json_value(self.value))
+
+    def credit(self, value: Any) -> Ratio | None:
+        """Return the credit of the value itself."""
+        return credit_of(self.value, value)
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is equal."""
+        return json_equal(self.value, value)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its JSON form; what it holds is never read as a matcher."""
+        return {MARK: self.kind, **({"value": self.value} if self.complete else {})}
+
+    def describe(self) -> str:
+        """Return the value."""
+        return shorten(shown(self.value), LONGEST)
+
+
+@dataclass(frozen=True)
+class Approx(Matcher):
+    """A number near another; in lists and objects, every number near the one in its place.
+
+    A number v is near the expected w if `|v - w| <= max(rel * |w|, abs)`; NaN is near NaN, an infinity near itself.
+
+    Args:
+        value: The expected number, or a list or object of numbers.
+        rel: Relative tolerance, at least 0.
+        abs: Absolute tolerance, at least 0. With neither, `rel` is 1e-6.
+
+    Raises:
+        ConfigurationError: A tolerance is negative or no number.
+    """
+
+    kind: ClassVar[str] = "approx"
+    value: Any = ABSENT
+    rel: float | None = None
+    abs: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the tolerances."""
+        for name in ("rel", "abs"):
+            given = getattr(self, name)
+            if given is not None and not (_is_number(given) and given >= 0):
+                message = f"{name} of Approx must be a number from 0, got {given!r}"
+                raise ConfigurationError(message)
+        if self.complete:
+            set_field(self, "value", to_json_value(self.value))
+
+    @property
+    def _tolerances(self) -> tuple[float, float]:
+        if self.rel is None and self.abs is None:
+            return 1e-6, 0.0
+        return self.rel or 0.0, self.abs or 0.0
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is near."""
+        return _deep(self.value, value, self._near)
+
+    def _near(self, wanted: Any, value: Any) -> bool:
+        if not (_is_number(wanted) and _is_number(value)) or not math.isfinite(wanted) or not math.isfinite(value):
+            return json_equal(wanted, value)
+        rel, abs_ = self._tolerances
+        # In the decimals that people wrote: 1.1 is within 0.1 of 1, though its nearest binary number is not.
+        near, far = _decimal(wanted), _decimal(value)
+        return abs(far - near) <= max(_decimal(rel) * abs(near), _decimal(abs_))
+
+    def describe(self) -> str:
+        """Return `about 100 (rel 0.01)`."""
+        rel, abs_ = self._tolerances
+        within = ", ".join(f"{name} {size:g}" for name, size in (("rel", rel), ("abs", abs_)) if size)
+        return f"about {told(self.value)}" + (f" ({within})" if within else "")
+
+
+def _decimal(value: float) -> Fraction:
+    return Fraction(value) if isinstance(value, int) else Fraction(repr(value))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True)
+class Regex(Matcher):
+    """A text that a regular expression in Python's notation fits as a whole. Also for names of tools.
+
+    Args:
+        pattern: The expression; it cannot hang: one that takes seconds on a text is an error.
+        ignore_case: Letters match in either case.
+        search: It need fit only somewhere in the text.
+
+    Raises:
+        ConfigurationError: It is no regular expression.
+    """
+
+    kind: ClassVar[str] = "regex"
+    pattern: str
+    ignore_case: bool = False
+    search: bool = False
+    _bounded: BoundedPattern = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Compile the expression."""
+        set_field(self, "_bounded", BoundedPattern(self.pattern, self.ignore_case))
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is a text that fits."""
+        if not isinstance(value, str):
+            return False
+        return self._bounded.search(value) if self.search else self._bounded.fullmatch(value)
+
+    def describe(self) -> str:
+        """Return `/pattern/`."""
+        return f"/{self.pattern}/{'i' if self.ignore_case else ''}"
+
+
+@dataclass(frozen=True)
+class Contains(Matcher):
+    """A text with this text in it, or a list with this item in it.
+
+    Args:
+        value: The text or the item; an item may be a matcher.
+    """
+
+    kind: ClassVar[str] = "contains"
+    value: Any = ABSENT
+
+    def __post_init__(self) -> None:
+        """Make the value a JSON value."""
+        set_field(self, "value", value_tree(self))
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a text or a list contains it."""
+        if isinstance(value, str):
+            return isinstance(self.value, str) and self.value in value
+        return isinstance(value, list) and any(fits(self.value, item) for item in value)
+
+    def describe(self) -> str:
+        """Return `contains "x"`."""
+        return f"contains {told(self.value)}"
+
+
+@dataclass(frozen=True, init=False)
+class AnyOf(Matcher):
+    """One of several values or matchers; of objects that agree in part, the one that agrees most gives the credit.
+
+    Args:
+        values: The values, at least one.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+
+    kind: ClassVar[str] = "any_of"
+    values: tuple[Any, ...]
+
+    def __init__(self, *values: Any) -> None:
+        """Keep the values."""
+        if not values:
+            raise ConfigurationError("AnyOf needs at least one value")
+        set_field(self, "values", tuple(map(tree_of, values)))
+
+    @property
+    def complete(self) -> bool:
+        """Whether all the matchers among its values are."""
+        return all(value.complete for value in self.values if isinstance(value, Matcher))
+
+    def bind(self, value: Any) -> Matcher:
+        """Return it with a value given to those of its matchers that lack one."""
+        return AnyOf(*(one.bind(value) if isinstance(one, Matcher) else one for one in self.values))
+
+    def credit(self, value: Any) -> Ratio | None:
+        """Return the best credit among its values; `None` if one of them does without a value."""
+        found = [credit_of(one, value) for one in self.values]
+        if None in found:
+            return None
+        return max((ratio for ratio in found if ratio), key=lambda ratio: Fraction(*ratio))
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is one of them."""
+        return any(fits(one, value) for one in self.values)
+
+    def describe(self) -> str:
+        """Return `1 or 2`."""
+        return shorten(" or ".join(map(told, self.values)), LONGEST)
+
+
+@dataclass(frozen=True)
+class IgnoreCase(Matcher):
+    """The value, where texts are equal in whatever case, also inside of lists and objects; keys as they are."""
+
+    kind: ClassVar[str] = "ignore_case"
+    value: Any = ABSENT
+
+    def __post_init__(self) -> None:
+        """Make the value a JSON value."""
+        if self.complete:
+            set_field(self, "value", to_json_value(self.value))
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is equal but for case."""
+        return _deep(self.value, value, lambda a, b: json_equal(_folded(a), _folded(b)))
+
+    def describe(self) -> str:
+        """Return the value, and how it is compared."""
+        return f"{told(self.value)} in any case"
+
+
+def _folded(value: Any) -> Any:
+    return value.casefold() if isinstance(value, str) else value
+
+
+@dataclass(frozen=True)
+class Normalized(Matcher):
+    """The value, where texts are equal but for case, white space and forms of Unicode, also in lists and objects.
+
+    A text is brought into form NFKC and folded in case; white space at its ends goes, and inside becomes one space.
+
+    Args:
+        value: The expected value.
+        drop: Characters that are left out of both texts before they are compared.
+    """
+
+    kind: ClassVar[str] = "normalized"
+    value: Any = ABSENT
+    drop: str = ""
+
+    def __post_init__(self) -> None:
+        """Make the value a JSON value."""
+        if self.complete:
+            set_field(self, "value", to_json_value(self.value))
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is equal in normal form."""
+        return _deep(self.value, value, lambda a, b: json_equal(self._normal(a), self._normal(b)))
+
+    def _normal(self, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", value).casefold())
+        kept = "".join(letter for letter in text if letter not in self.drop)
+        return " ".join(kept.split())
+
+    def describe(self) -> str:
+        """Return the value, and how it is compared."""
+        return f"{told(self.value)} but for case and white space"
+
+
+@dataclass(frozen=True)
+class DateEqual(Matcher):
+    """A text that names the same day, or the same moment.
+
+    Both are read as ISO 8601, or by one of `formats`. Where the expected one is a day, the other must be that day, at
+    whatever time it says; where it is a moment, the other must be the same moment: an offset is taken into account
+    where both have one, and a time without an offset never equals one with.
+
+    Args:
+        value: The expected day or moment: text, or a `date` or `datetime`.
+        formats: Further forms, in the notation of `strptime`, such as `%d.%m.%Y`.
+
+    Raises:
+        ConfigurationError: The value is no date in any of these forms.
+    """
+
+    kind: ClassVar[str] = "date"
+    value: Any = ABSENT
+    formats: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        """Check the value."""
+        set_field(self, "formats", tuple(self.formats))
+        if self.complete:
+            set_field(self, "value", to_json_value(self.value))
+            if read_moment(self.value, self.formats) is None:
+                message = f"DateEqual needs a date or a time in ISO 8601, or in one of its formats, got {self.value!r}"
+                raise ConfigurationError(message)
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a text names the same day or moment."""
+        wanted, found = read_moment(self.value, self.formats), read_moment(value, self.formats)
+        return wanted is not None and found is not None and wanted.same(found)
+
+    def describe(self) -> str:
+        """Return the date."""
+        return f"the date {self.value}"
+
+
+@dataclass(frozen=True)
+class Glob(Matcher):
+    """A name that fits a pattern of a shell: `*`, `?` and `[...]`; case counts. For names of tools, and texts.
+
+    Args:
+        pattern: The pattern.
+    """
+
+    kind: ClassVar[str] = "glob"
+    pattern: str
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a text fits."""
+        return isinstance(value, str) and fnmatchcase(value, self.pattern)
+
+    def describe(self) -> str:
+        """Return the pattern."""
+        return self.pattern

@@ -1,0 +1,139 @@
+"""From a file to its findings: every line is read, and what can be read is looked at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, TypeAlias, cast
+
+from toolmark._internal.json import parse_json, short_repr
+from toolmark.calls import ToolSpec, read_tool_spec
+from toolmark.cases import Golden, TestCase
+from toolmark.dataset import Document, Source, problems_of, read_bytes, read_case, read_documents, source_name
+from toolmark.errors import DataFileError, InvalidDataError, Problem
+from toolmark.linting.findings import LintFinding, LintKind, LintReport
+from toolmark.linting.json_locations import Spot
+from toolmark.linting.plan_checks import findings_of
+from toolmark.linting.schema_fit import Tools
+
+Cases: TypeAlias = "Source | Iterable[TestCase | Golden]"
+"""A file, or cases and goldens themselves."""
+
+_TRAJECTORY = "expected_agent_trajectory"
+
+
+def lint(source: Cases, tools: Iterable[object] | None = None, *, allow_nan: bool = False) -> LintReport:
+    """Return all that is wrong with what cases or goldens expect, in the order of the file.
+
+    Args:
+        source: A file as `read_cases` takes it, goldens among them, or the cases themselves.
+        tools: The tools that are available, in any form that `ToolSpec` reads; by default those of each case. Where
+            neither is given, names and arguments are not checked, and the report says of how many cases.
+        allow_nan: Accept bare NaN and infinities, which JSON does not have.
+
+    Raises:
+        InvalidDataError: One of the tools cannot be read.
+        MissingPackageError: A tool has a schema, and jsonschema is not installed.
+        OSError: The file cannot be opened or read.
+
+    Example:
+        >>> from toolmark import Golden, ToolCall
+        >>> golden = Golden(input="Pay.", expected_tools=[ToolCall(name="pya")])
+        >>> print(lint([golden], tools=[{"name": "pay"}])[0])
+        $[0].expected_tools[0].name: expects the tool 'pya', which is not available; did you mean 'pay'?
+    """
+    given = None if tools is None else [read_tool_spec(tool) for tool in tools]
+    if isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
+        file = cast("Source", source)
+        return _Lint(source_name(file), given).report((one, None) for one in read_documents(file, allow_nan=allow_nan))
+    items = ((Document(case.to_dict(), item=index), case) for index, case in enumerate(list[Any](source)))
+    return _Lint("<cases>", given).report(items)
+
+
+def read_tools(source: Source) -> list[ToolSpec]:
+    """Return the tools of a JSON file: a list of them, in any form that `ToolSpec` reads, or `{"tools": [...]}`.
+
+    Raises:
+        DataFileError: It is neither; `problems` has every tool that cannot be read.
+        OSError: The file cannot be opened or read.
+    """
+    name = source_name(source)
+    found: list[ToolSpec] = []
+    problems: list[Problem] = []
+    try:
+        value = parse_json(read_bytes(source))
+    except InvalidDataError as error:
+        raise DataFileError(f"{name}: {error}", problems_of(error)) from None
+    prefix = "$.tools" if isinstance(value, dict) and isinstance(value.get("tools"), list) else "$"
+    listed = value["tools"] if prefix != "$" else value
+    if not isinstance(listed, list):
+        problems.append(Problem("$", f"expected a list of tools, got {short_repr(value)}"))
+        listed = []
+    for index, item in enumerate(listed):
+        try:
+            found.append(read_tool_spec(item))
+        except InvalidDataError as error:
+            problems += [Problem(f"{prefix}[{index}]{one.path[1:]}", one.message) for one in problems_of(error)]
+    if problems:
+        raise DataFileError("\n".join(f"{name}: {problem}" for problem in problems), problems)
+    return found
+
+
+class _Lint:
+    """Counts what is looked at."""
+
+    def __init__(self, source: str, tools: list[ToolSpec] | None) -> None:
+        self.source = source
+        self.tools = Tools(tools)
+        self.ids: dict[str, str] = {}
+        self.broken: set[str] = set()
+        self.cases = self.without_expectation = self.without_tools = 0
+
+    def report(self, documents: Iterable[tuple[Document, TestCase | Golden | None]]) -> LintReport:
+        """Look at all documents, and the cases that they are, as far as these are known."""
+        findings = [finding for document, case in documents for finding in self._document(document, case)]
+        return LintReport(self.source, tuple(findings), self.cases, self.without_expectation, self.without_tools)
+
+    def _document(self, document: Document, case: TestCase | Golden | None) -> Iterator[LintFinding]:
+        self.cases += document.line is not None or document.item is not None
+        if document.problems:
+            yield from map(LintFinding.unreadable, document.problems)
+            return
+        try:
+            case = case or read_case(document.value, document.place)
+        except InvalidDataError as error:
+            yield from (LintFinding.unreadable(document.placed(problem)) for problem in problems_of(error))
+            given = document.value.get("id") if isinstance(document.value, dict) else None
+            yield from self._id(given if isinstance(given, str) else None, document)
+            return
+        for finding in self._case(case, document):
+            if finding.kind is LintKind.SCHEMA:
+                if finding.message in self.broken:  # one tool of many cases is told of once
+                    continue
+                self.broken.add(finding.message)
+            yield replace(finding, line=document.line)
+
+    def _case(self, case: TestCase | Golden, document: Document) -> Iterator[LintFinding]:
+        yield from self._id(case.id, document)
+        spot = _spot(document)
+        if case.expected_tools is None:
+            self.without_expectation += 1
+            return
+        tools = self.tools if self.tools.specs is not None else self.tools.of(case.available_tools)
+        self.without_tools += tools.specs is None
+        expected = spot.at("expected_tools")
+        yield from findings_of(case.expected_tools, spot.at(_TRAJECTORY) if expected == spot else expected, tools)
+
+    def _id(self, given: str | None, document: Document) -> Iterator[LintFinding]:
+        """Yield that an earlier case has the same id; one that cannot be read has its own, too."""
+        if given is None:
+            return
+        earlier = self.ids.setdefault(given, document.place)
+        if earlier != document.place:
+            message = f"the id {given!r} is that of {earlier} already"
+            yield LintFinding(LintKind.DUPLICATE_ID, _spot(document).at("id").path, message, line=document.line)
+
+
+def _spot(document: Document) -> Spot:
+    return Spot(document.value, () if document.item is None else (document.item,))

@@ -1,0 +1,161 @@
+"""Can a call whose arguments are as expected fit the JSON Schema of its tool? Only what is certain is told."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from toolmark._argument_validation import not_taken, violation_text
+from toolmark._internal.json import canonical_json, json_path
+from toolmark._internal.json_schema import validator_of
+from toolmark._internal.text import shown
+from toolmark.calls import ToolSpec
+from toolmark.errors import ToolmarkError
+from toolmark.expect import Absent, Predicate, Schema
+from toolmark.linting.sample_values import MOST_SAMPLES, Mark, Sample, Steps, samples
+from toolmark.result import hidden
+
+_ABOUT_SIZE = frozenset({"type", "required", "additionalProperties", "minItems", "maxItems"})
+"""Rules that do not depend on what the values inside are."""
+
+_CONDITIONS = frozenset({"then", "else", "dependentSchemas"})
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """What does not fit: the keys that lead there, and what is wrong. One that is broken tells of the schema itself."""
+
+    keys: Steps
+    message: str
+    broken: bool = False
+
+
+@dataclass(frozen=True)
+class Tools:
+    """The available tools, and the validators of their schemas.
+
+    Attributes:
+        specs: The tools; `None` if they are not known.
+    """
+
+    specs: Sequence[ToolSpec] | None
+    validators: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
+
+    def of(self, specs: Sequence[ToolSpec] | None) -> Tools:
+        """Return other tools with the same validators, each of which is made once."""
+        return Tools(specs, self.validators)
+
+    def named(self, accepts: Callable[[str], bool]) -> list[ToolSpec]:
+        """Return the tools whose names are accepted."""
+        return [spec for spec in self.specs or () if accepts(spec.name)]
+
+    def misfits(self, specs: Sequence[ToolSpec], tree: Mapping[str, Any], *, extras: bool) -> list[Misfit]:
+        """Return why expected arguments fit none of several tools: of the first, where they fit none.
+
+        Args:
+            specs: The tools, such as those whose names a pattern accepts; at least one.
+            tree: The expected arguments, with matchers.
+            extras: Whether a call may have other arguments, too.
+
+        Raises:
+            MissingPackageError: There is a schema, and jsonschema is not installed.
+        """
+        first: list[Misfit] | None = None
+        for spec in specs:
+            found = list(self._misfits(spec, tree, extras=extras))
+            if not found:
+                return []
+            first = found if first is None else first
+        return first or []
+
+    def _misfits(self, spec: ToolSpec, tree: Mapping[str, Any], *, extras: bool) -> Iterator[Misfit]:
+        if spec.input_schema is None:
+            return
+        validator = self._validator(spec.input_schema)
+        if isinstance(validator, str):
+            yield Misfit((), f"the tool {spec.name!r} cannot be checked against: {validator}", broken=True)
+            return
+        seen: set[Misfit] = set()
+        tried = list(islice(samples(dict(tree)), MOST_SAMPLES))
+        fixed = len(tried) == 1 and not tried[0].marks and not extras
+        for sample in tried:
+            try:
+                errors = list(validator.iter_errors(sample.value))
+            except Exception as fault:  # noqa: BLE001 - a $ref that leads nowhere, a pattern that is none
+                text = f"its input_schema cannot be used ({type(fault).__name__}: {fault})"
+                yield Misfit((), f"the tool {spec.name!r} cannot be checked against: {text}", broken=True)
+                return
+            for error in errors if fixed else filter(_of_one_place, errors):
+                for misfit in _told(error, sample, tree, extras=extras):
+                    if misfit not in seen:
+                        seen.add(misfit)
+                        yield misfit
+
+    def _validator(self, schema: dict[str, Any]) -> Any:
+        key = canonical_json(schema)
+        if key not in self.validators:
+            self.validators[key] = validator_of(schema, formats=False)
+        return self.validators[key]
+
+
+def _told(error: Any, sample: Sample, tree: Mapping[str, Any], *, extras: bool) -> Iterator[Misfit]:
+    """Yield what an error about a sample proves about all that is accepted."""
+    keys: Steps = tuple(error.absolute_path)
+    rule = str(error.validator)
+    if not _proves(error, keys, rule, sample.marks):
+        return
+    if rule == "required":
+        for name in error.validator_value:
+            if name not in error.instance and (keys or not extras or name in tree):
+                yield Misfit((*keys, name), _lacking(name, sample.left_out.get((*keys, name))))
+    elif rule == "additionalProperties" and error.validator_value is False:
+        known = list(error.schema.get("properties", {}))
+        for name in not_taken(error):
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(map(repr, known)) or 'none'}"
+            yield Misfit((*keys, name), f"the tool does not take {name!r}; {hint}")
+    else:
+        mark = sample.marks.get(keys)
+        value = mark.matcher.describe() if mark else shown(hidden(error.instance, json_path(keys)))
+        yield Misfit(keys, f"{value} {violation_text(error)}")
+
+
+def _of_one_place(error: Any) -> bool:
+    """Return whether an error hangs on one value alone, so that no other choice elsewhere would undo it."""
+    if not _CONDITIONS.isdisjoint(map(str, error.absolute_schema_path)):
+        return False
+    return not isinstance(error.instance, (dict, list)) or str(error.validator) in _ABOUT_SIZE
+
+
+def _lacking(name: str, left_out: object) -> str:
+    if left_out is None:
+        return f"lacks {name!r}, which the tool requires"
+    how = "must not be given" if isinstance(left_out, Absent) else "may be left out"
+    return f"{name!r} {how}, and the tool requires it"
+
+
+def _proves(error: Any, keys: Steps, rule: str, marks: Mapping[Steps, Mark]) -> bool:
+    """Return whether an error about a sample is one about all values that its marked parts stand for."""
+    own = marks.get(keys)
+    if own is not None and rule in ("enum", "const"):
+        allowed = error.validator_value if rule == "enum" else [error.validator_value]
+        return not any(_may_accept(own, value) for value in allowed)
+    above = [marks[keys[:length]] for length in range(len(keys)) if keys[:length] in marks]
+    if any(mark.known != "types" for mark in above):
+        return False
+    if above or own is not None:
+        return rule == "type" and (own is None or own.known != "nothing")
+    inside = any(steps[: len(keys)] == keys for steps in marks)
+    return rule in _ABOUT_SIZE if inside else "prefixItems" not in error.absolute_schema_path
+
+
+def _may_accept(mark: Mark, value: object) -> bool:
+    if mark.known == "nothing" or isinstance(mark.matcher, (Predicate, Schema)):
+        return True
+    try:
+        return mark.matcher.accepts(value)
+    except ToolmarkError:
+        return True

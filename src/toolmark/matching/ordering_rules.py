@@ -1,0 +1,270 @@
+"""Rules between the calls of a plan: what must come after what, and what must be asked for in one step.
+
+A pair that breaks a rule is worth nothing. Which pairs do depends on all pairs, so that finding the alignment of
+greatest remaining weight is no assignment any more. What is searched: among the alignments that leave no call unpaired
+that an empty slot would take at a similarity above 0, the one whose pairs that break no rule weigh most; of these the
+one that takes the fewest optional slots.
+
+Method: the best alignment without the rules is tried first. If it breaks none, nothing can be better. Otherwise the
+slots that rules speak of, and those that compete with them for calls, are filled one by one, depth first, those first
+that others must come after, the best call first; a branch is left when it could not become better than the best
+alignment so far. What an open slot can still add is bounded by its best call that may come in time. After
+`MOST_NODES` steps the search is given up, and what it might have missed is told: the same bound, of all slots.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Literal, NamedTuple
+
+from toolmark.matching.plan_slots import Board, Found
+
+Rule = Literal["after", "parallel"]
+
+MOST_NODES = 20_000
+"""Steps after which the search is given up; about a second."""
+_DEEPEST = 300
+"""Slots that are searched; Python's stack bounds how many can be."""
+
+
+class Broken(NamedTuple):
+    """A rule that a pair breaks, and that in words."""
+
+    rule: Rule
+    text: str
+
+
+class Rules:
+    """The rules of the slots of a board."""
+
+    def __init__(self, board: Board) -> None:
+        """Find out which slots rules speak of."""
+        self.board = board
+        slots = board.slots
+        self._depths: dict[int, int] = {}
+        self.labelled: dict[str, dict[int, list[int]]] = {}
+        for index, slot in enumerate(slots):
+            for label in slot.labels:
+                self.labelled.setdefault(label, {}).setdefault(slot.family, []).append(index)
+        self.groups: dict[int, list[int]] = {}
+        for index, slot in enumerate(slots):
+            if slot.group is not None:
+                self.groups.setdefault(slot.group, []).append(index)
+        wanted = {label for slot in slots for label in slot.after if label in self.labelled}
+        self.bound = {
+            index
+            for index, slot in enumerate(slots)
+            if slot.after & wanted or slot.labels & wanted or len(self.groups.get(slot.group, ())) > 1  # type: ignore[arg-type]
+        }
+
+    def broken(self, found: Mapping[int, int]) -> dict[int, Broken]:
+        """Return the slots whose pairs break a rule. Pairs of similarity 0 break none, and nothing comes after them."""
+        pairs = {slot: call for slot, call in found.items() if self.board.ratios[slot][call][0]}
+        broken = {slot: broken for slot, call in pairs.items() if (broken := self.too_early(slot, call, pairs))}
+        for members in self.groups.values():
+            apart = self._apart([slot for slot in members if slot in pairs and slot not in broken], pairs)
+            broken.update((slot, Broken("parallel", "in another step than its group")) for slot in apart)
+        return broken
+
+    def too_early(self, slot: int, call: int, pairs: Mapping[int, int]) -> Broken | None:
+        """Return the rule that a pair breaks by coming before what it should come after."""
+        own = self.board.slots[slot]
+        for label in sorted(own.after):
+            for family, members in self.labelled.get(label, {}).items():
+                if family == own.family:
+                    continue
+                made = [pairs[member] for member in members if member in pairs]
+                needed = min(max(1, self.board.slots[members[0]].least), len(made))
+                if sum(self.before(one, call) for one in made) < needed:
+                    return Broken("after", f"not after {label!r}")
+        return None
+
+    def before(self, one: int, other: int) -> bool:
+        """Return whether a call was made before another: calls of one step are asked for without seeing each other."""
+        steps = self.board.steps
+        return one < other and (steps[one] is None or steps[one] != steps[other])
+
+    def _apart(self, members: Sequence[int], pairs: Mapping[int, int]) -> list[int]:
+        """Return the members of a group that are not in its step: that of the greatest weight, the first of equals."""
+        weights: dict[int, Fraction] = {}
+        for slot in members:
+            step = self.board.steps[pairs[slot]]
+            if step is not None:
+                weights[step] = weights.get(step, Fraction(0)) + self.weight(slot, pairs[slot])
+        if not weights:
+            return []
+        own = min(weights, key=lambda step: (-weights[step], step))
+        return [slot for slot in members if self.board.steps[pairs[slot]] not in (None, own)]
+
+    def depth(self, slot: int) -> int:
+        """Return how long the longest chain of slots is that must come before a slot. Labels never come in circles."""
+        if slot not in self._depths:
+            own = self.board.slots[slot]
+            befores = [
+                member
+                for label in own.after
+                for family, members in self.labelled.get(label, {}).items()
+                if family != own.family
+                for member in members[:1]  # all of a family have the same labels
+            ]
+            self._depths[slot] = 1 + max(map(self.depth, befores), default=-1)
+        return self._depths[slot]
+
+    def weight(self, slot: int, call: int) -> Fraction:
+        """Return the similarity of a pair."""
+        return Fraction(*self.board.ratios[slot][call])
+
+    def value(self, found: Mapping[int, int]) -> tuple[Fraction, int]:
+        """Return what an alignment is worth: the weight that breaks no rule, and minus the optional calls in it."""
+        kept = self.kept(found)
+        amounts = Counter(self.board.slots[slot].family for slot in kept)
+        least = {one.family: one.least for one in self.board.slots}
+        optional = sum(max(amount - least[family], 0) for family, amount in amounts.items())
+        return sum((self.weight(slot, call) for slot, call in kept.items()), Fraction(0)), -optional
+
+    def kept(self, found: Mapping[int, int]) -> Found:
+        """Return the pairs that add weight: those of a similarity above 0 that break no rule."""
+        broken = self.broken(found)
+        return {slot: call for slot, call in found.items() if slot not in broken and self.board.ratios[slot][call][0]}
+
+    def settled(self, found: Mapping[int, int]) -> Found:
+        """Return an alignment in which, of slots that are all alike, the required ones have the pairs that count."""
+        kept = self.kept(found)
+        families: dict[int, list[int]] = {}
+        for slot in found:
+            families.setdefault(self.board.slots[slot].family, []).append(slot)
+        settled: Found = {}
+        for index, own in enumerate(self.board.slots):  # required ones come first
+            taken = families.get(own.family)
+            if taken:
+                best = min(taken, key=lambda one: (one not in kept, found[one]))
+                taken.remove(best)
+                settled[index] = found[best]
+        return settled
+
+
+def keeping_rules(rules: Rules, start: Found) -> tuple[Found, Fraction]:
+    """Return the best alignment that the rules leave, and how much more weight another one might have.
+
+    Args:
+        rules: The rules.
+        start: The best alignment without them.
+    """
+    if not rules.bound or not rules.broken(start):
+        return start, Fraction(0)
+    return _Search(rules, start).run()
+
+
+class _Search:
+    """The state of the search: who has taken which call, and the best alignment so far.
+
+    Slots are filled in an order in which those come first that others must come after, so that it is known at once
+    whether a pair comes too early.
+    """
+
+    def __init__(self, rules: Rules, start: Found) -> None:
+        """Find the slots to search, and bound what each can add."""
+        self.rules = rules
+        board = rules.board
+        parts = board.in_parts(range(len(board.slots)), range(len(board.called)))
+        searched = [slot for members, _ in parts if rules.bound.intersection(members) for slot in members]
+        self.small = len(searched) <= _DEEPEST
+        depth = {slot: rules.depth(slot) if self.small else 0 for slot in searched}
+        self.slots = sorted(searched, key=lambda slot: (depth[slot], not board.slots[slot].required, slot))
+        self.choices = {slot: self._choices(slot) for slot in self.slots}
+        self.rest = [Fraction(0)]
+        self.later: list[frozenset[int]] = [frozenset()]
+        for slot in reversed(self.slots):
+            self.rest.append(self.rest[-1] + self._most(slot))
+            self.later.append(self.later[-1] | frozenset(self.choices[slot]))
+        self.rest.reverse()
+        self.later.reverse()
+        mine = set(self.slots)
+        self.fixed = {slot: call for slot, call in start.items() if slot not in mine}
+        self.best, self.best_value = start, rules.value(start)
+        self.nodes = 0
+
+    def _choices(self, slot: int) -> list[int]:
+        """Return the calls that a slot would take at a similarity above 0, the best and then the nearest first."""
+        ratios = self.rules.board.ratios[slot]
+        good = [call for call, ratio in ratios.items() if ratio[0]]
+        return sorted(good, key=lambda call: (-self.rules.weight(slot, call), abs(call - slot), call))
+
+    def _must_be_taken(self, slot: int) -> bool:
+        """Return whether a slot is never empty: fewer others than it has calls would take one of these."""
+        calls = set(self.choices.get(slot, ()))
+        return bool(calls) and sum(not calls.isdisjoint(others) for others in self.choices.values()) - 1 < len(calls)
+
+    def _most(self, slot: int) -> Fraction:
+        """Return the most that a slot can add: the similarity of its best call that can come late enough."""
+        own = self.rules.board.slots[slot]
+        befores = [
+            (members, max(1, self.rules.board.slots[members[0]].least))
+            for label in own.after
+            for family, members in self.rules.labelled.get(label, {}).items()
+            if family != own.family
+        ]
+        for call in self.choices[slot]:  # the best first
+            if not any(self._too_early_for_sure(members, least, call) for members, least in befores):
+                return self.rules.weight(slot, call)
+        return Fraction(0)
+
+    def _too_early_for_sure(self, members: Sequence[int], least: int, call: int) -> bool:
+        surely = sum(map(self._must_be_taken, members))
+        before = sum(any(self.rules.before(one, call) for one in self.choices.get(member, ())) for member in members)
+        return before < min(least, surely)
+
+    def run(self) -> tuple[Found, Fraction]:
+        """Search, and return the best alignment and the bound of what was missed."""
+        others = sum((self.rules.weight(slot, call) for slot, call in self.fixed.items()), Fraction(0))
+        finished = self.small and self._fill(0, {}, set(), others)
+        return self.best, Fraction(0) if finished else others + self.rest[0] - self.best_value[0]
+
+    def _fill(self, place: int, pairs: dict[int, int], used: set[int], weight: Fraction) -> bool:
+        """Fill the slots from a place on; return whether everything was looked at."""
+        self.nodes += 1
+        if self.nodes > MOST_NODES:
+            return False
+        if (weight + self.rest[place], 0) <= self.best_value:
+            return True
+        if place == len(self.slots):
+            self._consider(pairs, used)
+            return True
+        slot = self.slots[place]
+        for call in self._open(place, pairs, used):
+            if call is None:
+                if not self._fill(place + 1, pairs, used, weight):
+                    return False
+                continue
+            pairs[slot] = call
+            used.add(call)
+            more = Fraction(0) if self.rules.too_early(slot, call, pairs) else self.rules.weight(slot, call)
+            finished = self._fill(place + 1, pairs, used, weight + more)
+            used.discard(call)
+            del pairs[slot]
+            if not finished:
+                return False
+        return True
+
+    def _open(self, place: int, pairs: Mapping[int, int], used: set[int]) -> Iterator[int | None]:
+        """Yield the calls that a slot may take; slots of one family take theirs in order, for they are all alike."""
+        slot = self.slots[place]
+        slots = self.rules.board.slots
+        siblings = [other for other in self.slots[:place] if slots[other].family == slots[slot].family]
+        free = [call for call in self.choices[slot] if call not in used]
+        if not siblings or siblings[-1] in pairs:
+            floor = pairs[siblings[-1]] if siblings else -1
+            yield from (call for call in free if call > floor)
+        if all(call in self.later[place + 1] for call in free):  # else one would be left over
+            yield None
+
+    def _consider(self, pairs: Mapping[int, int], used: set[int]) -> None:
+        empty = (slot for slot in self.slots if slot not in pairs)
+        if any(call not in used for slot in empty for call in self.choices[slot]):
+            return  # a call that could have been paired is left over
+        found = {**self.fixed, **pairs}
+        value = self.rules.value(found)
+        if value > self.best_value:
+            self.best, self.best_value = found, value

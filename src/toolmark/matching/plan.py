@@ -1,0 +1,197 @@
+"""Aligns calls with a plan: expected calls with numbers of times, alternatives, an order, groups, and forbidden calls.
+
+A plan leaves choices (one of several calls or sub-plans, one of several trajectories). Each way to make them is a
+`Layout`; `align_layout` finds its best alignment, and whoever knows the score picks the layout that scores best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from toolmark.matching.align_calls import align, total
+from toolmark.matching.alignment import Alignment, Item, Pair
+from toolmark.matching.argument_pattern import ONE, Ratio, Template
+from toolmark.matching.json_compare import Absent
+from toolmark.matching.ordering_rules import Broken, Rules, keeping_rules
+from toolmark.matching.plan_slots import Board, Found, Slot, Want, in_any_order, in_order
+
+
+class Entry(NamedTuple):
+    """An expected call of a layout, and how often it is expected.
+
+    Attributes:
+        wants: The calls that it accepts; any of them will do.
+        text: What it is called for people.
+        least: How often it must be called.
+        most: How often it may be; `None` for any number of times.
+        labels: Names under which others refer to it.
+        after: Names of those that must have been called before.
+        group: Entries of one group must be called in one step; `None` for none.
+    """
+
+    wants: tuple[Want, ...]
+    text: str
+    least: int = 1
+    most: int | None = 1
+    labels: frozenset[str] = frozenset()
+    after: frozenset[str] = frozenset()
+    group: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One way in which a plan can be followed.
+
+    Attributes:
+        entries: The expected calls, in their order.
+        forbidden: Calls that must not be made, with their words for it.
+        extras: Whether other calls break no exact match; `None` if the plan does not say.
+        choices: The choices that led to it, in words.
+    """
+
+    entries: tuple[Entry, ...]
+    forbidden: tuple[tuple[Want, str], ...] = ()
+    extras: bool | None = None
+    choices: tuple[str, ...] = ()
+
+
+def align_layout(
+    layout: Layout,
+    called: Sequence[Item],
+    steps: Sequence[int | None],
+    *,
+    ordered: bool = False,
+    arguments: bool = False,
+    output: bool = False,
+) -> Alignment:
+    """Return the best alignment of the called tools with one way of a plan.
+
+    Args:
+        layout: The way.
+        called: What was called.
+        steps: The step of each call; `None` where it is not known. Calls of unknown steps break no rule about steps.
+        ordered: Pairs must keep the order of both sides.
+        arguments: Compare the argument objects, with partial credit.
+        output: Compare the outputs, all or nothing.
+    """
+    slots = list(_slots(layout, called))
+    if all(map(_plain, slots)):
+        items = [slot.wants[0].item for slot in slots]
+        found = align(items, called, ordered=ordered, arguments=arguments, output=output)
+    else:
+        board = Board(slots, called, steps, arguments=arguments, output=output)
+        found = _aligned(board, ordered=ordered)
+    return replace(
+        found,
+        wanted=tuple(slot.text for slot in slots),
+        choices=layout.choices,
+        forbidden=tuple(forbidden_calls(layout, called)),
+        extras=layout.extras,
+    )
+
+
+def places_of(layout: Layout, called: Sequence[Item]) -> list[int]:
+    """Return how many expected positions of an alignment with these calls each entry of a layout takes, in order.
+
+    That is one for each time that it is expected, and for each further time that it can be called.
+    """
+    found: list[int] = []
+    for entry in layout.entries:
+        fitting = sum(any(want.named(item.name) for want in entry.wants) for item in called)
+        most = fitting if entry.most is None else min(entry.most, fitting)
+        found.append(max(entry.least, most, 1))  # an optional call that nothing fits is shown, too
+    return found
+
+
+def _slots(layout: Layout, called: Sequence[Item]) -> Iterator[Slot]:
+    for family, (entry, places) in enumerate(zip(layout.entries, places_of(layout, called), strict=True)):
+        for number in range(places):
+            yield Slot(
+                entry.wants,
+                entry.text,
+                required=number < entry.least,
+                family=family,
+                least=entry.least,
+                labels=entry.labels,
+                after=entry.after,
+                group=entry.group,
+            )
+
+
+def _plain(slot: Slot) -> bool:
+    """Return whether a slot is what a call in a list is."""
+    alone = len(slot.wants) == 1 and slot.wants[0].pattern is None
+    return alone and slot.required and not slot.after and slot.group is None
+
+
+def _aligned(board: Board, *, ordered: bool) -> Alignment:
+    rules = Rules(board)
+    gap = 0.0
+    if ordered:
+        found = in_order(board)
+    else:
+        found, missed = keeping_rules(rules, in_any_order(board, range(len(board.slots)), range(len(board.called))))
+        found = _with_rest(board, found, zero_only=True)
+        gap = float(missed)
+    found = rules.settled(found)
+    broken = rules.broken(found)
+    kept = {slot: call for slot, call in found.items() if slot not in broken}
+    displaced = _with_rest(board, found, zero_only=False) if ordered else found
+    aside = {slot: call for slot, call in displaced.items() if slot not in kept}
+    every = {**kept, **aside}
+    counted = sum(slot.required or index in kept for index, slot in enumerate(board.slots))
+    return Alignment(
+        expected_count=counted,
+        called_count=len(board.called),
+        ordered=ordered,
+        matched=total(_ratio(board, slot, call) for slot, call in kept.items()),
+        pairs=tuple(_pair(board, slot, call) for slot, call in sorted(kept.items())),
+        out_of_order=tuple(_pair(board, slot, call, broken.get(slot)) for slot, call in sorted(aside.items())),
+        missing=tuple(index for index, slot in enumerate(board.slots) if slot.required and index not in every),
+        unexpected=tuple(sorted(set(range(len(board.called))) - set(every.values()))),
+        unused=tuple(index for index, slot in enumerate(board.slots) if not slot.required and index not in every),
+        gap=gap,
+    )
+
+
+def _with_rest(board: Board, found: Found, *, zero_only: bool) -> Found:
+    """Return pairs with those that can still be made of what is left: they explain what happened, and add no weight."""
+    taken = set(found.values())
+    slots = [index for index in range(len(board.slots)) if index not in found]
+    calls = [call for call in range(len(board.called)) if call not in taken]
+    more = in_any_order(board, slots, calls)
+    if zero_only:
+        more = {slot: call for slot, call in more.items() if not board.ratios[slot][call][0]}
+    return {**found, **more}
+
+
+def _ratio(board: Board, slot: int, call: int) -> Ratio:
+    return board.ratios[slot][call]
+
+
+def _pair(board: Board, slot: int, call: int, broken: Broken | None = None) -> Pair:
+    pair = board.sides.pair(board.want_at(slot, call), call, board.ratios[slot][call])
+    return replace(pair, expected=slot, breaks=None if broken is None else (broken.rule, broken.text))
+
+
+def forbidden_calls(layout: Layout, called: Sequence[Item]) -> Iterator[tuple[int, str]]:
+    """Yield the positions of the calls that a layout forbids, with its words for what.
+
+    One whose arguments are not known is not forbidden, if these are what matters.
+    """
+    for call, item in enumerate(called):
+        for want, text in layout.forbidden:
+            if want.named(item.name) and _accepts(want.item, item):
+                yield call, text
+                break
+
+
+def _accepts(want: Item, made: Item) -> bool:
+    if isinstance(want.arguments, Absent):
+        return True
+    if isinstance(want.arguments, Template) and isinstance(made.arguments, dict):
+        seen = want.arguments.seen(made.arguments)
+        return not seen.hidden and want.arguments.ratio(made.arguments) == ONE
+    return False

@@ -1,0 +1,198 @@
+"""What do the tools that traces came from learn of each result? Records, of which files are made, or telemetry.
+
+A record is made once: what stands in a file of `toolmark.report.feedback` and what `toolmark.report.otel` sends are the
+same names, values, ids and times.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
+from typing import Any, Final, NamedTuple
+
+from toolmark._internal.json import json_text
+from toolmark.errors import InvalidDataError, Problem
+from toolmark.redact import Redactor
+from toolmark.report.report import CaseResult, Report
+from toolmark.result import MetricResult, ResultStatus
+
+SCOPE: Final = "toolmark"
+"""Who tells: the name of the instrumentation scope."""
+
+EVENT_NAME: Final = "gen_ai.evaluation.result"
+"""Name of the event that an evaluation is in OpenTelemetry's conventions."""
+
+WARN: Final = (13, "WARN")
+"""Number and name of the severity of a record that warns."""
+
+# An id of nothing but zeros is how OpenTelemetry says that there is none.
+_TRACE_ID = re.compile(r"(?!0+\Z)[0-9a-f]{32}")
+_SPAN_ID = re.compile(r"(?!0+\Z)[0-9a-f]{16}")
+
+
+class Scored(NamedTuple):
+    """A result, without secrets, and the span that it is about."""
+
+    trace: str
+    span: str
+    result: MetricResult
+    plain: Mapping[str, Any]
+
+    @property
+    def label(self) -> str:
+        """Whether it passes, in one word."""
+        return "pass" if self.result.passed else "fail"
+
+    @property
+    def key(self) -> str:
+        """What is scored, and by which metric; a text that UTF-8 can hold."""
+        return _text(f"{self.trace}/{self.span}/{self.result.metric}")
+
+
+class EvaluationEvent(NamedTuple):
+    """A result as an event of OpenTelemetry.
+
+    Attributes:
+        trace: Id of the trace that it is about, 32 hexadecimal digits.
+        span: Id of the span that it is about, 16 hexadecimal digits.
+        moment: When it happened, in nanoseconds since 1970.
+        warns: Whether it says that nothing could be measured.
+        attributes: Names and values.
+    """
+
+    trace: str
+    span: str
+    moment: int
+    warns: bool
+    attributes: Mapping[str, str | float]
+
+
+class EvaluationSpan(NamedTuple):
+    """A score as a span of OpenInference, a trace of its own.
+
+    Attributes:
+        trace: Its own id; made of what is scored and by which metric, 32 hexadecimal digits.
+        span: Likewise, 16 hexadecimal digits.
+        name: Name of the metric.
+        moment: When it began and ended, in nanoseconds since 1970.
+        target: Ids of the trace and the span that it is about.
+        attributes: Names and values.
+    """
+
+    trace: str
+    span: str
+    name: str
+    moment: int
+    target: tuple[str, str]
+    attributes: Mapping[str, str | float]
+
+
+def events_of(report: Report, at: datetime | None, redactor: Redactor) -> list[EvaluationEvent]:
+    """Return a report as events; arguments and errors are those of `toolmark.report.feedback.evaluation_events`."""
+    moment = _nanoseconds(at)
+    return [
+        EvaluationEvent(
+            scored.trace,
+            scored.span,
+            moment,
+            scored.result.status is ResultStatus.FAILED,
+            _storable(_event_attributes(scored)),
+        )
+        for scored in results_of(report, redactor, hexadecimal=True)
+    ]
+
+
+def _event_attributes(scored: Scored) -> dict[str, str | float]:
+    failed = scored.result.status is ResultStatus.FAILED
+    attributes: dict[str, str | float] = {"gen_ai.evaluation.name": scored.result.metric}
+    if failed:
+        attributes["error.type"] = str(scored.plain.get("error", "")).partition(":")[0] or "_OTHER"
+    else:
+        attributes["gen_ai.evaluation.score.value"] = float(scored.plain["score"])
+        attributes["gen_ai.evaluation.score.label"] = scored.label
+    explanation = scored.plain.get("error" if failed else "reason")
+    return {**attributes, "gen_ai.evaluation.explanation": explanation} if explanation else attributes
+
+
+def spans_of(report: Report, at: datetime | None, redactor: Redactor) -> list[EvaluationSpan]:
+    """Return the scores of a report as spans; arguments and errors are those of `events_of`."""
+    moment = _nanoseconds(at)
+    spans: list[EvaluationSpan] = []
+    for scored in results_of(report, redactor, hexadecimal=True):
+        if scored.result.status is not ResultStatus.SCORED:
+            continue
+        start = "evaluations.0.evaluation"
+        digest = hashlib.sha256(scored.key.encode()).hexdigest()
+        attributes: dict[str, str | float] = {
+            "openinference.span.kind": "EVALUATOR",
+            f"{start}.name": scored.result.metric,
+            f"{start}.score": float(scored.plain["score"]),
+            f"{start}.label": scored.label,
+            **({f"{start}.explanation": scored.plain["reason"]} if scored.plain.get("reason") else {}),
+            f"{start}.annotator_kind": annotator(scored),
+            f"{start}.identifier": SCOPE,
+            f"{start}.metadata": json_text(details(scored)),
+        }
+        target = (scored.trace, scored.span)
+        name = _text(scored.result.metric)
+        spans.append(EvaluationSpan(digest[:32], digest[32:48], name, moment, target, _storable(attributes)))
+    return spans
+
+
+def results_of(report: Report, redactor: Redactor, *, hexadecimal: bool = False) -> Iterator[Scored]:
+    """Yield every result that was not skipped; a case that names no trace is a problem, told with all others."""
+    targets = {case.index: _target(case) for case in report.cases}
+    problems = [
+        problem for case in report.cases if (problem := _doubt(case, targets[case.index], hexadecimal=hexadecimal))
+    ]
+    if problems:
+        raise InvalidDataError("\n".join(map(str, problems)), problems)
+    for case, result in report.results():
+        target = targets[case.index]
+        if target is not None and result.status is not ResultStatus.SKIPPED:
+            yield Scored(*target, result, result.to_dict(redactor))
+
+
+def details(scored: Scored) -> dict[str, Any]:
+    """Return what stands beside a score: from where on it passes, its parts, who judged."""
+    known = {key: scored.plain[key] for key in ("threshold", "parts", "judge", "warnings") if scored.plain.get(key)}
+    return {**known, "passed": scored.result.passed}
+
+
+def annotator(scored: Scored) -> str:
+    """Return who measured, in OpenInference's word for it."""
+    return "LLM" if scored.result.judge else "CODE"
+
+
+def _target(case: CaseResult) -> tuple[str, str] | None:
+    """Return the trace and the outermost span that a case was read from, if it says them."""
+    run = getattr(case.case, "run", None)
+    span = None if run is None else run.metadata.get("span_id")
+    return None if run is None or run.run_id is None or not isinstance(span, str) else (run.run_id, span)
+
+
+def _doubt(case: CaseResult, target: tuple[str, str] | None, *, hexadecimal: bool) -> Problem | None:
+    place = f"$.cases[{case.index}]"
+    if target is None:
+        return Problem(
+            place, f"case {case.label!r} names no trace; only cases that were read from traces can be linked"
+        )
+    if hexadecimal and not (_TRACE_ID.fullmatch(target[0]) and _SPAN_ID.fullmatch(target[1])):
+        return Problem(place, f"case {case.label!r} is of trace {target[0]!r}, whose ids are none of OpenTelemetry")
+    return None
+
+
+def _storable(attributes: Mapping[str, str | float]) -> dict[str, str | float]:
+    return {name: _text(value) if isinstance(value, str) else value for name, value in attributes.items()}
+
+
+def _text(text: str) -> str:
+    """Return a text as UTF-8 can hold it, which no lone surrogate can: one would cost all records sent with it."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _nanoseconds(at: datetime | None) -> int:
+    moment = datetime.now(timezone.utc) if at is None else at.astimezone(timezone.utc)
+    return int(moment.timestamp() * 1_000_000) * 1000

@@ -1,0 +1,211 @@
+"""How are scores sent by a program that has no SDK of its own? By one that is set up as the environment says.
+
+`OTEL_LOGS_EXPORTER`, `OTEL_TRACES_EXPORTER`, the variables of the exporters (such as `OTEL_EXPORTER_OTLP_ENDPOINT` and
+`OTEL_EXPORTER_OTLP_HEADERS`), `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` mean what they mean everywhere. An SDK
+that configures itself may lose what it is given, and tells nobody but its log. So three things are otherwise here:
+exporters are given batch after batch, without a queue that can be full; what becomes of each is looked at (`_exports`);
+and no sampler is asked.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.metadata import entry_points
+from inspect import signature
+from typing import Any, Final, NamedTuple
+
+from toolmark._internal.text import count, visible
+from toolmark.errors import ConfigurationError, MissingPackageError, NotSentError
+from toolmark.redact import DEFAULT
+from toolmark.report.export.evaluation_records import EvaluationSpan, events_of, spans_of
+from toolmark.report.export.otel_exporter import Answers, Watched, overheard
+from toolmark.report.otel import sent_events, sent_spans
+from toolmark.report.report import Report
+
+_INSTALL: Final = "pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
+_PROTOCOLS: Final = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
+"""The protocols of OTLP, and under which names their exporters are registered."""
+
+
+class _Signal(NamedTuple):
+    """One kind of telemetry, as the environment and the exporters call it."""
+
+    name: str
+    record: str
+    batch_size: str
+    response: str
+
+    @property
+    def exporters(self) -> str:
+        return f"OTEL_{self.name.upper()}_EXPORTER"
+
+    @property
+    def protocol(self) -> str:
+        return f"OTEL_EXPORTER_OTLP_{self.name.upper()}_PROTOCOL"
+
+
+_LOGS = _Signal(
+    "logs", "event", "OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "logs.v1.logs_service_pb2:ExportLogsServiceResponse"
+)
+_TRACES = _Signal(
+    "traces", "span", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "trace.v1.trace_service_pb2:ExportTraceServiceResponse"
+)
+
+
+def send_events(report: Report) -> int:
+    """Send a report as events, as the environment says, and return how many they are.
+
+    Raises:
+        MissingPackageError: The SDK or the exporter is not installed.
+        ConfigurationError: The environment says that nothing is sent, or what is no setting.
+        InvalidDataError: See `toolmark.report.otel.emit_events`; nothing was sent.
+        NotSentError: Not every event was accepted; the text says how many were, and why.
+    """
+    events = events_of(report, None, DEFAULT)
+    sdk, export = _sdk("_logs"), _sdk("_logs.export")
+    with _watched(_LOGS, len(events)) as exporters:
+        provider = sdk.LoggerProvider(resource=_resource(), shutdown_on_exit=False)
+        for exporter in exporters:
+            provider.add_log_record_processor(export.SimpleLogRecordProcessor(exporter))
+        return sent_events(events, provider)
+
+
+def send_spans(report: Report) -> int:
+    """Send a report as spans, whose ids are those of `evaluation_spans`; the rest is as in `send_events`."""
+    spans = spans_of(report, None, DEFAULT)
+    sdk, export, sampling = _sdk("trace"), _sdk("trace.export"), _sdk("trace.sampling")
+    with _watched(_TRACES, len(spans)) as exporters:
+        provider = sdk.TracerProvider(
+            resource=_resource(), sampler=sampling.ALWAYS_ON, id_generator=_Ids(spans), shutdown_on_exit=False
+        )
+        for exporter in exporters:
+            provider.add_span_processor(export.SimpleSpanProcessor(exporter))
+        return sent_spans(spans, provider)
+
+
+class _Ids:
+    """Gives each span the ids that it has already; an id generator of the SDK."""
+
+    def __init__(self, spans: Sequence[EvaluationSpan]) -> None:
+        self._traces = iter([int(span.trace, 16) for span in spans])
+        self._spans = iter([int(span.span, 16) for span in spans])
+
+    def generate_trace_id(self) -> int:
+        return next(self._traces)
+
+    def generate_span_id(self) -> int:
+        return next(self._spans)
+
+    def is_trace_id_random(self) -> bool:
+        return False
+
+
+@contextmanager
+def _watched(signal: _Signal, total: int) -> Generator[list[Watched], None, None]:
+    """Give the exporters that the environment names; at the end everything must have been accepted by each.
+
+    Raises:
+        NotSentError: An exporter did not get everything accepted.
+    """
+    size = _size(signal)
+    with overheard() as said:
+        made = {name: _exporter(signal, name, size) for name in _names(signal)}
+        try:
+            yield list(made.values())
+            for exporter in made.values():
+                exporter.finish()
+        finally:
+            for exporter in made.values():
+                exporter.shutdown()
+    for name, exporter in made.items():
+        if exporter.accepted < total:
+            why = _safe("; ".join(exporter.told or list(said)[-2:]) or "it does not say why")
+            accepted = f"{exporter.accepted} of {count(total, signal.record)}"
+            raise NotSentError(f"the exporter {name!r} sent {accepted}: {why}")
+
+
+def _names(signal: _Signal) -> list[str]:
+    """Return the names under which the exporters are registered that the environment asks for.
+
+    Raises:
+        ConfigurationError: It says that nothing is sent, or names a protocol that there is not.
+    """
+    if os.environ.get("OTEL_CONFIG_FILE"):
+        raise ConfigurationError("OTEL_CONFIG_FILE is set, which is not read here: unset it, and set other variables")
+    named = [name.strip() for name in (os.environ.get(signal.exporters) or "otlp").split(",")]
+    if "none" in named:
+        raise ConfigurationError(f"nothing would be sent: {signal.exporters} is 'none'; unset it, or make it 'otlp'")
+    return list(dict.fromkeys(_protocol(signal) if name == "otlp" else name for name in named))
+
+
+def _protocol(signal: _Signal) -> str:
+    """Return which exporter `otlp` is: by the protocol that is asked for, else as in the SDK, which prefers gRPC."""
+    asked = (os.environ.get(signal.protocol) or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL") or "").strip()
+    if asked and asked not in _PROTOCOLS:
+        raise ConfigurationError(f"the protocol of OTLP must be one of {', '.join(_PROTOCOLS)}, got {asked!r}")
+    if asked:
+        return _PROTOCOLS[asked]
+    return next((name for name in _PROTOCOLS.values() if _registered(signal, name)), _PROTOCOLS["http/protobuf"])
+
+
+def _registered(signal: _Signal, name: str) -> Any:  # noqa: ANN401 - an entry point, or None
+    return next(iter(entry_points(group=f"opentelemetry_{signal.name}_exporter", name=name)), None)
+
+
+def _exporter(signal: _Signal, name: str, size: int) -> Watched:
+    """Return the exporter of that name, made as the environment says."""
+    found = _registered(signal, name)
+    if found is None:
+        message = f"sending {signal.name} needs the exporter {name!r}, which is not installed: {_INSTALL}"
+        raise MissingPackageError(message)
+    answers = Answers(signal.response)
+    try:
+        made = found.load()
+        options = {"session": _session(answers)} if "session" in signature(made).parameters and _may_hear() else {}
+        return Watched(made(**options), size, answers)
+    except Exception as error:  # constructors read the environment, and raise what they like
+        message = f"the exporter {name!r} cannot be made: {type(error).__name__}: {_safe(str(error))}"
+        raise ConfigurationError(message) from error
+
+
+def _may_hear() -> bool:
+    """Whether no session of its own is set for an exporter, which ours would replace."""
+    return not any(name.startswith("OTEL_PYTHON_EXPORTER_OTLP_HTTP_") for name in os.environ)
+
+
+def _session(answers: Answers) -> Any:  # noqa: ANN401 - of `requests`, on which exporters that take one are built
+    session = import_module("requests").Session()
+    session.send = answers.listening(session.send)
+    return session
+
+
+def _size(signal: _Signal) -> int:
+    text = os.environ.get(signal.batch_size, "").strip() or "512"
+    if not text.isdecimal() or int(text) < 1:
+        raise ConfigurationError(f"{signal.batch_size} must be a whole number from 1 on, got {text!r}")
+    return int(text)
+
+
+def _resource() -> Any:  # noqa: ANN401 - a resource of the SDK
+    """Return who sends, as the environment says; called `toolmark` where it says nothing."""
+    resources = _sdk("resources")
+    made = resources.Resource.create()
+    if str(made.attributes.get("service.name", "")).startswith("unknown_service"):
+        return made.merge(resources.Resource({"service.name": "toolmark"}))
+    return made
+
+
+def _safe(text: str) -> str:
+    """Return what others said, without secrets, for a terminal."""
+    return visible(str(DEFAULT(text)))
+
+
+def _sdk(module: str) -> Any:  # noqa: ANN401 - a module
+    try:
+        return import_module(f"opentelemetry.sdk.{module}")
+    except ImportError as error:
+        message = f"sending needs the package 'opentelemetry-sdk', which is not installed: {_INSTALL}"
+        raise MissingPackageError(message, name="opentelemetry.sdk") from error

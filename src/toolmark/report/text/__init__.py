@@ -1,0 +1,1 @@
+"""Phrases and rows that the terminal, Markdown, JUnit and pytest share."""

@@ -1,0 +1,212 @@
+"""How are cases scored that stand in tables of an engine? Where they are, by batches; results are rows, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from toolmark._internal.compression import extra
+from toolmark._internal.json import json_text, to_json_value
+from toolmark._internal.text import count
+from toolmark.cases import TestCase
+from toolmark.dataset import problems_of, read_case
+from toolmark.errors import ConfigurationError, DataFileError, InvalidDataError
+from toolmark.metrics import MetricLike
+from toolmark.redact import DEFAULT
+from toolmark.result import MetricResult, ResultStatus
+from toolmark.scale.files import check_cluster, scorable
+from toolmark.scale.parquet import BATCH, CASE, check_columns, read_row
+from toolmark.scale.score_part import Options, measured
+from toolmark.scale.totals import Column, Totals
+
+Unreadable: TypeAlias = Literal["keep", "raise"]
+"""What becomes of a row that is no case."""
+
+UNREADABLE: Final = "unreadable"
+"""The status of such a row among the results."""
+
+_COLUMNS: Final[Mapping[str, str]] = {
+    "id": "string",
+    "name": "string",
+    "cluster": "string",
+    "metric": "string",
+    "threshold": "double",
+    "status": "string",
+    "score": "double",
+    "passed": "boolean",
+    "reason": "string",
+    "result": "string",
+}
+"""What results consist of, in the words of Spark."""
+
+_ARROW: Final[Mapping[str, str]] = {"string": "string", "double": "float64", "boolean": "bool_"}
+
+
+@dataclass(frozen=True)
+class ArrowScorer:
+    """Scores cases that stand in tables of Spark, Ray Data or Arrow, where they are; it can be pickled.
+
+    A row of the input is a case, by the rules of Parquet files: a column `case` with JSON text, beside others that are
+    left alone, or a column for each field. Of each case there is a row of results for each metric, in the order of the
+    input: `id`, `name`, `cluster`, `metric`, `threshold`, `status` (`scored`, `skipped`, `failed`), `score`, `passed`,
+    `reason` (or the error) and `result`, all of it as JSON text, without secrets, as in a file of results. What does
+    not apply is null.
+
+    Attributes:
+        metrics: At least one metric; none that waits for a judge.
+        cluster: Where in a case its cluster stands, such as `metadata.task`; see `score_files`.
+        unreadable: What becomes of a row that is no case: `keep` makes it one row of results, with the status
+            `unreadable` and its problems as the reason; `raise` ends the job with a `DataFileError`.
+        allow_nan: See `toolmark.read_cases`.
+        tolerant_arguments: See `toolmark.read_cases`.
+
+    Raises:
+        ConfigurationError: An option is wrong.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from toolmark import ToolCorrectnessMetric
+        >>> from toolmark.scale import ArrowScorer
+        >>> scorer = ArrowScorer([ToolCorrectnessMetric()])
+        >>> case = '{"id": "late", "tools_called": [{"name": "refund"}], "expected_tools": [{"name": "refund"}]}'
+        >>> results = scorer.table(pa.table({"case": [case, "no case"]}))
+        >>> results.select(["id", "status", "score"]).to_pylist()
+        [{'id': 'late', 'status': 'scored', 'score': 1.0}, {'id': None, 'status': 'unreadable', 'score': None}]
+    """
+
+    metrics: Sequence[MetricLike]
+    cluster: str | None = None
+    unreadable: Unreadable = "keep"
+    allow_nan: bool = False
+    tolerant_arguments: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, before it is sent to many machines."""
+        object.__setattr__(self, "metrics", scorable(self.metrics))
+        check_cluster(self.cluster)
+        if self.unreadable not in get_args(Unreadable):
+            raise ConfigurationError(f"unreadable must be 'keep' or 'raise', got {self.unreadable!r}")
+
+    @property
+    def schema(self) -> Any:  # noqa: ANN401 - pyarrow has no types
+        """The columns of the results, as a `pyarrow.Schema`."""
+        arrow = _arrow()
+        return arrow.schema([(name, getattr(arrow, _ARROW[kind])()) for name, kind in _COLUMNS.items()])
+
+    @property
+    def spark_schema(self) -> str:
+        """The columns of the results, as `DataFrame.mapInArrow` takes them."""
+        return ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
+
+    def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Yield the results of record batches as such: `table.mapInArrow(scorer.batches, scorer.spark_schema)`.
+
+        Raises:
+            DataFileError: Columns are no fields of a case; or a row is none, and `unreadable` is `raise`.
+            MissingPackageError: pyarrow is not installed.
+        """
+        arrow, schema = _arrow(), self.schema
+        options = Options(tuple(self.metrics), self.cluster)
+        for batch in batches:
+            check_columns(batch.schema, "the table")
+            known = batch.select([CASE]) if CASE in batch.schema.names else batch
+            for start in range(0, known.num_rows, BATCH):
+                rows = known.slice(start, BATCH).to_pylist()
+                made = [result for row in rows for result in self._results(row, options)]
+                yield arrow.RecordBatch.from_pylist(made, schema=schema)
+
+    def table(self, table: Any) -> Any:  # noqa: ANN401 - as above
+        """Return the results of a `pyarrow.Table` as one: `dataset.map_batches(scorer.table, batch_format="pyarrow")`.
+
+        Raises:
+            DataFileError: See `batches`.
+            MissingPackageError: pyarrow is not installed.
+        """
+        check_columns(table.schema, "the table")  # also where there is no row
+        return _arrow().Table.from_batches(self.batches(table.to_batches()), schema=self.schema)
+
+    def totals(self, results: Iterable[Any]) -> Totals:
+        """Return what results add up to, exactly; totals of several parts of them can be added.
+
+        Args:
+            results: Tables or record batches of results, in any order; the rows of a case may stand apart, as long as
+                all are in what is added in the end.
+
+        Raises:
+            InvalidDataError: There are rows that could not be read, or of other metrics. Filter by `status` or `metric`
+                to leave them out.
+            ConfigurationError: No row has a cluster, though `cluster` says where it stands.
+        """
+        names = Options(tuple(self.metrics)).names
+        columns = {name: Column(name, metric.threshold) for name, metric in zip(names, self.metrics, strict=True)}
+        rows = clustered = unread = 0
+        for part in results:
+            for row in part.select(["metric", "threshold", "status", "score", "passed", "cluster"]).to_pylist():
+                rows += 1
+                if row["status"] == UNREADABLE:
+                    unread += 1
+                    continue
+                clustered += row["cluster"] is not None
+                self._column(columns, row).add(_result(row), row["cluster"])
+        if unread:
+            rest = "the others are not all cases; filter by status to leave them out"
+            raise InvalidDataError(f"{count(unread, 'row')} could not be read, and {rest}")
+        if rows and self.cluster is not None and not clustered:
+            raise ConfigurationError(f"no row has {self.cluster!r}, the cluster")
+        metrics = tuple(column.totals() for column in columns.values())
+        return Totals(sum(getattr(metrics[0], name) for name in ("scored", "skipped", "errored")), metrics)
+
+    def _column(self, columns: Mapping[str, Column], row: Mapping[str, Any]) -> Column:
+        column = columns.get(row["metric"])
+        if column is None or column.threshold != row["threshold"]:
+            known = ", ".join(f"{one.metric} (threshold {one.threshold:g})" for one in columns.values())
+            raise InvalidDataError(
+                f"there are results of {row['metric']!r} (threshold {row['threshold']}), and these are of {known}"
+            )
+        return column
+
+    def _results(self, row: Mapping[str, Any], options: Options) -> Iterator[dict[str, Any]]:
+        """Yield the rows that a row of the input makes."""
+        try:
+            case = self._case(row)
+        except InvalidDataError as error:
+            problems = "\n".join(map(str, problems_of(error)))
+            if self.unreadable == "raise":
+                place = f"the row with the id {row['id']!r}" if row.get("id") else "a row"
+                raise DataFileError(f"{place} is no case:\n{problems}", problems_of(error)) from None
+            told = {"id": row.get("id"), "name": row.get("name"), "status": UNREADABLE, "reason": DEFAULT(problems)}
+            yield {name: _storable(value) for name, value in told.items()}
+            return
+        results, cluster = measured(case, options)
+        for result in results:
+            plain = result.to_dict(DEFAULT)
+            told = {
+                "id": getattr(case, "id", None),
+                "name": getattr(case, "name", None) or None,
+                "cluster": cluster,
+                **{name: plain.get(name) for name in ("metric", "threshold", "status", "score", "passed")},
+                "reason": plain.get("error") or plain.get("reason"),
+                "result": json_text(to_json_value(plain, [])),
+            }
+            yield {name: _storable(value) for name, value in told.items()}
+
+    def _case(self, row: Mapping[str, Any]) -> TestCase:
+        document = read_row(row, None, allow_nan=self.allow_nan)
+        if document.problems:
+            raise InvalidDataError("no case", document.problems)
+        return read_case(document.value, "", tolerant_arguments=self.tolerant_arguments)
+
+
+def _result(row: Mapping[str, Any]) -> MetricResult:
+    names = ("metric", "threshold", "score", "passed")
+    return MetricResult(status=ResultStatus(row["status"]), **{name: row[name] for name in names})
+
+
+def _storable(value: Any) -> Any:  # noqa: ANN401 - a JSON value
+    """Return a value; in a text, half letters, of which there is no UTF-8, become visible."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+
+
+def _arrow() -> Any:  # noqa: ANN401 - as above
+    return extra("pyarrow", "parquet", "scoring tables of Arrow")

@@ -1,0 +1,1 @@
+"""Where parts of files are scored: local processes, Ray, Spark."""

@@ -1,0 +1,213 @@
+"""What becomes of one part? Its cases are read, measured and written, one after the other; none is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, Final
+
+from toolmark._internal.atomic_files import draft_of, settle
+from toolmark._internal.json import canonical_json, to_json_value
+from toolmark._internal.text import distinct
+from toolmark.analysis.field_paths import value_at
+from toolmark.cases import TestCase
+from toolmark.dataset import Document, Told, read_documents, read_line
+from toolmark.errors import Problem, ToolmarkWarning
+from toolmark.evaluation.session import measured_here
+from toolmark.metrics import MetricLike
+from toolmark.result import MetricResult
+from toolmark.results import Row, placeless_text
+from toolmark.scale.parquet import read_rows
+from toolmark.scale.partition import BOM, Part
+from toolmark.scale.totals import Adding, Totals
+
+MOST_TOLD = 1000
+"""Problems, and different warnings, that are kept; of more only the number is told."""
+
+FIRST_KEY: Final = b'{"fingerprint": "'
+"""How each line of a part begins; its place comes before that in the end."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How cases are read and measured; the same for all parts.
+
+    Attributes:
+        metrics: What is measured.
+        cluster: Where in a case its cluster stands, such as `metadata.task`; `None` if each is one of its own.
+        contents: Whether the cases are written with their results.
+        allow_nan: See `toolmark.read_cases`.
+        tolerant_arguments: See `toolmark.read_cases`.
+    """
+
+    metrics: tuple[MetricLike, ...]
+    cluster: str | None = None
+    contents: bool = True
+    allow_nan: bool = False
+    tolerant_arguments: bool = False
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What the metrics are called in results; no two are equal."""
+        return distinct([metric.label for metric in self.metrics])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options beside the metrics, as JSON values."""
+        names = ("cluster", "contents", "allow_nan", "tolerant_arguments")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass
+class Outcome:
+    """What became of a part, or of several.
+
+    Attributes:
+        totals: What the results add up to.
+        problems: What could not be read, the first of it.
+        more_problems: How many there are besides.
+        torn: Lines that were never written to their end, the first of them.
+        more_torn: How many there are besides.
+        warnings: Different texts, the first of them.
+        more_warnings: How many warnings came after those.
+        is_clustered: Whether a case has a cluster.
+        size: Bytes that were written.
+        digest: Of these bytes.
+    """
+
+    totals: Totals = field(default_factory=Totals)
+    problems: list[Problem] = field(default_factory=list[Problem])
+    more_problems: int = 0
+    torn: list[Problem] = field(default_factory=list[Problem])
+    more_torn: int = 0
+    warnings: list[str] = field(default_factory=list[str])
+    more_warnings: int = 0
+    is_clustered: bool = False
+    size: int = 0
+    digest: str = ""
+
+    def warn(self, text: str) -> None:
+        """Keep a warning."""
+        if text in self.warnings:
+            return
+        if len(self.warnings) < MOST_TOLD:
+            self.warnings.append(text)
+        else:
+            self.more_warnings += 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return this as JSON values; there are no problems, since then nothing is kept."""
+        names = ("more_torn", "warnings", "more_warnings", "is_clustered", "size", "digest")
+        torn = [[problem.message, problem.line] for problem in self.torn]
+        return {"totals": self.totals.to_dict(), "torn": torn, **{name: getattr(self, name) for name in names}}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Outcome:
+        """Return what `to_dict` gave.
+
+        Raises:
+            InvalidDataError: Its totals are none.
+        """
+        torn = [Problem("$", message, line) for message, line in plain["torn"]]
+        given: dict[str, Any] = {**plain, "totals": Totals.from_dict(plain["totals"]), "torn": torn}
+        return cls(**given)
+
+
+def scored(part: Part, path: str, options: Options, target: Path | None) -> Outcome:
+    """Read, measure and write a part; where a line of it cannot be read, nothing is written.
+
+    Args:
+        part: The part.
+        path: Its file.
+        options: How to read and measure.
+        target: Where its lines are written, as a whole; `None` if they are not wanted. A line lacks its place, which
+            depends on other parts.
+
+    Raises:
+        OSError: The file cannot be read, or the lines cannot be written.
+    """
+    outcome, told = Outcome(), Told(most=MOST_TOLD)
+    if target is None:
+        _score(part, path, options, None, outcome, told)
+    else:
+        draft = draft_of(target)
+        try:
+            with draft.open("wb") as file:
+                _score(part, path, options, file, outcome, told)
+            if not told.problems:
+                settle(draft, target)
+        finally:
+            draft.unlink(missing_ok=True)
+    outcome.problems, outcome.more_problems = told.problems, told.more_problems
+    outcome.torn, outcome.more_torn = told.torn, told.more_torn
+    return outcome
+
+
+def _score(part: Part, path: str, options: Options, file: IO[bytes] | None, outcome: Outcome, told: Told) -> None:
+    """Go through the cases of a part."""
+    adding, hashed = Adding(), hashlib.sha256()
+    with heard(outcome):
+        found = documents(part, path, allow_nan=options.allow_nan)
+        for case in told.cases(found, tolerant_arguments=options.tolerant_arguments):
+            results, cluster = measured(case, options)
+            outcome.is_clustered |= cluster is not None
+            adding.add(results, cluster)
+            if file is not None and not told.problems:
+                row = Row(case, 0, results=results)
+                line = placeless_text(row, contents=options.contents).encode() + b"\n"
+                file.write(line)
+                hashed.update(line)
+                outcome.size += len(line)
+    outcome.totals, outcome.digest = adding.totals(), hashed.hexdigest()
+
+
+def measured(case: TestCase, options: Options) -> tuple[tuple[MetricResult, ...], str | None]:
+    """Return a result for each metric, and the key of the case's cluster, if it has one."""
+    pairs = zip(options.metrics, options.names, strict=True)
+    results = tuple(measured_here(metric, case).renamed(name) for metric, name in pairs)
+    cluster = None if options.cluster is None else value_at(case, options.cluster, "cluster")
+    return results, None if cluster is None else canonical_json(to_json_value(cluster, []))
+
+
+def documents(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:
+    """Yield what stands in a part."""
+    if part.kind == "whole":
+        return read_documents(path, allow_nan=allow_nan)
+    if part.kind == "rows":
+        return read_rows(path, part.start, part.first, allow_nan=allow_nan)
+    return _lines(part, path, allow_nan=allow_nan)
+
+
+def _lines(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:
+    with Path(path).open("rb") as file:
+        file.seek(part.start)
+        left, number = part.end - part.start, part.first
+        while left > 0 and (raw := file.readline(left)):
+            left -= len(raw)
+            document = read_line(
+                raw if part.start or number > 1 else raw.removeprefix(BOM), number, allow_nan=allow_nan
+            )
+            if document is not None:
+                yield document
+            number += 1
+
+
+@contextmanager
+def heard(outcome: Outcome) -> Generator[None, None, None]:
+    """Keep toolmark's warnings; there may be one for each case, and only so many are kept."""
+
+    def keep(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:  # noqa: ANN401 - as given
+        if issubclass(category, ToolmarkWarning):
+            outcome.warn(str(message))
+        else:
+            show(message, category, *place, **more)
+
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+        warnings.simplefilter("always", ToolmarkWarning)
+        warnings.showwarning = keep
+        yield

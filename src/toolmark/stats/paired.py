@@ -1,0 +1,159 @@
+"""Is one version better than another, pair by pair?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+
+from toolmark.errors import InvalidDataError
+from toolmark.stats.bootstrap import RESAMPLES, Interval, bootstrap
+from toolmark.stats.number_checks import check_count, check_lengths, mean_of
+
+
+def mean_difference(before: Sequence[float], after: Sequence[float]) -> float | None:
+    """Return the mean over pairs of `after - before`; `None` of no pair.
+
+    Args:
+        before: One finite number for each pair.
+        after: The other number of each pair, in the same order.
+
+    Raises:
+        InvalidDataError: The two differ in length, or a number is not finite.
+
+    Example:
+        >>> from toolmark.stats import mean_difference
+        >>> mean_difference([0.5, 0.5], [1.0, 0.25])
+        0.125
+    """
+    return mean_of(_differences(before, after))
+
+
+def mean_difference_interval(
+    before: Sequence[float],
+    after: Sequence[float],
+    clusters: Sequence[Hashable] | None = None,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> Interval | None:
+    """Return the interval of `mean_difference` by `bootstrap`, pairs being kept whole.
+
+    Each pair is a cluster of its own unless `clusters` says otherwise. Where all pairs differ by the same, the interval
+    is a point: it knows nothing of pairs that were not seen.
+
+    Raises:
+        InvalidDataError: The arguments differ in length, or a number is not finite.
+        ConfigurationError: See `bootstrap`.
+    """
+    differences = _differences(before, after)
+    keys = range(len(differences)) if clusters is None else clusters
+    check_lengths(keys, differences, "clusters", "before")
+
+    def statistic(chosen: Sequence[int]) -> float | None:
+        return mean_of([differences[position] for position in chosen])
+
+    return bootstrap(statistic, keys, resamples=resamples, seed=seed, confidence=confidence)
+
+
+def mcnemar(worse: int, better: int) -> float:
+    """Return the two-sided p-value of McNemar's exact test, in [0, 1].
+
+    Twice the smaller tail of the binomial distribution with one half, at most 1. It is not the mid-p value: the exact
+    test keeps its level however few pairs changed, and is cautious where they are few. Of fewer than six changed pairs
+    it cannot get below 0.05, and of none it is 1.
+
+    Args:
+        worse: Pairs that passed before and fail after.
+        better: Pairs that failed before and pass after.
+
+    Raises:
+        InvalidDataError: One is no whole number from 0.
+
+    Example:
+        >>> from toolmark.stats import mcnemar
+        >>> mcnemar(worse=8, better=1)
+        0.0390625
+    """
+    check_count(worse, "worse")
+    check_count(better, "better")
+    changed = worse + better
+    tail = ways = 1
+    for number in range(min(worse, better)):
+        ways = ways * (changed - number) // (number + 1)
+        tail += ways
+    return min(1.0, 2 * tail / (1 << changed))
+
+
+def sign_flip(differences: Sequence[int]) -> float:
+    """Return the two-sided p-value, in [0, 1], of clusters that add up to something else than 0.
+
+    It is the share of all patterns of signs in which the sum is at least as far from 0 as it is, counted exactly: were
+    nothing different, each cluster might as well have had the other sign. With -1, 0 and 1 alone this is `mcnemar`.
+
+    Args:
+        differences: Of each cluster, passes after minus passes before.
+
+    Raises:
+        InvalidDataError: One is no whole number.
+
+    Example:
+        >>> from toolmark.stats import sign_flip
+        >>> sign_flip([3, 2, 2, 1, 0, -1])
+        0.1875
+    """
+    for value in differences:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise InvalidDataError(f"differences must be whole numbers, got {value!r}")
+    sizes = [abs(value) for value in differences if value]
+    extreme = abs(sum(differences))
+    if not extreme:
+        return 1.0
+    # The patterns whose negative part adds up to t are as many as the coefficient of x^t in the product of 1 + x^size.
+    # Written in base 2^width, where no coefficient overflows, the product is one integer, and each factor a shift.
+    width = len(sizes) + 1
+    lowest = (sum(sizes) - extreme) // 2
+    mask = (1 << (width * (lowest + 1))) - 1
+    product = 1
+    for size in sizes:
+        product = (product + (product << (width * size))) & mask
+    digit = (1 << width) - 1
+    tail = sum((product >> (width * place)) & digit for place in range(lowest + 1))
+    return 2 * tail / (1 << len(sizes))
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return the p-values corrected for their number by Holm's method, in the same order.
+
+    If corrected values of at most alpha are called significant, the chance of any false call among all of them is at
+    most alpha, whatever the tests have to do with each other.
+
+    Args:
+        p_values: In [0, 1]; `None` where there was no test, which stays `None` and does not count.
+
+    Raises:
+        InvalidDataError: One is out of range.
+
+    Example:
+        >>> from toolmark.stats import holm
+        >>> holm([0.04, None, 0.01])
+        [0.04, None, 0.02]
+    """
+    known = [(value, place) for place, value in enumerate(p_values) if value is not None]
+    for value, _ in known:
+        if not 0 <= value <= 1:
+            raise InvalidDataError(f"a p-value must be between 0 and 1, got {value!r}")
+    found: list[float | None] = [None] * len(p_values)
+    highest = 0.0
+    for rank, (value, place) in enumerate(sorted(known)):
+        highest = max(highest, min(1.0, (len(known) - rank) * value))
+        found[place] = highest
+    return found
+
+
+def _differences(before: Sequence[float], after: Sequence[float]) -> list[float]:
+    check_lengths(before, after, "before", "after")
+    for value in (*before, *after):
+        if not math.isfinite(value):
+            raise InvalidDataError(f"a number is {value!r}, of which there is no mean; leave the pair out")
+    return [later - earlier for earlier, later in zip(before, after, strict=True)]

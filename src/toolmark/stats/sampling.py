@@ -1,0 +1,183 @@
+"""Between what do the mean and the share of a whole population lie, of which a sample was drawn?
+
+The sample is drawn at random without replacement, all at once or from each stratum apart. A value of a stratum of N_h
+cases, of which n_h were drawn, stands for N_h / n_h cases. Its variance has the finite population correction
+1 - n_h / N_h: what was drawn as a whole is known (Cochran, "Sampling Techniques", 3rd edition, 1977, sections 2.6, 5.3
+and 5A.14). Not all that was drawn need have a value: the question may not apply to a case. The mean is then over the
+cases of the population that have one, a ratio of two estimates, and its variance that of the residuals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from toolmark.errors import InvalidDataError
+from toolmark.stats.intervals import SAME, check_confidence, student_t, wilson
+from toolmark.stats.number_checks import check_count
+
+_NOTHING = SAME * SAME
+"""A sum of squares below this is what adding up floats leaves of none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """What was drawn at random, without replacement, from one group of a population.
+
+    Attributes:
+        population: How many cases the group has.
+        drawn: How many of them were drawn; at least 1, at most all.
+        values: Of those drawn that have one: in [0, 1] for scores, 0 or 1 for a share.
+
+    Raises:
+        InvalidDataError: The numbers contradict each other, or a value is out of range.
+    """
+
+    population: int
+    drawn: int
+    values: Sequence[float]
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        check_count(self.population, "population")
+        check_count(self.drawn, "drawn")
+        if not 1 <= self.drawn <= self.population:
+            raise InvalidDataError(f"drawn must be from 1 to {self.population}, the population, got {self.drawn}")
+        if len(self.values) > self.drawn:
+            raise InvalidDataError(f"there are {len(self.values)} values of {self.drawn} that were drawn")
+        for value in self.values:
+            if not 0 <= value <= 1:
+                raise InvalidDataError(f"a value must be between 0 and 1, got {value!r}")
+
+    @property
+    def weight(self) -> float:
+        """How many cases one that was drawn stands for."""
+        return self.population / self.drawn
+
+    @property
+    def unseen(self) -> float:
+        """The finite population correction: the share that was not drawn."""
+        return 1 - self.drawn / self.population
+
+
+def population_mean(strata: Sequence[Stratum]) -> float | None:
+    """Return the mean over the cases of the population that have a value, as the sample estimates it.
+
+    Where every case has a value, it is unbiased: the mean of the means of the strata, each as heavy as its population.
+
+    Args:
+        strata: The strata; one, if the sample is a simple one.
+
+    Returns:
+        In [0, 1]; `None` where nothing that was drawn has a value.
+
+    Example:
+        >>> from toolmark.stats import Stratum, population_mean
+        >>> population_mean([Stratum(900, 2, [1, 1]), Stratum(100, 2, [1, 0])])
+        0.95
+    """
+    known = _known(strata)
+    if not known:
+        return None
+    return min(1.0, math.fsum(one.weight * math.fsum(one.values) for one in strata) / known)
+
+
+def population_mean_interval(strata: Sequence[Stratum], *, confidence: float = 0.95) -> tuple[float, float] | None:
+    """Return the interval of `population_mean`, by Student's t with the cases drawn less the strata as its freedom.
+
+    Where nothing varies in one of several strata, it counts as if one more had been drawn there, as far off as can be:
+    that nothing was seen is no certainty.
+
+    Args:
+        strata: See `population_mean`.
+        confidence: In (0, 1).
+
+    Returns:
+        Both ends, in [0, 1]; both the mean where all was drawn. `None` where nothing has a value, one case was drawn of
+        a stratum of several, or nothing varies in any stratum.
+
+    Raises:
+        ConfigurationError: `confidence` is out of range.
+    """
+    check_confidence(confidence)
+    mean, partly = population_mean(strata), [one for one in strata if one.drawn < one.population]
+    if mean is None or not partly:
+        return None if mean is None else (mean, mean)
+    if any(one.drawn == 1 for one in partly):
+        return None
+    squares = [_squares(one, mean) for one in partly]
+    if all(square < _NOTHING for square in squares):
+        return None
+    squares = [
+        square if square >= _NOTHING else _unseen_squares(one) for one, square in zip(partly, squares, strict=True)
+    ]
+    pairs = zip(partly, squares, strict=True)
+    total = math.fsum(one.weight**2 * one.unseen * one.drawn * square / (one.drawn - 1) for one, square in pairs)
+    reach = student_t(sum(one.drawn - 1 for one in partly), (1 + confidence) / 2) * math.sqrt(total) / _known(strata)
+    return max(0.0, mean - reach), min(1.0, mean + reach)
+
+
+def population_rate_interval(strata: Sequence[Stratum], *, confidence: float = 0.95) -> tuple[float, float] | None:
+    """Return the interval of the share of the population that passes, from Wilson's interval of each stratum.
+
+    Of the n values of a simple sample, it is Wilson's of n / (1 - drawn / population) independent ones, and so that of
+    `rate_interval` where the population is large. The reaches of several strata are added as squares, each as heavy as
+    its stratum (Yan and Su, "Stratified Wilson and Newcombe confidence intervals for multiple binomial proportions",
+    Statistics in Biopharmaceutical Research 2, 2010), with what the weights themselves vary where not every case that
+    was drawn has a value.
+
+    Args:
+        strata: See `population_mean`; the values are 1 for what passed and 0 for what did not.
+        confidence: In (0, 1).
+
+    Returns:
+        Both ends, in [0, 1]; both the share where all was drawn. `None` where nothing has a value.
+
+    Raises:
+        ConfigurationError: `confidence` is out of range.
+
+    Example:
+        >>> from toolmark.stats import Stratum, population_rate_interval
+        >>> low, high = population_rate_interval([Stratum(10**12, 1000, [1] * 500 + [0] * 500)])
+        >>> round(low, 4), round(high, 4)
+        (0.4691, 0.5309)
+    """
+    check_confidence(confidence)
+    rate, known = population_mean(strata), _known(strata)
+    if rate is None:
+        return None
+    quantile = NormalDist().inv_cdf((1 + confidence) / 2)
+    below, above = list[float](), list[float]()
+    for one in strata:
+        if not one.values or one.drawn == one.population:
+            continue
+        number, share = len(one.values), math.fsum(one.values) / len(one.values)
+        heavy = one.weight * number / known
+        low, high = wilson(share, number / one.unseen, quantile)
+        apart = (quantile * one.weight * (share - rate) / known) ** 2
+        moving = apart * one.unseen * number * (1 - number / one.drawn)
+        below.append((heavy * (share - low)) ** 2 + moving)
+        above.append((heavy * (high - share)) ** 2 + moving)
+    return max(0.0, rate - math.sqrt(math.fsum(below))), min(1.0, rate + math.sqrt(math.fsum(above)))
+
+
+def _known(strata: Sequence[Stratum]) -> float:
+    """Return how many cases of the population have a value, as the sample estimates it."""
+    return math.fsum(one.weight * len(one.values) for one in strata)
+
+
+def _squares(one: Stratum, mean: float) -> float:
+    """Return the sum of squares of the residuals of a stratum about their mean; that of a case without a value is 0."""
+    apart = [value - mean for value in one.values]
+    middle = math.fsum(apart) / one.drawn
+    return math.fsum((value - middle) ** 2 for value in apart) + (one.drawn - len(apart)) * middle**2
+
+
+def _unseen_squares(one: Stratum) -> float:
+    """Return the sum of squares of a stratum in which nothing varies, and one more value, as far off as can be."""
+    if not one.values:
+        return 0.0
+    far = max(one.values[0], 1 - one.values[0])
+    return far * far * one.drawn / (one.drawn + 1)

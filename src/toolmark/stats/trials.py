@@ -1,0 +1,56 @@
+"""What do several trials of a case say of the next ones?"""
+
+from __future__ import annotations
+
+import math
+
+from toolmark.errors import ConfigurationError, InvalidDataError
+from toolmark.stats.number_checks import check_count
+
+
+def pass_at_k(trials: int, passes: int, k: int) -> float | None:
+    """Return the chance that at least one of k trials passes, 1 - C(n - c, k) / C(n, k), unbiased, in [0, 1].
+
+    `None` if there were fewer than k trials, since they do not tell.
+
+    Args:
+        trials: Trials of one case, n.
+        passes: Those that passed, c.
+        k: How many are made; at least 1.
+
+    Raises:
+        InvalidDataError: `trials` or `passes` is no whole number from 0, or there are more passes than trials.
+        ConfigurationError: `k` is no whole number from 1.
+
+    Example:
+        >>> from toolmark.stats import pass_at_k
+        >>> pass_at_k(trials=4, passes=1, k=2)
+        0.5
+    """
+    _check_trials(trials, passes, k)
+    ways = math.comb(trials, k)
+    return (ways - math.comb(trials - passes, k)) / ways if ways else None
+
+
+def pass_hat_k(trials: int, passes: int, k: int) -> float | None:
+    """Return the chance that all of k trials pass (pass^k), C(c, k) / C(n, k), unbiased, in [0, 1].
+
+    `None` if there were fewer than k trials. Arguments and errors are those of `pass_at_k`.
+
+    Example:
+        >>> from toolmark.stats import pass_hat_k
+        >>> pass_hat_k(trials=4, passes=3, k=2)
+        0.5
+    """
+    _check_trials(trials, passes, k)
+    ways = math.comb(trials, k)
+    return math.comb(passes, k) / ways if ways else None
+
+
+def _check_trials(trials: int, passes: int, k: object) -> None:
+    check_count(trials, "trials")
+    check_count(passes, "passes")
+    if passes > trials:
+        raise InvalidDataError(f"there are {passes} passes of {trials} trials; there cannot be more passes than trials")
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise ConfigurationError(f"k must be a whole number of at least 1, got {k!r}")

@@ -1,0 +1,395 @@
+"""The suite that every adapter passes: what a recorded run must hold, whatever the framework.
+
+Each test is a rule, and its docstring says it. The tests know frameworks only through the hooks; expected runs are
+spelt out, so that adapters which pass agree with each other. Nothing here needs pytest, which collects the tests of a
+subclass whose name begins with `Test`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+from unittest import SkipTest
+
+from toolmark.calls import CallStatus
+from toolmark.cases import RunStatus
+from toolmark.testing.adapter_hooks import AdapterHooks, NotSupportedError, PlantedFaultError, Recorded
+from toolmark.testing.expected_calls import EITHER, SOME_TEXT, ExpectedCall, compare_calls, require
+from toolmark.testing.scene import AgentTool, Scene
+from toolmark.testing.scripted_model import AskFor, HandOff, StepLike
+from toolmark.testing.tool_doubles import ADD, BOOM, FILL, SLOW, HangingTool, flaky_tool
+
+_MANY = 200
+_OBSERVATIONS = (
+    *("started", "offered", "model_used", "model_asked", "result_shown", "ended"),
+    *("tool_started", "tool_ended", "tool_failed"),
+)
+
+_Contract = TypeVar("_Contract", bound="AdapterContract")
+
+
+def _rule(test: Callable[[_Contract], None]) -> Callable[[_Contract], None]:
+    """Make a test fail where something was left out silently, or is said to be left out and is not."""
+
+    @functools.wraps(test)
+    def checked(self: _Contract) -> None:
+        reason = self.unsupported.get(test.__name__)
+        try:
+            test(self)
+        except NotSupportedError as missing:
+            if reason is None:
+                raise AssertionError(
+                    f"{test.__name__!r} was left out ({missing}); give the reason in `unsupported`"
+                ) from missing
+            raise SkipTest(f"not supported: {reason}") from None
+        if reason is not None:
+            raise AssertionError(f"{test.__name__!r} passes as it stands; take it out of `unsupported`")
+
+    return checked
+
+
+class AdapterContract(AdapterHooks):
+    """The rules of recording. A subclass implements the hooks of its framework and inherits the tests."""
+
+    @_rule
+    def test_plain_run(self) -> None:
+        """A run holds question, answer and the tools offered; its call is as the model gave it, without defaults."""
+        for way, recorded in self._played(lambda: Scene([[AskFor("add", {"a": 1}, "c1")], "final"], [ADD, SLOW])):
+            run = recorded.run
+            self._check(way, recorded, [_added("c1")])
+            tools = sorted(tool.name for tool in run.available_tools or ())
+            require(_otherwise("available_tools", ["add", "slow"], tools), way)
+            require(_otherwise("input", "hi", run.input), way)
+            require(_otherwise("handoffs", [], run.handoffs), way)
+
+    @_rule
+    def test_run_without_calls(self) -> None:
+        """A run that calls nothing says so: no calls is an empty list, not an unknown one."""
+        for way, recorded in self._played(lambda: Scene(["final"], [ADD])):
+            self._check(way, recorded, [])
+
+    @_rule
+    def test_parallel_calls(self) -> None:
+        """Calls asked for together have one step and stand in the model's order, in whatever order they finish."""
+        for way, recorded in self._played(_parallel_scene):
+            self._check(way, recorded, _PARALLEL)
+
+    @_rule
+    def test_steps(self) -> None:
+        """A step is a model message that asked for calls; a call asked for again is another call."""
+        steps: list[StepLike] = [
+            [AskFor("add", {"a": 1}, "c1")],
+            [AskFor("add", {"a": 1}, "c2"), AskFor("slow", {"x": 1}, "c3")],
+        ]
+        for way, recorded in self._played(lambda: Scene([*steps, "final"], [ADD, SLOW])):
+            expected = [_added("c1"), _added("c2", step=1), ExpectedCall("slow", {"x": 1}, "c3", "slow 1", step=1)]
+            self._check(way, recorded, expected)
+
+    @_rule
+    def test_changed_arguments(self) -> None:
+        """Arguments are kept as they were handed over, also when the tool changes the object that it was given."""
+        for way, recorded in self._played(lambda: Scene([[AskFor("fill", {"form": {"a": 1}}, "c1")], "final"], [FILL])):
+            self._check(way, recorded, [ExpectedCall("fill", {"form": {"a": 1}}, "c1", "filled")])
+
+    @_rule
+    def test_raising_tool(self) -> None:
+        """A tool's exception is the call's error; what the model was shown is no output, and the run goes on."""
+        steps: list[StepLike] = [[AskFor("boom", {"x": 1}, "c1"), AskFor("add", {"a": 1}, "c2")], "final"]
+        for way, recorded in self._played(lambda: Scene(steps, [BOOM, ADD])):
+            self._check(way, recorded, [self._failed("boom", ValueError("boom 1")), _added("c2")])
+            shown = [call.execution.model_output for call in recorded.run.calls if call.execution is not None]
+            require([] if shown[0] is not None else ["calls[0].model_output: expected what the model was shown"], way)
+
+    @_rule
+    def test_raising_tool_that_ends_the_run(self) -> None:
+        """A tool's exception that nobody handles ends the run; the record keeps it, and every call up to it."""
+        steps: list[StepLike] = [[AskFor("add", {"a": 1}, "c1")], [AskFor("boom", {"x": 1}, "c2")], "never said"]
+        for way, recorded in self._played(lambda: Scene(steps, [ADD, BOOM], tool_errors="raised")):
+            expected = [_added("c1"), self._failed("boom", ValueError("boom 1"), call_id="c2", step=1, handled=False)]
+            self._check_ended(way, recorded, expected, RunStatus.ERROR)
+
+    @_rule
+    def test_failed_call_asked_again(self) -> None:
+        """A new request after a failure is a new call; only a repetition of one request is another attempt."""
+        steps: list[StepLike] = [[AskFor("flaky", {"x": 1}, "c1")], [AskFor("flaky", {"x": 1}, "c2")], "final"]
+        for way, recorded in self._played(lambda: Scene(steps, [flaky_tool()])):
+            again = ExpectedCall("flaky", {"x": 1}, "c2", "flaky 1", step=1)
+            self._check(way, recorded, [self._failed("flaky", ValueError("not yet")), again])
+
+    @_rule
+    def test_unknown_tool(self) -> None:
+        """A call of a tool that was not offered is a call that the model made: unknown, and not executed."""
+        for way, recorded in self._played(lambda: Scene([[AskFor("nope", {"x": 1}, "c1")], "final"], [ADD])):
+            unknown = ExpectedCall("nope", {"x": 1}, "c1", status=CallStatus.UNKNOWN_TOOL, executed=False, error=EITHER)
+            self._check_calls(way, recorded, [unknown])
+
+    @_rule
+    def test_arguments_that_are_no_object(self) -> None:
+        """Argument text that is no JSON object: empty arguments, the raw text beside them, and no output."""
+        for way, recorded in self._played(lambda: Scene([[AskFor("add", "{a: ", "c1")], "final"], [ADD])):
+            invalid = ExpectedCall(
+                "add",
+                {},
+                "c1",
+                status=CallStatus.INVALID_ARGUMENTS,
+                executed=EITHER,
+                error=EITHER,
+                requested="{a: ",
+            )
+            self._check_calls(way, recorded, [invalid])
+
+    @_rule
+    def test_arguments_that_the_tool_rejects(self) -> None:
+        """Well-formed arguments that a tool cannot take are those of the call; that it refused them is an error."""
+        for way, recorded in self._played(lambda: Scene([[AskFor("add", {"a": "one"}, "c1")], "final"], [ADD])):
+            error = ExpectedCall("add", {"a": "one"}, "c1", status=CallStatus.ERROR, executed=EITHER, error=SOME_TEXT)
+            self._check_calls(way, recorded, [error])
+
+    @_rule
+    def test_empty_ids(self) -> None:
+        """Ids that are empty are none; calls are told apart by name and arguments, whichever finishes first."""
+        steps: list[StepLike] = [
+            [AskFor("slow", {"x": 3}, ""), AskFor("slow", {"x": 1}, ""), AskFor("add", {"a": 1}, "")],
+            "final",
+        ]
+        for way, recorded in self._played(lambda: Scene(steps, [SLOW, ADD])):
+            self._check(way, recorded, [_slowed(3, None), _slowed(1, None), _added(None)])
+
+    @_rule
+    def test_id_repeated_in_one_message(self) -> None:
+        """Calls of one message that share an id are two calls, each with its own arguments and output."""
+        steps: list[StepLike] = [[AskFor("slow", {"x": 3}, "dup"), AskFor("slow", {"x": 1}, "dup")], "final"]
+        for way, recorded in self._played(lambda: Scene(steps, [SLOW])):
+            self._check(way, recorded, [_slowed(3, "dup"), _slowed(1, "dup")])
+
+    @_rule
+    def test_id_repeated_in_a_later_message(self) -> None:
+        """An id that comes again in a later message names the later call from then on."""
+        steps: list[StepLike] = [
+            [AskFor("slow", {"x": 1}, "c0")],
+            [AskFor("slow", {"x": 2}, "c0")],
+            [AskFor("add", {"a": 1}, "c0")],
+        ]
+        for way, recorded in self._played(lambda: Scene([*steps, "final"], [SLOW, ADD])):
+            self._check(way, recorded, [_slowed(1, "c0"), _slowed(2, "c0", step=1), _added("c0", step=2)])
+
+    @_rule
+    def test_many_runs_at_once(self) -> None:
+        """Two hundred runs at the same time through one recorder are two hundred runs; nothing passes between them."""
+        scenes = [
+            Scene(
+                [[AskFor("add", {"a": n}, "c1"), AskFor("slow", {"x": n % 3}, "c2")], f"answer {n}"],
+                [ADD, SLOW],
+                f"{n}",
+            )
+            for n in range(_MANY)
+        ]
+        runs = sorted(self.run_many(scenes), key=lambda run: (len(run.input or ""), run.input or ""))
+        require(_otherwise("inputs", [f"{n}" for n in range(_MANY)], [run.input for run in runs]), "run_many")
+        for n, run in enumerate(runs):
+            expected = [ExpectedCall("add", {"a": n}, "c1", n + 2), _slowed(n % 3, "c2")]
+            self._check(f"run {n} of many", Recorded(run, f"answer {n}"), expected, answer=f"answer {n}")
+
+    @_rule
+    def test_model_that_crashes(self) -> None:
+        """When the model fails in the middle, the run is an error, and what was called until then is kept."""
+        steps: list[StepLike] = [[AskFor("add", {"a": 1}, "c1")], RuntimeError("the model is down")]
+        for way, recorded in self._played(lambda: Scene(steps, [ADD])):
+            self._check_ended(way, recorded, [_added("c1")], RunStatus.ERROR)
+
+    @_rule
+    def test_cancelled_run(self) -> None:
+        """A run that is cancelled while a tool runs was stopped; the call was begun and given up."""
+        hanging = HangingTool()
+        steps: list[StepLike] = [[AskFor("add", {"a": 1}, "c1")], [AskFor("hang", {"x": 1}, "c2")], "never said"]
+        try:
+            recorded = asyncio.run(self._cancelled(Scene(steps, [ADD, hanging.tool]), hanging))
+        finally:
+            hanging.release()
+        given_up = ExpectedCall("hang", {"x": 1}, "c2", status=CallStatus.CANCELLED, step=1, error=EITHER)
+        self._check_ended("arun, cancelled", recorded, [_added("c1"), given_up], RunStatus.STOPPED)
+
+    @_rule
+    def test_streamed_run(self) -> None:
+        """A run that is streamed is recorded as one that is not."""
+        self._check("astream", asyncio.run(self.astream(_parallel_scene())), _PARALLEL)
+        scene = Scene([[AskFor("boom", {"x": 1}, "c1")], "a longer final answer"], [BOOM])
+        expected = [self._failed("boom", ValueError("boom 1"))]
+        self._check("astream", asyncio.run(self.astream(scene)), expected, answer="a longer final answer")
+
+    @_rule
+    def test_nested_agent(self) -> None:
+        """What an agent inside a tool calls stands under that tool's call; ids there are ids of their own."""
+        inner = Scene([[AskFor("add", {"a": 1}, "c1")], "three"], [ADD], agent="mathematician")
+        steps: list[StepLike] = [[AskFor("ask_math", {"input": "1+2"}, "c1")], "final"]
+        for way, recorded in self._played(lambda: Scene(steps, [AgentTool("ask_math", inner)])):
+            self._check(
+                way, recorded, [ExpectedCall("ask_math", {"input": "1+2"}, "c1", "three", children=[_added("c1")])]
+            )
+            tools = [tool.name for tool in recorded.run.available_tools or ()]
+            require(_otherwise("available_tools", ["ask_math"], tools), way)
+            nested = [call.name for call in recorded.run.select_calls(nested=True)]
+            require(_otherwise("select_calls(nested=True)", ["ask_math", "add"], nested), way)
+
+    @_rule
+    def test_handoff(self) -> None:
+        """Handing over to another agent is a hand-off and no tool that was called; the other agent's calls are."""
+        bob = Scene([[AskFor("add", {"a": 1}, "b1")], "final"], [ADD], agent="bob")
+        for way, recorded in self._played(lambda: Scene([[HandOff("bob", "h1")]], agent="alice", handoffs=[bob])):
+            run = recorded.run
+            require(compare_calls([_added("b1", step=1)], run.tools_called, "tools_called"), way)
+            self._check_end(way, recorded)
+            made = [(handoff.call, handoff.from_agent, handoff.to_agent) for handoff in run.handoffs]
+            require(_otherwise("handoffs", [(0, "alice", "bob")], made), way)
+            agents = [call.execution.agent for call in run.calls if call.execution is not None]
+            require(_otherwise("agents of the calls", ["alice", "bob"], agents), way)
+
+    @_rule
+    def test_conversation(self) -> None:
+        """A conversation has a turn of the user and a turn of the assistant for each run, each with its own calls."""
+        scenes = [
+            Scene([[AskFor("add", {"a": a}, "c1")], answer], [ADD], question)
+            for a, question, answer in ((1, "1+2?", "three"), (3, "3+2?", "five"))
+        ]
+        case = self.converse(scenes)
+        said = [(turn.role, turn.content) for turn in case.turns]
+        expected = [("user", "1+2?"), ("assistant", "three"), ("user", "3+2?"), ("assistant", "five")]
+        require(_otherwise("turns", expected, said), "converse")
+        for place, wanted in ((1, _added("c1")), (3, ExpectedCall("add", {"a": 3}, "c1", 5))):
+            require(compare_calls([wanted], case.turns[place].tools_called or [], f"turns[{place}]"), "converse")
+
+    @_rule
+    def test_recorder_fault(self) -> None:
+        """A fault inside the recorder never reaches the agent, and the run warns that the record is not whole."""
+        steps: list[StepLike] = [[AskFor("add", {"a": 1}, "c1"), AskFor("boom", {"x": 1}, "c2")], "final"]
+        faults = 0
+        for observation in _OBSERVATIONS:
+            for way, recorded in self._played_with_fault(Scene(steps, [ADD, BOOM]), observation):
+                faults += 1
+                lines = _otherwise("answer", "final", recorded.answer) + _otherwise("error", None, recorded.error)
+                if not recorded.run.warnings:
+                    lines.append("warnings: expected one that tells of the fault, got none")
+                require(lines, f"{way}, with a fault in {observation!r}")
+        require([] if faults else ["no planted fault was ever met; override `plant_fault`"], "plant_fault")
+
+    def test_nothing_is_left_out_silently(self) -> None:
+        """What an adapter does not pass as it stands is listed with its reason."""
+        check_contract(type(self))
+
+    # Playing
+
+    def _played(self, make: Callable[[], Scene]) -> Iterator[tuple[str, Recorded]]:
+        """Play a scene in each way that the adapter has, with new tools each time."""
+        yield "arun", asyncio.run(self.arun(make()))
+        if type(self).run is not AdapterHooks.run:
+            yield "run", self.run(make())
+
+    def _played_with_fault(self, scene: Scene, observation: str) -> Iterator[tuple[str, Recorded]]:
+        played = self._played(lambda: scene)
+        while True:
+            with self.plant_fault(observation) as fault:
+                try:
+                    one = next(played, None)
+                except PlantedFaultError as error:
+                    raise AssertionError(f"a fault in {observation!r} reached the agent: {error}") from error
+            if one is None:
+                return
+            if fault.raised:
+                yield one
+
+    async def _cancelled(self, scene: Scene, hanging: HangingTool) -> Recorded:
+        playing = asyncio.ensure_future(self.arun(scene))
+        begun = asyncio.ensure_future(hanging.begun())
+        await asyncio.wait({playing, begun}, return_when=asyncio.FIRST_COMPLETED)
+        if playing.done():
+            begun.cancel()
+            raise AssertionError(f"the run ended before the tool 'hang' had begun: {playing.result()}")
+        await begun
+        playing.cancel()
+        try:
+            return await playing
+        except asyncio.CancelledError:
+            raise AssertionError("`arun` must return what was recorded, with the cancellation as `error`") from None
+
+    # Checking
+
+    def _failed(
+        self, name: str, error: Exception, *, call_id: str = "c1", step: int = 0, handled: bool = True
+    ) -> ExpectedCall:
+        text = self.error_text(error, handled=handled)
+        return ExpectedCall(name, {"x": 1}, call_id, status=CallStatus.ERROR, step=step, error=text)
+
+    def _check(self, way: str, recorded: Recorded, calls: Sequence[ExpectedCall], *, answer: str = "final") -> None:
+        """Check a run that must have answered."""
+        require(_otherwise("error", None, recorded.error) + _otherwise("answer", answer, recorded.answer), way)
+        self._check_calls(way, recorded, calls)
+
+    def _check_calls(self, way: str, recorded: Recorded, calls: Sequence[ExpectedCall]) -> None:
+        require(compare_calls(calls, recorded.run.calls, "calls"), way)
+        require(_otherwise("tools_called", recorded.run.calls, recorded.run.tools_called), way)
+        self._check_end(way, recorded)
+
+    def _check_end(self, way: str, recorded: Recorded) -> None:
+        """Check that a run ended as its caller saw it end."""
+        run = recorded.run
+        if recorded.error is not None:
+            lines = [] if run.status in (RunStatus.ERROR, RunStatus.STOPPED) else [f"status: got {run.status.value!r}"]
+            lines += _otherwise("actual_output", None, run.actual_output)
+        else:
+            lines = _otherwise("status", "ok", run.status.value) + _otherwise("error", None, run.error)
+            lines += _otherwise("actual_output", recorded.answer, run.actual_output)
+        require(lines + _otherwise("warnings", [], run.warnings), way)
+
+    def _check_ended(self, way: str, recorded: Recorded, calls: Sequence[ExpectedCall], status: RunStatus) -> None:
+        """Check a run that an exception must have ended."""
+        error = recorded.error
+        require([] if error is not None else ["error: expected the exception that ended the run, got none"], way)
+        self._check_calls(way, recorded, calls)
+        lines = _otherwise("status", status.value, recorded.run.status.value)
+        if status is RunStatus.ERROR:
+            lines += _otherwise("error", f"{type(error).__name__}: {error}", recorded.run.error)
+        require(lines, way)
+
+
+def check_contract(contract: type[AdapterContract]) -> None:
+    """Check that a contract's subclass left nothing out silently.
+
+    Raises:
+        AssertionError: It overrides a test without a reason in `unsupported`, gives a reason for what is no test or an
+            empty one, or does not say how to run its agent.
+    """
+    tests = [name for name in vars(AdapterContract) if name.startswith("test_")]
+    lines = [
+        f"{name} is overridden; give the reason in `unsupported`"
+        for name in tests
+        if getattr(contract, name) is not getattr(AdapterContract, name) and name not in contract.unsupported
+    ]
+    lines += [
+        f"{name}, in `unsupported`, is no test of the contract" for name in contract.unsupported if name not in tests
+    ]
+    lines += [f"{name} has no reason in `unsupported`" for name, why in contract.unsupported.items() if not why.strip()]
+    if contract.arun is AdapterHooks.arun:
+        lines.append("arun is not implemented")
+    require(lines, contract.__name__)
+
+
+def _otherwise(what: str, expected: object, got: object) -> list[str]:
+    return [] if expected == got else [f"{what}: expected {expected!r}, got {got!r}"]
+
+
+def _added(call_id: str | None, *, step: int = 0) -> ExpectedCall:
+    return ExpectedCall("add", {"a": 1}, call_id, 3, step=step)
+
+
+def _slowed(x: int, call_id: str | None, *, step: int = 0) -> ExpectedCall:
+    return ExpectedCall("slow", {"x": x}, call_id, f"slow {x}", step=step)
+
+
+def _parallel_scene() -> Scene:
+    asked = [AskFor("slow", {"x": 3}, "c1"), AskFor("slow", {"x": 1}, "c2"), AskFor("add", {"a": 1}, "c3")]
+    return Scene([asked, "final"], [SLOW, ADD])
+
+
+_PARALLEL = (_slowed(3, "c1"), _slowed(1, "c2"), _added("c3"))

@@ -1,0 +1,48 @@
+"""What does a judge get? A prompt for tests of judges."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolmark._internal.json import JsonObject
+from toolmark.judge import ImagePart, Message, Prompt, Question
+
+VERDICT_SCHEMA: Final[JsonObject] = {
+    "type": "object",
+    "properties": {
+        "evidence": {"type": "array", "items": {"enum": ["c1"]}},
+        "reasoning": {"type": "string"},
+        "verdict": {"enum": ["yes", "no", "cannot_tell"]},
+    },
+    "required": ["evidence", "reasoning", "verdict"],
+    "additionalProperties": False,
+}
+"""The form of a reply to `sample_prompt`: `{"evidence": ["c1"], "reasoning": "...", "verdict": "yes"}`."""
+
+
+def sample_prompt(
+    text: str = "Was the call right?", *, images: tuple[str, ...] = (), name: str = "tool_selection"
+) -> Prompt:
+    """Return a prompt for tests of judges: a system message, and one of the user with the text and the images.
+
+    Prompts of different texts or images have different keys in a cache.
+
+    Args:
+        text: What is asked.
+        images: URLs of images that follow the text.
+        name: What the prompt is called, also the name of its schema.
+    """
+    content: str | tuple[str | ImagePart, ...] = text
+    if images:
+        content = (text, *(ImagePart(url=url) for url in images))
+    messages = (Message(role="system", content="You judge tool calls."), Message(role="user", content=content))
+    return Prompt(
+        name=name,
+        version="sample",
+        messages=messages,
+        reply_schema=VERDICT_SCHEMA,
+        state=messages,
+        question=Question(id="q1", text=text),
+        ids=("c1",),
+        content={"text": text, "images": list(images)},
+    )

@@ -1,0 +1,60 @@
+"""One run of an agent, told without a framework: what the user says, what its model answers, what tools it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from toolmark._internal.json import JsonObject
+from toolmark.testing.scripted_model import ScriptedModel, Step, StepLike
+from toolmark.testing.tool_doubles import ToolDouble
+
+
+@dataclass(frozen=True)
+class AgentTool:
+    """A tool that is an agent: called with `{"input": ...}`, it plays its scene and returns the answer.
+
+    Attributes:
+        name: Name of the tool.
+        scene: What the inner agent does.
+        description: What it does, for the outer agent's model.
+    """
+
+    name: str
+    scene: Scene
+    description: str = "Ask another agent."
+
+    @property
+    def input_schema(self) -> JsonObject:
+        """JSON Schema of its arguments."""
+        return {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One run of an agent.
+
+    Attributes:
+        steps: What its model answers; kept as `Step`s.
+        tools: The tools it has.
+        input: What the user says.
+        agent: Name of the agent.
+        tool_errors: What becomes of a tool's exception: the model is shown it, or it ends the run.
+        handoffs: Agents that it can hand over to; each goes on with its own steps and tools.
+    """
+
+    steps: Sequence[StepLike]
+    tools: Sequence[ToolDouble | AgentTool] = ()
+    input: str = "hi"
+    agent: str = "agent"
+    tool_errors: Literal["shown", "raised"] = "shown"
+    handoffs: Sequence[Scene] = ()
+
+    def __post_init__(self) -> None:
+        """Read the short forms of the steps."""
+        object.__setattr__(self, "steps", tuple(Step.of(step) for step in self.steps))
+
+    def model(self) -> ScriptedModel:
+        """Return a model that begins with the first step; one for each run."""
+        return ScriptedModel(*self.steps)

@@ -1,0 +1,149 @@
+"""A model that says what a script tells it to say."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from toolmark._internal.json import json_text
+from toolmark.errors import ToolmarkError
+
+StepT = TypeVar("StepT")
+
+
+class ScriptEndedError(ToolmarkError):
+    """A scripted model was asked more often than its script has steps."""
+
+
+def in_pieces(text: str, size: int = 4) -> list[str]:
+    """Return a text in pieces of at most `size` characters, as a model that streams would give it; none of no text."""
+    return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+@dataclass(frozen=True, slots=True)
+class AskFor:
+    """The model asks for a call of a tool.
+
+    Attributes:
+        name: Name of the tool.
+        arguments: The argument object, or the raw text that the model writes in its place.
+        id: The id of the call; may be empty, and may repeat.
+    """
+
+    name: str
+    arguments: dict[str, Any] | str = field(default_factory=dict)
+    id: str | None = None
+
+    @property
+    def arguments_text(self) -> str:
+        """The arguments as the model would write them: JSON text, or the raw text."""
+        return self.arguments if isinstance(self.arguments, str) else json_text(self.arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class HandOff:
+    """The model asks to hand over to another agent; how such a call is named and written is the framework's business.
+
+    Attributes:
+        to: Name of the agent.
+        id: The id of the call.
+    """
+
+    to: str
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One answer of a model.
+
+    Attributes:
+        text: What it says; `None` where it only asks for calls.
+        calls: What it asks for, in its order.
+        error: What it raises instead.
+        delay: Seconds that it takes; whoever plays the script waits.
+    """
+
+    text: str | None = None
+    calls: tuple[AskFor | HandOff, ...] = ()
+    error: Exception | None = None
+    delay: float = 0.0
+
+    @classmethod
+    def of(cls, step: StepLike) -> Step:
+        """Return a step in its short form, text, calls or an exception, as a `Step`."""
+        if isinstance(step, Step):
+            return step
+        if isinstance(step, str):
+            return cls(text=step)
+        if isinstance(step, Exception):
+            return cls(error=step)
+        return cls(calls=tuple(step))
+
+    def chunks(self, size: int = 4) -> list[str]:
+        """Return the text in pieces of at most `size` characters, for a model that streams; none without text."""
+        return in_pieces(self.text or "", size)
+
+
+StepLike: TypeAlias = "Step | str | Exception | Sequence[AskFor | HandOff]"
+"""A step, or its short form: text, a list of calls, or what the model raises."""
+
+
+class Script(Generic[StepT]):
+    """Gives out steps one after the other, each once, also to several threads."""
+
+    def __init__(self, steps: Iterable[StepT]) -> None:
+        """Keep the steps."""
+        self.steps: tuple[StepT, ...] = tuple(steps)
+        self._taken = 0
+        self._lock = threading.Lock()
+
+    @property
+    def taken(self) -> int:
+        """How many steps were given out."""
+        return self._taken
+
+    def take(self) -> StepT:
+        """Return the next step.
+
+        Raises:
+            ScriptEndedError: There is no further step.
+        """
+        with self._lock:
+            if self._taken >= len(self.steps):
+                raise ScriptEndedError(
+                    f"the model was asked {self._taken + 1} times, but its script has {len(self.steps)} steps; "
+                    "add what it should say next"
+                )
+            self._taken += 1
+            return self.steps[self._taken - 1]
+
+
+class ScriptedModel(Script[Step]):
+    """Gives the steps of a script one after the other, whatever it is asked.
+
+    To be wrapped in a framework's own model class. One is for one run; runs at the same time need one each. Its steps
+    are given out under a lock, since some frameworks ask from several threads.
+    """
+
+    def __init__(self, *steps: StepLike) -> None:
+        """Keep the steps.
+
+        Args:
+            steps: Text is an answer, a list of `AskFor` and `HandOff` is a message that asks for them, and an
+                exception is raised.
+        """
+        super().__init__(Step.of(step) for step in steps)
+
+    def next_step(self) -> Step:
+        """Return the next step, or raise what it says should be raised; its `delay` is the caller's to wait.
+
+        Raises:
+            ScriptEndedError: There is no further step.
+        """
+        step = self.take()
+        if step.error is not None:
+            raise step.error
+        return step

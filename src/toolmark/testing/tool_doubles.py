@@ -1,0 +1,172 @@
+"""Tools whose behaviour is known: they add, are slow, fail, change their arguments, or hang."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from toolmark._internal.json import JsonObject
+from toolmark.calls import ToolSpec
+
+_PATIENCE = 10.0
+_TICK = 0.002
+
+
+@dataclass(frozen=True)
+class ToolDouble:
+    """A tool of no framework, to be wrapped in a framework's own tool class.
+
+    Attributes:
+        name: Its name.
+        description: What it does.
+        function: Does it.
+        input_schema: JSON Schema of its arguments.
+        coroutine: Does it in an event loop; by default `function`, called there.
+    """
+
+    name: str
+    description: str
+    function: Callable[..., Any]
+    input_schema: JsonObject
+    coroutine: Callable[..., Coroutine[Any, Any, Any]]
+
+    @classmethod
+    def of(
+        cls,
+        function: Callable[..., Any],
+        coroutine: Callable[..., Coroutine[Any, Any, Any]] | None = None,
+        **arguments: str,
+    ) -> ToolDouble:
+        """Make one of a function; `arguments` are JSON types, with a `?` where the argument may be left out."""
+        properties = {name: {"type": kind.rstrip("?")} for name, kind in arguments.items()}
+        required = [name for name, kind in arguments.items() if not kind.endswith("?")]
+        schema = {"type": "object", "properties": properties, "required": required}
+        return cls(
+            name=function.__name__,
+            description=(function.__doc__ or function.__name__).splitlines()[0],
+            function=function,
+            input_schema=schema,
+            coroutine=coroutine or _in_a_loop(function),
+        )
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What an agent is told of it."""
+        return ToolSpec(name=self.name, description=self.description, input_schema=self.input_schema)
+
+
+def _in_a_loop(function: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
+    @functools.wraps(function)
+    async def coroutine(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
+        return function(*args, **kwargs)
+
+    return coroutine
+
+
+def add(a: int, b: int = 2) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def slow(x: int) -> str:
+    """Take as many hundredths of a second as asked for."""
+    time.sleep(x / 100)
+    return f"slow {x}"
+
+
+async def _slow(x: int) -> str:
+    """Take as many hundredths of a second as asked for."""
+    await asyncio.sleep(x / 100)
+    return f"slow {x}"
+
+
+def boom(x: int) -> str:
+    """Fail."""
+    raise ValueError(f"boom {x}")
+
+
+def fill(form: dict) -> str:  # type: ignore[type-arg]  # some frameworks read the annotation, and know plain `dict`
+    """Fill in a form, in place."""
+    form["filled"] = True
+    return "filled"
+
+
+ADD = ToolDouble.of(add, a="integer", b="integer?")
+"""`add(a, b=2)` returns the sum."""
+
+SLOW = ToolDouble.of(slow, _slow, x="integer")
+"""`slow(x)` returns `"slow x"` after x hundredths of a second."""
+
+BOOM = ToolDouble.of(boom, x="integer")
+"""`boom(x)` raises `ValueError("boom x")`."""
+
+FILL = ToolDouble.of(fill, form="object")
+"""`fill(form)` changes the object that it is given, and returns `"filled"`."""
+
+
+def flaky_tool(failures: int = 1) -> ToolDouble:
+    """Return a tool `flaky(x)` that raises `ValueError("not yet")` so often, and then returns `"flaky x"`."""
+    left = [None] * failures
+
+    def flaky(x: int) -> str:
+        """Fail at first."""
+        if left:
+            left.pop()
+            raise ValueError("not yet")
+        return f"flaky {x}"
+
+    return ToolDouble.of(flaky, x="integer")
+
+
+class HangingTool:
+    """A tool `hang(x)` that does not end until it is cancelled or released.
+
+    Attributes:
+        started: Set when it has begun.
+        tool: The tool.
+    """
+
+    def __init__(self) -> None:
+        """Make the tool."""
+        self.started: threading.Event = threading.Event()
+        self._released = threading.Event()
+
+        def hang(x: int) -> str:
+            """Do not end."""
+            self.started.set()
+            self._released.wait(_PATIENCE)
+            return f"hung {x}"
+
+        async def coroutine(x: int) -> str:
+            """Do not end."""
+            self.started.set()
+            await _until(self._released)
+            return f"hung {x}"
+
+        self.tool: ToolDouble = ToolDouble.of(hang, coroutine, x="integer")
+
+    async def begun(self) -> None:
+        """Wait until it has begun.
+
+        Raises:
+            TimeoutError: It did not begin.
+        """
+        await _until(self.started)
+
+    def release(self) -> None:
+        """Let it end."""
+        self._released.set()
+
+
+async def _until(event: threading.Event) -> None:
+    """Wait in an event loop for what another thread, or another task, says."""
+    deadline = time.monotonic() + _PATIENCE
+    while not event.is_set():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"nothing happened for {_PATIENCE:g} seconds")
+        await asyncio.sleep(_TICK)

@@ -1,0 +1,540 @@
+"""The command line: what it reads, what it shows, and the exit code that a pipeline acts on."""
+
+import gzip
+import json
+import re
+import unicodedata
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from processes import COMMAND, assert_golden, run_python, toolmark_score, without_times
+from toolmark import evaluate, read_cases
+from toolmark.cli.main import main
+from toolmark.metrics import ToolCorrectnessMetric
+
+FORBIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
+HOSTILE = "[red]x[/red] \x1b[31m\x1b]0;t\x07 \x9b31m \u202eabc\u2066 \r\n\t\x00\x7f\u2028"
+
+#: Up to click 8.1 the two streams had to be kept apart by an option, which is gone since.
+RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
+
+
+def call(name: str, **arguments: Any) -> dict[str, Any]:
+    """A call as a file holds it."""
+    return {"name": name, "args": arguments} if arguments else {"name": name}
+
+
+PERFECT = {"id": "perfect", "tools_called": [call("look")], "expected_tools": [call("look")]}
+HALF = {"id": "half", "tools_called": [call("look")], "expected_tools": [call("look"), call("book")]}
+WRONG = {"id": "wrong", "tools_called": [call("wipe")], "expected_tools": [call("look")]}
+UNKNOWN = {"id": "unknown", "tools_called": [call("look")]}
+ARGUMENTS = {
+    "id": "arguments",
+    "tools_called": [call("book", seats=2, to="LIS"), call("look")],
+    "expected_tools": [call("look"), call("book", seats=3, to="LIS")],
+}
+
+
+def lines(*cases: Any) -> bytes:
+    """A file of cases."""
+    return b"".join(json.dumps(case).encode() + b"\n" for case in cases)
+
+
+def score(data: bytes, *options: str) -> Result:
+    """The outcome of `toolmark score` on standard input, inside this process."""
+    return RUNNER.invoke(main, ["score", "-", *options], input=data)
+
+
+# Exit codes
+
+EXIT_CODES = [
+    ([PERFECT], [], 0),
+    ([PERFECT, HALF], [], 0),
+    ([PERFECT, WRONG], [], 1),
+    ([HALF], ["--threshold", "0.6"], 1),
+    ([HALF], ["--threshold", "0.5"], 0),
+    ([HALF], ["--strict"], 1),
+    ([HALF], ["--exact"], 1),
+    ([PERFECT, UNKNOWN], [], 0),
+    ([UNKNOWN], [], 0),
+    ([PERFECT, HALF], ["--fail-under", "0.75"], 0),
+    ([PERFECT, HALF], ["--fail-under", "0.76"], 1),
+    ([PERFECT, WRONG], ["--fail-under", "0.5"], 0),
+    ([PERFECT, UNKNOWN], ["--fail-under", "0.1"], 1),
+    ([UNKNOWN], ["--fail-under", "0"], 1),
+    ([PERFECT] * 2 + [HALF], ["--fail-under", "0.8333333333"], 0),
+    ([HALF], ["--fail-under", "0.6", "--threshold", "0"], 1),
+    ([ARGUMENTS], ["--ordered", "--params", "input", "--fail-under", "0.5"], 0),
+    ([ARGUMENTS], ["--ordered", "--params", "name,input", "--fail-under", "0.6"], 1),
+    (
+        [{**PERFECT, "tools_called": [call("look"), call("b")]}],
+        [
+            "--metric=tool-correctness",
+            "--metric=multimodal-tool-correctness",
+            "--denominator=called",
+            "--fail-under=0.9",
+        ],
+        1,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("cases", "options", "code"),
+    EXIT_CODES,
+    ids=[f"{' '.join([case['id'] for case in cases] + options)} -> {code}" for cases, options, code in EXIT_CODES],
+)
+def test_the_exit_code_tells_whether_the_scores_will_do(cases: list[Any], options: list[str], code: int) -> None:
+    """0 or 1 by the threshold of the cases; with --fail-under by the means, and by whether all could be scored."""
+    result = score(lines(*cases), *options)
+
+    assert result.exit_code == code, result.output
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--nonsense"], "No such option"),
+        (["--metric", "bleu"], "'bleu' is not one of"),
+        (["--params", "name,reason"], "'reason' is none of name, input, output"),
+        (["--denominator", "all"], "'all' is not one of"),
+        (["--threshold", "1.5"], "1.5 is not in the range 0<=x<=1"),
+        (["--threshold", "much"], "'much' is not a valid float"),
+        (["--fail-under", "-0.1"], "-0.1 is not in the range 0<=x<=1"),
+        (["--limit", "-1"], "-1 is not in the range x>=0"),
+        (["--ordered", "--exact"], "--ordered and --exact contradict each other"),
+        (["more.jsonl"], "standard input can be read only once"),
+        (["--max-calls", "3"], "--max-calls is an option of tool-efficiency, which --metric does not name"),
+        (["--metric", "tool-error-rate", "--max-seconds", "3"], "--max-seconds is an option of tool-efficiency"),
+        (["--max-calls", "0"], "--max-calls is an option of tool-efficiency"),
+        (
+            ["--metric", "tool-recovery", "--effect", "a=read"],
+            "--effect is an option of task-effect and tool-correctness",
+        ),
+        (["--metric", "tool-recovery", "--guess-effects"], "--guess-effects is an option of task-effect and tool-corr"),
+        (["--forbidden", "a"], "--forbidden is an option of task-effect, which --metric does not name"),
+        (["--metric", "task-effect", "--only", "read"], "--only is an option of tool-correctness"),
+        (["--metric", "task-effect", "--ignore-failed"], "--ignore-failed is an option of tool-correctness"),
+        (["--effect", "book"], "'book' needs a tool and what it does"),
+        (["--effect", "book=maybe"], "'book' needs a tool and what it does"),
+        (["--effect", "=read"], "'read' needs a tool and what it does"),
+        (["--metric", "task-effect", "--error-pattern", "("], "no regular expression"),
+        (["--error-pattern", "x"], "give both or none"),
+        (["--metric", "tool-efficiency", "--max-calls", "-1"], "-1 is not in the range x>=0"),
+        (["--metric", "tool-efficiency", "--max-seconds", "nan"], "max_seconds must be a finite number"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_command_line_exits_with_2(options: list[str], message: str) -> None:
+    """The culprit and what is accepted are named on standard error."""
+    result = score(lines(PERFECT), *options)
+
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "error: <stdin>:1: $: the file is empty\n1 problem; nothing was scored\n"),
+        (b"\n\n", "error: <stdin>:1: $: the file is empty\n1 problem; nothing was scored\n"),
+        (b"[]", "error: there is no test case to evaluate: test_cases is empty\n"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "error: <stdin>:1: $: not UTF-8: invalid start byte at byte 0\n<stdin>:2: $: "),
+        (b'{"id": "\xe9"}\n', "error: <stdin>:1: $: not UTF-8: invalid continuation byte at byte 8\n"),
+        (gzip.compress(lines(PERFECT))[:-9], "error: <stdin>:"),
+        (b"3\n", "error: <stdin>:1: $: expected an object (a test case or a record), got int\n"),
+        (lines(PERFECT) + b'{"expected_tools": [{"name": 3}]}', "error: <stdin>:2: $.expected_tools[0].name: expected"),
+        (
+            b'{"tools_called": [{"name": "a", "args": {"x": NaN}}]}',
+            "error: <stdin>:1: $.tools_called[0].args.x: bare NaN is no JSON; write it as text, or allow NaN\n",
+        ),
+    ],
+    ids=["empty", "blank", "no-case", "binary", "latin-1", "truncated-gzip", "number", "bad-line", "bare-nan"],
+)
+def test_wrong_input_exits_with_2(data: bytes, message: str) -> None:
+    """Nothing is scored, nothing stands on standard output, and the place is named."""
+    result = score(data)
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith(message)
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+def test_the_real_command_exits_with_these_codes(tmp_path: Path) -> None:
+    """As a process: 0, 1 and 2, and no traceback."""
+    (tmp_path / "good.jsonl").write_bytes(lines(PERFECT))
+    (tmp_path / "bad.jsonl").write_bytes(lines(WRONG))
+    (tmp_path / "torn.jsonl").write_bytes(b"{")
+
+    outcomes = [toolmark_score(f"{name}.jsonl", folder=tmp_path) for name in ("good", "bad", "torn")]
+    assert [outcome.code for outcome in outcomes] == [0, 1, 2]
+    assert [outcome.err == "" for outcome in outcomes] == [True, True, False]
+    assert not any("Traceback" in outcome.err for outcome in outcomes)
+
+
+# What it reads
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        lines(PERFECT, HALF),
+        b"\xef\xbb\xbf" + lines(PERFECT, HALF).replace(b"\n", b"\r\n"),
+        b"\n" + lines(PERFECT) + b"\n\n" + lines(HALF).strip(),
+        json.dumps([PERFECT, HALF], indent=2).encode(),
+        gzip.compress(lines(PERFECT, HALF)),
+        gzip.compress(json.dumps([PERFECT, HALF]).encode()),
+    ],
+    ids=["lines", "windows", "blank-lines", "array", "gzip", "gzip-array"],
+)
+def test_every_form_of_the_file_gives_the_same_report(tmp_path: Path, data: bytes) -> None:
+    """From a file and from standard input."""
+    path = tmp_path / "runs"
+    path.write_bytes(data)
+    from_file = RUNNER.invoke(main, ["score", str(path), "--json", "-"])
+    expected = without_times(evaluate(read_cases(path), [ToolCorrectnessMetric()]).to_json())
+
+    assert without_times(from_file.stdout) == without_times(score(data, "--json", "-").stdout) == expected
+    assert [case["id"] for case in expected["cases"]] == ["perfect", "half"]
+
+
+def test_every_bad_line_is_told_at_once(tmp_path: Path) -> None:
+    """With the file, the line, the path, what was expected and what was found; standard output stays empty."""
+    good, bad = lines(PERFECT), lines({"tools_called": [{"name": 3}]})
+    (tmp_path / "runs.jsonl").write_bytes(good * 16 + bad + good + b"{\n" + good + lines({"query": "x", "id": []}))
+    outcome = toolmark_score("runs.jsonl", folder=tmp_path)
+
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert outcome.err.split("\n") == [
+        "error: runs.jsonl:17: $.tools_called[0].name: expected a string, got 3",
+        "runs.jsonl:19: $: not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+        "runs.jsonl:21: $.id: expected a string, got []",
+        "3 problems; nothing was scored",
+        "",
+    ]
+
+
+def test_many_bad_lines_are_all_told(tmp_path: Path) -> None:
+    """Hundreds of them are no reason to leave some out."""
+    (tmp_path / "runs.jsonl").write_bytes(b'{"id": []}\n' * 700)
+    outcome = toolmark_score("runs.jsonl", folder=tmp_path)
+
+    assert outcome.code == 2
+    assert outcome.err.count("expected a string, got []") == 700
+    assert outcome.err.endswith("700 problems; nothing was scored\n")
+
+
+def test_nan_is_read_if_allowed() -> None:
+    """In lines and in an array."""
+    line = (
+        b'{"tools_called": [{"name": "a", "args": {"x": NaN}}], "expected_tools": [{"name": "a", "args": {"x": NaN}}]}'
+    )
+
+    assert score(line, "--allow-nan", "--params", "input").exit_code == 0
+    assert score(b"[" + line + b"]", "--allow-nan", "--params", "input").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("absent.jsonl", "No such file or directory"), (".", "directory|denied"), ("a\x1b[31m\u202e\nb", "No such file")],
+    ids=["missing", "folder", "hostile-name"],
+)
+def test_what_cannot_be_opened_exits_with_2(tmp_path: Path, name: str, message: str) -> None:
+    """The name is told as text, whatever it holds."""
+    outcome = toolmark_score(name, folder=tmp_path)
+
+    assert outcome.code == 2
+    assert re.search(message, outcome.err)
+    assert outcome.err.startswith("error: cannot read ")
+    assert outcome.err.count("\n") == 1
+    assert not FORBIDDEN.search(outcome.err)
+
+
+def test_records_are_read_and_their_doubts_shown() -> None:
+    """What a reader understood only in part stands under the totals."""
+    entry = {"id": "1", "function": {"name": "look", "arguments": "{broken"}}
+    record = {
+        "query": "What?",
+        "agent_trajectory": [{"role": "user", "content": "What?"}, {"role": "assistant", "tool_calls": [entry]}],
+        "expected_tools": [{"name": "look"}],
+    }
+    result = score(lines(record))
+
+    assert result.exit_code == 0
+    assert " 1 result with warnings" in result.stdout
+    assert "  - line 1: $.agent_trajectory[1].tool_calls[0]" in result.stdout
+
+
+def test_a_torn_last_line_is_told() -> None:
+    """A file whose writer was stopped is scored without its last line, and standard error says so."""
+    result = score(lines(PERFECT, HALF) + b'{"id": "torn", "tools_cal')
+
+    assert result.exit_code == 0
+    assert "standard input: 2 cases" in result.stdout
+    assert result.stderr.startswith("warning: <stdin>:3: left out a torn line")
+
+
+# What it shows
+
+
+def test_the_report_looks_like_this(tmp_path: Path) -> None:
+    """Worst first, the sides aligned, then the totals."""
+    (tmp_path / "runs.jsonl").write_bytes(lines(PERFECT, HALF, WRONG, UNKNOWN, ARGUMENTS))
+    plain = toolmark_score("runs.jsonl", "--params", "name,input", "--ordered", folder=tmp_path)
+    both = toolmark_score(
+        *("runs.jsonl", "--metric", "tool-correctness", "--metric", "multimodal-tool-correctness"),
+        *("--denominator", "f1", "--limit", "2", "--details", "1"),
+        folder=tmp_path,
+    )
+
+    assert plain.code == both.code == 1
+    assert plain.err == both.err == ""
+    assert_golden("cli-score.txt", plain.out)
+    assert_golden("cli-score-two-metrics.txt", both.out)
+
+
+def test_hostile_text_never_reaches_the_terminal(tmp_path: Path) -> None:
+    """In the table, in errors, in warnings and in JSON on standard output it is spelled out; in a file it is kept."""
+    case = {
+        "id": HOSTILE,
+        "tools_called": [call(HOSTILE, **{HOSTILE: HOSTILE}), call("b" + HOSTILE)],
+        "expected_tools": [call(HOSTILE, **{"other" + HOSTILE: HOSTILE}), call("c" + HOSTILE)],
+    }
+    nearly = {"query": HOSTILE, "tool_called": HOSTILE, **case}
+    bad = [{HOSTILE: 1}, {"tools_called": HOSTILE}, {"tools_called": [{"name": "a", HOSTILE: 1}]}, [HOSTILE]]
+    bad += [{"query": HOSTILE, "agent_trajectory": [{"role": HOSTILE, HOSTILE: HOSTILE}], "tags": HOSTILE}]
+    (tmp_path / "runs.jsonl").write_bytes(lines(case, nearly, {**UNKNOWN, "id": HOSTILE}))
+    (tmp_path / "bad.jsonl").write_bytes(lines(*bad) + HOSTILE.encode())
+
+    options = ("runs.jsonl", "--params", "input")
+    table = toolmark_score(*options, folder=tmp_path)
+    piped = toolmark_score(*options, "--json", "-", folder=tmp_path)
+    kept = toolmark_score(*options, "--json", "report.json", folder=tmp_path)
+    refused = toolmark_score("bad.jsonl", folder=tmp_path)
+
+    assert [outcome.code for outcome in (table, piped, kept, refused)] == [1, 1, 1, 2]
+    for outcome in (table, piped, kept, refused):
+        assert not FORBIDDEN.search(outcome.out)
+        assert not FORBIDDEN.search(outcome.err)
+    assert "[red]x[/red] \\x1b[31m" in table.out
+    assert refused.err.count("bad.jsonl:") >= len(bad) + 1
+    written = without_times((tmp_path / "report.json").read_text())
+    assert written == without_times(piped.out)
+    assert written["cases"][0]["id"] == HOSTILE
+
+
+@pytest.mark.parametrize("letter", ["x", "航"], ids=["narrow", "wide"])
+def test_a_piped_report_fits_80_columns(tmp_path: Path, letter: str) -> None:
+    """Long and wide names are cut or folded, and no line ends in blanks."""
+    name = letter * 300
+    case = {
+        "id": name,
+        "tools_called": [call(name, **{name: name})],
+        "expected_tools": [call(name, a=1), call("b" + name)],
+    }
+    (tmp_path / "runs.jsonl").write_bytes(lines(case, {**case, "id": None}))
+    outcome = toolmark_score("runs.jsonl", "--params", "input", folder=tmp_path)
+
+    assert outcome.code == 1
+    for line in outcome.out.split("\n"):
+        assert sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in line) <= 80
+        assert line == line.rstrip()
+
+
+def test_a_narrow_encoding_does_not_end_the_program(tmp_path: Path) -> None:
+    """What the encoding of standard output lacks is escaped (a pipe on Windows is seldom UTF-8)."""
+    (tmp_path / "runs.jsonl").write_bytes(lines({**WRONG, "id": "航班😀" * 9}))
+    command = [*COMMAND, "score", "runs.jsonl"]
+    table, plain = (
+        run_python([*command, *more], tmp_path, settings={"PYTHONIOENCODING": "latin-1"}) for more in ([], ["--json=-"])
+    )
+
+    assert [table.code, plain.code] == [1, 1]
+    assert "\\u822a\\u73ed\\U0001f600" in table.out
+    assert json.loads(plain.out)["cases"][0]["id"] == "航班😀" * 9
+
+
+def test_limits_are_obeyed() -> None:
+    """--limit and --details, with 0 for all and for none."""
+    cases = lines(*({**WRONG, "id": f"case-{number}"} for number in range(30)))
+
+    assert len(re.findall("^ case-", score(cases).stdout, re.MULTILINE)) == 20
+    assert len(re.findall("^ case-", score(cases, "--limit", "0").stdout, re.MULTILINE)) == 30
+    assert len(re.findall("^case-", score(cases).stdout, re.MULTILINE)) == 3
+    assert not re.search("^case-", score(cases, "--details", "0").stdout, re.MULTILINE)
+
+
+# The report as a file
+
+
+def test_the_report_is_written_beside_the_table(tmp_path: Path) -> None:
+    """The table stays on standard output, and the file holds every result."""
+    path = tmp_path / "out.json"
+    result = score(lines(PERFECT, WRONG), "--json", str(path))
+
+    assert result.exit_code == 1
+    assert "worst first" in result.stdout
+    plain = json.loads(path.read_text(encoding="utf-8"))
+    assert plain["metrics"][0]["mean"] == 0.5
+    assert [case["results"][0]["passed"] for case in plain["cases"]] == [True, False]
+
+
+@pytest.mark.parametrize("place", [".", "absent/out.json"], ids=["folder", "missing-folder"])
+def test_a_report_that_cannot_be_written_exits_with_2(tmp_path: Path, place: str) -> None:
+    """Even where the scores are fine: whoever reads the file would miss it."""
+    (tmp_path / "runs.jsonl").write_bytes(lines(PERFECT))
+    outcome = toolmark_score("runs.jsonl", "--json", place, folder=tmp_path)
+
+    assert outcome.code == 2
+    assert outcome.err.startswith(f"error: cannot write {place}: ")
+
+
+# Metrics of calls alone
+
+TOOLS = [{"name": "look", "parameters": {"properties": {"n": {"type": "integer"}}, "required": ["n"]}}]
+FULL = {"status": "error", "error": "full"}
+ALONE = {
+    "id": "alone",
+    "tools_called": [
+        {**call("look", n=1), "execution": {"status": "ok"}},
+        {**call("look", n="x"), "execution": FULL},
+        {**call("look", n=1), "execution": {"status": "ok"}},
+        {**call("book"), "execution": FULL},
+    ],
+    "available_tools": TOOLS,
+    "run": {"duration": 8.0},
+}
+"""One case that each of these metrics gives another score."""
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "mean", "code"),
+    [
+        ("argument-schema", [], 2 / 4, 1),
+        ("argument-schema", ["--threshold", "0.5"], 2 / 4, 0),
+        ("argument-schema", ["--strict"], 0, 1),
+        ("tool-efficiency", [], 3 / 4, 0),
+        ("tool-efficiency", ["--max-calls", "2"], 2 / 4, 0),
+        ("tool-efficiency", ["--max-seconds", "2"], 2 / 8, 1),
+        ("tool-error-rate", [], 2 / 4, 1),
+        ("tool-error-rate", ["--threshold", "0.5"], 2 / 4, 0),
+        ("tool-recovery", [], 1 / 2, 0),
+        ("tool-recovery", ["--threshold", "0.6"], 1 / 2, 1),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_metrics_of_calls_alone(metric: str, options: list[str], mean: float, code: int) -> None:
+    """Each is measured without expected calls, with its options, and passes from its own threshold by default."""
+    result = score(lines(ALONE), "--metric", metric, *options, "--json", "-")
+    (summary,) = json.loads(result.stdout)["metrics"]
+
+    assert (summary["mean"], result.exit_code) == (mean, code)
+    assert result.stderr == ""
+
+
+def test_metrics_of_calls_alone_in_the_terminal() -> None:
+    """Several at once: each has its table, and the first problem says what was found in a few words."""
+    names = ["argument-schema", "tool-efficiency", "tool-error-rate", "tool-recovery"]
+    result = score(lines(ALONE), *(part for name in names for part in ("--metric", name)), "--max-calls", "1")
+
+    assert result.exit_code == 1
+    for text in (
+        "c2 look: args.n does not fit the schema (+1)",
+        "c3 look: called again for nothing (+1)",
+        "c2 look: failed (+1)",
+        "c4 book: failed, not tried again",
+        "min(useful 0.75, calls 0.25) = 0.25 (failed at 0.5).",
+        " Redundant: called #3 'look', #1 was the same and succeeded.",
+    ):
+        assert text in result.stdout
+    assert "= same" not in result.stdout
+
+
+CHANGED = {
+    "id": "changed",
+    "expected_tools": [call("look"), call("book", n=1)],
+    "tools_called": [
+        call("book", n=1),
+        {**call("book", n=1), "output": "Error: full"},
+        call("mail_all"),
+        {"name": "jiggle"},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "mean", "code"),
+    [
+        ([], 2 / 4, 1),  # look is taken for a write, and of mail_all and jiggle nobody knows
+        (["--effect", "look=read"], 2 / 3 * 0.9, 1),
+        (["--effect", "look=read", "--error-pattern", "^Error"], 0.9, 0),
+        (["--effect", "l*=read", "--effect", "*_all=write", "--error-pattern", "^Error"], 2 / 3 * 0.9, 1),
+        (["--guess-effects", "--error-pattern", "^Error"], 2 / 3 * 0.9, 1),
+        (["--effect", "look=read", "--error-pattern", "^Error", "--forbidden", "mail_*"], 0, 1),
+        (["--effect", "look=read", "--error-pattern", "^Error", "--threshold", "0.95"], 0.9, 1),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_the_effect_of_a_task(options: list[str], mean: float, code: int) -> None:
+    """What tools do, which answers tell of failures and what is forbidden can be said on the command line."""
+    result = score(lines(CHANGED), "--metric", "task-effect", *options, "--json", "-")
+    (summary,) = json.loads(result.stdout)["metrics"]
+
+    assert summary["mean"] == pytest.approx(mean)
+    assert result.exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("options", "mean"),
+    [
+        ([], 1 / 4),
+        (["--only", "write", "--effect", "look=read"], 1 / 2),
+        (["--only", "write", "--guess-effects", "--ignore-failed", "--error-pattern", "^Error"], 1 / 2),
+        (["--only", "write", "--effect", "look=read", "--ignore-failed", "--error-pattern", "^Error"], 1),
+        (["--only", "read", "--effect", "look=read"], 0),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_correctness_of_a_part_of_the_calls(options: list[str], mean: float) -> None:
+    """The classic score can be prepared alike."""
+    result = score(lines(CHANGED), *options, "--denominator", "called", "--json", "-")
+    (summary,) = json.loads(result.stdout)["metrics"]
+
+    assert summary["mean"] == pytest.approx(mean)
+
+
+@pytest.mark.parametrize(
+    ("ignoring", "label"), [([], "tool_correctness"), (["--ignore-failed"], "tool_correctness(without failed calls)")]
+)
+def test_what_one_metric_is_told_keeps_no_other_from_being_measured(ignoring: list[str], label: str) -> None:
+    """What tells of failures is for task-effect, unless tool-correctness is to leave them out, too."""
+    both = ["--metric", "task-effect", "--metric", "tool-correctness", "--error-pattern", "^Error"]
+    metrics = json.loads(score(lines(CHANGED), *both, *ignoring, "--json", "-").stdout)["metrics"]
+
+    assert [summary["metric"] for summary in metrics] == ["task_effect", label]
+
+
+def test_a_skipped_case_tells_why_in_one_line() -> None:
+    """The notes of its reason stand among the warnings, not in the table."""
+    case = {"id": "fine", "tools_called": [{"name": "look", "execution": {"status": "ok"}}]}
+    result = score(lines(case), "--metric", "tool-recovery")
+
+    assert result.exit_code == 0
+    assert re.search(r"skipped +Skipped: no call failed\.\n", result.stdout)
+    assert result.stdout.count("1 call known by answers alone") == 1
+
+
+def test_help_is_there(tmp_path: Path) -> None:
+    """For the program and for its command, long and short."""
+    for arguments in (["--help"], ["-h"], ["score", "--help"], ["score", "-h"]):
+        outcome = run_python([*COMMAND, *arguments], tmp_path)
+        assert outcome.code == 0
+        assert "Usage: " in outcome.out

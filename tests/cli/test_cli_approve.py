@@ -1,0 +1,109 @@
+"""`toolmark approve`: which cases become goldens, without secrets, and the exit code."""
+
+from __future__ import annotations
+
+import json
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from toolmark import Golden, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, evaluate, write_cases
+from toolmark.cases import RunStatus
+from toolmark.cli.main import main
+
+RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
+SECRET = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+GOOD = Run(
+    input=f"Log in with {SECRET}.",
+    run_id="r1",
+    calls=[
+        ToolCall(name="login", input_parameters={"password": "hunter2", "user": "ann"}, output={"ok": True}, id="c1"),
+        ToolCall(name="read"),
+    ],
+    tags=["smoke"],
+)
+
+
+def approve(folder: Path, *cases: LLMTestCase) -> tuple[Result, list[dict[str, Any]] | None]:
+    """What the command says of these cases, and the goldens it wrote."""
+    write_cases(folder / "runs.jsonl", cases)
+    out = folder / "goldens.jsonl"
+    done = RUNNER.invoke(main, ["approve", str(folder / "runs.jsonl"), "--out", str(out)])
+    return done, [json.loads(line) for line in out.read_text("utf-8").splitlines()] if out.exists() else None
+
+
+def test_what_was_called_becomes_what_is_expected(tmp_path: Path) -> None:
+    """Names and arguments, not answers and ids; no secret; what the case expected itself does not count."""
+    done, goldens = approve(tmp_path, GOOD.to_test_case(expected_tools=[ToolCall(name="other")]))
+
+    assert done.exit_code == 0
+    assert "1 golden written" in done.stderr
+    assert goldens == [
+        {
+            "input": "Log in with [redacted by toolmark].",
+            "id": "r1",
+            "expected_tools": [
+                {"name": "login", "input_parameters": {"password": "[redacted by toolmark]", "user": "ann"}},
+                {"name": "read", "input_parameters": {}},
+            ],
+            "tags": ["smoke"],
+        }
+    ]
+
+
+def test_the_run_itself_passes_its_golden(tmp_path: Path) -> None:
+    """And another argument does not."""
+    _, goldens = approve(tmp_path, GOOD.to_test_case())
+    golden = Golden.model_validate((goldens or [])[0])
+    other = GOOD.model_copy(update={"calls": [ToolCall(name="login", input_parameters={"user": "bob"}), GOOD.calls[1]]})
+    report = evaluate(
+        [run.to_test_case(expected_tools=golden.expected_tools) for run in (GOOD, other)],
+        [ToolCorrectnessMetric(evaluation_params=["input_parameters"], should_exact_match=True)],
+    )
+
+    assert [result.score for _, result in report.results()] == [1, 0]
+
+
+def test_what_cannot_be_approved_is_left_out_and_told(tmp_path: Path) -> None:
+    """Runs that broke, cases without a question or without calls: each by its name, and the exit code says so."""
+    broken = GOOD.model_copy(update={"status": RunStatus.ERROR, "error": "ValueError: lost", "run_id": "r2"})
+    done, goldens = approve(
+        tmp_path,
+        GOOD.to_test_case(),
+        broken.to_test_case(),
+        LLMTestCase(tools_called=[]),
+        LLMTestCase(name="silent", input="x"),
+        LLMTestCase(id="none", input="x", tools_called=[]),
+    )
+
+    assert done.exit_code == 1
+    assert [golden["id"] for golden in goldens or []] == ["r1", "none"]
+    assert (goldens or [])[1]["expected_tools"] == []
+    assert done.stderr.splitlines() == [
+        "left out r2: what a run called that ended with an error is not approved (ValueError: lost)",
+        "left out line 3: the case has no input in words, which a golden needs",
+        "left out silent: the case has no tools_called; [] would say that nothing was called",
+        f"2 goldens written to {tmp_path / 'goldens.jsonl'}",
+    ]
+
+
+def test_without_a_golden_nothing_is_written(tmp_path: Path) -> None:
+    """And a file that was there stays as it was."""
+    (tmp_path / "goldens.jsonl").write_text('{"input": "kept"}\n', encoding="utf-8")
+    done, goldens = approve(tmp_path, LLMTestCase(name="silent", input="x"))
+
+    assert done.exit_code == 2
+    assert "no case can be approved; nothing was written" in done.stderr
+    assert goldens == [{"input": "kept"}]
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """In one line, with its name."""
+    write_cases(tmp_path / "runs.jsonl", [GOOD.to_test_case()])
+    done = RUNNER.invoke(main, ["approve", str(tmp_path / "runs.jsonl"), "--out", str(tmp_path / "no" / "x.jsonl")])
+
+    assert done.exit_code == 2
+    assert "cannot write" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,305 @@
+"""`toolmark batch`: three commands from cases to verdicts, so that an evaluation afterwards asks nothing."""
+
+from __future__ import annotations
+
+import json
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from toolmark import ConversationalTestCase, LLMTestCase, ToolCall, ToolUseMetric, Turn, evaluate
+from toolmark.cli.main import main
+from toolmark.judge import Judge, SqliteCache
+from toolmark.results import read_results
+from toolmark.testing import BatchPlan, FakeOpenAI, HttpFault, ReceivedRequest, Reply
+
+pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
+
+RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
+TOOLS: Any = [{"name": "weather", "description": "The weather of a city."}]
+
+
+def conversation(number: int) -> ConversationalTestCase:
+    """A conversation of one unit with one call."""
+    call = ToolCall(name="weather", input_parameters={"city": f"City {number}"}, output="rain")
+    turns = [
+        Turn(role="user", content=f"What is the weather in City {number}?"),
+        Turn(role="assistant", content="It rains.", tools_called=[call]),
+    ]
+    return ConversationalTestCase(turns=turns, available_tools=TOOLS, name=f"case {number}")
+
+
+def yes(request: ReceivedRequest) -> Reply:
+    """Yes to every question, in its form."""
+    wanted = request.body["response_format"]["json_schema"]["schema"]["properties"]
+    told = {"evidence": [], "reasoning": "it fits", "verdict": "yes", "missing": []}
+    return Reply(json.dumps({name: told[name] for name in wanted}), usage=(10, 5))
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> Path:
+    """A file of two conversations."""
+    path = tmp_path / "cases.jsonl"
+    path.write_text("".join(f"{conversation(number).to_json()}\n" for number in range(2)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    """Where the state is kept."""
+    return str(tmp_path / "state")
+
+
+def batch(server: FakeOpenAI | None, *arguments: str) -> Result:
+    """The outcome of a command, inside this process."""
+    address = server.base_url if server else "http://127.0.0.1:1/v1"
+    settings = {"TOOLMARK_JUDGE_MODEL": "m", "TOOLMARK_JUDGE_BASE_URL": address, "TOOLMARK_JUDGE_API_KEY": "sk-x"}
+    return RUNNER.invoke(main, ["batch", *arguments], env=settings, catch_exceptions=False)
+
+
+def test_an_evaluation_after_a_batch_asks_nothing(cases: Path, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Submit, poll, collect; then the same cases are scored from the cache alone."""
+    with FakeOpenAI(answer=yes) as server:
+        sent = batch(server, "submit", folder, str(cases))
+        waited = batch(server, "poll", folder, "--batch-status-check-interval", "0")
+        fetched = batch(server, "collect", folder)
+        asked = len(server.requests)
+        monkeypatch.setenv("TOOLMARK_JUDGE_BASE_URL", server.base_url)
+        cache = SqliteCache(Path(folder) / "verdicts.sqlite")
+        report = evaluate([conversation(number) for number in range(2)], [ToolUseMetric(judge=Judge("m", cache=cache))])
+        cache.close()
+
+    assert [result.exit_code for result in (sent, waited, fetched)] == [0, 0, 0]
+    assert sent.stdout == (
+        "6 questions: 0 in the cache, 6 to be sent\n"
+        "about 6,100 tokens in, 900 out (3 characters a token, 150 tokens an answer)\n"
+        "the cost is not known, since no price is\n"
+        "6 questions: 0 with a verdict, 6 under way, 0 to be sent again, 0 without a verdict\n"
+    )
+    assert waited.stderr == "batches: 0001 validating\nbatches: 0001 completed\n"
+    assert fetched.stdout == (
+        "6 questions: 6 with a verdict, 0 under way, 0 to be sent again, 0 without a verdict\ntokens: 60 in, 30 out\n"
+    )
+    assert [case.results[0].score for case in report.cases] == [1.0, 1.0]
+    assert len(server.requests) == asked
+    assert len(server.batched) == 6
+
+
+def test_what_is_left_open_is_told_and_sent_again(cases: Path, folder: str) -> None:
+    """After a batch that expired, `collect` says so by its code, and `submit` without cases sends the rest."""
+    with FakeOpenAI(answer=yes, batches=[BatchPlan("expired", answered=4, polls=0)]) as server:
+        batch(server, "submit", folder, str(cases))
+        batch(server, "poll", folder)
+        first = batch(server, "collect", folder)
+        again = batch(server, "submit", folder)
+        batch(server, "poll", folder, "--batch-status-check-interval", "0")
+        second = batch(server, "collect", folder)
+
+    assert (first.exit_code, second.exit_code) == (1, 0)
+    assert "4 with a verdict, 0 under way, 2 to be sent again" in first.stdout
+    assert "4 with a verdict, 2 under way, 0 to be sent again" in again.stdout
+    assert len(server.batched) == 6
+
+
+def test_waiting_may_be_bounded(cases: Path, folder: str) -> None:
+    """A batch that has not ended is code 1, and nothing is lost."""
+    with FakeOpenAI(answer=yes, batches=[BatchPlan(polls=3)]) as server:
+        batch(server, "submit", folder, str(cases))
+        codes = [batch(server, "poll", folder, "--batch-max-iterations", "1").exit_code for _ in range(4)]
+
+    assert codes == [1, 1, 1, 0]
+
+
+def test_what_is_lost_is_told(cases: Path, folder: str) -> None:
+    """Answers without a verdict are listed with their reason, with nothing in it that a terminal obeys."""
+    with FakeOpenAI(answer=lambda _: Reply(refusal="\x1b[2J no")) as server:
+        batch(server, "submit", folder, str(cases))
+        batch(server, "poll", folder, "--batch-status-check-interval", "0")
+        fetched = batch(server, "collect", folder)
+        again = batch(server, "submit", folder, "--dry-run")
+
+    assert fetched.exit_code == 1
+    assert again.stdout == "6 questions: 0 in the cache, 6 under way or given up, 0 to be sent\n"
+    assert "6 without a verdict" in fetched.stdout
+    assert "  refusal: the judge declined" in fetched.stdout
+    assert "\x1b" not in fetched.stdout
+
+
+def test_single_cases_are_judged_by_their_selection(tmp_path: Path, folder: str) -> None:
+    """Of test cases the selection is asked; one that cannot be judged is told, and the others go on."""
+    call = ToolCall(name="weather", input_parameters={})
+    good = LLMTestCase(name="good", input="Weather?", tools_called=[call], expected_tools=[call], available_tools=TOOLS)
+    path = tmp_path / "cases.jsonl"
+    path.write_text(f"{good.to_json()}\n{LLMTestCase(name='bad', input='?', available_tools=TOOLS).to_json()}\n")
+    with FakeOpenAI(answer=yes) as server:
+        sent = batch(server, "submit", folder, str(path))
+
+    assert sent.exit_code == 0
+    assert "warning: bad is not judged: " in sent.stderr
+    assert len(server.batched) >= 1
+
+
+@pytest.mark.parametrize("arguments", [("poll",), ("collect",), ("submit",)])
+def test_without_batches_there_is_nothing_to_do(folder: str, arguments: tuple[str, ...]) -> None:
+    """The error says what comes first."""
+    result = batch(None, *arguments, folder)
+
+    assert result.exit_code == 2
+    assert "submit some first" in result.stderr
+
+
+def test_a_bad_file_is_told_line_by_line(cases: Path, folder: str) -> None:
+    """Nothing is sent, and each bad line is named."""
+    with cases.open("a", encoding="utf-8") as file:
+        file.write('{"turns": 3}\n{\n')
+    with FakeOpenAI(answer=yes) as server:
+        result = batch(server, "submit", folder, str(cases))
+
+    assert result.exit_code == 2
+    assert f"{cases}:3: $.turns" in result.stderr
+    assert f"{cases}:4: $: not JSON" in result.stderr
+    assert server.requests == ()
+
+
+def test_a_provider_that_refuses_is_told(cases: Path, folder: str) -> None:
+    """A wrong key is code 2, with what the provider said."""
+    plan = BatchPlan(create_fault=HttpFault.status(401, "wrong key"))
+    with FakeOpenAI(answer=yes, batches=[plan]) as server:
+        result = batch(server, "submit", folder, str(cases))
+
+    assert result.exit_code == 2
+    assert "error: HTTP 401" in result.stderr
+    assert "wrong key" in result.stderr
+
+
+def test_a_dry_run_does_nothing(cases: Path, folder: str) -> None:
+    """It says what would be sent and what that costs at half the price; nothing is sent, and nothing is written."""
+    with FakeOpenAI(answer=yes) as server:
+        told = batch(server, "submit", folder, str(cases), "--dry-run", "--price", "2/8", "--answer-tokens", "100")
+
+    assert told.exit_code == 0
+    assert told.stdout == (
+        "6 questions: 0 in the cache, 6 to be sent\n"
+        "about 6,100 tokens in, 600 out (3 characters a token, 100 tokens an answer)\n"
+        "about 0.00851 in all, at 2 in and 8 out a million tokens, halved for a batch\n"
+    )
+    assert server.requests == ()
+    assert not Path(folder).exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--max-cost", "0.0001", "--price", "2/8"],
+            "it would cost about 0.00971, more than the 0.0001 that are allowed",
+        ),
+        (["--max-cost", "100"], "no price is known, so nobody can tell whether 100 is enough; give the price"),
+        (["--price", "2"], "'2' is no price such as 2/8"),
+        (["--price", "2/-8"], "'2/-8' is no price"),
+        (["--price", "nan/8"], "'nan/8' is no price"),
+    ],
+)
+def test_what_would_cost_too_much_is_not_sent(cases: Path, folder: str, arguments: list[str], message: str) -> None:
+    """Nor what nobody knows the cost of, where a limit was given."""
+    with FakeOpenAI(answer=yes) as server:
+        told = batch(server, "submit", folder, str(cases), *arguments)
+
+    assert told.exit_code == 2
+    assert message in told.stderr
+    assert server.requests == ()
+
+
+def test_what_is_cheap_enough_is_sent_and_what_is_known_costs_nothing(cases: Path, folder: str) -> None:
+    """After it came back, the same cases ask nothing; and nothing costs nothing, whatever the price is."""
+    with FakeOpenAI(answer=yes) as server:
+        sent = batch(server, "submit", folder, str(cases), "--max-cost", "0.01", "--price", "2/8")
+        under_way = batch(server, "submit", folder, str(cases), "--dry-run")
+        batch(server, "poll", folder, "--batch-status-check-interval", "0")
+        batch(server, "collect", folder)
+        known = batch(server, "submit", folder, str(cases), "--max-cost", "0")
+
+    assert sent.exit_code == 0
+    assert under_way.stdout == "6 questions: 0 in the cache, 6 under way or given up, 0 to be sent\n"
+    assert known.stdout.startswith("6 questions: 6 in the cache, 0 to be sent\n6 questions: 6 with a verdict")
+    assert len(server.batched) == 6
+
+
+def test_samples_and_canary_are_handed_on(cases: Path, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each question so many times, and the planted calls once for all; an evaluation with both asks nothing."""
+    with FakeOpenAI(answer=yes) as server:
+        sent = batch(server, "submit", folder, str(cases), "--samples", "3", "--canary")
+        batch(server, "poll", folder, "--batch-status-check-interval", "0")
+        batch(server, "collect", folder)
+        asked = len(server.requests)
+        monkeypatch.setenv("TOOLMARK_JUDGE_BASE_URL", server.base_url)
+        cache = SqliteCache(Path(folder) / "verdicts.sqlite")
+        metric = ToolUseMetric(judge=Judge("m", cache=cache, samples=3, canary=True))
+        report = evaluate([conversation(number) for number in range(2)], [metric])
+        cache.close()
+
+    assert sent.stdout.startswith("24 questions: 0 in the cache, 24 to be sent\n")
+    assert [case.results[0].score for case in report.cases] == [1.0, 1.0]
+    assert report.cases[0].results[0].judge == {"model": "m", "prompts": "1", "samples": "3", "compromised": "true"}
+    assert len(server.requests) == asked
+
+
+def test_conversations_and_cases_do_not_stand_together(tmp_path: Path, folder: str) -> None:
+    """No metric is for both."""
+    path = tmp_path / "cases.jsonl"
+    path.write_text(f"{conversation(0).to_json()}\n{LLMTestCase(tools_called=[]).to_json()}\n")
+
+    told = batch(None, "submit", folder, str(path))
+
+    assert told.exit_code == 2
+    assert "cases.jsonl has conversations and test cases; they are scored by different metrics" in told.stderr
+
+
+def test_a_torn_end_is_told(cases: Path, folder: str) -> None:
+    """A line that was never written to its end is left out."""
+    with cases.open("a", encoding="utf-8") as file:
+        file.write('{"tur')
+
+    told = batch(None, "submit", folder, str(cases), "--dry-run")
+
+    assert told.stdout.startswith("6 questions: 0 in the cache, 6 to be sent\n")
+    assert f"warning: {cases}:3: left out a torn line" in told.stderr
+
+
+def test_cases_are_scored_by_the_verdicts_alone(cases: Path, folder: str, tmp_path: Path) -> None:
+    """Nobody is asked; what has no verdict is open, and a case of which none came back cannot be scored."""
+    results, more = tmp_path / "results.jsonl", tmp_path / "more.jsonl"
+    more.write_text(f"{cases.read_text()}{conversation(7).to_json()}\n")
+    with FakeOpenAI(answer=yes) as server:
+        batch(server, "submit", folder, str(cases), "--samples", "3")
+        batch(server, "poll", folder, "--batch-status-check-interval", "0")
+        batch(server, "collect", folder)
+        asked = len(server.requests)
+        scored = batch(server, "score", folder, str(cases), "--samples", "3", "--results", str(results))
+        partly = batch(server, "score", folder, str(more), "--results", f"{results}.2")
+
+    assert (scored.exit_code, scored.stderr) == (0, "")
+    assert scored.stdout == (
+        "tool_use: mean 1 over 2 cases; 2 passed, 0 failed (at 0.5), 0 skipped, 0 errored; 100 % of the questions "
+        "decided\n"
+    )
+    report = read_results(results)
+    assert [case.results[0].score for case in report.cases] == [1.0, 1.0]
+    assert report.cases[0].results[0].judge == {"model": "m", "prompts": "1", "samples": "3"}
+    assert partly.exit_code == 1
+    assert "mean 1 over 2 cases; 2 passed, 0 failed (at 0.5), 0 skipped, 1 errored" in partly.stdout
+    assert "nobody is asked here" in (read_results(f"{results}.2").cases[2].results[0].error or "")
+    assert len(server.requests) == asked
+
+
+def test_scoring_needs_batches(cases: Path, folder: str, tmp_path: Path) -> None:
+    """Without them there are no verdicts; nothing is written."""
+    told = batch(None, "score", folder, str(cases), "--results", str(tmp_path / "r"))
+
+    assert told.exit_code == 2
+    assert "submit some first" in told.stderr
+    assert not (tmp_path / "r").exists()
+    assert not Path(folder).exists()

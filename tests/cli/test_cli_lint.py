@@ -1,0 +1,157 @@
+"""`toolmark lint`: what it reads, what it shows, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import warnings
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from processes import COMMAND, ROOT, assert_golden, run_python
+from toolmark import Golden, write_cases
+from toolmark.cli.main import main
+from toolmark.compat.bfcl import cases_from_bfcl
+from toolmark.linting import LintKind, lint
+
+RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
+FORBIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
+SHARED = Path(os.environ.get("TOOLMARK_SHARED") or ROOT.parent / "shared") / "data"
+
+TOOLS = [
+    {
+        "name": "book",
+        "parameters": {
+            "properties": {"city": {"type": "string"}, "seats": {"type": "integer"}},
+            "required": ["city"],
+            "additionalProperties": False,
+        },
+    },
+    {"name": "look_up"},
+]
+LINES: list[Any] = [
+    {"id": "a", "input": "x", "expected_tools": [{"name": "look_up"}]},
+    {"id": "a", "input": "x", "expected_tools": [{"name": "lookup"}, {"name": "book", "args": {"seats": "two"}}]},
+    {"id": "b", "input": "x", "expected_tools": {"plan": [{"expect": "book", "optionl": True}, {"forbd": "x"}]}},
+    {
+        "id": "c",
+        "input": "x",
+        "expectedTools": [
+            {"expect": "book", "input_parameters": {"city": {"$is": "any_of", "values": ["Rome", 5]}}},
+            {"forbid": {"$is": "glob", "pattern": "b*"}},
+        ],
+    },
+    {"input": "x", "expected_tools": [{"name": "look_up", "args": {"city": {"$is": "ignore"}}}]},
+    {"input": "x", "expected_tools": [{"expect": "look_up", "optional": True}]},
+    {"input": "x"},
+]
+
+
+def folder_of(folder: Path, *lines: Any, tools: Any = TOOLS) -> Path:
+    """A folder with a file of cases and one of tools."""
+    (folder / "goldens.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (folder / "tools.json").write_text(json.dumps(tools), encoding="utf-8")
+    return folder
+
+
+def run(folder: Path, *options: str, given: bytes | None = None) -> Result:
+    """The outcome of the command inside this process."""
+    file = "-" if given is not None else str(folder / "goldens.jsonl")
+    return RUNNER.invoke(main, ["lint", file, *options], input=given)
+
+
+def test_what_is_shown(tmp_path: Path) -> None:
+    """A line for each finding, in the order of the file, and how much was looked at."""
+    folder_of(tmp_path, *LINES)
+    done = run_python([*COMMAND, "lint", "goldens.jsonl", "--tools", "tools.json"], tmp_path)
+
+    assert done.code == 1
+    assert_golden("cli-lint.txt", done.out)
+    assert done.err == "11 findings in 7 cases; 1 without expected_tools\n"
+
+
+def test_the_command_is_the_function(tmp_path: Path) -> None:
+    """JSON is the report of the library; kinds can be left out; standard input is read."""
+    folder_of(tmp_path, *LINES)
+    tools = f"--tools={tmp_path / 'tools.json'}"
+    shown = run(tmp_path, tools, "--json=-")
+    beside = run(tmp_path, tools, f"--json={tmp_path / 'found.json'}", "--ignore=arguments", "--ignore=unreadable")
+    piped = run(tmp_path, tools, given=(tmp_path / "goldens.jsonl").read_bytes())
+    report = lint(tmp_path / "goldens.jsonl", TOOLS)
+
+    assert json.loads(shown.stdout) == report.to_dict()
+    kept = [one for one in report.to_dict()["findings"] if one["kind"] not in ("arguments", "unreadable")]
+    assert json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["findings"] == kept
+    assert len(beside.stdout.splitlines()) == len(kept) < len(report)
+    assert piped.stdout == "\n".join(report.lines()).replace(str(tmp_path / "goldens.jsonl"), "<stdin>") + "\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "code", "message"),
+    [
+        (LINES[:1], [], 0, "0 findings in 1 case; 1 without available tools"),
+        (LINES[:2], [], 1, "1 finding in 2 cases"),
+        (LINES[:2], ["--ignore", "duplicate_id"], 0, "0 findings"),
+        ([], [], 2, ""),
+        (LINES, ["--tools", "{folder}/none.json"], 2, "cannot read"),
+        (LINES, ["--tools", "{folder}/goldens.jsonl"], 2, "nothing was checked"),
+        (LINES, ["--ignore", "typos"], 2, "'typos' is not one of"),
+    ],
+)
+def test_exit_codes(tmp_path: Path, lines: list[Any], options: list[str], code: int, message: str) -> None:
+    """0 if nothing was found, 1 if something was, 2 if there is nothing to read or the command line is wrong."""
+    folder_of(tmp_path, *lines)
+    done = run(tmp_path, *(option.replace("{folder}", str(tmp_path)) for option in options))
+
+    assert done.exit_code == code, done.output
+    assert message in done.stderr
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    """The one that is missing is named; standard input cannot be both."""
+    assert "goldens.jsonl: No such file" in run(tmp_path).stderr
+    assert run(tmp_path).exit_code == 2
+    assert "not both" in run(tmp_path, "--tools=-", given=b"").stderr
+
+
+def test_what_a_file_says_is_shown_and_not_obeyed(tmp_path: Path) -> None:
+    """Names of tools, of arguments and of labels are somebody else's text."""
+    hostile = "\x1b[31m\x07\u202e\nx"
+    case = {"id": hostile, "input": "x", "expected_tools": [{"name": hostile}, {"name": "book", "args": {hostile: 1}}]}
+    done = run(folder_of(tmp_path, case, case), f"--tools={tmp_path / 'tools.json'}")
+
+    assert done.exit_code == 1
+    assert len(done.stdout.splitlines()) == 7
+    assert not FORBIDDEN.search(done.stdout)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data are not here; set TOOLMARK_SHARED to their folder")
+def test_the_shared_data(tmp_path: Path) -> None:
+    """The airline runs have nothing that is wrong; BFCL's answers have errors, all of which are of its making."""
+    counted: dict[str, int] = {}
+    for category in ("simple_python", "multiple", "parallel", "parallel_multiple"):
+        name = f"BFCL_v4_{category}.jsonl"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            goldens = cases_from_bfcl(SHARED / "bfcl" / name, SHARED / "bfcl" / "possible_answer" / name)
+        write_cases(tmp_path / name, goldens)
+        report = lint(tmp_path / name)
+        assert {one.kind for one in report} <= {LintKind.ARGUMENTS}
+        assert report.without_tools == 0
+        counted[category] = len({one.line for one in report})
+
+    assert not lint(SHARED / "tau-airline" / "runs.jsonl")
+    assert counted == {"simple_python": 4, "multiple": 0, "parallel": 2, "parallel_multiple": 8}
+
+
+def test_goldens_that_were_written_are_clean(tmp_path: Path) -> None:
+    """What the library writes, it reads."""
+    golden = Golden(input="x", expected_tools=[{"name": "look_up"}], available_tools=TOOLS)  # type: ignore[list-item]
+    write_cases(tmp_path / "goldens.jsonl", [golden])
+
+    assert run(tmp_path).exit_code == 0

@@ -1,0 +1,128 @@
+"""What a command reads it does not write over, whatever the file is called; no output is written over another."""
+
+from __future__ import annotations
+
+import json
+import os
+from inspect import signature
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
+from toolmark.cli.main import main
+
+#: Up to click 8.1 the two streams had to be kept apart by an option, which is gone since.
+RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
+
+CASE = LLMTestCase(id="1", input="Look.", tools_called=[ToolCall(name="look")], expected_tools=[ToolCall(name="look")])
+CALLS = [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}]
+
+READ_AND_WRITTEN = [
+    ("score cases --html cases", "cases"),
+    ("score cases --md cases", "cases"),
+    ("score cases --junit cases", "cases"),
+    ("score --json cases cases", "cases"),
+    ("score cases --results cases", "cases"),
+    ("score cases --resume --results cases", "cases"),
+    ("score other cases --json ./cases", "cases"),
+    ("score cases --html link", "cases"),
+    ("score cases --json new --baseline results", ""),
+    ("score cases --json results --baseline results", "results"),
+    ("report results --html results", "results"),
+    ("report results --json link-to-results", "results"),
+    ("compare results new-results --json results", "results"),
+    ("compare results new-results --json new-results", "new-results"),
+    ("convert messages --to messages", "messages"),
+    ("approve cases --out cases", "cases"),
+    ("feedback results --as langfuse --out results", "results"),
+    ("lint cases --json cases", "cases"),
+    ("lint cases --tools tools --json tools", "tools"),
+    ("validate cases --label ok --json cases", "cases"),
+    ("sample cases --size 1 --out cases", "cases"),
+    ("extrapolate results --json results", "results"),
+    ("batch score folder cases --results cases", "cases"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Files of every kind that a command reads, and links to two of them."""
+    lines = CASE.to_json() + "\n"
+    messages = [{"role": "user", "content": "Look."}, {"role": "assistant", "tool_calls": CALLS}]
+    results = evaluate([CASE], [ToolCorrectnessMetric()], show_progress=False).to_json()
+    texts = {"cases": lines, "other": lines, "messages": json.dumps(messages), "tools": json.dumps([{"name": "look"}])}
+    for name, text in {**texts, "results": results, "new-results": results}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "link").symlink_to("cases")
+    os.link(tmp_path / "results", tmp_path / "link-to-results")
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(line: str) -> Result:
+    """Run a command in the current folder."""
+    return RUNNER.invoke(main, line.split())
+
+
+@pytest.mark.parametrize(("line", "kept"), READ_AND_WRITTEN, ids=lambda value: value or None)
+def test_what_is_read_is_not_written(folder: Path, line: str, kept: str) -> None:
+    """The program ends before it reads or writes anything, and names the file."""
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    done = run(line)
+    if not kept:
+        assert done.exit_code == 0
+        return
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "is the file that is read, and would be overwritten; name another one" in done.stderr
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("line", ["lint cases --json link", "lint --json link cases"])
+def test_the_file_is_called_as_what_would_be_written(line: str) -> None:
+    """Whichever of the two was given first."""
+    assert run(line).stderr.startswith("error: link is the file that is read")
+
+
+def test_no_file_is_written_twice(folder: Path) -> None:
+    """Two reports in one file would be one; a device takes both."""
+    for second in ("a.html", "./a.html", str(folder / "a.html")):
+        done = run(f"score cases --html a.html --md {second}")
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert done.stderr == f"error: {second} would be written twice; name another file\n"
+    assert not (folder / "a.html").exists()
+    assert run(f"score cases --html {os.devnull} --md {os.devnull}").exit_code == 0
+
+
+def test_one_file_may_be_read_twice(folder: Path) -> None:
+    """Two that are only read may be one."""
+    assert run("compare results link-to-results --json new").exit_code == 0
+    assert (folder / "new").exists()
+
+
+def test_a_dash_is_a_file_where_no_stream_is_meant(folder: Path) -> None:
+    """`approve` writes no goldens to standard output."""
+    (folder / "-").write_text(CASE.to_json() + "\n", encoding="utf-8")
+    assert run("approve ./- --out -").exit_code == 2
+    assert run("lint ./- --json -").exit_code == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_file_that_is_not_there_is_left_to_whoever_opens_it() -> None:
+    """It is told that it cannot be read, not that it would be overwritten."""
+    done = run("lint missing --json cases")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: cannot read missing: ")
+
+
+@pytest.mark.parametrize("option", ["score cases --html", "convert messages --to", "lint cases --json"])
+def test_a_target_that_cannot_be_is_told_at_once(folder: Path, option: str) -> None:
+    """Before anything is read: a folder, and a file in one that is not there."""
+    (folder / "cases").write_text("no case", encoding="utf-8")
+    for target, says in (("folder", "it is a folder"), ("none/x", "there is no folder none")):
+        done = run(f"{option} {target}")
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert done.stderr == f"error: cannot write {target}: {says}\n"

@@ -1,0 +1,396 @@
+"""`toolmark report`, and the options that it shares with `toolmark score`: what is read and written, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from inspect import signature
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner, Result
+
+from processes import COMMAND, assert_golden, environment, run_python
+from reports import trial_report
+from toolmark import LLMTestCase, ToolCall, evaluate
+from toolmark._internal.atomic_files import write_text
+from toolmark.cli.main import main
+from toolmark.metrics import ToolCorrectnessMetric
+from toolmark.report.junit import render_junit
+from toolmark.report.markdown import render_markdown
+
+#: Up to click 8.1 the two streams had to be kept apart by an option, which is gone since.
+RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
+
+LOOK, PAY = ToolCall(name="look"), ToolCall(name="pay")
+CASES = [
+    LLMTestCase(id="right", tools_called=[LOOK], expected_tools=[LOOK]),
+    LLMTestCase(id="half", tools_called=[LOOK], expected_tools=[LOOK, PAY]),
+    LLMTestCase(id="wrong", tools_called=[PAY], expected_tools=[LOOK]),
+]
+REPORT = evaluate(CASES, [ToolCorrectnessMetric()], show_progress=False)
+
+
+def run(*arguments: str | Path, given: bytes | None = None) -> Result:
+    """What `toolmark` does, inside this process."""
+    return RUNNER.invoke(main, [str(argument) for argument in arguments], input=given)
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    """A written report."""
+    path = tmp_path / "before.json"
+    path.write_text(REPORT.to_json(), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def streamed(tmp_path: Path) -> Path:
+    """A file of results, with the content of the cases."""
+    path = tmp_path / "results.jsonl"
+    evaluate(CASES, [ToolCorrectnessMetric()], show_progress=False, results=path)
+    return path
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """A file of cases."""
+    path = tmp_path / "runs.jsonl"
+    path.write_text("".join(case.to_json() + "\n" for case in CASES), encoding="utf-8")
+    return path
+
+
+# In the terminal
+
+
+def test_it_prints_what_score_printed(runs: Path, written: Path, streamed: Path) -> None:
+    """Of a file of results; of a written report also, where nothing was the same and so need not be shown."""
+    scored = run("score", runs, "--title", "x").stdout
+
+    assert run("report", streamed, "--title", "x").stdout == scored
+    assert run("report", written, "--title", "x", "-q").stdout == run("score", runs, "--title", "x", "-q").stdout
+    assert run("report", "-", "--title", "x", given=streamed.read_bytes()).stdout == scored
+    assert run("report", "-", given=streamed.read_bytes()).stdout.startswith("standard input: 3 cases")
+
+
+def test_trials_are_shown(tmp_path: Path) -> None:
+    """As they are when they were just made."""
+    path = tmp_path / "trials.json"
+    path.write_text(trial_report({"a": "pf", "b": "pp"}, 2).to_json(), encoding="utf-8")
+    shown = run("report", path)
+
+    assert "a (trial 2)" in shown.stdout
+    assert "1 flaky: a (1 of 2 passed)" in shown.stdout
+
+
+def test_quiet_and_verbose(streamed: Path) -> None:
+    """The totals alone, or every case in full; not both."""
+    quiet, full, both = (run("report", streamed, *options) for options in (["-q"], ["-v"], ["-q", "--verbose"]))
+
+    assert "first problem" not in quiet.stdout
+    assert quiet.stdout.count("\n") < 9
+    assert full.stdout.count("expected                               called") == len(CASES)
+    assert "\nright  tool_correctness  passed\n" in full.stdout
+    assert both.exit_code == 2
+    assert "--quiet and --verbose contradict each other" in both.stderr
+
+
+def test_limits(streamed: Path) -> None:
+    """Of the list, and of what is shown side by side."""
+    shown = run("report", streamed, "--limit", "1", "--details", "0").stdout
+
+    assert " ... and 2 more (--limit 0 lists all)\n" in shown
+    assert "expected                               called" not in shown
+
+
+# Files
+
+
+def test_every_format_in_one_go(streamed: Path, tmp_path: Path) -> None:
+    """Each whole, named on standard error, and nothing on standard output."""
+    paths = {kind: tmp_path / f"out.{kind}" for kind in ("html", "md", "junit", "json")}
+    done = run("report", streamed, "--title", "t", *(f"--{kind}={path}" for kind, path in paths.items()))
+
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr == "".join(f"wrote {path}\n" for path in paths.values())
+    assert '<html lang="en"' in paths["html"].read_text(encoding="utf-8")
+    assert paths["md"].read_text(encoding="utf-8") == render_markdown(REPORT, title="t")
+    assert without_about(paths["junit"].read_text(encoding="utf-8")) == without_about(render_junit(REPORT, title="t"))
+    assert json.loads(paths["json"].read_text(encoding="utf-8"))["cases"] == REPORT.to_dict()["cases"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *(f"out.{kind}" for kind in sorted(paths)),
+        "results.jsonl",
+    ]
+
+
+def without_about(text: str) -> str:
+    """JUnit XML without what is known of this very evaluation."""
+    text = re.sub(r' *<property name="about\.[^>]*>\n', "", text)
+    return re.sub(r' (time|timestamp)="[^"]*"', "", text)
+
+
+@pytest.mark.parametrize("command", ["report", "score"])
+@pytest.mark.parametrize("kind", ["html", "md", "junit", "json"])
+def test_a_format_on_standard_output(runs: Path, streamed: Path, tmp_path: Path, command: str, kind: str) -> None:
+    """It stands there alone; what goes to files is still written."""
+    given = runs if command == "score" else streamed
+    done = run(
+        command, given, "--title", "t", f"--{kind}", "-", "--json" if kind == "md" else "--md", tmp_path / "other"
+    )
+    readers = {"html": str.splitlines, "md": str.splitlines, "junit": ET.fromstring, "json": json.loads}
+
+    assert done.exit_code == (1 if command == "score" else 0)
+    assert len(readers[kind](done.stdout))
+    assert done.stdout.startswith({"html": "<!doctype html>", "md": "# `t`\n", "junit": "<?xml", "json": "{"}[kind])
+    assert (tmp_path / "other").stat().st_size
+    assert ", worst first\n" not in done.stdout
+
+
+def test_score_prints_its_table_beside_the_files(runs: Path, tmp_path: Path) -> None:
+    """As it always did."""
+    done = run("score", runs, "--md", tmp_path / "out.md", "--junit", tmp_path / "out.xml")
+
+    assert "worst first" in done.stdout
+    assert done.stderr == ""
+    assert (tmp_path / "out.md").read_text(encoding="utf-8") == render_markdown(REPORT, title=str(runs))
+    assert "<testsuites" in (tmp_path / "out.xml").read_text(encoding="utf-8")
+
+
+def test_standard_output_has_room_for_one() -> None:
+    """Two reports in one stream would be none."""
+    done = run("report", "x", "--md", "-", "--junit", "-")
+
+    assert done.exit_code == 2
+    assert "only one report can be written to standard output" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["report", "score"])
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [("folder", "it is a folder"), ("absent/out.md", "there is no folder absent")],
+    ids=["folder", "no-folder"],
+)
+def test_what_cannot_be_written_is_told_before_anything_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, place: str, message: str
+) -> None:
+    """Better now than when a judge was asked a thousand times."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    done = run(command, "never-read.jsonl", "--md", place)
+
+    assert done.exit_code == 2
+    assert done.stderr == f"error: cannot write {place}: {message}\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="folders that cannot be written to, and links")
+def test_a_file_is_written_whole_or_not_at_all(streamed: Path, tmp_path: Path) -> None:
+    """What stood there stays until the new one is complete; a link stays a link, a device a device."""
+    real, link = tmp_path / "real.md", tmp_path / "link.md"
+    real.write_text("old", encoding="utf-8")
+    link.symlink_to(real)
+    full = run_python([*COMMAND, "report", str(streamed), "--md", "/dev/full"], tmp_path)
+    done = run("report", streamed, "--md", link)
+
+    assert full.code == 2
+    assert full.err.startswith("error: cannot write /dev/full: ")
+    assert Path("/dev/full").is_char_device()
+    assert done.exit_code == 0
+    assert link.is_symlink()
+    assert real.read_text(encoding="utf-8").startswith("# `")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names")
+def test_a_pipe_with_a_name_stays_one(tmp_path: Path) -> None:
+    """Whoever reads from it gets the text."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text(encoding="utf-8")), daemon=True)
+    reader.start()
+    write_text(pipe, "é\n")
+    reader.join(20)
+
+    assert read == ["é\n"]
+    assert pipe.is_fifo()
+
+
+# Exit codes
+
+
+@pytest.mark.parametrize(
+    ("options", "code"), [([], 0), (["--fail-under", "0.5"], 0), (["--fail-under", "0.51"], 1), (["--md", "-"], 0)]
+)
+def test_scores_matter_only_where_that_is_asked_for(streamed: Path, options: list[str], code: int) -> None:
+    """To show results is no gate, unless it is told to be one."""
+    assert run("report", streamed, *options).exit_code == code
+
+
+def test_what_is_not_whole_does_not_pass_a_gate(streamed: Path, tmp_path: Path) -> None:
+    """An interrupted evaluation, a torn file, a case that could not be measured."""
+    interrupted, torn, broken = (tmp_path / name for name in ("interrupted", "torn", "broken"))
+    lines = streamed.read_bytes().splitlines(keepends=True)
+    interrupted.write_bytes(b"".join(lines[:-1]))
+    torn.write_bytes(b"".join(lines)[:-20])
+    report = evaluate([*CASES, LLMTestCase(id="?")], [ToolCorrectnessMetric()], show_progress=False)
+    broken.write_text(report.to_json(), encoding="utf-8")
+
+    for path in (interrupted, torn, broken):
+        assert run("report", path, "--fail-under", "0").exit_code == 1
+        assert run("report", path).exit_code == 0
+    assert "Interrupted: stopped before all cases" in run("report", interrupted).stdout
+    assert "warning: " in run("report", torn).stderr
+    assert run("report", streamed, "--fail-under", "0").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (b"", "error: <stdin>: "),
+        (b"3", "error: <stdin>: expected "),
+        (
+            b'{"id": "a", "tools_called": []}',
+            "a test case, which has to be scored first\n1 problem; nothing was shown\n",
+        ),
+        (b"\xff\x00", "error: <stdin>: "),
+    ],
+    ids=["empty", "number", "case", "binary"],
+)
+def test_what_is_no_report_exits_with_2(given: bytes, message: str, tmp_path: Path) -> None:
+    """It says what it seems to be, and writes nothing."""
+    done = run("report", "-", "--md", tmp_path / "out.md", given=given)
+
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert done.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_not_there_exits_with_2() -> None:
+    """It is named."""
+    done = run("report", "absent.json")
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == "error: cannot read absent.json: No such file or directory\n"
+
+
+# What changed
+
+
+@pytest.mark.parametrize("command", ["report", "score"])
+def test_a_baseline(command: str, tmp_path: Path) -> None:
+    """What got worse and better is named, in the terminal and in Markdown."""
+    now = [
+        CASES[0].model_copy(update={"tools_called": []}),
+        CASES[1],
+        CASES[2].model_copy(update={"tools_called": [LOOK]}),
+    ]
+    (tmp_path / "before.json").write_text(REPORT.to_json(), encoding="utf-8")
+    (tmp_path / "runs.jsonl").write_text("".join(case.to_json() + "\n" for case in now), encoding="utf-8")
+    after = evaluate(now, [ToolCorrectnessMetric()], show_progress=False)
+    (tmp_path / "after.json").write_text(after.to_json(), encoding="utf-8")
+    given = "after.json" if command == "report" else "runs.jsonl"
+    shown = run_python([*COMMAND, command, given, "--baseline", "before.json", "-q", "--title", "after"], tmp_path)
+    page = run_python([*COMMAND, command, given, "--baseline", "before.json", "--md", "-"], tmp_path)
+
+    assert shown.err == page.err == ""
+    assert_golden("cli-report-baseline.txt", shown.out)
+    assert "### ❌ Regressions: passed before, fail now\n\n`tool_correctness`\n\n- `right` 1 → 0: `Missing:" in page.out
+    assert (
+        "### ✅ Improvements: failed before, pass now\n\n`tool_correctness`\n\n- `wrong` 0 → 1: `Missing:" in page.out
+    )
+
+
+@pytest.mark.parametrize(
+    ("baseline", "message"),
+    [
+        ("absent.json", "error: cannot read absent.json: "),
+        ("other.json", "error: no case is in both"),
+        ("broken.json", "error: broken.json: "),
+    ],
+)
+def test_a_baseline_that_cannot_be_compared_exits_with_2(tmp_path: Path, baseline: str, message: str) -> None:
+    """Nothing is shown or written then."""
+    (tmp_path / "now.json").write_text(REPORT.to_json(), encoding="utf-8")
+    other = evaluate([CASES[0].model_copy(update={"id": "x"})], [ToolCorrectnessMetric()], show_progress=False)
+    (tmp_path / "other.json").write_text(other.to_json(), encoding="utf-8")
+    (tmp_path / "broken.json").write_text("{", encoding="utf-8")
+    done = run_python([*COMMAND, "report", "now.json", "--baseline", baseline, "--md", "out.md"], tmp_path)
+
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(message)
+    assert not (tmp_path / "out.md").exists()
+
+
+# Wherever it is shown
+
+
+def test_pipes_are_plain_and_no_colour_means_none(streamed: Path, tmp_path: Path) -> None:
+    """Whatever the environment says of colours, a pipe gets none unless they are forced, and NO_COLOR is heeded."""
+    command = [*COMMAND, "report", str(streamed)]
+    plain = run_python(command, tmp_path)
+    forced = run_python(command, tmp_path, settings={"FORCE_COLOR": "1", "TERM": "xterm-256color"})
+    refused = run_python(command, tmp_path, settings={"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm-256color"})
+
+    assert "\x1b" not in plain.out
+    assert re.search("\x1b\\[(1;)?3[0-9]m", forced.out)
+    assert not re.search("\x1b\\[[0-9;]*(3[0-9]|9[0-7])[0-9;]*m", refused.out)
+    for shown in (forced, refused):
+        assert re.sub("\x1b\\[[0-9;]*m", "", shown.out) == plain.out
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_every_encoding_of_a_pipe_will_do(tmp_path: Path, encoding: str) -> None:
+    """The terminal report has escapes for what it lacks; Markdown and XML are the bytes that a file has."""
+    case = LLMTestCase(id="航班 é", tools_called=[LOOK], expected_tools=[PAY])
+    report = evaluate([case], [ToolCorrectnessMetric()], show_progress=False)
+    (tmp_path / "r.json").write_text(report.to_json(), encoding="utf-8")
+    command, settings = [*COMMAND, "report", "r.json"], {"PYTHONIOENCODING": encoding}
+    for option in ("--html", "--md", "--junit"):
+        shown = run_python([*command, option, "-"], tmp_path, settings=settings)
+        run_python([*command, option, "file"], tmp_path, settings=settings)
+
+        assert (shown.code, shown.err) == (0, "")
+        assert shown.out == (tmp_path / "file").read_text(encoding="utf-8")
+        assert "航班 é" in shown.out
+    done = subprocess.run(
+        [sys.executable, *command], cwd=tmp_path, env=environment(**settings), capture_output=True, check=True
+    )
+    assert ("航班" if encoding == "utf-8" else "\\u822a\\u73ed") in done.stdout.decode(encoding)
+
+
+def test_secrets_stay_where_they_are(tmp_path: Path) -> None:
+    """In no format."""
+    called = ToolCall(name="pay", input_parameters={"api_key": "new-2", "note": "Bearer abcdef1234567890xyz"})
+    case = LLMTestCase(id="s", tools_called=[called], expected_tools=[ToolCall(name="pay", input_parameters={"a": 1})])
+    (tmp_path / "runs.jsonl").write_text(case.to_json(), encoding="utf-8")
+    for options in ([], ["--html=-"], ["--md=-"], ["--junit=-"], ["--json=-"], ["-v"]):
+        out = run("score", tmp_path / "runs.jsonl", "--params=input", *options).stdout
+
+        assert "api_key" in out
+        assert not re.search("new-2|abcdef1234567890xyz", out)
+
+
+def test_help_stays_quick() -> None:
+    """The renderers are loaded when they are asked for."""
+    program = (
+        "import sys; from toolmark.cli.main import main;"
+        "print([m for m in sys.modules if 'markdown' in m or 'junit' in m])"
+    )
+
+    assert run_python(["-c", program], Path.cwd()).out == "[]\n"
+
+
+def plain_options(command: str) -> set[Any]:
+    """The long options of a command."""
+    return {name for option in main.commands[command].params for name in option.opts if name.startswith("--")}
+
+
+def test_both_commands_have_the_same_options() -> None:
+    """Whoever knows one knows the other."""
+    assert plain_options("report") <= plain_options("score")

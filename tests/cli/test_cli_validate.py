@@ -1,0 +1,219 @@
+"""`toolmark validate`: what it reads, what it shows, and the exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from rich.console import Console
+
+from processes import COMMAND, assert_golden, run_python
+from toolmark import LLMTestCase, MetricResult, ToolCorrectnessMetric, ToolEfficiencyMetric, read_cases, validate
+from toolmark.cli.main import main
+from toolmark.report.terminal import make_console, print_validity
+
+RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
+FORBIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
+HOSTILE = "[red]x[/red] \x1b[31m\x07\u202e"
+
+
+def case(number: int, called: str, reward: Any, **more: Any) -> dict[str, Any]:
+    """A case in which `look` and `book` were wanted, as a file holds it."""
+    tools = [{"name": name} for name in called.split()]
+    wanted = [{"name": "look"}, {"name": "book"}]
+    metadata = {"reward": reward, "task": number // 2}
+    return {"id": f"run {number}", "tools_called": tools, "expected_tools": wanted, "metadata": metadata, **more}
+
+
+def lines(*cases: Any) -> bytes:
+    """A file of cases."""
+    return b"".join(json.dumps(entry).encode() + b"\n" for entry in cases)
+
+
+CASES = [
+    case(0, "look book", 1),
+    case(1, "look book", 1),
+    case(2, "look", 0),
+    case(3, "look look", 0),
+    case(4, "look book", 0),
+    case(5, "look", 1),
+    case(6, "", 0),
+    case(7, "look book book", 1),
+]
+LACKING = [
+    case(8, "look", None),
+    {**case(9, "look", 1), "tools_called": None},
+    {**case(10, "look", 0), "metadata": {"reward": 0}},
+]
+
+
+def run(data: bytes, *options: str) -> Result:
+    """The outcome of the command on standard input, inside this process."""
+    return RUNNER.invoke(main, ["validate", "-", *options], input=data)
+
+
+def test_what_is_shown(tmp_path: Path) -> None:
+    """A line for each metric, what the columns mean, and everything that was left out."""
+    (tmp_path / "runs.jsonl").write_bytes(lines(*CASES, *LACKING))
+    options = "--label metadata.reward --cluster metadata.task --metric tool-correctness --metric tool-efficiency"
+    done = run_python([*COMMAND, "validate", "runs.jsonl", *options.split()], tmp_path)
+
+    assert done.err == ""
+    assert done.code == 0
+    assert_golden("cli-validate.txt", done.out)
+
+
+def test_what_is_shown_without_clusters(tmp_path: Path) -> None:
+    """It says that runs were taken as independent; and that there is no AUC where all are of one kind."""
+    (tmp_path / "runs.jsonl").write_bytes(lines(*CASES[:2], *LACKING[1:2]))
+    done = run_python([*COMMAND, "validate", "runs.jsonl", "--label=metadata.reward"], tmp_path)
+
+    assert (done.code, done.err) == (1, "")
+    assert_golden("cli-validate-one-kind.txt", done.out)
+
+
+def test_the_command_is_the_function() -> None:
+    """All options of the command line reach the library, those of the metrics among them."""
+    options = "--label=metadata.reward --threshold-label=0.5 --cluster=metadata.task --resamples=70 --seed=4"
+    metrics = "--metric=tool-correctness --params=input --denominator=f1 --threshold=0.6 --strict"
+    shown = run(lines(*CASES), *options.split(), *metrics.split(), "--json=-")
+    metric = ToolCorrectnessMetric(
+        evaluation_params=["input_parameters"], denominator="f1", threshold=0.6, strict_mode=True
+    )
+    expected = validate(
+        read_cases(io.BytesIO(lines(*CASES))),
+        [metric],
+        label="metadata.reward",
+        positive_from=0.5,
+        cluster="metadata.task",
+        resamples=70,
+        seed=4,
+    )
+
+    assert shown.exit_code == 0
+    assert json.loads(shown.stdout) == expected.to_dict()
+
+
+def test_json_goes_beside_the_table(tmp_path: Path) -> None:
+    """Into a file, and the table is shown."""
+    done = run(lines(*CASES), "--label=metadata.reward", f"--json={tmp_path / 'v.json'}")
+
+    assert json.loads((tmp_path / "v.json").read_text(encoding="utf-8"))["good"] == 4
+    assert "AUC: how often a good run scores higher than a bad one" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "code", "message"),
+    [
+        (lines(*CASES), ["--label", "metadata.reward"], 0, ""),
+        (lines(*CASES[:2]), ["--label", "metadata.reward"], 1, ""),
+        (lines(*CASES), ["--label", "metadata.reward", "--metric", "tool-recovery"], 1, ""),
+        (lines(*CASES), [], 2, "Missing option '--label'"),
+        (lines(*CASES), ["--label", "reward"], 2, "did you mean 'metadata.reward'?"),
+        (lines(*CASES), ["--label", "id"], 2, "run 0: id: expected a number, true or false, got 'run 0'"),
+        (lines(*CASES), ["--label", "metadata.reward", "--cluster", "task"], 2, "did you mean 'metadata.task'?"),
+        (lines(*CASES), ["--label", "metadata.reward", "--threshold-label", "nan"], 2, "positive_from must be"),
+        (lines(*CASES), ["--label", "metadata.reward", "--resamples", "0"], 2, "0 is not in the range x>=1"),
+        (lines(*CASES), ["--label", "metadata.reward", "--ordered", "--exact"], 2, "contradict each other"),
+        (b"{\n[", ["--label", "metadata.reward"], 2, "error: <stdin>:1: $: not JSON"),
+    ],
+    ids=[
+        "both kinds",
+        "one kind",
+        "no score",
+        "no label",
+        "unknown label",
+        "text as label",
+        "unknown cluster",
+        "nan",
+        "no resamples",
+        "contradiction",
+        "bad file",
+    ],
+)
+def test_exit_codes(data: bytes, options: list[str], code: int, message: str) -> None:
+    """0 if every metric has an area, 1 if one has none, 2 if the command line or the file is wrong."""
+    done = run(data, *options)
+
+    assert done.exit_code == code, done.output
+    assert message in done.stderr
+    assert (done.stderr == "") == (code != 2)
+
+
+def test_warnings_of_a_file_are_told() -> None:
+    """A torn line is left out and said."""
+    done = run(lines(*CASES) + b'{"id": "to', "--label", "metadata.reward")
+
+    assert "warning: <stdin>:9: left out" in done.stderr
+
+
+class Raising:
+    """A metric that fails with a text of somebody else's."""
+
+    label = f"raising {HOSTILE}"
+    threshold = 0.5
+
+    def measure(self, _case: object) -> MetricResult:
+        """Always."""
+        raise ValueError(HOSTILE)
+
+    async def a_measure(self, case: object) -> MetricResult:
+        """Always."""
+        return self.measure(case)
+
+
+def test_hostile_names_are_shown_and_not_obeyed() -> None:
+    """Of cases, of paths, of metrics, and of reasons."""
+    cases = [
+        {**entry, "id": f"{HOSTILE} {number}", "metadata": {HOSTILE: entry["metadata"]["reward"]}}
+        for number, entry in enumerate([*CASES, *LACKING[:2]])
+    ]
+    refused = run(lines(*cases), f"--label={HOSTILE}s")
+    shown = run(lines(*cases), f"--label=metadata.{HOSTILE}", f"--cluster=metadata.{HOSTILE}")
+    stream = io.StringIO()
+    found = validate(read_cases(io.BytesIO(lines(*cases))), [Raising()], label=f"metadata.{HOSTILE}")
+    print_validity(found, title=HOSTILE, console=make_console(stream))
+
+    assert (refused.exit_code, shown.exit_code) == (2, 0)
+    assert not FORBIDDEN.search(refused.output + shown.output + stream.getvalue())
+    for text in (shown.output, stream.getvalue()):
+        assert "[red]x[/red] \\x1b[31m" in text
+    assert "10 cases" in shown.output
+    assert "9 cases without a score: Not measured: [red]x[/red]" in " ".join(stream.getvalue().split())
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_lines_fit(width: int) -> None:
+    """Nothing is wider than the console, and no line ends in blanks."""
+    stream = io.StringIO()
+    cases = [LLMTestCase.model_validate(entry) for entry in [*CASES, *LACKING[:1]]]
+    found = validate(cases, [ToolCorrectnessMetric(), ToolEfficiencyMetric()], label="metadata.reward")
+    print_validity(found, title="a file", console=Console(file=stream, width=width, markup=False, highlight=False))
+
+    assert all(len(line) <= width and line == line.rstrip() for line in stream.getvalue().splitlines())
+
+
+def test_the_console_is_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    """Unless another is given."""
+    cases = [LLMTestCase.model_validate(entry) for entry in CASES]
+    print_validity(validate(cases, [ToolCorrectnessMetric()], label="metadata.reward"), title="a file")
+
+    assert capsys.readouterr().out.startswith("a file: 8 cases; by metadata.reward 4 good (from 1), 4 bad\n")
+
+
+def test_only_a_true_0_and_a_true_1_are_shown_as_such() -> None:
+    """Two decimals otherwise."""
+    cases = [case(0, "look book", 1)] * 300 + [case(1, "look", 0)] * 300 + [case(2, "look book", 0)]
+    stream = io.StringIO()
+    found = validate(read_cases(io.BytesIO(lines(*cases))), [ToolCorrectnessMetric()], label="metadata.reward")
+    print_validity(found, title="a file", console=make_console(stream))
+
+    assert found.metrics[0].auc is not None
+    assert 0.995 < found.metrics[0].auc < 1
+    assert "0.9983" in stream.getvalue()

@@ -1,0 +1,324 @@
+"""What becomes of a Python value on its way into a call, and how values are read and written."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import datetime
+import enum
+import json
+import types
+import uuid
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from pydantic import BaseModel, Field
+
+from toolmark import InvalidDataError, Problem, ToolCall, ToolmarkWarning
+from toolmark._internal.json import MAX_DEPTH, canonical_json, finite, json_path, json_text, parse_json, to_json_value
+
+NAN = float("nan")
+
+
+class Colour(enum.Enum):
+    """An enum of texts."""
+
+    RED = "red"
+
+
+class Level(enum.IntEnum):
+    """An enum of numbers."""
+
+    HIGH = 3
+
+
+class Key(str, enum.Enum):
+    """An enum whose members are texts, as keys often are."""
+
+    CITY = "city"
+
+
+class Text(str):
+    """A text with a class of its own."""
+
+    __slots__ = ()
+
+
+class Point(NamedTuple):
+    """A tuple with names."""
+
+    x: int
+    y: int
+
+
+@dataclasses.dataclass
+class Place:
+    """A dataclass with something inside."""
+
+    city: str
+    at: datetime.date
+    near: list[Point]
+
+
+class Query(BaseModel):
+    """A pydantic model."""
+
+    text: str
+    limit: int = 10
+    colour: Colour = Field(default=Colour.RED)
+
+
+class Broken:
+    """An object that cannot even say what it is."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def nested(levels: int, key: str | None = None) -> Any:
+    """A value of so many levels, of lists, or of objects if a key is given."""
+    value: Any = 1
+    for _ in range(levels):
+        value = [value] if key is None else {key: value}
+    return value
+
+
+# What becomes JSON
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param((1, (2,)), [1, [2]], id="tuple"),
+        pytest.param(Point(1, 2), [1, 2], id="named tuple"),
+        pytest.param({"b", "a"}, ["a", "b"], id="set of texts"),
+        pytest.param({10, 9, 2}, [2, 9, 10], id="set of numbers"),
+        pytest.param(frozenset({1.5, 1}), [1, 1.5], id="set of numbers of two kinds"),
+        pytest.param({(2, 1), (1, 2)}, [[1, 2], [2, 1]], id="set of tuples"),
+        pytest.param(datetime.date(2024, 2, 29), "2024-02-29", id="date"),
+        pytest.param(datetime.time(9, 30), "09:30:00", id="time"),
+        pytest.param(
+            datetime.datetime(2024, 2, 29, 9, 30, tzinfo=datetime.timezone.utc),
+            "2024-02-29T09:30:00+00:00",
+            id="moment",
+        ),
+        pytest.param(Colour.RED, "red", id="enum"),
+        pytest.param(Level.HIGH, 3, id="enum of numbers"),
+        pytest.param(Key.CITY, "city", id="enum of texts"),
+        pytest.param(Text("plain"), "plain", id="text with a class of its own"),
+        pytest.param(
+            Place("Paris", datetime.date(2024, 1, 1), [Point(1, 2)]),
+            {"city": "Paris", "at": "2024-01-01", "near": [[1, 2]]},
+            id="dataclass",
+        ),
+        pytest.param(Query(text="x"), {"text": "x", "limit": 10, "colour": "red"}, id="model"),
+        pytest.param(b"\x00\xff", {"type": "bytes", "encoding": "base64", "size": 2, "data": "AP8="}, id="bytes"),
+        pytest.param(
+            bytearray(b"a"), {"type": "bytes", "encoding": "base64", "size": 1, "data": "YQ=="}, id="bytearray"
+        ),
+        pytest.param(types.MappingProxyType({"a": (1,)}), {"a": [1]}, id="mapping"),
+        pytest.param(collections.OrderedDict(b=1, a=2), {"b": 1, "a": 2}, id="ordered mapping"),
+        pytest.param(Fraction(1, 2), 0.5, id="fraction"),
+        pytest.param(np.int64(3), 3, id="numpy integer"),
+        pytest.param(np.float32(0.5), 0.5, id="numpy float"),
+        pytest.param(np.bool_(True), True, id="numpy truth"),
+    ],
+)
+def test_conversion(value: Any, expected: Any) -> None:
+    """Tuples and sets are lists, dates ISO text, enums their value, models objects, bytes a descriptor, silently."""
+    result = to_json_value(value)
+    assert repr(result) == repr(expected)
+    assert repr(to_json_value([{"k": value}])) == repr([{"k": expected}])
+
+
+def test_equal_sets_give_equal_lists() -> None:
+    """Two sets that are equal become the same list, whatever their history and whatever kind their numbers are of."""
+    assert to_json_value({2, 10.0}) == to_json_value({10, 2.0})
+    assert to_json_value(set(range(100))) == to_json_value(set(range(99, -1, -1)))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param({1: "a", 2.5: "b"}, {"1": "a", "2.5": "b"}, id="numbers"),
+        pytest.param({None: 1, True: 2}, {"null": 1, "true": 2}, id="null and truth"),
+        pytest.param({(1, 2): 3}, {"[1, 2]": 3}, id="tuple"),
+        pytest.param({datetime.date(2024, 1, 1): 1}, {"2024-01-01": 1}, id="date"),
+        pytest.param({Colour.RED: 1}, {"red": 1}, id="enum"),
+        pytest.param({Key.CITY: "Paris"}, {"city": "Paris"}, id="enum of texts"),
+        pytest.param({Text("city"): "Paris"}, {"city": "Paris"}, id="text with a class of its own"),
+        pytest.param({Level.HIGH: 1}, {"3": 1}, id="enum of numbers"),
+    ],
+)
+def test_keys_become_text(value: dict[Any, Any], expected: dict[str, Any]) -> None:
+    """A key that is no text becomes its JSON text, or the text it stands for."""
+    result = to_json_value(value)
+    assert result == expected
+    assert all(type(key) is str for key in result)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param({1: "n", "1": "t"}, {"1 (int)": "n", "1": "t"}, id="number first"),
+        pytest.param({"1": "t", 1: "n"}, {"1": "t", "1 (int)": "n"}, id="text first"),
+        pytest.param({"1 (int)": "x", "1": "t", 1: "n"}, {"1 (int)": "x", "1": "t", "1 (int) 2": "n"}, id="twice"),
+    ],
+)
+def test_two_keys_with_one_text_are_both_kept(value: dict[Any, Any], expected: dict[str, Any]) -> None:
+    """Where two keys have the same text none is lost: the one that was no text says what it was, with a warning."""
+    with pytest.warns(ToolmarkWarning, match=r"two keys have the same text; one was kept as '1 \(int\)"):
+        assert to_json_value(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param(Decimal("1.50"), "Decimal('1.50')", id="decimal"),
+        pytest.param(uuid.UUID(int=1), "UUID('00000000-0000-0000-0000-000000000001')", id="UUID"),
+        pytest.param(PurePosixPath("/data"), "PurePosixPath('/data')", id="path"),
+        pytest.param(1j, "1j", id="complex number"),
+        pytest.param(Point, f"<class '{__name__}.Point'>", id="class"),
+        pytest.param(Broken(), "<Broken whose repr raised RuntimeError>", id="object whose repr fails"),
+    ],
+)
+def test_anything_else_becomes_its_repr_with_a_warning(value: Any, expected: str) -> None:
+    """What is no JSON value is kept as its repr, and a warning names the place and the type."""
+    with pytest.warns(ToolmarkWarning, match=rf"\$\.a\[1\]: a {type(value).__name__} is no JSON value"):
+        assert to_json_value({"a": [0, value]}) == {"a": [0, expected]}
+
+
+def test_numbers_too_large_for_a_float_are_kept_in_some_form() -> None:
+    """A real number beyond the floats is no reason to lose a call."""
+    huge = Fraction(10**400 + 1, 3)
+    with pytest.warns(ToolmarkWarning, match="Fraction"):
+        assert to_json_value(huge) == repr(huge)
+
+
+def test_recorders_collect_the_warnings_as_notes() -> None:
+    """With a list for notes nothing is warned of: what would have been said is in the list."""
+    notes: list[str] = []
+    assert to_json_value({"a": 1j, 1: 2, "1": 3}, notes) == {"a": "1j", "1 (int)": 2, "1": 3}
+    assert [note.partition(":")[0] for note in notes] == ["$.a", "$"]
+
+
+# Depth
+
+
+@pytest.mark.parametrize("key", [None, "k"], ids=["lists", "objects"])
+@pytest.mark.parametrize("mixed", [list, tuple], ids=["as they are", "inside a tuple"])
+def test_200_levels_are_kept_and_201_refused(key: str | None, mixed: type) -> None:
+    """A value may have 200 levels of lists and objects inside each other; one more is a clear error."""
+    assert MAX_DEPTH == 200
+    assert to_json_value(mixed([nested(199, key)])) == [nested(199, key)]
+    with pytest.raises(InvalidDataError, match=r"deeper than 200 levels of lists and objects.*; flatten it first"):
+        to_json_value(mixed([nested(200, key)]))
+
+
+@pytest.mark.parametrize("levels", [10**3, 10**5])
+def test_far_too_deep_is_the_same_clear_error(levels: int) -> None:
+    """However deep the value is, the error is ours, not a recursion error."""
+    with pytest.raises(InvalidDataError, match="deeper than 200 levels"):
+        to_json_value(nested(levels))
+
+
+def test_a_value_that_contains_itself_is_refused() -> None:
+    """A list or object that contains itself has no JSON form; the error says so."""
+    circle: list[Any] = []
+    circle.append(circle)
+    ring: dict[str, Any] = {"a": {}}
+    ring["a"]["b"] = ring
+    for value in (circle, ring):
+        with pytest.raises(InvalidDataError, match="or containing itself"):
+            to_json_value(value)
+
+
+# Reading and writing text
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        pytest.param("NaN", ["$: bare NaN"], id="alone"),
+        pytest.param('{"a": [1, NaN]}', ["$.a[1]: bare NaN"], id="inside"),
+        pytest.param('{"a b": -Infinity}', ['$["a b"]: bare -Infinity'], id="key that is no identifier"),
+        pytest.param("[NaN, Infinity]", ["$[0]: bare NaN", "$[1]: bare Infinity"], id="every one of them"),
+    ],
+)
+def test_bare_nan_is_refused_with_its_path(text: str, problems: list[str]) -> None:
+    """A text that contains bare NaN or infinities is refused, each with its path, unless told otherwise."""
+    with pytest.raises(InvalidDataError) as caught:
+        parse_json(text)
+    assert [str(problem).partition(" is no JSON")[0] for problem in caught.value.problems] == problems
+    assert repr(parse_json(text, allow_nan=True)) == repr(json.loads(text))
+
+
+@pytest.mark.parametrize(
+    "text", [pytest.param("{", id="cut off"), pytest.param("", id="empty"), pytest.param(b"\xff\xff", id="no UTF-8")]
+)
+def test_no_json_is_an_error_of_ours(text: str | bytes) -> None:
+    """What is no JSON is refused with a sentence that says so."""
+    with pytest.raises(InvalidDataError, match=r"^not JSON: "):
+        parse_json(text)
+
+
+def test_json_too_deep_for_the_reader_is_an_error_of_ours() -> None:
+    """A text of 100,000 brackets is refused, not a recursion error."""
+    with pytest.raises(InvalidDataError, match="too deep"):
+        parse_json("[" * 100_000 + "]" * 100_000)
+
+
+def test_nan_is_written_as_text() -> None:
+    """Written files hold NaN and the infinities as the texts "NaN", "Infinity", "-Infinity"."""
+    value = {"a": [NAN, float("inf")], "b": -float("inf"), "c": "NaN", "d": 0.5}
+    assert json_text(value) == '{"a": ["NaN", "Infinity"], "b": "-Infinity", "c": "NaN", "d": 0.5}'
+    assert finite(value) == {"a": ["NaN", "Infinity"], "b": "-Infinity", "c": "NaN", "d": 0.5}
+    call = ToolCall(name="a", output=NAN)
+    assert ToolCall.from_json(call.to_json()) == ToolCall(name="a", output="NaN")
+
+
+def test_text_stays_readable_and_always_writable() -> None:
+    """Letters are written as they are; a lone surrogate, which UTF-8 cannot hold, is escaped, and comes back."""
+    assert json_text({"Ort": "Zürich 東京"}) == '{"Ort": "Zürich 東京"}'
+    assert json_text(["\ud800"]) == '["\\ud800"]'
+    assert parse_json(json_text({"a": "\ud800", "b": NAN})) == {"a": "\ud800", "b": "NaN"}
+
+
+def test_integers_of_any_size_can_be_written() -> None:
+    """An integer of 5,000 digits, which Python does not turn into text by default, keeps no call from being saved."""
+    call = ToolCall(name="a", input_parameters={"n": 10**5000})
+    assert '"n": ' in call.to_json()
+
+
+@pytest.mark.parametrize(
+    ("parts", "path"),
+    [
+        ((), "$"),
+        (("tools_called", 0, "name"), "$.tools_called[0].name"),
+        (("a b", "é", ""), '$["a b"].é[""]'),
+        (('say "hi"',), '$["say \\"hi\\""]'),
+    ],
+)
+def test_json_path(parts: tuple[str | int, ...], path: str) -> None:
+    """Paths read like `$.tools_called[0].name`; keys that are no identifiers are quoted."""
+    assert json_path(parts) == path
+
+
+def test_a_problem_reads_as_path_and_message() -> None:
+    """A problem shows where it is, then what it is."""
+    assert str(Problem("$.a", "is required", line=3)) == "$.a: is required"
+
+
+def test_canonical_text() -> None:
+    """Equal values have equal text, whatever the order of keys; it is ASCII, and what JSON has not is text."""
+    one = canonical_json({"b": [1, "é\u202e"], "a": float("nan"), "n": 10**5000})
+    other = canonical_json({"n": 10**5000, "a": float("nan"), "b": [1, "é\u202e"]})
+
+    assert one == other
+    assert one.isascii()
+    assert one.startswith('{"a":"NaN","b":[1,"\\u00e9\\u202e"],"n":"0x')
+    assert canonical_json({"b": 1, "a": None}) == '{"a":null,"b":1}'

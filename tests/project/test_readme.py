@@ -1,0 +1,341 @@
+"""The README and the pages beside it tell the truth: their code runs, prints what they say, and their options exist."""
+
+import importlib
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import pytest
+
+import toolmark
+from processes import COMMAND, GOLDEN, ROOT, run_python, toolmark_score
+from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+from toolmark.cli.main import main
+from toolmark.formats import FORMATS as MESSAGES
+from toolmark.formats import TRACE_FORMATS
+from toolmark.linting import LintKind
+from toolmark.report import feedback, otel
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SCORING = (ROOT / "docs" / "scoring.md").read_text(encoding="utf-8")
+FORMATS = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+TRACES = (ROOT / "docs" / "traces.md").read_text(encoding="utf-8")
+JUDGE = (ROOT / "docs" / "judge.md").read_text(encoding="utf-8")
+METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+EXPECTATIONS = (ROOT / "docs" / "expectations.md").read_text(encoding="utf-8")
+VALIDITY = (ROOT / "docs" / "validity.md").read_text(encoding="utf-8")
+COMPARISON = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
+SPEED = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+OBSERVE = (ROOT / "docs" / "observe.md").read_text(encoding="utf-8")
+SCALE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+TRIALS = (ROOT / "docs" / "trials.md").read_text(encoding="utf-8")
+LINT = (ROOT / "docs" / "lint.md").read_text(encoding="utf-8")
+COMPAT = (ROOT / "docs" / "compat.md").read_text(encoding="utf-8")
+REPORTS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
+
+
+class Block(NamedTuple):
+    """A block of code, and where it stands."""
+
+    language: str
+    text: str
+    line: int
+
+
+def blocks(page: str) -> list[Block]:
+    """The fenced blocks of a page."""
+    return [
+        Block(match[1], match[2], page[: match.start()].count("\n") + 1)
+        for match in re.finditer(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    ]
+
+
+BLOCKS = blocks(README)
+PROGRAMS = [
+    pytest.param(block, after, id=f"{name} line {block.line}")
+    for name, page in (
+        ("README.md", README),
+        ("docs/metrics.md", METRICS),
+        ("docs/judge.md", JUDGE),
+        ("docs/compat.md", COMPAT),
+        ("docs/expectations.md", EXPECTATIONS),
+        ("docs/lint.md", LINT),
+        ("docs/observe.md", OBSERVE),
+        ("docs/scale.md", SCALE),
+        ("docs/trials.md", TRIALS),
+        ("docs/validity.md", VALIDITY),
+        ("docs/comparison.md", COMPARISON),
+        ("docs/reports.md", REPORTS),
+        ("docs/speed.md", SPEED),
+    )
+    for block, after in pairwise(blocks(page))
+    if block.language == "python"
+]
+
+
+@pytest.mark.parametrize(("program", "shown"), PROGRAMS)
+def test_python_prints_what_stands_below_it(tmp_path: Path, program: Block, shown: Block) -> None:
+    """As a program of its own, in an empty folder, with warnings as errors."""
+    if "import pyarrow" in program.text:
+        pytest.importorskip("pyarrow", reason="pyarrow, of the extra `parquet`, is not installed here")
+    (tmp_path / "program.py").write_text(program.text, encoding="utf-8")
+    done = run_python(["program.py"], tmp_path)
+
+    assert done.err == ""
+    assert done == (0, shown.text, "")
+    assert shown.language == ""
+
+
+def test_there_are_programs() -> None:
+    """The test above is not vacuous."""
+    assert len(PROGRAMS) >= 2
+
+
+def test_the_report_shown_is_the_demonstration_s() -> None:
+    """The excerpt stands, line by line, in what the demonstration prints."""
+    (excerpt,) = [block.text for block in BLOCKS if "expected      " in block.text]
+
+    assert excerpt in (GOLDEN / "example-plain_agent.txt").read_text(encoding="utf-8")
+
+
+def options_of(*commands: str) -> dict[str, click.Parameter]:
+    """The options of these commands."""
+    params = [option for name in commands for option in main.commands[name].params]
+    return {name: option for option in params for name in option.opts if name.startswith("--")}
+
+
+def test_options_of_the_command_exist() -> None:
+    """Every option that the README names, and every value it names for one."""
+    options = options_of("score")
+    named = re.findall(r"--(?!toolmark-)[a-z][a-z-]+", README)  # those of pytest are seen in test_pytest_plugin.py
+    (denominators,) = re.findall(r"--denominator ([a-z0-9\\|]+)`", README)
+    choice = options["--denominator"].type
+
+    assert set(named) <= options_of("approve", "score", "convert", "validate", "compare", "report").keys()
+    assert {"--params", "--ordered", "--exact", "--denominator", "--threshold", "--fail-under", "--json"} <= set(named)
+    assert isinstance(choice, click.Choice)
+    assert denominators.split("\\|") == list(choice.choices)
+
+
+def test_the_command_shown_runs(tmp_path: Path) -> None:
+    """As it stands, with a file of that name."""
+    (command,) = [block.text.split() for block in BLOCKS if block.text.startswith("toolmark score ")]
+    (tmp_path / command[2]).write_text(LLMTestCase(tools_called=[], expected_tools=[]).to_json(), encoding="utf-8")
+    done = toolmark_score(*command[2:], folder=tmp_path)
+
+    assert done.code == 0
+    assert (tmp_path / "report.json").is_file()
+
+
+def test_the_page_of_scale_names_its_options() -> None:
+    """Each option of scoring part by part stands in its table, and each of the table exists."""
+    table = re.findall(r"^\| `(--[a-z-]+)", SCALE, re.MULTILINE)
+
+    assert set(table) <= options_of("score").keys()
+    assert {"--processes", "--results", "--resume", "--no-contents", "--cluster", "--engine"} <= set(table)
+
+
+def test_the_page_of_comparison_names_everything(tmp_path: Path) -> None:
+    """Each option stands in its table, and each thing that may differ; its commands run, one after the other."""
+    options = options_of("compare")
+    kinds = options["--allow-different"].type
+    shown = re.findall(r"^toolmark (.*)$", COMPARISON, re.MULTILINE)
+    table = "\n".join(line for line in COMPARISON.splitlines() if line.startswith("| `--"))
+    for name in ("before.jsonl", "after.jsonl"):
+        case = LLMTestCase(id="only", tools_called=[], expected_tools=[])
+        (tmp_path / name).write_text(case.to_json(), encoding="utf-8")
+    for name in ("main.json", "branch.json"):
+        run_python([*COMMAND, "score", "after.jsonl", "--json", name], tmp_path)
+
+    assert isinstance(kinds, click.Choice)
+    assert set(re.findall(r"--[a-z][a-z-]+", table)) - {"--allow-different"} == options.keys() - {"--allow-different"}
+    assert re.findall(r"^\| `([a-z]+)` \|", COMPARISON, re.MULTILINE) == list(kinds.choices)
+    assert [run_python([*COMMAND, *command.split()], tmp_path).code for command in shown] == [0] * 4
+
+
+def test_the_page_of_reports_names_everything(tmp_path: Path) -> None:
+    """Each option that both commands have stands in its table; its commands run; what it shows is shown."""
+    shared = options_of("report").keys() & options_of("score").keys()
+    table = "\n".join(line for line in REPORTS.splitlines() if line.startswith("| `-"))
+    case = LLMTestCase(id="only", tools_called=[], expected_tools=[])
+    (tmp_path / "runs.jsonl").write_text(case.to_json(), encoding="utf-8")
+    run_python([*COMMAND, "score", "runs.jsonl", "--json", "results.jsonl"], tmp_path)
+    shown = re.findall(r"^toolmark (.*)$", REPORTS, re.MULTILINE)
+    (totals,) = [block.text for block in blocks(REPORTS) if "flaky:" in block.text]
+
+    assert set(re.findall(r"--[a-z][a-z-]+", table)) == shared == options_of("report").keys()
+    assert [run_python([*COMMAND, *command.partition(" >>")[0].split()], tmp_path).code for command in shown] == [0] * 4
+    assert totals in (GOLDEN / "terminal-trials.txt").read_text(encoding="utf-8")
+
+
+def test_the_page_of_lint_names_everything() -> None:
+    """Each option and each kind of finding stands in its tables, and nothing else."""
+    assert set(re.findall(r"^\| `(--[a-z-]+)", LINT, re.MULTILINE)) == options_of("lint").keys()
+    assert re.findall(r"^\| `([a-z_]+)` \|", LINT, re.MULTILINE) == [kind.value for kind in LintKind]
+
+
+@pytest.mark.parametrize(
+    ("page", "folder"),
+    [
+        (README, ROOT),
+        *((page, ROOT / "docs") for page in (SCORING, METRICS, VALIDITY, COMPAT, COMPARISON, TRIALS, REPORTS, SPEED)),
+    ],
+    ids=["README", "scoring", "metrics", "validity", "compat", "comparison", "trials", "reports", "speed"],
+)
+def test_links_lead_somewhere(page: str, folder: Path) -> None:
+    """Every relative link is a file of this repository."""
+    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", page) if "://" not in link]
+
+    assert links
+    assert [link for link in links if not (folder / link).exists()] == []
+
+
+def test_every_example_is_listed() -> None:
+    """A newcomer finds all of them in the table, and no other."""
+    assert set(re.findall(r"\]\(examples/(\w+)\.py\)", README)) == {
+        path.stem for path in (ROOT / "examples").glob("*.py")
+    }
+
+
+def test_names_for_newcomers_exist() -> None:
+    """Whoever comes from another library finds the names of the table."""
+    table = README[README.index("## Coming from another library") :].split("\n## ")[0]
+    deepeval, evalsharp, gllm = (line.split("|")[2] for line in table.split("\n") if re.match(r"\| [DEg]\w+", line))
+
+    for name in re.findall(r"`(\w+)`", deepeval):
+        assert name in toolmark.__all__
+        assert getattr(toolmark, name)
+    for name in re.findall(r"\.(\w+)\(", evalsharp):
+        assert callable(getattr(toolmark.Evaluator, name))
+    (module, names), *_ = re.findall(r"`from ([\w.]+) import ([^`]+)`", gllm)
+    for name in names.split(", "):
+        assert getattr(importlib.import_module(module), name)
+
+
+# docs/formats.md
+
+
+def test_the_page_of_formats_is_true(tmp_path: Path) -> None:
+    """Its program runs, its options exist with the values it names, and it names every format."""
+    (program,) = [block.text for block in blocks(FORMATS) if block.language == "python"]
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    options = options_of("convert")
+    units, formats = options["--as"].type, options["--from"].type
+
+    assert run_python(["program.py"], tmp_path) == (0, "", "")
+    assert set(re.findall(r"--[a-z][a-z-]+", FORMATS)) <= options.keys()
+    assert isinstance(units, click.Choice)
+    assert isinstance(formats, click.Choice)
+    assert re.findall(r"^\| `--as (\w+)`", FORMATS, re.MULTILINE) == list(units.choices)
+    named = re.findall(r"^\| .* \| `([a-z-]+)` \|$", FORMATS, re.MULTILINE)[: len(MESSAGES)]
+    assert (named, list(formats.choices)[1:]) == (list(MESSAGES), [*MESSAGES, *TRACE_FORMATS])
+
+
+# docs/traces.md
+
+
+def test_the_page_of_traces_is_true(tmp_path: Path) -> None:
+    """Its program runs, its options exist, it names every form of traces, and its warnings are those of the code."""
+    program = "".join(block.text for block in blocks(TRACES) if block.language == "python")
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/toolmark/formats").glob("_*.py"))
+    warnings = re.findall(
+        r"^\| (\w[^|`]+?) \| \w", TRACES.partition("| warning | |")[2].partition("\n\n")[0], re.MULTILINE
+    )
+
+    assert run_python(["program.py"], tmp_path) == (0, "", "")
+    assert set(re.findall(r"--[a-z][a-z-]+", TRACES)) <= options_of("convert", "feedback", "score").keys()
+    assert re.findall(r"`--as ([a-z-]+)` \|$", TRACES, re.MULTILINE) == list(
+        options_of("feedback")["--as"].type.choices
+    )
+    assert all(
+        hasattr(feedback, name)
+        for name in re.findall(r"^\| `(\w+)` \| (?:OTLP|feedback|scores|annotations)", TRACES, re.MULTILINE)
+    )
+    assert re.findall(r"^\| .* \| `([a-z][a-z-]+)` \|$", TRACES, re.MULTILINE) == list(TRACE_FORMATS)
+    assert warnings
+    assert [text for text in warnings if text.replace("the arguments are", "are") not in code] == []
+
+
+def test_the_page_of_traces_sends_what_it_says(tmp_path: Path) -> None:
+    """Its program sends an event to the collector that the environment names, and its functions exist."""
+    pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed here")
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the exporter of OTLP is not installed here")
+    from collectors import collecting
+
+    shown = [block for block in blocks(TRACES) if block.language == "python" or "import OTLPLogExporter" in block.text]
+    (tmp_path / "program.py").write_text("".join(block.text for block in shown), encoding="utf-8")
+    with collecting() as collector:
+        settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.address}
+        assert run_python(["program.py"], tmp_path, settings=settings) == (0, "", "")
+
+    (event,) = collector.taken
+    assert event["eventName"] == "gen_ai.evaluation.result"
+    assert re.findall(r"^\| `(emit_\w+)` \|", TRACES, re.MULTILINE) == [
+        name for name in sorted(vars(otel)) if name.startswith("emit_")
+    ]
+
+
+# docs/scoring.md
+
+
+def similarity(expected: dict[str, object], called: dict[str, object]) -> float:
+    """The score of one call with these arguments."""
+    case = LLMTestCase(
+        expected_tools=[ToolCall(name="a", input_parameters=expected)],
+        tools_called=[ToolCall(name="a", input_parameters=called)],
+    )
+    return float(ToolCorrectnessMetric(evaluation_params=["input_parameters"]).measure(case))
+
+
+def test_the_example_of_a_similarity_is_true() -> None:
+    """The two objects of the page have the similarity that it says, either way round."""
+    pattern = r"Example: `(\{.+?\})` against\s+`(\{.+?\})` .*?: similarity (\d)/(\d)\."
+    ((left, right, top, bottom),) = re.findall(pattern, SCORING, re.DOTALL)
+    a, b = (ToolCall.from_json(f'{{"name": "a", "args": {text}}}').arguments for text in (left, right))
+
+    assert similarity(a, b) == similarity(b, a) == int(top) / int(bottom)
+
+
+def test_the_example_of_an_order_is_true() -> None:
+    """The page's lists have the ordered score that it says, and the reason names the call that is out of order."""
+    ((expected, called, top, bottom),) = re.findall(
+        r"E = \[([\w, ]+)\], C = \[([\w, ]+)\] .*?ordered score (\d)/(\d)", SCORING
+    )
+    case = LLMTestCase(
+        expected_tools=[ToolCall(name=name) for name in expected.split(", ")],
+        tools_called=[ToolCall(name=name) for name in called.split(", ")],
+    )
+    result = ToolCorrectnessMetric(should_consider_ordering=True).measure(case)
+
+    assert float(result) == int(top) / int(bottom)
+    assert result.passed
+    assert "Out of order: expected #3 'W' was called as #2." in str(result.reason)
+
+
+@pytest.mark.parametrize(
+    ("denominator", "score"), [("expected", 2 / 3), ("called", 2 / 4), ("longest", 2 / 4), ("f1", 4 / 7)]
+)
+def test_the_denominators_of_the_page_are_those_of_the_metric(denominator: str, score: float) -> None:
+    """The table names each of them, and its formula holds for w = 2, m = 3, n = 4."""
+    formulas = {"expected": "w / m", "called": "w / n", "longest": "w / max(m, n)", "f1": "2w / (m + n)"}
+    case = LLMTestCase(
+        expected_tools=[ToolCall(name=name) for name in "abc"], tools_called=[ToolCall(name=name) for name in "abxy"]
+    )
+
+    assert re.search(rf'^\| `"{denominator}"`.*\| {re.escape(formulas[denominator])} \|', SCORING, re.MULTILINE)
+    assert float(ToolCorrectnessMetric(denominator=denominator).measure(case)) == score  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("expected", "called", "score"), [("", "", 1), ("", "a", 0), ("a", "", 0)])
+def test_the_edges_of_the_page_are_those_of_the_metric(expected: str, called: str, score: float) -> None:
+    """Nothing expected and nothing called is perfect, exactly one of them is nothing."""
+    case = LLMTestCase(
+        expected_tools=[ToolCall(name=name) for name in expected], tools_called=[ToolCall(name=name) for name in called]
+    )
+    sides = " | ".join("`[]`" if not side else "some" for side in (expected, called))
+
+    assert re.search(rf"^\| {re.escape(sides)} \| {score}\b", SCORING, re.MULTILINE)
+    assert float(ToolCorrectnessMetric().measure(case)) == score

@@ -1,0 +1,662 @@
+"""The pytest plugin, in runs of pytest of their own: what a failure shows, the summary, goldens, and what it costs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import pickle
+import re
+import sys
+import xml.etree.ElementTree as ET
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from processes import ROOT, Finished, assert_golden, run_python
+from toolmark import LLMTestCase, MetricAssertionError, Report, ToolCall, ToolCorrectnessMetric, assert_test
+from toolmark._pytest.fixtures import file_name
+
+CASES = """
+from toolmark import LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, assert_test
+
+METRICS = [ToolCorrectnessMetric(evaluation_params=["input_parameters"], threshold=1)]
+
+
+def refund(*names, order=18):
+    return LLMTestCase(
+        id="refund",
+        input="Refund order 18.",
+        tools_called=[ToolCall(name=name, input_parameters={"order": order}) for name in names],
+        expected_tools=[ToolCall(name="search"), ToolCall(name="refund", input_parameters={"order": 18})],
+    )
+"""
+
+
+def run(folder: Path, *arguments: str, **settings: str) -> Finished:
+    """Runs pytest with the plugin and no other, as if nobody had told it that this is CI."""
+    return run_python(
+        ["-m", "pytest", "-p", "toolmark.pytest_plugin", "-p", "no:cacheprovider", "--no-header", *arguments],
+        folder,
+        settings={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "CI": "", **settings},
+    )
+
+
+def write(folder: Path, text: str, name: str = "test_agent.py") -> None:
+    """Writes a file of tests."""
+    (folder / name).write_text(CASES + text, encoding="utf-8")
+
+
+def goldens(folder: Path) -> dict[str, Any]:
+    """The goldens beside the tests, by name."""
+    return {path.name: json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("__toolmark__/*")}
+
+
+MIXED = """
+def test_plain():
+    assert_test(refund("search", "refund", order=17), METRICS)
+
+
+def test_fixture(toolmark):
+    toolmark(refund("search", "mail"), METRICS)
+
+
+def test_passing(toolmark):
+    assert toolmark.assert_test(refund("search", "refund"), METRICS)[0].score == 1
+
+
+def test_report(toolmark):
+    report = toolmark.evaluate([refund("refund"), LLMTestCase(tools_called=[])], METRICS)
+    assert [result.score for _, result in report.results()] == [0.5, None]
+
+
+def test_nothing_of_toolmark():
+    pass
+"""
+
+
+# What is shown
+
+
+def test_what_a_run_shows(tmp_path: Path) -> None:
+    """A failure is the line of the test, the reasons, and the calls side by side; the end has sums and what failed."""
+    write(tmp_path, MIXED)
+    done = run(tmp_path, "--tb=short")
+
+    assert done.code == 1
+    assert_golden("pytest-plugin.txt", re.sub(r"=+ (.*) in [\d.]+s =+", r"\1", done.out))
+
+
+@pytest.mark.parametrize("style", ["--tb=long", "--tb=short"])
+def test_no_frame_of_ours_is_shown(tmp_path: Path, style: str) -> None:
+    """Whoever reads a failure reads the test, whichever way the case was measured."""
+    write(
+        tmp_path,
+        """
+import asyncio
+def test_plain():
+    assert_test(refund(), METRICS)
+def test_called(toolmark):
+    toolmark(refund(), METRICS)
+def test_method(toolmark):
+    toolmark.assert_test(refund(), METRICS)
+def test_awaited(toolmark):
+    async def inside():
+        await toolmark.a_assert_test(refund(), METRICS)
+    asyncio.run(inside())
+def test_golden(toolmark_golden):
+    toolmark_golden(refund("a"), name="x")
+    toolmark_golden(refund("b"), name="x")
+""",
+    )
+    done = run(tmp_path, style)
+
+    assert done.out.count("- toolmark -") == 5
+    assert "5 failed" in done.out
+    assert "evaluation.py" not in done.out
+    assert "checks.py" not in done.out
+
+
+def test_quiet_is_quiet(tmp_path: Path) -> None:
+    """With -q there is no summary of ours; without a case that was measured there is none at all."""
+    write(tmp_path, MIXED)
+    quiet, unused = run(tmp_path, "-q", "-k", "passing or report"), run(tmp_path, "-k", "nothing")
+
+    assert (quiet.code, unused.code) == (0, 0)
+    assert "toolmark" not in quiet.out
+    assert "= toolmark =" not in unused.out
+
+
+def test_the_difference_does_not_depend_on_options_of_output(tmp_path: Path) -> None:
+    """It belongs to the failure, and is no output that was captured; colours of the terminal stay out of it."""
+    write(tmp_path, MIXED)
+    done = run(tmp_path, "--show-capture=no", "-k", "fixture", FORCE_COLOR="1", COLUMNS="200")
+
+    assert " -  2 refund                                 (not called)\n" in done.out
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 has no groups of exceptions")
+def test_failures_in_a_group_are_shown(tmp_path: Path) -> None:
+    """A test of several tasks fails with a group; each of its failures is shown side by side."""
+    write(
+        tmp_path,
+        """
+import asyncio
+def test_tasks(toolmark):
+    async def inside():
+        async with asyncio.TaskGroup() as group:
+            group.create_task(toolmark.a_assert_test(refund("search"), METRICS))
+    asyncio.run(inside())
+""",
+    )
+    done = run(tmp_path)
+
+    assert done.code == 1
+    assert "(not called)" in done.out
+    assert "tool_correctness(input_parameters): mean 0.5 over 1 case; 0 passed, 1 failed" in done.out
+
+
+def test_an_error_of_another_is_left_alone(tmp_path: Path) -> None:
+    """Errors that carry something named `report` are not ours."""
+    write(
+        tmp_path,
+        """
+class Other(Exception):
+    report = "mine"
+def test_other(toolmark):
+    toolmark(refund("search", "refund"), METRICS)
+    raise Other
+""",
+    )
+    done = run(tmp_path)
+
+    assert "- toolmark -" not in done.out
+    assert done.code == 1
+    assert "INTERNALERROR" not in done.out
+
+
+def test_the_error_knows_its_report_in_another_process_too() -> None:
+    """It is pickled with the results it is about."""
+    with pytest.raises(MetricAssertionError) as raised:
+        assert_test(LLMTestCase(tools_called=[], expected_tools=[ToolCall(name="a")]), [ToolCorrectnessMetric()])
+    copy = pickle.loads(pickle.dumps(raised.value))  # noqa: S301 - our own
+
+    assert isinstance(copy.report, Report)
+    assert str(copy) == str(raised.value)
+    assert copy.report.to_dict() == raised.value.report.to_dict()  # type: ignore[attr-defined]
+
+
+def test_what_is_no_case_fails_the_test(tmp_path: Path) -> None:
+    """Whatever it is, it is named, and the run goes on."""
+    write(
+        tmp_path,
+        """
+import pytest
+@pytest.mark.parametrize("thing", ["text", None, {"turns": []}, 3.5])
+def test_thing(toolmark, thing):
+    toolmark(thing, METRICS)
+def test_metric(toolmark):
+    toolmark(refund(), [])
+""",
+    )
+    done = run(tmp_path)
+
+    assert done.code == 1
+    assert "5 failed" in done.out
+    for kind in ("str", "NoneType", "dict", "float"):
+        assert f"ToolCorrectnessMetric measures an LLMTestCase or MLLMTestCase, got {kind}\n" in done.out
+    assert "metrics must be a list of at least one metric" in done.out
+
+
+def test_a_test_that_is_run_again_counts_once(tmp_path: Path) -> None:
+    """What plugins that repeat tests report of earlier attempts has the outcome "rerun"."""
+    write(tmp_path, MIXED)
+    (tmp_path / "conftest.py").write_text(
+        """
+import pytest
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if report.failed:
+        report.outcome = "rerun"
+    return report
+""",
+        encoding="utf-8",
+    )
+    done = run(tmp_path, "-k", "fixture or passing")
+
+    assert "mean 1 over 1 case; 1 passed, 0 failed" in done.out
+
+
+# What is written
+
+
+def test_the_report_has_every_result(tmp_path: Path) -> None:
+    """In the form of a report, each case with its test; sums over all of them, not measured being no zero."""
+    write(tmp_path, MIXED)
+    run(tmp_path, "--toolmark-report", "out.json")
+    plain = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+
+    (summary,) = plain["metrics"]
+    assert summary == {
+        "metric": "tool_correctness(input_parameters)",
+        "threshold": 1,
+        "mean": 2 / 3,
+        "mean_interval": [0, 1],
+        "rate": 1 / 3,
+        "rate_interval": [pytest.approx(0.0615, abs=1e-4), pytest.approx(0.7923, abs=1e-4)],
+        "passed": 1,
+        "failed": 2,
+        "skipped": 0,
+        "errored": 1,
+    }
+    assert [(case["index"], case["test"].partition("::")[2], case.get("id")) for case in plain["cases"]] == [
+        (0, "test_fixture", "refund"),
+        (1, "test_passing", "refund"),
+        (2, "test_report", "refund"),
+        (3, "test_report", None),
+    ]
+    assert [case["results"][0].get("score") for case in plain["cases"]] == [0.5, 1, 0.5, None]
+    assert plain["cases"][0]["results"][0]["alignment"]["called_count"] == 2
+
+
+def test_thresholds_are_not_mixed(tmp_path: Path) -> None:
+    """One metric at two thresholds passes and fails differently, so it has two sums."""
+    write(
+        tmp_path,
+        """
+def test_two(toolmark):
+    toolmark.evaluate([refund("refund")], [ToolCorrectnessMetric()])
+    toolmark.evaluate([refund("refund")], [ToolCorrectnessMetric(threshold=0.75)])
+""",
+    )
+    out = run(tmp_path).out
+
+    assert "tool_correctness: mean 0.5 over 1 case; 1 passed, 0 failed (at 0.5)" in out
+    assert "tool_correctness: mean 0.5 over 1 case; 0 passed, 1 failed (at 0.75)" in out
+
+
+def test_a_report_without_results_is_written(tmp_path: Path) -> None:
+    """Whoever reads it next finds that nothing was measured."""
+    write(tmp_path, MIXED)
+    run(tmp_path, "-k", "nothing", "--toolmark-report", "out.json")
+
+    assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8")) == {"metrics": [], "cases": []}
+
+
+def test_a_report_that_cannot_be_written_is_told_at_once(tmp_path: Path) -> None:
+    """Before any test has run."""
+    write(tmp_path, MIXED)
+    done = run(tmp_path, "--toolmark-report", "nowhere/out.json")
+
+    assert done.code == 4
+    assert "--toolmark-report: there is no folder" in done.err
+    assert "passed" not in done.out
+
+
+def test_junit_has_the_scores(tmp_path: Path) -> None:
+    """As properties of the test, by case and metric; and the difference in the text of the failure."""
+    write(tmp_path, MIXED)
+    run(tmp_path, "--junitxml=out.xml")
+    tests = {test.get("name"): test for test in ET.parse(tmp_path / "out.xml").iter("testcase")}  # noqa: S314 - our own
+    found = {
+        name: [(each.get("name"), each.get("value")) for each in test.iter("property")] for name, test in tests.items()
+    }
+
+    label = "tool_correctness(input_parameters)"
+    assert found["test_fixture"] == [
+        (f"toolmark.score[refund: {label}]", "0.5"),
+        (f"toolmark.passed[refund: {label}]", "false"),
+    ]
+    assert found["test_report"][-1] == (f"toolmark.status[#2: {label}]", "failed")
+    assert found["test_nothing_of_toolmark"] == []
+    (failure,) = tests["test_fixture"].iter("failure")
+    assert "(not called)" in str(failure.text)
+
+
+def test_tests_that_measure_are_marked(tmp_path: Path) -> None:
+    """`-m toolmark` runs those that use a fixture, and those that say so themselves."""
+    write(tmp_path, MIXED + "import pytest\n@pytest.mark.toolmark\ndef test_marked():\n    pass\n")
+    done = run(tmp_path, "-m", "toolmark", "--strict-markers", "--collect-only", "-q")
+
+    assert re.findall(r"::(\w+)", done.out) == ["test_fixture", "test_passing", "test_report", "test_marked"]
+    assert "@pytest.mark.toolmark:" in run(tmp_path, "--markers").out
+
+
+# Goldens
+
+SNAPSHOT = """
+import json, os
+def test_refund(toolmark_golden):
+    names = os.environ["CALLED"].split()
+    toolmark_golden(refund(*names, order=json.loads(os.environ.get("ORDER", "18"))))
+"""
+FILE = "test_agent.test_refund.json"
+
+
+def test_a_golden_is_recorded_compared_and_updated(tmp_path: Path) -> None:
+    """The first run writes it; later ones compare and leave it alone; an update shows what it changes."""
+    write(tmp_path, SNAPSHOT)
+    first = run(tmp_path, CALLED="search refund")
+    recorded = goldens(tmp_path)
+    same, other = run(tmp_path, CALLED="search refund"), run(tmp_path, CALLED="search mail")
+    kept = goldens(tmp_path)
+    update = run(tmp_path, "-q", "--toolmark-update", CALLED="search mail")
+    again = run(tmp_path, CALLED="search mail")
+
+    arguments = {"input_parameters": {"order": 18}}
+    assert recorded == {
+        FILE: {
+            "input": "Refund order 18.",
+            "expected_tools": [{"name": "search", **arguments}, {"name": "refund", **arguments}],
+        }
+    }
+    assert [done.code for done in (first, same, other, update, again)] == [0, 0, 1, 0, 0]
+    assert f"golden recorded: __toolmark__/{FILE}" in first.out
+    assert "golden" not in same.out
+    assert f"The golden is __toolmark__/{FILE}; pytest --toolmark-update writes it anew." in other.out
+    assert " +    (not expected)                       2 mail\n" in other.out
+    assert kept == recorded
+    assert f"golden updated: __toolmark__/{FILE}\n" in update.out
+    assert "   -  2 refund                                 (not called)\n" in update.out
+    assert [call["name"] for call in goldens(tmp_path)[FILE]["expected_tools"]] == ["search", "mail"]
+
+
+@pytest.mark.parametrize(
+    ("called", "order"), [("refund search", "18"), ("search refund", "17"), ("search refund refund", "18"), ("", "18")]
+)
+def test_a_golden_wants_the_same_calls(tmp_path: Path, called: str, order: str) -> None:
+    """Another order, another argument, one call more or none at all: each fails."""
+    write(tmp_path, SNAPSHOT)
+
+    assert run(tmp_path, CALLED="search refund").code == 0
+    assert run(tmp_path, CALLED=called, ORDER=order).code == 1
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "1.0", '"NaN"', '"caf\\u00e9"', '{"$is": "ignore"}', "null"])
+def test_a_golden_fits_what_it_was_recorded_from(tmp_path: Path, value: str) -> None:
+    """Whatever the arguments are, the same calls pass in the next run."""
+    write(tmp_path, SNAPSHOT)
+
+    assert run(tmp_path, CALLED="refund", ORDER=value).code == 0
+    assert run(tmp_path, CALLED="refund", ORDER=value).code == 0
+    assert run(tmp_path, CALLED="refund", ORDER="-1").code == 1
+
+
+def test_nothing_is_recorded_in_ci(tmp_path: Path) -> None:
+    """A golden that somebody forgot to commit fails, and says how it is made; who asks for an update gets it."""
+    write(tmp_path, SNAPSHOT)
+    missing = run(tmp_path, CALLED="search", CI="true")
+    found = goldens(tmp_path)
+    asked, there = run(tmp_path, "--toolmark-update", CALLED="search", CI="1"), run(tmp_path, CALLED="search", CI="1")
+
+    assert found == {}
+    assert (missing.code, asked.code, there.code) == (1, 0, 0)
+    assert f"there is no golden __toolmark__/{FILE}" in missing.out
+    assert "run this test once on your machine, look at the file, and commit it" in missing.out
+    assert run(tmp_path, CALLED="search", CI="false").code == 0
+
+
+def test_a_golden_holds_no_secret(tmp_path: Path) -> None:
+    """Neither in arguments nor in the question; a hidden value is not compared later, the others are."""
+    write(
+        tmp_path,
+        """
+import os
+def test_login(toolmark_golden):
+    arguments = {"password": os.environ["WORD"], "user": os.environ["NAME"]}
+    call = ToolCall(name="login", input_parameters=arguments)
+    toolmark_golden(LLMTestCase(input="use ghp_0123456789abcdefghijABCDEFGHIJ012345", tools_called=[call]))
+""",
+    )
+    first = run(tmp_path, WORD="hunter2", NAME="ann")
+    text = (tmp_path / "__toolmark__" / "test_agent.test_login.json").read_text(encoding="utf-8")
+
+    assert first.code == 0
+    assert "hunter2" not in text
+    assert "ghp_" not in text
+    assert run(tmp_path, WORD="another", NAME="ann").code == 0
+    failed = run(tmp_path, WORD="hunter3", NAME="bob")
+    assert failed.code == 1
+    assert "hunter3" not in failed.out
+
+
+def test_a_golden_hides_what_else_is_secret(tmp_path: Path) -> None:
+    """With a redactor of one's own; what it hides is not compared."""
+    write(
+        tmp_path,
+        """
+import os
+from toolmark.redact import Redactor
+def test_lookup(toolmark_golden):
+    call = ToolCall(name="look_up", input_parameters={"iban": os.environ["IBAN"], "all": True})
+    toolmark_golden([call], redactor=Redactor(keys={"iban"}))
+""",
+    )
+
+    assert run(tmp_path, IBAN="DE02").code == 0
+    (call,) = goldens(tmp_path)["test_agent.test_lookup.json"]["expected_tools"]
+    assert call["input_parameters"] == {"iban": "[redacted by toolmark]", "all": True}
+    assert run(tmp_path, IBAN="DE03").code == 0
+
+
+def test_a_golden_may_be_edited_into_a_plan(tmp_path: Path) -> None:
+    """The file is read like any expectation, and an update leaves it alone where it is met."""
+    write(tmp_path, SNAPSHOT)
+    run(tmp_path, CALLED="search refund")
+    plan = {"expected_tools": [{"expect": "search", "optional": True}, {"expect": "refund"}, {"forbid": "delete"}]}
+    (tmp_path / "__toolmark__" / FILE).write_text(json.dumps(plan), encoding="utf-8")
+
+    assert run(tmp_path, CALLED="refund").code == 0
+    assert run(tmp_path, "--toolmark-update", CALLED="search refund").code == 0
+    assert goldens(tmp_path)[FILE] == plan
+    assert run(tmp_path, CALLED="refund delete").code == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "cannot be read: not JSON"),
+        ('{"input": "x"}', "has no expected_tools"),
+        ('{"expected_tools": [{"nam": "a"}]}', "$.expected_tools[0]"),
+    ],
+)
+def test_a_golden_that_cannot_be_read_is_named(tmp_path: Path, text: str, problem: str) -> None:
+    """It fails the test with its path and what is wrong; an update replaces it, and says why."""
+    write(tmp_path, SNAPSHOT)
+    (tmp_path / "__toolmark__").mkdir()
+    (tmp_path / "__toolmark__" / FILE).write_text(text, encoding="utf-8")
+    broken = run(tmp_path, CALLED="search")
+    kept = (tmp_path / "__toolmark__" / FILE).read_text(encoding="utf-8")
+    mended = run(tmp_path, "--toolmark-update", CALLED="search")
+
+    assert (broken.code, mended.code) == (1, 0)
+    assert f"the golden __toolmark__/{FILE}" in broken.out
+    assert problem in broken.out
+    assert problem in mended.out
+    assert kept == text
+    assert [call["name"] for call in goldens(tmp_path)[FILE]["expected_tools"]] == ["search"]
+
+
+def test_what_cannot_be_approved_is_not_recorded(tmp_path: Path) -> None:
+    """A run that broke, a case that says nothing of calls, and things that call nothing."""
+    write(
+        tmp_path,
+        """
+def test_broken(toolmark_golden):
+    toolmark_golden(Run(calls=[ToolCall(name="a")], status="error", error="ValueError: lost"))
+def test_unknown(toolmark_golden):
+    toolmark_golden(LLMTestCase(input="x"))
+def test_text(toolmark_golden):
+    toolmark_golden("search")
+""",
+    )
+    done = run(tmp_path)
+
+    assert "3 failed" in done.out
+    assert "ended with an error is not approved (ValueError: lost)" in done.out
+    assert "the case has no tools_called" in done.out
+    assert "needed is a Run, a case or a list of ToolCall, got a str" in done.out
+    assert goldens(tmp_path) == {}
+
+
+def test_every_golden_has_a_file_of_its_own(tmp_path: Path) -> None:
+    """Several of one test, those of parameters, classes and other files; names that no file can have get a hash."""
+    text = """
+import pytest
+@pytest.mark.parametrize("city", ["paris", "a/b", "a:b"])
+def test_city(toolmark_golden, city):
+    toolmark_golden([ToolCall(name=city)])
+class TestClass:
+    def test_two(self, toolmark_golden):
+        toolmark_golden([ToolCall(name="first")])
+        toolmark_golden([ToolCall(name="second")])
+        toolmark_golden(Run(calls=[ToolCall(name="third")]), name="named")
+"""
+    write(tmp_path, text)
+    write(tmp_path, text, "test_other.py")
+
+    assert (run(tmp_path).code, run(tmp_path, CI="1").code) == (0, 0)
+    names = sorted(goldens(tmp_path))
+    assert len(names) == 12
+    assert [name for name in names if name.startswith("test_agent.TestClass")] == [
+        "test_agent.TestClass.test_two.2.json",
+        "test_agent.TestClass.test_two.json",
+        "test_agent.TestClass.test_two.named.json",
+    ]
+    assert "test_agent.test_city[paris].json" in names
+    assert all(re.fullmatch(r"[\w.\[\]-]+", name) for name in names)
+
+
+def test_names_of_files_are_short_and_distinct() -> None:
+    """Whatever they are made from."""
+    texts = ["x" * 300, "x" * 301, "a b", "a\tb", "\ud800", "é"]
+    names = list(map(file_name, texts))
+
+    assert len(set(names)) == len(texts)
+    assert all(len(name) <= 140 and name.isascii() for name in names)
+    assert file_name("test_a[b-1].x") == "test_a[b-1].x"
+
+
+def test_metrics_of_ones_own_compare(tmp_path: Path) -> None:
+    """Here any order will do."""
+    write(
+        tmp_path,
+        """
+import os
+def test_any_order(toolmark_golden):
+    toolmark_golden(refund(*os.environ["CALLED"].split()), METRICS)
+""",
+    )
+
+    assert [run(tmp_path, CALLED=names).code for names in ("search refund", "refund search", "refund")] == [0, 0, 1]
+
+
+# With other plugins
+
+
+@pytest.mark.skipif(not find_spec("xdist"), reason="pytest-xdist is not installed")
+def test_with_xdist_everything_arrives(tmp_path: Path) -> None:
+    """Several processes write the same goldens, the same report and the same summary as one."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name, MIXED + SNAPSHOT)
+    options = ["--toolmark-report", "out.json", "--junitxml=out.xml"]
+    alone = run(tmp_path / "one", *options, CALLED="search")
+    spread = run(tmp_path / "two", *options, "-p", "xdist", "-n", "2", CALLED="search")
+
+    def summary(done: Finished) -> str:
+        return done.out[done.out.index("= toolmark =") : done.out.index("= short test summary")]
+
+    assert "2 workers" in spread.out
+    assert summary(alone) == summary(spread)
+    assert spread.out.count("(not called)") == alone.out.count("(not called)") == 1
+    assert (tmp_path / "one" / "out.json").read_text("utf-8") == (tmp_path / "two" / "out.json").read_text("utf-8")
+    assert goldens(tmp_path / "one") == goldens(tmp_path / "two") != {}
+    assert "toolmark.score[" in (tmp_path / "two" / "out.xml").read_text("utf-8")
+
+
+@pytest.mark.skipif(not find_spec("anyio"), reason="anyio is not installed")
+def test_in_asynchronous_tests(tmp_path: Path) -> None:
+    """Both ways of measuring work where a loop runs, and so do goldens."""
+    write(
+        tmp_path,
+        """
+import pytest
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+@pytest.mark.anyio
+async def test_awaited(toolmark):
+    await toolmark.a_assert_test(refund("search", "refund"), METRICS)
+    report = await toolmark.a_evaluate([refund("refund")], METRICS)
+    assert not report.passed
+@pytest.mark.anyio
+async def test_called(toolmark, toolmark_golden):
+    toolmark_golden(refund("search"))
+    toolmark(refund("search"), METRICS)
+""",
+    )
+    done = run(tmp_path, "-p", "anyio")
+
+    assert "1 failed, 1 passed" in done.out
+    assert "tool_correctness(input_parameters): mean 0.6667 over 3 cases; 1 passed, 2 failed" in done.out
+
+
+# What it costs
+
+
+def test_a_run_that_does_not_use_it_loads_nothing(tmp_path: Path) -> None:
+    """Of toolmark only the plugin and the package around it are loaded, and nothing else for them."""
+    write(tmp_path, "", "unused.py")
+    (tmp_path / "test_plain.py").write_text("def test_plain():\n    assert True\n", encoding="utf-8")
+    program = """
+import json, sys, pytest
+code = pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[1:], "test_plain.py"])
+print(json.dumps([code, sorted(sys.modules)]))
+"""
+    found = []
+    for plugin in (["-p", "toolmark.pytest_plugin"], []):
+        settings = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
+        done = run_python(["-c", program, *plugin], tmp_path, settings=settings)
+        code, modules = json.loads(done.out.splitlines()[-1])
+        assert code == 0
+        found.append(set(modules))
+
+    assert found[0] - found[1] == {"toolmark", "toolmark._internal.lazy_imports", "toolmark.pytest_plugin"}
+
+
+def test_the_plugin_is_loaded_quickly(tmp_path: Path) -> None:
+    """It adds a hundredth of a second to pytest; the core, which it does not load, takes a tenth and more."""
+    program = "import pytest, time; t = time.process_time(); import {}; print(time.process_time() - t)"
+
+    def seconds(name: str) -> float:
+        return min(float(run_python(["-c", program.format(name)], tmp_path).out) for _ in range(3))
+
+    assert seconds("toolmark.pytest_plugin") < 0.06 < seconds("toolmark._pytest.fixtures")
+
+
+def test_pytest_finds_the_plugin() -> None:
+    """The distribution names it, and the name can be loaded."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    found = re.search(r'^\[project\.entry-points\.pytest11\]\n(\w+) = "([\w.]+)"$', text, re.MULTILINE)
+
+    assert found
+    assert found[1] == "toolmark"
+    assert importlib.metadata.EntryPoint("toolmark", found[2], "pytest11").load().__name__ == "toolmark.pytest_plugin"
+
+
+def test_the_page_is_true(tmp_path: Path) -> None:
+    """It names every option, and no other; the failure it shows is the one that the tests saw."""
+    page = (ROOT / "docs" / "pytest.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^```\n(test_agent\.py:.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    links = re.findall(r"\]\(([\w./-]+)", page)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    options = [set(re.findall(r"--toolmark-\w+", text)) for text in (run(tmp_path, "--help").out, page, readme)]
+
+    assert options[0] == options[1] == options[2] == {"--toolmark-update", "--toolmark-report"}
+    assert len(shown) == 1
+    assert shown[0] in (ROOT / "tests" / "golden" / "pytest-plugin.txt").read_text(encoding="utf-8")
+    assert links
+    assert all((ROOT / "docs" / link).is_file() for link in links)

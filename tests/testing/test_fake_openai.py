@@ -1,0 +1,678 @@
+"""The fake endpoint on the wire: what it answers, as JSON and as a stream, and how it begins and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import itertools
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolmark.errors import ConfigurationError
+from toolmark.testing import AskFor, FakeOpenAI, HandOff, HttpFault, ReceivedRequest, Reply, Step
+from wire import CHAT, QUESTIONS, RESPONSES, ask, chat_message, connected, over
+
+BOTH = pytest.mark.parametrize("path", [CHAT, RESPONSES])
+TWO_CALLS = [AskFor("add", {"a": 1, "b": 2}, "c1"), AskFor("slow", '{"x": ', "c2")]
+
+
+def response_texts(output: list[dict[str, Any]]) -> list[str]:
+    """What a model said, of the items of a Responses answer."""
+    return [part.get("text", part.get("refusal")) for item in output for part in item.get("content", [])]
+
+
+# What a script says
+
+
+def test_a_chat_answers_with_text() -> None:
+    """Text is the content of an assistant's message, and the model is the one that was asked."""
+    with FakeOpenAI("It is 3.") as server:
+        answer = ask(server)
+
+    [choice] = answer.json["choices"]
+    assert answer.status == 200
+    assert choice["message"] == {"role": "assistant", "content": "It is 3.", "refusal": None, "annotations": []}
+    assert choice["finish_reason"] == "stop"
+    assert answer.json["model"] == "m"
+
+
+def test_a_chat_asks_for_calls() -> None:
+    """Calls keep their order, their ids, and the very text of their arguments; there is no content beside them."""
+    with FakeOpenAI(TWO_CALLS) as server:
+        answer = ask(server)
+
+    [choice] = answer.json["choices"]
+    assert choice["finish_reason"] == "tool_calls"
+    assert choice["message"]["content"] is None
+    assert choice["message"]["tool_calls"] == [
+        {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1, "b": 2}'}},
+        {"id": "c2", "type": "function", "function": {"name": "slow", "arguments": '{"x": '}},
+    ]
+
+
+def test_responses_answer_with_text_and_calls() -> None:
+    """A message comes before the calls that go with it; an id of a call is its `call_id`."""
+    with FakeOpenAI(Step("Let me see.", tuple(TWO_CALLS))) as server:
+        answer = ask(server, RESPONSES)
+
+    message, *calls = answer.json["output"]
+    assert answer.json["status"] == "completed"
+    assert message["content"] == [{"type": "output_text", "text": "Let me see.", "annotations": [], "logprobs": []}]
+    assert [(call["type"], call["call_id"], call["name"], call["arguments"]) for call in calls] == [
+        ("function_call", "c1", "add", '{"a": 1, "b": 2}'),
+        ("function_call", "c2", "slow", '{"x": '),
+    ]
+
+
+@BOTH
+def test_ids_are_unique_unless_the_script_says_otherwise(path: str) -> None:
+    """Every answer, item and call has an id of its own; an id that the script gives is used, also an empty one."""
+    calls = [AskFor("a"), AskFor("a"), AskFor("a", id=""), AskFor("a", id="c1"), AskFor("a", id="c1")]
+    with FakeOpenAI(calls, calls) as server:
+        bodies = [ask(server, path).json for _ in range(2)]
+
+    items = [
+        item for body in bodies for item in (body.get("output") or body["choices"][0]["message"].get("tool_calls"))
+    ]
+    call_ids = [item.get("call_id", item["id"]) for item in items]
+    assert [call_ids.count(given) for given in ("", "c1")] == [2, 4]
+    ids = [body["id"] for body in bodies] + [found for found in call_ids if found not in {"", "c1"}]
+    ids += [item["id"] for item in items if "call_id" in item]
+    assert len(ids) == len(set(ids)) == (6 if path == CHAT else 16)
+
+
+def test_a_hand_over_calls_the_tool_that_frameworks_name_for_it() -> None:
+    """A hand-over is a call of `transfer_to_` and the agent's name, in small letters and underscores."""
+    with FakeOpenAI([HandOff("Billing Agent", "h1")]) as server:
+        [call] = ask(server).json["choices"][0]["message"]["tool_calls"]
+
+    assert call == {
+        "id": "h1",
+        "type": "function",
+        "function": {"name": "transfer_to_billing_agent", "arguments": "{}"},
+    }
+
+
+def test_usage_is_plausible_and_can_be_set() -> None:
+    """Both APIs tell tokens under their own names: as many as the reply says, otherwise more for more text."""
+    with FakeOpenAI(Reply("x", usage=(10, 5)), "short", "long " * 100) as server:
+        told = ask(server).json["usage"]
+        short, long = [ask(server, RESPONSES).json["usage"] for _ in range(2)]
+
+    assert (told["prompt_tokens"], told["completion_tokens"], told["total_tokens"]) == (10, 5, 15)
+    assert 0 < short["output_tokens"] < long["output_tokens"]
+    assert short["total_tokens"] == short["input_tokens"] + short["output_tokens"]
+
+
+@pytest.mark.parametrize(
+    ("finish", "status", "details"),
+    [
+        ("length", "incomplete", {"reason": "max_output_tokens"}),
+        ("content_filter", "incomplete", {"reason": "content_filter"}),
+        ("stop", "completed", None),
+    ],
+)
+def test_an_answer_may_be_cut_short_by_the_model(finish: str, status: str, details: dict[str, str] | None) -> None:
+    """A chat tells `finish_reason`, Responses tell that they are incomplete, why, and which item is."""
+    reply = Reply("It is", finish=finish)
+    with FakeOpenAI(reply, reply, reply) as server:
+        chat = ask(server).json
+        whole = ask(server, RESPONSES).json
+        streamed = ask(server, RESPONSES, stream=True).events
+
+    assert chat["choices"][0]["finish_reason"] == finish
+    assert (whole["status"], whole["incomplete_details"], whole["output"][0]["status"]) == (status, details, status)
+    assert streamed[-1]["type"] == f"response.{status}"
+    assert streamed[-1]["response"]["incomplete_details"] == details
+
+
+def test_a_model_may_refuse() -> None:
+    """A refusal is no content: a chat has a field for it, Responses a part of their own."""
+    reply = Reply(refusal="I cannot.")
+    with FakeOpenAI(reply, reply) as server:
+        chat = ask(server).json["choices"][0]["message"]
+        [item] = ask(server, RESPONSES).json["output"]
+
+    assert (chat["content"], chat["refusal"]) == (None, "I cannot.")
+    assert item["content"] == [{"type": "refusal", "refusal": "I cannot."}]
+
+
+def test_a_model_may_fail_within_an_answer() -> None:
+    """A failure comes with status 200: as an error in place of choices, a failed response, or the end of a stream."""
+    with FakeOpenAI(*[Reply(failure="overloaded")] * 4) as server:
+        chat, chat_stream = ask(server), ask(server, stream=True)
+        whole, stream = ask(server, RESPONSES).json, ask(server, RESPONSES, stream=True)
+
+    assert (chat.status, chat.json["error"]["message"]) == (200, "overloaded")
+    assert chat_stream.events[-1]["error"]["message"] == "overloaded"
+    assert (whole["status"], whole["error"]["message"]) == ("failed", "overloaded")
+    assert stream.events[-1]["type"] == "response.failed"
+
+
+# Streams
+
+
+def test_a_chat_streams_its_calls_in_pieces() -> None:
+    """A call is announced with its id and name, and its arguments follow in several chunks; `[DONE]` is last."""
+    with FakeOpenAI(TWO_CALLS) as server:
+        *chunks, done = ask(server, stream=True).events
+
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
+    assert done == "[DONE]"
+    assert deltas[0] == {"role": "assistant", "content": None, "refusal": None}
+    calls = [delta["tool_calls"][0] for delta in deltas[1:-1]]
+    heads = [call for call in calls if "id" in call]
+    assert [(head["index"], head["id"], head["function"]) for head in heads] == [
+        (0, "c1", {"name": "add", "arguments": ""}),
+        (1, "c2", {"name": "slow", "arguments": ""}),
+    ]
+    assert [call["index"] for call in calls] == [0, 0, 0, 0, 0, 1, 1, 1]
+    assert "".join(call["function"]["arguments"] for call in calls if call["index"] == 0) == '{"a": 1, "b": 2}'
+    assert [chunk["choices"][0]["finish_reason"] for chunk in chunks] == [None] * 9 + ["tool_calls"]
+    assert len({chunk["id"] for chunk in chunks}) == 1
+
+
+def test_a_chat_streams_usage_where_it_is_asked_for() -> None:
+    """Usage comes in a chunk without choices before `[DONE]`, and only if the request asks for it."""
+    reply = Reply("It is 3.", usage=(10, 5))
+    with FakeOpenAI(reply, reply) as server:
+        without = ask(server, stream=True).events[:-1]
+        *chunks, usage = ask(server, stream=True, stream_options={"include_usage": True}).events[:-1]
+
+    assert all("usage" not in chunk and chunk["choices"] for chunk in without)
+    assert all(chunk["usage"] is None for chunk in chunks)
+    assert (usage["choices"], usage["usage"]["total_tokens"]) == ([], 15)
+
+
+def test_responses_stream_their_events_in_order() -> None:
+    """Every item is announced, told in pieces and finished, under one numbering; the last event has it all."""
+    with FakeOpenAI(Step("Wait.", (AskFor("add", {}, "c1"),))) as server:
+        answer = ask(server, RESPONSES, stream=True)
+
+    events = answer.events
+    assert [event["type"].removeprefix("response.") for event in events] == [
+        "created",
+        "in_progress",
+        "output_item.added",
+        "content_part.added",
+        "output_text.delta",
+        "output_text.delta",
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "output_item.added",
+        "function_call_arguments.delta",
+        "function_call_arguments.done",
+        "output_item.done",
+        "completed",
+    ]
+    assert [event["sequence_number"] for event in events] == list(range(14))
+    assert [event["output_index"] for event in events[2:-1]] == [0] * 7 + [1] * 4
+    assert answer.text.startswith("event: response.created\ndata: ")
+    output = events[-1]["response"]["output"]
+    assert [event["item"] for event in events if event["type"].endswith("output_item.done")] == output
+    assert events[9]["item"] == {**output[1], "arguments": "", "status": "in_progress"}
+    assert {event["item_id"] for event in events if "item_id" in event} == {item["id"] for item in output}
+
+
+def test_a_stream_says_the_same_as_a_whole_answer() -> None:
+    """Put together, the pieces of a stream are the answer that is given without one, whatever its text."""
+    replies: list[Reply] = []
+
+    @given(
+        text=st.none() | st.text(max_size=12),
+        refusal=st.none() | st.text(max_size=9),
+        arguments=st.lists(st.text(max_size=12), max_size=3),
+    )
+    def check(text: str | None, refusal: str | None, arguments: list[str]) -> None:
+        calls = [AskFor("add", raw, f"c{n}") for n, raw in enumerate(arguments)]
+        replies.append(Reply(text, calls, refusal=refusal))
+
+        whole, stream = [chat_message(over(connection, CHAT, {**QUESTIONS[CHAT], "stream": on})) for on in (0, True)]
+        events = over(connection, RESPONSES, {**QUESTIONS[RESPONSES], "stream": True}).events
+
+        assert {key: value for key, value in stream.items() if value} == {
+            key: value for key, value in whole.items() if value
+        }
+        output = events[-1]["response"]["output"]
+        told: dict[tuple[int, int], str] = {}
+        for event in events:
+            if event["type"].endswith(".delta"):
+                place = event["output_index"], event.get("content_index", 0)
+                told[place] = told.get(place, "") + event["delta"]
+        said = [[item["arguments"]] if "arguments" in item else response_texts([item]) for item in output]
+        assert told == {(i, j): piece for i, texts in enumerate(said) for j, piece in enumerate(texts) if piece}
+        assert [*itertools.chain.from_iterable(said)] == [*filter(lambda t: t is not None, (text, refusal)), *arguments]
+
+    with FakeOpenAI(answer=lambda _: replies[-1]) as server, connected(server) as connection:
+        check()
+
+
+# Raw answers
+
+WEB_SEARCH = {
+    "type": "web_search_call",
+    "id": "ws_1",
+    "status": "completed",
+    "action": {"type": "search", "query": "weather"},
+}
+MCP_FAILED = {
+    "type": "mcp_call",
+    "id": "mcp_1",
+    "server_label": "git",
+    "name": "search",
+    "arguments": '{"q": 1}',
+    "output": None,
+    "error": "boom",
+    "status": "failed",
+}
+
+
+def test_items_are_sent_as_they_are() -> None:
+    """Items of any kind, also an unknown one, come unchanged, whole and as the end of their events."""
+    items = [WEB_SEARCH, MCP_FAILED, {"type": "custom_tool_call", "call_id": "c1", "name": "sql", "input": "SELECT 1"}]
+    items += [{"type": "telepathy_call", "thought": [1]}]
+    reply = Reply(output=items)
+    with FakeOpenAI(reply, reply) as server:
+        whole = ask(server, RESPONSES).json["output"]
+        events = ask(server, RESPONSES, stream=True).events
+
+    assert whole == items
+    assert events[-1]["response"]["output"] == items
+    kinds = [event["type"].removeprefix("response.") for event in events[2:-1]]
+    assert [kind for kind in kinds if not kind.startswith("output_item")] == [
+        "web_search_call.in_progress",
+        "web_search_call.searching",
+        "web_search_call.completed",
+        "mcp_call.in_progress",
+        "mcp_call_arguments.delta",
+        "mcp_call_arguments.delta",
+        "mcp_call_arguments.done",
+        "mcp_call.failed",
+        "custom_tool_call_input.delta",
+        "custom_tool_call_input.delta",
+        "custom_tool_call_input.done",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("message", "finish"),
+    [
+        ({"role": "assistant", "content": None, "function_call": {"name": "add", "arguments": '{"a": 1}'}}, None),
+        (
+            {
+                "role": "assistant",
+                "content": "Look:",
+                "tool_calls": [
+                    {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "SELECT 1"}},
+                    {"id": "c2", "type": "function", "function": {"name": "add", "arguments": {"a": 1}}},
+                ],
+            },
+            None,
+        ),
+        ({"role": "assistant", "content": "4", "reasoning_content": "2 + 2", "audio": {"id": "a1"}}, "eos"),
+    ],
+    ids=["function_call", "odd calls", "extras"],
+)
+def test_a_message_is_sent_as_it_is(message: dict[str, Any], finish: str | None) -> None:
+    """A chat message of any shape comes unchanged, and put together from a stream it is the same."""
+    reply = Reply(message=message, finish=finish)
+    with FakeOpenAI(reply, reply) as server:
+        whole, streamed = ask(server), ask(server, stream=True)
+
+    assert chat_message(whole) == message
+    assert {key: value for key, value in chat_message(streamed).items() if value is not None} == {
+        key: value for key, value in message.items() if value is not None
+    }
+    expected = finish or ("function_call" if "function_call" in message else "tool_calls")
+    assert whole.json["choices"][0]["finish_reason"] == expected
+
+
+def test_a_reply_may_have_a_shape_for_each_api() -> None:
+    """What is in the shape of one API cannot be played on the other, and says so, unless it has both."""
+    one = Reply(output=[WEB_SEARCH])
+    with FakeOpenAI(Reply(output=[WEB_SEARCH], message={"role": "assistant", "content": "x"}), one) as server:
+        both = ask(server)
+        alone = ask(server)
+
+    assert chat_message(both)["content"] == "x"
+    assert alone.status == 500
+    assert "give it a `message`" in alone.json["error"]["message"]
+    assert "give it a `message`" in server.errors[0]
+
+
+@BOTH
+def test_a_whole_body_or_stream_may_be_anything(path: str) -> None:
+    """A body of the wrong schema and a stream of odd events are sent as they are."""
+    body, events = {"score": "high"}, [{"type": "odd"}, {"type": "odder", "n": 2}]
+    with FakeOpenAI(Reply(body=body), Reply(body=body), Reply(events=events), Reply(events=events)) as server:
+        whole, unasked = ask(server, path), ask(server, path, stream=True)
+        streamed, refused = ask(server, path, stream=True), ask(server, path)
+
+    assert whole.json == unasked.json == body
+    assert unasked.headers["content-type"] == "application/json"
+    assert [event for event in streamed.events if event != "[DONE]"] == events
+    assert (refused.status, len(server.errors)) == (500, 1)
+
+
+# Who is asked, and what is remembered
+
+
+def test_requests_are_kept_in_order() -> None:
+    """A test sees every request: method, path, headers in lower case, body; the key is not in the `repr`."""
+    with FakeOpenAI("a", "b") as server:
+        ask(server, RESPONSES, input="first")
+        ask(server, CHAT, stream=True)
+
+    first, second = server.requests
+    assert (first.method, first.path, first.body, first.streams) == (
+        "POST",
+        RESPONSES,
+        {"model": "m", "input": "first"},
+        False,
+    )
+    assert first.headers["authorization"] == "Bearer sk-made-up"
+    assert "sk-made-up" not in repr(first)
+    assert (second.model, second.streams) == ("m", True)
+
+
+def test_each_model_may_have_its_own_script() -> None:
+    """Conversations at the same time do not take each other's steps; other models share the script that is left."""
+    names = [f"m{n}" for n in range(8)]
+    scripts = {name: [f"{name} {n}" for n in range(10)] for name in names}
+
+    def converse(name: str) -> list[str]:
+        return [chat_message(ask(server, model=name))["content"] for _ in range(10)]
+
+    with FakeOpenAI("shared", models=scripts) as server, ThreadPoolExecutor(8) as pool:
+        said = list(pool.map(converse, names))
+        other = chat_message(ask(server, model="other"))["content"]
+
+    assert said == list(scripts.values())
+    assert other == "shared"
+    assert server.errors == ()
+
+
+def test_one_script_gives_each_step_once() -> None:
+    """Of requests at the same time each gets another step, and the order of `requests` is the order of the steps."""
+    steps = [f"step {n}" for n in range(40)]
+
+    with FakeOpenAI(*steps) as server, ThreadPoolExecutor(8) as pool:
+        said = dict(pool.map(lambda n: (n, chat_message(ask(server, user=str(n)))["content"]), range(40)))
+
+    assert [said[int(request.body["user"])] for request in server.requests] == steps
+
+
+def test_a_function_may_answer() -> None:
+    """A function gets the request and gives a reply in any form; models with a script keep it."""
+
+    def answer(request: ReceivedRequest) -> str | list[AskFor]:
+        return [AskFor("add")] if request.path == CHAT else request.body["input"].upper()
+
+    with FakeOpenAI(answer=answer, models={"scripted": ["mine"]}) as server:
+        called = chat_message(ask(server))
+        said = response_texts(ask(server, RESPONSES, input="loud").json["output"])
+        scripted = chat_message(ask(server, model="scripted"))
+
+    assert called["tool_calls"][0]["function"]["name"] == "add"
+    assert said == ["LOUD"]
+    assert scripted["content"] == "mine"
+
+
+def wrong_type(_: ReceivedRequest) -> Any:
+    """Answer with what is no reply."""
+    return {"text": "no reply"}
+
+
+def no_answer(_: ReceivedRequest) -> str:
+    """Fail."""
+    raise LookupError("no such question")
+
+
+@pytest.mark.parametrize(("function", "told"), [(wrong_type, "is no call"), (no_answer, "LookupError: no such quest")])
+def test_a_function_that_fails_is_seen(function: Callable[[ReceivedRequest], Any], told: str) -> None:
+    """What the author's function raises reaches the client, which should not try again, and `errors`."""
+    with FakeOpenAI(answer=function) as server:
+        answer = ask(server)
+
+    assert (answer.status, answer.headers["x-should-retry"]) == (500, "false")
+    assert told in answer.json["error"]["message"]
+    assert told in server.errors[0]
+
+
+def test_a_script_that_has_ended_is_seen() -> None:
+    """Who asks too often gets an error that says so and that no client tries again, and a test finds it in `errors`."""
+    with FakeOpenAI("only") as server:
+        ask(server)
+        answer = ask(server)
+
+    assert (answer.status, answer.headers["x-should-retry"]) == (500, "false")
+    assert "its script has 1 steps" in answer.json["error"]["message"]
+    assert server.errors == (
+        "request 2 (model 'm'): the model was asked 2 times, but its script has 1 steps; add what it should say next",
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "told"),
+    [
+        ("POST", "/chat/completions", {"model": "m"}, 404, "there is no POST /chat/completions here"),
+        ("GET", CHAT, None, 404, "there is no GET"),
+        ("DELETE", f"{RESPONSES}/r1", None, 404, "there is no DELETE"),
+        ("GET", "/v1/models/none", None, 404, "'none' does not exist"),
+        ("POST", CHAT, {"messages": []}, 400, "model parameter"),
+        ("POST", CHAT, {"model": "m", "messages": "hi"}, 400, "`messages` must be a list"),
+        ("POST", CHAT, b"{", 400, "the body is not JSON"),
+        ("POST", CHAT, b"[1]", 400, "no JSON object"),
+    ],
+)
+def test_a_bad_request_is_refused(method: str, path: str, body: Any, status: int, told: str) -> None:
+    """What is asked wrongly is answered as OpenAI does, takes no step, and the connection goes on."""
+    with FakeOpenAI("still there") as server, connected(server) as connection:
+        refused = over(connection, path, body, method)
+        answer = over(connection, CHAT, QUESTIONS[CHAT])
+
+    assert refused.status == status
+    assert told in refused.json["error"]["message"]
+    assert chat_message(answer)["content"] == "still there"
+
+
+def test_a_refused_request_is_among_the_errors() -> None:
+    """An agent may swallow a 404 or 400; a test still sees it."""
+    with FakeOpenAI() as server, connected(server) as connection:
+        over(connection, "/v2/nothing", {})
+        over(connection, CHAT, b"{")
+
+    assert [error.partition(":")[0] for error in server.errors] == ["request 1", f"POST {CHAT}"]
+
+
+def test_a_body_may_come_in_chunks() -> None:
+    """A client need not know the length of its request, and the connection goes on after it."""
+    with FakeOpenAI("first", "second") as server, connected(server) as connection:
+        connection.request("POST", CHAT, iter([b'{"model": "m", ', b'"messages": []}']), encode_chunked=True)
+        first = connection.getresponse().read()
+        second = over(connection, CHAT, QUESTIONS[CHAT])
+
+    assert b"first" in first
+    assert chat_message(second)["content"] == "second"
+    assert server.requests[0].body == {"model": "m", "messages": []}
+
+
+@pytest.mark.parametrize("length", ["many", "-1"])
+def test_a_body_of_unknown_length_is_refused(length: str) -> None:
+    """Where a length is no number, nothing more can be read: the client is told, and the connection ends."""
+    with FakeOpenAI("x") as server, connected(server) as connection:
+        connection.request("POST", CHAT, headers={"Content-Length": length})
+        response = connection.getresponse()
+        response.read()
+
+    assert (response.status, response.will_close) == (400, True)
+
+
+def test_models_are_listed() -> None:
+    """The models with a script are listed, and one that stands for any other; each can be asked for."""
+    with FakeOpenAI("x", models={"gpt": ["y"]}) as server, connected(server) as connection:
+        listed = over(connection, "/v1/models", method="GET").json
+        one = over(connection, "/v1/models/gpt", method="GET").json
+
+    assert [model["id"] for model in listed["data"]] == ["gpt", "any"]
+    assert one == listed["data"][0]
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: FakeOpenAI("a", answer=lambda _: "b"), "either steps or `answer`"),
+        (lambda: FakeOpenAI(models={"m": "text"}), r"write \['text'\]"),
+        (lambda: FakeOpenAI([{"name": "add"}]), "is no call"),  # type: ignore[list-item]
+        (lambda: Reply("lost", output=[]), "would be lost"),
+        (lambda: HttpFault.status(200), "is no error"),
+        (lambda: HttpFault.cut("x", share=1), "out of range"),
+        (lambda: HttpFault.cut(ValueError("x")), "not an exception"),
+        (lambda: FakeOpenAI("a").base_url, "does not listen yet"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_at_once(make: Callable[[], object], told: str) -> None:
+    """A mistake in a script is an error where it was written, not an odd answer later."""
+    with pytest.raises(ConfigurationError, match=told):
+        make()
+
+
+# Beginning and ending
+
+
+def until_asked(server: FakeOpenAI, times: int) -> None:
+    """Wait until that many requests have come."""
+    deadline = time.monotonic() + 5
+    while len(server.requests) < times:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def threads() -> set[str]:
+    """Names of the threads of fake endpoints."""
+    return {thread.name for thread in threading.enumerate() if thread.name.startswith("toolmark-fake")}
+
+
+def test_closing_ends_what_waits(capfd: pytest.CaptureFixture[str]) -> None:
+    """Requests that are never answered, slow or half answered, and idle connections, end with the server, at once."""
+    slowly = HttpFault.trickle("slowly " * 20, pause=60)
+    waiting = [HttpFault.silence(), Step("late", delay=60), slowly, slowly]
+    server = FakeOpenAI(*waiting, "quick").start()
+    idle = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+
+    def outcome(number: int) -> str:
+        try:
+            return ask(server, stream=number % 2 == 0).text
+        except (http.client.HTTPException, ConnectionError) as error:
+            return type(error).__name__
+
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = []
+        for number in range(4):
+            outcomes.append(pool.submit(outcome, number))
+            until_asked(server, number + 1)
+        over(idle, CHAT, QUESTIONS[CHAT])
+        assert threads()
+        start = time.monotonic()
+        server.close()
+        seconds = time.monotonic() - start
+        found = sorted(future.result() for future in outcomes)
+
+    idle.close()
+    assert found == ["IncompleteRead", "IncompleteRead", "RemoteDisconnected", "RemoteDisconnected"]
+    assert seconds < 1
+    assert threads() == set()
+    assert server.errors == ()
+    with socket.socket() as sock:
+        assert sock.connect_ex(("127.0.0.1", server.port)) != 0
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_function_that_hangs_does_not_hold_up_closing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing waits only so long for the author's own function, and says that it did not end."""
+    monkeypatch.setattr("toolmark.testing.fake_openai.http._PATIENCE", 0.05)
+    asked, release = threading.Event(), threading.Event()
+
+    def hang(_: ReceivedRequest) -> str:
+        asked.set()
+        release.wait(10)
+        return "late"
+
+    with FakeOpenAI(answer=hang) as server, ThreadPoolExecutor(1) as pool:
+        future = pool.submit(ask, server)
+        asked.wait(5)
+        server.close()
+        release.set()
+
+    assert future.exception() is not None
+    assert "still being answered" in server.errors[0]
+
+
+def test_it_is_played_once() -> None:
+    """Closing twice does no harm; starting again is refused, since the script was played."""
+    server = FakeOpenAI("x").start()
+    server.close()
+    server.close()
+
+    with pytest.raises(ConfigurationError, match="make a new one"):
+        server.start()
+
+
+def test_an_error_in_the_block_closes_it_too() -> None:
+    """A test that fails leaves nothing behind."""
+    with pytest.raises(LookupError), FakeOpenAI("x"):
+        raise LookupError
+
+    assert threads() == set()
+
+
+def test_it_can_be_used_in_an_event_loop() -> None:
+    """`async with` does the same, and closing does not stop the loop."""
+
+    async def main() -> tuple[str, bool]:
+        async with FakeOpenAI("It is 3.", HttpFault.silence()) as server:
+            said = await asyncio.to_thread(ask, server)
+            hanging = asyncio.create_task(asyncio.to_thread(ask, server))
+            await asyncio.to_thread(until_asked, server, 2)
+        [ended] = await asyncio.gather(hanging, return_exceptions=True)
+        return str(chat_message(said)["content"]), isinstance(ended, ConnectionError)
+
+    assert asyncio.run(main()) == ("It is 3.", True)
+    assert threads() == set()
+
+
+def test_a_client_may_go_away(capfd: pytest.CaptureFixture[str]) -> None:
+    """A client that does not wait for its answer is no error of the endpoint, and the next one is served."""
+    with FakeOpenAI(HttpFault.trickle("x" * 4000, pause=0.001), "next") as server:
+        with connected(server) as connection:
+            connection.request("POST", CHAT, b'{"model": "m", "messages": [], "stream": true}')
+            connection.getresponse().read(10)
+        time.sleep(0.05)
+        answer = ask(server)
+
+    assert chat_message(answer)["content"] == "next"
+    assert server.errors == ()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_client_may_break_off_its_request(capfd: pytest.CaptureFixture[str]) -> None:
+    """A connection that is reset within a request is no error of the endpoint either."""
+    with FakeOpenAI("next") as server:
+        with socket.create_connection(("127.0.0.1", server.port)) as sock:
+            sock.sendall(b"POST /v1/responses HTTP/1.1\r\nContent-Length: 99\r\n\r\n{")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        answer = ask(server)
+
+    assert chat_message(answer)["content"] == "next"
+    assert server.errors == ()
+    assert capfd.readouterr() == ("", "")
