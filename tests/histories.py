@@ -19,7 +19,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from toolmark.capture import Outcome, Request, RunBuilder
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 
 OFFERED = ("slow", "add", "search", "Answer")
 PSEUDO = "Answer"

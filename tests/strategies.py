@@ -13,7 +13,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from toolmark import CallOrigin, CallStatus, ToolCall, ToolCallType
-from toolmark.matching import ABSENT, Item
+from toolmark.matching.alignment import Item
+from toolmark.matching.json_compare import ABSENT
 
 #: For laws that are checked on many kinds of things: a quarter of the examples each.
 few = settings(max_examples=max(settings.default.max_examples // 4, 10))

@@ -28,7 +28,7 @@ from toolmark import (
     ToolmarkError,
     ToolmarkWarning,
 )
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 from toolmark.result import failed
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from toolmark._internal.json import JsonObject, json_path, short_repr
 from toolmark._internal.json_schema import validator_of
 from toolmark.calls import CallStatus, ToolCall, ToolCallType, ToolSpec
-from toolmark.matching import has_mark
+from toolmark.matching.redacted_values import has_mark
 
 MOST_VIOLATIONS = 10
 """Violations of one call that are told."""

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from toolmark._internal.text import shown, visible
 from toolmark.errors import NotMeasuredError
-from toolmark.matching import ABSENT, Alignment, Wanted, json_of
+from toolmark.matching.alignment import Alignment
+from toolmark.matching.argument_pattern import Wanted, json_of
+from toolmark.matching.json_compare import ABSENT
 from toolmark.redact import DEFAULT, Redactor
 
 _MAPPINGS = ("parts", "judge", "usage")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from histories import PSEUDO, History, histories, seen
 from toolmark.calls import CallOrigin, ToolCall
 from toolmark.capture import Outcome, Request, Run, RunBuilder, RunStatus
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 
 seeds = st.integers(0, 2**32 - 1)
 

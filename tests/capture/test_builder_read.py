@@ -7,7 +7,7 @@ import pytest
 from observations import asked, call, calls, ran, slow, unrun
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request, RunBuilder
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 
 MCP = ToolCallType.MCP
 

@@ -7,7 +7,7 @@ import pytest
 from toolmark.calls import CallStatus, ToolCall, ToolCallType
 from toolmark.capture import Request, RunBuilder
 from toolmark.formats.messages.openai_responses import Answer, item_answer, item_call
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 
 Item = dict[str, Any]
 

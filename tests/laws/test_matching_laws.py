@@ -20,8 +20,10 @@ from hypothesis import strategies as st
 
 from oracles import best_alignment, call_similarity, equal, line_matching, outputs_equal
 from strategies import argument_items, called_items, expected_items, full_items, sides, text_items
-from toolmark.matching import ABSENT, Alignment, Denominator, Item, align
+from toolmark.matching import Alignment, Denominator, align
+from toolmark.matching.alignment import Item
 from toolmark.matching.assignment import match_on_line
+from toolmark.matching.json_compare import ABSENT
 
 Sides = tuple[list[Item], list[Item]]
 

@@ -16,7 +16,7 @@ from plan_drawing import plans
 from strategies import NAN
 from toolmark import LLMTestCase, MetricResult, TaskEffectMetric, ToolCall
 from toolmark.expect import Alternatives, Exact, Expect, OneOf, Plan, wanted_names
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 from toolmark.redact import REDACTED
 
 EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write", "zap": "write"}

@@ -22,9 +22,8 @@ from oracles import outputs_equal as obviously_equal_outputs
 from strategies import AWKWARD, finite_json_values, flat_objects, json_values, nested_objects, python_values, twins
 from toolmark import ToolCall, ToolmarkWarning
 from toolmark._internal.json import json_text, parse_json, to_json_value
-from toolmark.matching import ABSENT, argument_differences, json_equal, outputs_equal, similarity
 from toolmark.matching._leaves import common, leaves_of
-from toolmark.matching.json_compare import frozen
+from toolmark.matching.json_compare import ABSENT, argument_differences, frozen, json_equal, outputs_equal, similarity
 
 JSON_TYPES = (type(None), bool, int, float, str, list, dict)
 flat_or_nested = pytest.mark.parametrize(

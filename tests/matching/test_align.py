@@ -17,7 +17,11 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from oracles import call_similarity
-from toolmark.matching import ABSENT, Alignment, Denominator, Item, align, kinds_of, weight
+from toolmark.matching import Alignment, Denominator, align
+from toolmark.matching._kinds import kinds_of
+from toolmark.matching._weight import weight
+from toolmark.matching.alignment import Item
+from toolmark.matching.json_compare import ABSENT
 
 SLOW = "TOOLMARK_SLOW_TESTS"
 

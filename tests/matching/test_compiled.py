@@ -13,9 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from strategies import argument_items, full_items, sides
-from toolmark.matching import ABSENT, Item, align
+from toolmark.matching import align
 from toolmark.matching import align_calls as plain
 from toolmark.matching import assignment_scipy as compiled
+from toolmark.matching.alignment import Item
+from toolmark.matching.json_compare import ABSENT
 
 ratios_of = st.sampled_from(((0, 1), (0, 3), (1, 3), (1, 2), (1, 1)))
 

@@ -14,7 +14,11 @@ from hypothesis import strategies as st
 
 from strategies import NAN, flat_objects, nested_objects, objects
 from toolmark._internal.markers import REDACTED
-from toolmark.matching import ABSENT, Alignment, Item, Kinds, align, contained, json_equal, kinds_of, quotient
+from toolmark.matching import Alignment, align
+from toolmark.matching._contained import contained
+from toolmark.matching._kinds import Kinds, kinds_of
+from toolmark.matching.alignment import Item, quotient
+from toolmark.matching.json_compare import ABSENT, json_equal
 
 Plain = tuple[str, dict[str, Any]]
 

@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 import oracles
 from toolmark import LLMTestCase, ToolCall, ToolCallParams, ToolCorrectnessMetric
 from toolmark._internal.markers import REDACTED
-from toolmark.matching import ABSENT, Item, align
+from toolmark.matching import align
+from toolmark.matching.alignment import Item
 from toolmark.matching.call_similarity import _TOGETHER_FROM, Comparison
+from toolmark.matching.json_compare import ABSENT
 
 M = REDACTED
 BOTH = [ToolCallParams.INPUT_PARAMETERS, ToolCallParams.OUTPUT]

@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from toolmark.matching import ABSENT, Difference, argument_differences, json_equal, outputs_equal, similarity
+from toolmark.matching.json_compare import (
+    ABSENT,
+    Difference,
+    argument_differences,
+    json_equal,
+    outputs_equal,
+    similarity,
+)
 
 NAN = float("nan")
 

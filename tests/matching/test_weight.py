@@ -19,10 +19,16 @@ from oracles import equal as obviously_equal
 from oracles import object_similarity
 from strategies import AWKWARD, NAN, flat_objects, json_values, nested_objects, objects, twins
 from toolmark._internal.markers import REDACTED
-from toolmark.matching import ABSENT, Calls, Item, Kinds, Ratio, align, has_mark, json_equal, kinds_of
-from toolmark.matching import weight as weight_of_calls
+from toolmark.matching import align
 from toolmark.matching._heaviest import heaviest_matching, heaviest_subsequence, longest_subsequence
+from toolmark.matching._kinds import Kinds, kinds_of
 from toolmark.matching._leaves import common, leaves_of
+from toolmark.matching._weight import Calls
+from toolmark.matching._weight import weight as weight_of_calls
+from toolmark.matching.alignment import Item
+from toolmark.matching.argument_pattern import Ratio
+from toolmark.matching.json_compare import ABSENT, json_equal
+from toolmark.matching.redacted_values import has_mark
 
 Plain = tuple[str, dict[str, Any]]
 

@@ -27,7 +27,8 @@ from toolmark import (
     evaluate,
 )
 from toolmark._internal.json import json_text
-from toolmark.matching import ABSENT, Denominator
+from toolmark.matching import Denominator
+from toolmark.matching.json_compare import ABSENT
 from toolmark.result import FindingKind
 
 

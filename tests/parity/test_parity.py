@@ -10,7 +10,7 @@ from parity.differences import DIFFERENCES, is_told, table
 from parity.players import FRAMEWORKS, converse, is_complete, play, seen
 from parity.scenarios import CONVERSATIONS, SCENARIOS
 from processes import ROOT, assert_section
-from toolmark.matching import outputs_equal
+from toolmark.matching.json_compare import outputs_equal
 
 pytestmark = pytest.mark.skipif(not is_complete(), reason="the core is tested alone, without the frameworks")
 

@@ -14,7 +14,7 @@ from strategies import few, json_values
 from toolmark import LLMTestCase, MetricResult, Report, ResultStatus, ToolCall, ToolCorrectnessMetric, evaluate
 from toolmark._internal.text import visible_lines
 from toolmark.expect import Approx, Expect, Ignore, Plan
-from toolmark.matching import json_equal
+from toolmark.matching.json_compare import json_equal
 from toolmark.redact import DEFAULT, OFF
 from toolmark.report import CaseResult
 from toolmark.report.html.breakdown import breakdowns

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from toolmark._internal.model import Model
 from toolmark.cases import AnyCase
 from toolmark.errors import ConfigurationError, InvalidDataError
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 from toolmark.report import CaseResult
 
 Place: TypeAlias = str | Callable[[Any], object]

@@ -9,8 +9,11 @@ from toolmark.capture.recorder import Recording, RunRecorder
 from toolmark.capture.records import Outcome, Request
 from toolmark.capture.sinks import JsonlSink, MemoryStore, Sink
 from toolmark.cases import Handoff, Run, RunStatus
+from toolmark.matching.json_compare import ABSENT, Absent, json_equal
 
 __all__ = [
+    "ABSENT",
+    "Absent",
     "ActiveRun",
     "Component",
     "CurrentRun",
@@ -31,6 +34,7 @@ __all__ = [
     "conversations",
     "current_run",
     "joined_pieces",
+    "json_equal",
     "observe",
     "record",
     "update_current_span",

@@ -28,7 +28,7 @@ from toolmark.capture.request_pairing import answered_call, newest_with_id, of_s
 from toolmark.capture.run_info import RunFacts, json_value
 from toolmark.cases import Handoff, Run, RunStatus
 from toolmark.errors import InvalidDataError
-from toolmark.matching import ABSENT, json_equal
+from toolmark.matching.json_compare import ABSENT, json_equal
 
 
 class RunBuilder(RunFacts):

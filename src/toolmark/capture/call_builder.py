@@ -10,7 +10,7 @@ from typing import Any
 from toolmark.calls import CallOrigin, CallStatus, ToolCall, ToolCallType
 from toolmark.calls import Execution as ExecutionRecord
 from toolmark.capture.records import Observed, Outcome
-from toolmark.matching import ABSENT, outputs_equal
+from toolmark.matching.json_compare import ABSENT, outputs_equal
 
 
 @dataclass(frozen=True, slots=True)

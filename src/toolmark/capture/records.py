@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from toolmark._internal.json import json_text
 from toolmark.calls import CallOrigin, ToolCallType
-from toolmark.matching import ABSENT, json_equal, outputs_equal
+from toolmark.matching.json_compare import ABSENT, json_equal, outputs_equal
 
 Key: TypeAlias = "str | int"
 """Names an execution of a tool (or another scope) within one run; never shown."""

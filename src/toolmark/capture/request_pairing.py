@@ -12,7 +12,7 @@ from typing import Any
 
 from toolmark.calls import CallOrigin
 from toolmark.capture.records import Key, Observed, Outcome
-from toolmark.matching import json_equal
+from toolmark.matching.json_compare import json_equal
 
 
 def requested_call(

@@ -10,7 +10,7 @@ from toolmark._internal.json import to_json_value
 from toolmark.capture.records import Observed
 from toolmark.cases import RunStatus
 from toolmark.errors import InvalidDataError
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 
 
 class RunFacts:

@@ -10,7 +10,7 @@ import click
 
 from toolmark.calls import ToolCallParams
 from toolmark.errors import ConfigurationError
-from toolmark.matching import Denominator
+from toolmark.matching.alignment import Denominator
 from toolmark.metrics import (
     ArgumentSchemaMetric,
     MetricLike,

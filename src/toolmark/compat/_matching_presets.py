@@ -18,20 +18,11 @@ from toolmark._internal.text import count
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError
-from toolmark.matching import (
-    ONE,
-    ZERO,
-    Alignment,
-    Difference,
-    Item,
-    Ratio,
-    Template,
-    align,
-    argument_differences,
-    has_mark,
-)
-from toolmark.matching.argument_pattern import Seen
-from toolmark.matching.redacted_values import without_marks
+from toolmark.matching.align_calls import align
+from toolmark.matching.alignment import Alignment, Item
+from toolmark.matching.argument_pattern import ONE, ZERO, Ratio, Seen, Template
+from toolmark.matching.json_compare import Difference, argument_differences
+from toolmark.matching.redacted_values import has_mark, without_marks
 from toolmark.metrics.call_metric import Found, PlainMetric, calls_of, status_of
 from toolmark.metrics.comparable_calls import called_item, compared_in_part, expected_item
 from toolmark.metrics.wording import findings_of

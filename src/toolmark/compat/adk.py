@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 from toolmark.calls import ToolCall
 from toolmark.compat._matching_presets import Side, View, called_items, no_objects, one_of, verdict
-from toolmark.matching import align
+from toolmark.matching.align_calls import align
 from toolmark.metrics.call_metric import Found
 from toolmark.metrics.comparable_calls import expected_item
 

@@ -30,7 +30,9 @@ from toolmark.compat._matching_presets import (
     verdict,
 )
 from toolmark.errors import ConfigurationError
-from toolmark.matching import ABSENT, Absent, Difference, Item, align, json_equal
+from toolmark.matching.align_calls import align
+from toolmark.matching.alignment import Item
+from toolmark.matching.json_compare import ABSENT, Absent, Difference, json_equal
 from toolmark.metrics.call_metric import Found
 from toolmark.metrics.comparable_calls import expected_item
 from toolmark.result import Finding

@@ -28,7 +28,7 @@ from toolmark.compat._python_calls import read_call
 from toolmark.dataset import problems_of
 from toolmark.errors import DataFileError, InvalidDataError, Problem
 from toolmark.expect import Absent, AnyOf, Expect, Matcher, Normalized, Optional, Plan
-from toolmark.matching import json_equal
+from toolmark.matching.json_compare import json_equal
 from toolmark.metrics.tool_correctness import ToolCorrectnessMetric
 
 DROPPED: Final = " ,./-_*^"

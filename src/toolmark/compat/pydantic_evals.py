@@ -29,7 +29,8 @@ from toolmark.compat._matching_presets import (
 )
 from toolmark.compat._pydantic_evaluator import evaluator_of
 from toolmark.errors import ConfigurationError
-from toolmark.matching import Alignment, align
+from toolmark.matching.align_calls import align
+from toolmark.matching.alignment import Alignment
 from toolmark.metrics import MetricLike
 from toolmark.metrics.call_metric import FAILED, Found, left_out, one, seen_by_answers, status_of
 from toolmark.metrics.comparable_calls import expected_item

@@ -21,7 +21,8 @@ from toolmark.compat._matching_presets import (
     findings,
     no_objects,
 )
-from toolmark.matching import Alignment, align
+from toolmark.matching.align_calls import align
+from toolmark.matching.alignment import Alignment
 from toolmark.metrics.call_metric import Found
 from toolmark.metrics.wording import arithmetic
 

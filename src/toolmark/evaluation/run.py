@@ -30,7 +30,7 @@ from toolmark.cases import AnyCase, Golden
 from toolmark.errors import ConfigurationError, InvalidDataError, MetricAssertionError
 from toolmark.evaluation.observed_app import App, ObservedApp
 from toolmark.evaluation.session import AskedAgent, AskedApp, Given, Session, Source, evaluated
-from toolmark.matching import Denominator
+from toolmark.matching.alignment import Denominator
 from toolmark.metrics import MetricLike, ToolCorrectnessMetric
 from toolmark.report import Report
 from toolmark.result import MetricResult, ResultStatus

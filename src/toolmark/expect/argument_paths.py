@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from toolmark.errors import ConfigurationError
 from toolmark.expect.matcher import Matcher
 from toolmark.expect.presence_matchers import Absent, Ignore, Optional
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 
 Place: TypeAlias = "tuple[str | int, ...]"
 """Keys and positions; `*` is every key or position that the expected arguments have there."""

@@ -41,7 +41,7 @@ from toolmark.expect.value_matchers import (
     Normalized,
     Regex,
 )
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 
 T = TypeVar("T")
 

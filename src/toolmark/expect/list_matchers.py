@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from toolmark._internal.json import short_repr
 from toolmark.errors import ConfigurationError
 from toolmark.expect.matcher import Matcher, set_field, told, value_tree
-from toolmark.matching import ABSENT, fits
+from toolmark.matching.argument_pattern import fits
+from toolmark.matching.json_compare import ABSENT
 
 
 @dataclass(frozen=True)

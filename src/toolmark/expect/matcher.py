@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 from toolmark._internal.json import MAX_DEPTH, to_json_value
 from toolmark._internal.text import shorten, shown
 from toolmark.errors import InvalidDataError
-from toolmark.matching import ABSENT, ONE, ZERO, Absent, Ratio, Wanted
+from toolmark.matching.argument_pattern import ONE, ZERO, Ratio, Wanted
+from toolmark.matching.json_compare import ABSENT, Absent
 
 MARK = "$is"
 """The key by which the JSON form of a matcher is known."""

@@ -11,7 +11,7 @@ from toolmark.calls import ToolCall, ToolCallType
 from toolmark.errors import ConfigurationError, InvalidDataError, Problem
 from toolmark.expect.argument_paths import read_place
 from toolmark.expect.matcher import Matcher, told, tree_of
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 
 MOST_WAYS = 1_000
 """Ways to follow a plan, by its alternatives, that are tried."""

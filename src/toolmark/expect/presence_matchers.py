@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from toolmark.expect.matcher import Matcher, set_field, told, value_tree
-from toolmark.matching import ABSENT, ZERO, Ratio, credit_of, fits
+from toolmark.matching.argument_pattern import ZERO, Ratio, credit_of, fits
+from toolmark.matching.json_compare import ABSENT
 
 
 @dataclass(frozen=True)

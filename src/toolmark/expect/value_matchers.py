@@ -16,7 +16,8 @@ from toolmark._internal.text import shorten, shown
 from toolmark.errors import ConfigurationError
 from toolmark.expect.dates import read_moment
 from toolmark.expect.matcher import LONGEST, MARK, Matcher, set_field, told, tree_of, value_tree
-from toolmark.matching import ABSENT, Ratio, credit_of, fits, json_equal
+from toolmark.matching.argument_pattern import Ratio, credit_of, fits
+from toolmark.matching.json_compare import ABSENT, json_equal
 
 
 def _deep(wanted: Any, value: Any, same: Callable[[Any, Any], bool]) -> bool:

@@ -28,8 +28,8 @@ from toolmark.expect.plan import Name, matchers_in, name_text
 from toolmark.linting.findings import LintFinding, LintKind
 from toolmark.linting.json_locations import Spot
 from toolmark.linting.schema_fit import Tools
-from toolmark.matching import ABSENT, Template
-from toolmark.matching.argument_pattern import ONE
+from toolmark.matching.argument_pattern import ONE, Template
+from toolmark.matching.json_compare import ABSENT
 from toolmark.metrics.plan_variants import layouts_of
 
 _PROVIDED = (ToolCallType.HOSTED, ToolCallType.MCP)

@@ -28,7 +28,7 @@ from toolmark.expect import (
     Superset,
     Unordered,
 )
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 
 Steps: TypeAlias = "tuple[str | int, ...]"
 

@@ -17,7 +17,10 @@ from toolmark._internal.json import parse_json
 from toolmark.calls import ToolCall, ToolCallType
 from toolmark.cases import LLMTestCase, MLLMTestCase
 from toolmark.errors import ConfigurationError, InvalidDataError, MissingFieldError, Problem
-from toolmark.matching import Calls, Denominator, Kinds, contained, kinds_of, quotient, weight
+from toolmark.matching._contained import contained
+from toolmark.matching._kinds import Kinds, kinds_of
+from toolmark.matching._weight import Calls, weight
+from toolmark.matching.alignment import Denominator, quotient
 
 _SIDES: Final = frozenset({"expected_tools", "tools_called"})
 _TEXTS: Final = frozenset({"id", "name", "input", "actual_output", "expected_output"})

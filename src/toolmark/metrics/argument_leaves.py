@@ -18,10 +18,12 @@ from typing import Any
 
 from toolmark._internal.json import json_path
 from toolmark.expect import Exact
-from toolmark.matching import ABSENT, Alignment, Item, Layout, Pair, Ratio, Template, Want, Wanted, has_mark
-from toolmark.matching.argument_pattern import Seen
-from toolmark.matching.json_compare import Absent, Path
-from toolmark.matching.redacted_values import place
+from toolmark.matching.alignment import Alignment, Item, Pair
+from toolmark.matching.argument_pattern import Ratio, Seen, Template, Wanted
+from toolmark.matching.json_compare import ABSENT, Absent, Path
+from toolmark.matching.plan import Layout
+from toolmark.matching.plan_slots import Want
+from toolmark.matching.redacted_values import has_mark, place
 
 
 def flattened(*sides: Sequence[Item]) -> tuple[list[list[Item]], dict[str, Path]]:

@@ -10,7 +10,8 @@ from toolmark._internal.json import json_path, short_repr, to_json_value
 from toolmark._internal.text import shown
 from toolmark.calls import ToolCall
 from toolmark.errors import ConfigurationError
-from toolmark.matching import has_mark, json_equal
+from toolmark.matching.json_compare import json_equal
+from toolmark.matching.redacted_values import has_mark
 from toolmark.metrics.name_patterns import matches, read_patterns
 from toolmark.result import hidden
 

@@ -12,7 +12,7 @@ from toolmark._internal.text import number, shown, visible
 from toolmark.calls import ToolCall, ToolSpec, read_tool_spec
 from toolmark.cases import TestCase
 from toolmark.errors import MissingFieldError
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 from toolmark.metrics.call_metric import CallMetric, Found, left_out, named, one
 from toolmark.result import Finding, hidden
 

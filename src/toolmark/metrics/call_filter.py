@@ -15,7 +15,8 @@ from toolmark._internal.regex import BoundedPattern
 from toolmark._internal.text import count
 from toolmark.calls import CallStatus, ToolCall, ToolEffect, ToolSpec, read_tool_spec
 from toolmark.errors import ConfigurationError
-from toolmark.matching import Alignment, Want
+from toolmark.matching.alignment import Alignment
+from toolmark.matching.plan_slots import Want
 from toolmark.metrics.call_metric import one, seen_by_answers, status_of
 from toolmark.metrics.tool_effects import Effects, Split, assumed, listed, read_effects
 from toolmark.result import Finding

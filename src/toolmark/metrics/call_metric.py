@@ -12,8 +12,9 @@ from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import LLMTestCase, MLLMTestCase, TestCase
 from toolmark.errors import ConfigurationError, MissingFieldError
 from toolmark.expect import Expectation, Plan
-from toolmark.matching import Alignment, has_mark
+from toolmark.matching.alignment import Alignment
 from toolmark.matching.json_compare import frozen
+from toolmark.matching.redacted_values import has_mark
 from toolmark.metrics.base import Metric, check_threshold
 from toolmark.metrics.outcome import Outcome, outcome
 from toolmark.metrics.wording import reason_of

@@ -6,7 +6,8 @@ from typing import Any
 
 from toolmark._internal.images import by_content
 from toolmark.calls import ToolCall
-from toolmark.matching import ABSENT, Alignment, Item
+from toolmark.matching.alignment import Alignment, Item
+from toolmark.matching.json_compare import ABSENT
 
 
 def compared_in_part(alignment: Alignment) -> list[str]:

@@ -18,7 +18,10 @@ from toolmark.calls import ToolEffect
 from toolmark.errors import ConfigurationError
 from toolmark.expect import Expectation
 from toolmark.expect.plan import MOST_WAYS
-from toolmark.matching import Alignment, Entry, Item, Layout, Want, align, forbidden_calls, places_of
+from toolmark.matching.align_calls import align
+from toolmark.matching.alignment import Alignment, Item
+from toolmark.matching.plan import Entry, Layout, forbidden_calls, places_of
+from toolmark.matching.plan_slots import Want
 from toolmark.metrics.argument_leaves import by_leaves, flattened, unfolded
 from toolmark.metrics.call_filter import Prepared
 from toolmark.metrics.comparable_calls import called_item, expected_item

@@ -10,7 +10,7 @@ from math import fsum
 from typing import TYPE_CHECKING
 
 from toolmark._internal.text import count, number, shorten, visible
-from toolmark.matching import Alignment
+from toolmark.matching.alignment import Alignment
 from toolmark.metrics.wording import reason_of
 from toolmark.result import TOLERANCE, Finding, FindingKind, Judged, MetricResult, ResultStatus
 

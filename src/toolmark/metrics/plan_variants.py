@@ -32,7 +32,11 @@ from toolmark.expect import (
 )
 from toolmark.expect.argument_paths import Place
 from toolmark.expect.plan import Name, matchers_in, name_text, single_calls
-from toolmark.matching import ABSENT, Absent, Alignment, Entry, Item, Layout, Template, Want, align_layout
+from toolmark.matching.alignment import Alignment, Item
+from toolmark.matching.argument_pattern import Template
+from toolmark.matching.json_compare import ABSENT, Absent
+from toolmark.matching.plan import Entry, Layout, align_layout
+from toolmark.matching.plan_slots import Want
 from toolmark.metrics.comparable_calls import called_item, expected_item
 
 

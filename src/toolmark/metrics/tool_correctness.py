@@ -12,7 +12,8 @@ from toolmark.calls import ToolCall, ToolCallParams, ToolEffect, ToolSpec, read_
 from toolmark.cases import LLMTestCase, TestCase
 from toolmark.errors import ConfigurationError, MissingFieldError
 from toolmark.expect import Expectation, wanted_names
-from toolmark.matching import Alignment, Denominator, align
+from toolmark.matching.align_calls import align
+from toolmark.matching.alignment import Alignment, Denominator
 from toolmark.metrics._sides import Sides, Sum, at_place, is_full, sides_of_calls, sides_of_cases, sum_of
 from toolmark.metrics.base import Metric, check_threshold
 from toolmark.metrics.call_filter import Only, Preparation, Prepared

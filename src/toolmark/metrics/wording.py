@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from toolmark._internal.json import json_path
 from toolmark._internal.text import count, number, visible
-from toolmark.matching import ABSENT, Alignment, Denominator, Difference, Pair
+from toolmark.matching.alignment import Alignment, Denominator, Pair
+from toolmark.matching.json_compare import ABSENT, Difference
 from toolmark.result import Finding, FindingKind, told
 
 MOST_FINDINGS = 20

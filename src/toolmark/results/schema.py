@@ -13,7 +13,8 @@ from toolmark._internal.json import json_path
 from toolmark._internal.model import Model
 from toolmark.errors import ConfigurationError, Problem
 from toolmark.expect import read_place, read_value
-from toolmark.matching import ABSENT, Alignment, Difference, Pair
+from toolmark.matching.alignment import Alignment, Pair
+from toolmark.matching.json_compare import ABSENT, Difference
 from toolmark.result import Finding, FindingKind, Judged, MetricResult, ResultStatus, UnitResult
 
 _NUMBERS = ("NaN", "Infinity", "-Infinity")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from toolmark._internal.json import short_repr
 from toolmark.calls import CallOrigin, CallStatus, Execution, ToolCall
-from toolmark.matching import ABSENT, json_equal, outputs_equal
+from toolmark.matching.json_compare import ABSENT, json_equal, outputs_equal
 
 SOME_TEXT: Final = object()
 """Stands for an error text that is the framework's own."""

@@ -14,8 +14,7 @@ from typing import Any
 from langchain_core.messages import AIMessage
 
 from toolmark.calls import ToolCallType
-from toolmark.capture import Request
-from toolmark.matching import ABSENT
+from toolmark.capture import ABSENT, Request
 
 # OpenAI's Responses: the type of an item that the provider ran, its name as a tool, where its arguments and its result
 # stand.

@@ -12,8 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from toolmark.capture import Outcome, Request, RunStatus
-from toolmark.matching import ABSENT
+from toolmark.capture import ABSENT, Outcome, Request, RunStatus
 from toolmark_langchain._hosted import hosted_requests
 
 _NO_SUCH_TOOL: Final = re.compile(r"(Error: )?\S+ is not a valid tool, try one of \[")

@@ -16,8 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import LLMResult
 
 from toolmark.calls import ToolSpec
-from toolmark.capture import Outcome, Request, RunStatus
-from toolmark.matching import ABSENT, json_equal
+from toolmark.capture import ABSENT, Outcome, Request, RunStatus, json_equal
 from toolmark_langchain import _messages, _states
 from toolmark_langchain._roots import Roots, now
 from toolmark_langchain._runs import Node, Recording, Runs

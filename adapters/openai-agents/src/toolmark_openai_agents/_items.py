@@ -14,9 +14,8 @@ from typing import Any, Final
 
 from toolmark import ToolCallType, ToolSpec
 from toolmark.calls import read_tool_spec
-from toolmark.capture import Request, RunBuilder
+from toolmark.capture import ABSENT, Request, RunBuilder
 from toolmark.formats.messages import openai_responses
-from toolmark.matching import ABSENT
 from toolmark_openai_agents import _errors, _sdk
 
 _COPIES: Final = frozenset({"tool_approval_item", "mcp_approval_response_item"})

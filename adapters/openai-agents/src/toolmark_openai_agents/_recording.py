@@ -10,8 +10,7 @@ from datetime import datetime, timezone
 from typing import Any
 from uuid import uuid4
 
-from toolmark.capture import Request, Run, RunBuilder
-from toolmark.matching import ABSENT
+from toolmark.capture import ABSENT, Request, Run, RunBuilder
 from toolmark_openai_agents import _sdk
 
 

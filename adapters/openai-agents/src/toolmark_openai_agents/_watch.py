@@ -13,9 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from toolmark import ToolCallType
-from toolmark.capture import Outcome, Request, RunBuilder, RunStatus
+from toolmark.capture import ABSENT, Outcome, Request, RunBuilder, RunStatus
 from toolmark.formats.messages import openai_responses
-from toolmark.matching import ABSENT
 from toolmark_openai_agents import _errors, _items, _sdk
 from toolmark_openai_agents._recording import Asked, Execution, Recording, arguments_of, now, tells
 

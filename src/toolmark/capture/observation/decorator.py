@@ -41,7 +41,7 @@ from toolmark.capture.records import Key, Request
 from toolmark.cases import LLMTestCase
 from toolmark.errors import ConfigurationError, InvalidDataError
 from toolmark.expect import ExpectedTools
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 
 _ABANDONED: Final = "the stream was not read to its end"
 

@@ -22,7 +22,7 @@ from toolmark.capture.builder import RunBuilder
 from toolmark.capture.records import Key, Outcome
 from toolmark.capture.run_info import json_value
 from toolmark.cases import LLMTestCase, Run, RunStatus
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 
 if TYPE_CHECKING:
     from typing_extensions import Self

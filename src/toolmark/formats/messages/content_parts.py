@@ -18,7 +18,7 @@ from toolmark.errors import InvalidDataError
 from toolmark.formats.messages.field_readers import as_object, read_arguments, read_output
 from toolmark.formats.messages.openai_chat import call_body
 from toolmark.formats.messages.transcript import Answer
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 
 Fields: TypeAlias = Mapping[str, Any]
 Piece: TypeAlias = "str | Request | Answer"

@@ -17,7 +17,7 @@ from toolmark.errors import InvalidDataError
 from toolmark.formats.messages.content_parts import call_of, first_of, piece_of, text_of
 from toolmark.formats.messages.field_readers import Notes, as_object, identifier, read_output, said_in, shown
 from toolmark.formats.messages.transcript import Answer, Entry, Telling
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 
 _KINDS = {
     "AIMessage": "ai",

@@ -24,7 +24,7 @@ from toolmark.formats.messages.field_readers import (
     shown,
 )
 from toolmark.formats.messages.transcript import Answer, Entry, Telling
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 
 _SILENT_ROLES = ("system", "developer")
 _ROLES = ("user", "assistant", "tool", *_SILENT_ROLES, "function")

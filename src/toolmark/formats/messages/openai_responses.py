@@ -19,7 +19,7 @@ from toolmark.formats.messages.detect import sign_of
 from toolmark.formats.messages.field_readers import as_object, plain, read_arguments, read_output, said_in, shown
 from toolmark.formats.messages.offered_tools import offered_tools
 from toolmark.formats.messages.transcript import Answer, Entry, Telling
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 
 __all__ = ["Answer", "item_answer", "item_call"]
 

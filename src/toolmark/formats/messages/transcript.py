@@ -16,7 +16,7 @@ from toolmark.capture import Request, RunBuilder
 from toolmark.cases import ConversationalTestCase, Run, RunStatus, Turn
 from toolmark.formats.messages.field_readers import Notes, shown
 from toolmark.formats.messages.lenient_arguments import repaired
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 
 FormatName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "langchain"]
 """The formats that are read: Chat Completions, Responses, Anthropic's Messages, and dumps of LangChain's messages."""

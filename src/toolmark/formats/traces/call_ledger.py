@@ -22,7 +22,7 @@ from toolmark.formats.messages.transcript import Answer
 from toolmark.formats.traces.call_ids import call_id_of, with_common_ids
 from toolmark.formats.traces.span_tree import Span
 from toolmark.formats.traces.trace_messages import Said
-from toolmark.matching import ABSENT, json_equal
+from toolmark.matching.json_compare import ABSENT, json_equal
 
 _MANY = 1_000_000_000
 _PYTHON_CALL = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})

@@ -16,7 +16,7 @@ from toolmark.formats.traces.span_messages import RawSpan, note_cut_off
 from toolmark.formats.traces.span_tree import Span, SpanKind
 from toolmark.formats.traces.timestamps import time_of
 from toolmark.formats.traces.trace_messages import Said, messages_in, tools_beside
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 
 _KINDS: dict[str, SpanKind] = {"GENERATION": "model", "TOOL": "tool", "AGENT": "agent"}
 _TYPES = frozenset(

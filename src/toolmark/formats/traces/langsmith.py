@@ -15,7 +15,7 @@ from toolmark.formats.traces.semantic_conventions import take_result
 from toolmark.formats.traces.span_tree import Span, SpanKind
 from toolmark.formats.traces.timestamps import time_of
 from toolmark.formats.traces.trace_messages import messages_in
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 
 _KINDS: dict[str, SpanKind] = {"llm": "model", "tool": "tool"}
 _SESSIONS = ("session_id", "thread_id", "conversation_id")

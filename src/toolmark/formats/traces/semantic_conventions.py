@@ -31,7 +31,7 @@ from toolmark.formats.traces.span_messages import (
 )
 from toolmark.formats.traces.span_tree import Span, SpanKind
 from toolmark.formats.traces.trace_messages import Said, Who, messages_in, tools_beside
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 
 _OPERATIONS: dict[str, SpanKind] = {
     "chat": "model",

@@ -17,7 +17,7 @@ from toolmark.formats.messages.field_readers import as_object
 from toolmark.formats.messages.transcript import Answer
 from toolmark.formats.traces.span_tree import Span
 from toolmark.formats.traces.trace_messages import Said, Who, fuller, messages_in, read_once
-from toolmark.matching import ABSENT, json_equal
+from toolmark.matching.json_compare import ABSENT, json_equal
 
 Attributes: TypeAlias = Mapping[str, Any]
 

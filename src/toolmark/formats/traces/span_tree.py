@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from toolmark.calls import ToolCallType
 from toolmark.formats.traces.trace_messages import Said
-from toolmark.matching import ABSENT, json_equal
+from toolmark.matching.json_compare import ABSENT, json_equal
 
 SpanKind: TypeAlias = Literal["model", "tool", "agent", "handoff", "other"]
 """What a span is of; `other` is whatever lies around these."""

@@ -21,7 +21,7 @@ from toolmark.formats.traces.call_ledger import Book, Call, Message
 from toolmark.formats.traces.deduplicate import echoes, fold
 from toolmark.formats.traces.span_tree import DEEPEST, Span, Tree, tree_of
 from toolmark.formats.traces.trace_messages import Said, final_text
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 
 
 @dataclass

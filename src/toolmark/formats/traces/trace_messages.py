@@ -23,7 +23,7 @@ from toolmark.formats.messages.field_readers import Notes, as_object
 from toolmark.formats.messages.lenient_arguments import read_tolerantly
 from toolmark.formats.messages.openai_responses import item_answer, item_call
 from toolmark.formats.messages.transcript import Answer
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 
 Who: TypeAlias = Literal["user", "model", "tool", "system"]
 

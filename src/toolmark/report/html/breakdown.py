@@ -10,7 +10,7 @@ from typing import NamedTuple
 from toolmark._internal.text import shorten, visible
 from toolmark.calls import ToolCall
 from toolmark.cases import ConversationalTestCase
-from toolmark.matching import ABSENT
+from toolmark.matching.json_compare import ABSENT
 from toolmark.redact import Redactor
 from toolmark.report.html.texts import LONGEST_NAME
 from toolmark.report.report import Report

@@ -13,7 +13,8 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from toolmark._internal.text import number, shorten, visible
-from toolmark.matching import ABSENT, Alignment
+from toolmark.matching.alignment import Alignment
+from toolmark.matching.json_compare import ABSENT
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.report import CaseResult
 from toolmark.result import Finding, FindingKind, MetricResult, ResultStatus, told

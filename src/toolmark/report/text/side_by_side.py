@@ -9,7 +9,9 @@ from typing import Any, Literal, NamedTuple
 from toolmark._internal.text import number, shorten, visible
 from toolmark.cases import AnyCase, LLMTestCase, MLLMTestCase
 from toolmark.expect import wanted_names
-from toolmark.matching import ABSENT, Alignment, Difference, Pair, Wanted, fits
+from toolmark.matching.alignment import Alignment, Pair
+from toolmark.matching.argument_pattern import Wanted, fits
+from toolmark.matching.json_compare import ABSENT, Difference
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.result import MetricResult, told
 
