@@ -1,4 +1,4 @@
-"""Optimal alignment of expected and called tools. The algorithms know JSON values and positions, not toolmark's models."""
+"""Optimal alignment of expected and called tools; it knows JSON values and positions, not toolmark's models."""
 
 from toolmark.matching.align_calls import align
 from toolmark.matching.alignment import Alignment, Denominator, Item, Pair
