@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolmark._internal.lazy_imports import later
+from toolmark._internal.lazy_imports import lazy_getattr
 
 if TYPE_CHECKING:
     from toolmark.formats.messages.openai_responses import read_responses_answer, read_responses_call
@@ -57,7 +57,7 @@ __all__ = [
     "strip_suffix",
 ]
 
-_load = later(__name__, _HOME)
+_load = lazy_getattr(__name__, _HOME)
 
 
 def __getattr__(name: str) -> object:
