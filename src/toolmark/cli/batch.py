@@ -1,4 +1,4 @@
-"""`toolmark batch`: judging over the Batch API from the command line, a thin shell over `toolmark.judge.batch.api`."""
+"""`toolmark batch`: judging over the Batch API from the command line, a thin shell over `toolmark.judge.batch`."""
 
 from __future__ import annotations
 
