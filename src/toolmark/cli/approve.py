@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from toolmark._internal.text import count, visible
+from toolmark._internal.text import plural, printable
 from toolmark._pytest.approval import approved_calls
 from toolmark.cases import Golden, TestCase
 from toolmark.cli.io import exit_on_error, is_torn, stop
@@ -38,12 +38,14 @@ def approve(*, file: str, target: str, allow_nan: bool, tolerant_arguments: bool
         try:
             goldens.append(_golden(case))
         except (InvalidDataError, MissingFieldError) as error:
-            click.echo(f"left out {visible(case.id or case.name or f'#{index + 1}')}: {visible(str(error))}", err=True)
+            click.echo(
+                f"left out {printable(case.id or case.name or f'#{index + 1}')}: {printable(str(error))}", err=True
+            )
     if not goldens:
         stop("no case can be approved; nothing was written")
     with exit_on_error(target, action="write"):
         write_cases(target, goldens)
-    click.echo(f"{count(len(goldens), 'golden')} written to {visible(target)}", err=True)
+    click.echo(f"{plural(len(goldens), 'golden')} written to {printable(target)}", err=True)
     sys.exit(int(is_torn(caught) or len(goldens) < len(cases)))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolmark._internal.text import count, visible, visible_lines
+from toolmark._internal.text import plural, printable, printable_lines
 from toolmark.cases import AnyCase, ConversationalTestCase
 from toolmark.cli.io import exit_on_error, stop, warn
 from toolmark.cli.path_types import Source, Target
@@ -134,7 +134,7 @@ def submit(
             estimate = job.estimate(prompts, answer_tokens=answer_tokens)
             if price is not None:
                 estimate = replace(estimate, price=price)
-            click.echo(visible_lines(str(estimate)))
+            click.echo(printable_lines(str(estimate)))
             if max_cost is not None:
                 estimate.check(max_cost)
             if not dry_run:
@@ -222,7 +222,7 @@ def score(folder: str, file: str, results: str, samples: int, canary: bool, cach
         report = evaluate(cases, [_metric(cases[0], judge)], results=results)
     for summary in report.summaries:
         coverage = "" if summary.coverage is None else f"; {100 * summary.coverage:.4g} % of the questions decided"
-        click.echo(visible(f"{summary}{coverage}"))
+        click.echo(printable(f"{summary}{coverage}"))
     sys.exit(int(any(summary.errored for summary in report.summaries)))
 
 
@@ -281,12 +281,12 @@ def _status_line(state: BatchState) -> str:
 
 def _show(job: Batch, state: BatchState) -> None:
     click.echo(
-        f"{count(state.prompts, 'question')}: {state.verdicts} with a verdict, {state.under_way} under way, "
+        f"{plural(state.prompts, 'question')}: {state.verdicts} with a verdict, {state.under_way} under way, "
         f"{state.open} to be sent again, {len(state.lost)} without a verdict"
     )
     for lost in list(state.lost.values())[:_LISTED]:
-        click.echo(f"  {lost.outcome}: {visible(lost.problem)}")
+        click.echo(f"  {lost.outcome}: {printable(lost.problem)}")
     if len(state.lost) > _LISTED:
-        click.echo(f"  and {len(state.lost) - _LISTED} more, see {visible(str(job.folder / 'manifest.json'))}")
+        click.echo(f"  and {len(state.lost) - _LISTED} more, see {printable(str(job.folder / 'manifest.json'))}")
     if state.usage:
         click.echo(f"tokens: {state.usage.get('input_tokens', 0)} in, {state.usage.get('output_tokens', 0)} out")

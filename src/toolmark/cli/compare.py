@@ -7,7 +7,7 @@ from typing import get_args
 
 import click
 
-from toolmark._internal.text import visible
+from toolmark._internal.text import printable
 from toolmark.analysis.comparison import Difference
 from toolmark.analysis.comparison import compare as compare_reports
 from toolmark.cli.io import exit_on_error, stop, title_of, write_json
@@ -80,5 +80,5 @@ def compare(
         print_comparison(comparison, title_a=title_of(a), title_b=title_of(b), limit=limit)
     failures = comparison.failures(alpha=alpha, allow_missing=allow_missing) if fail_on_regression else ()
     for failure in failures:
-        click.echo(f"failed: {visible(failure)}", err=True)
+        click.echo(f"failed: {printable(failure)}", err=True)
     sys.exit(int(bool(failures)))

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import click
 
-from toolmark._internal.text import count, visible
+from toolmark._internal.text import plural, printable
 from toolmark.cli.io import exit_on_error, warn
 from toolmark.cli.options import allow_nan_option, tolerant_option
 from toolmark.cli.path_types import Source, Target
@@ -82,9 +82,9 @@ def convert(
                 click.echo(case.to_json())
         else:
             write_cases(target, cases)
-    written = count(len(cases), unit.removesuffix("s"))
-    calls = count(sum(map(calls_in, cases)), "call")
-    destination = "standard output" if target == "-" else visible(target)
+    written = plural(len(cases), unit.removesuffix("s"))
+    calls = plural(sum(map(calls_in, cases)), "call")
+    destination = "standard output" if target == "-" else printable(target)
     click.echo(f"read {describe(transcripts)}; wrote {written} with {calls} to {destination}", err=True)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from toolmark._internal.text import count, visible, visible_lines
+from toolmark._internal.text import plural, printable, printable_lines
 from toolmark.cli.io import exit_on_error, write_text
 from toolmark.cli.path_types import Source, Target
 from toolmark.errors import NotSentError
@@ -84,17 +84,17 @@ def feedback(*, results: str, form: str, target: str | None, send: bool) -> None
             except NotSentError as error:
                 rejected = error
     if rejected is not None:
-        click.echo(f"error: {visible_lines(str(rejected))}", err=True)
+        click.echo(f"error: {printable_lines(str(rejected))}", err=True)
         sys.exit(1)
     if target != "-":
-        action = "sent" if target is None else f"wrote {visible(target)}"
+        action = "sent" if target is None else f"wrote {printable(target)}"
         click.echo(f"{action}: {_summary(report, form)}", err=True)
 
 
 def _summary(report: Report, form: str) -> str:
     """Return how many scores were exported, and how many results have none."""
     statuses = [result.status for _, result in report.results()]
-    parts = [count(statuses.count(ResultStatus.SCORED), "score")]
+    parts = [plural(statuses.count(ResultStatus.SCORED), "score")]
     if failed := statuses.count(ResultStatus.FAILED):
         parts.append(f"{failed} not measured, {'as errors' if form == 'otel-events' else 'left out'}")
     if skipped := statuses.count(ResultStatus.SKIPPED):

@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 import click
 
 from toolmark._internal import atomic_files
-from toolmark._internal.json import finite, json_text
-from toolmark._internal.text import count, visible, visible_lines
+from toolmark._internal.json import json_text, replace_nonfinite
+from toolmark._internal.text import plural, printable, printable_lines
 from toolmark.errors import DataFileError, ToolmarkError, TornLineWarning
 
 WRONG_INPUT = 2
@@ -26,13 +26,13 @@ INTERRUPTED = 130
 
 def stop(message: str) -> NoReturn:
     """Print an error and exit with code 2."""
-    click.echo(f"error: {visible_lines(message)}", err=True)
+    click.echo(f"error: {printable_lines(message)}", err=True)
     sys.exit(WRONG_INPUT)
 
 
 def warn(message: str) -> None:
     """Print a warning."""
-    click.echo(f"warning: {visible(message)}", err=True)
+    click.echo(f"warning: {printable(message)}", err=True)
 
 
 @contextmanager
@@ -53,11 +53,11 @@ def exit_on_error(
         try:
             yield caught
         except DataFileError as error:
-            stop(f"{error}\n{count(len(error.problems), 'problem')}; {consequence}")
+            stop(f"{error}\n{plural(len(error.problems), 'problem')}; {consequence}")
         except ToolmarkError as error:
             stop(str(error))
         except OSError as error:
-            stop(f"cannot {action} {visible(str(error.filename or path))}: {error.strerror or error}")
+            stop(f"cannot {action} {printable(str(error.filename or path))}: {error.strerror or error}")
     for text in dict.fromkeys(str(warning.message) for warning in caught):
         warn(text)
 
@@ -83,7 +83,9 @@ def json_document(plain: Mapping[str, Any], target: str) -> str:
     """Return JSON text for a file, or for standard output if the target is `-`."""
     # Standard output gets ASCII only: a terminal obeys none of it, and every encoding of a pipe has it.
     text = (
-        json.dumps(finite(plain), indent=2).replace("\x7f", "\\u007f") if target == "-" else json_text(plain, indent=2)
+        json.dumps(replace_nonfinite(plain), indent=2).replace("\x7f", "\\u007f")
+        if target == "-"
+        else json_text(plain, indent=2)
     )
     return text + "\n"
 

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import click
 
-from toolmark._internal.text import visible
+from toolmark._internal.text import printable
 
 _PATHS = "toolmark.paths"
 
@@ -40,10 +40,10 @@ class Target(click.Path):
         if not (self.allow_dash and path == "-"):
             # Checked here because scoring can take hours, and the file is written at its end.
             if Path(path).is_dir():
-                raise _RefusedPath(f"cannot write {visible(path)}: it is a folder")
+                raise _RefusedPath(f"cannot write {printable(path)}: it is a folder")
             if not Path(path).absolute().parent.is_dir():
                 raise _RefusedPath(
-                    f"cannot write {visible(path)}: there is no folder {visible(str(Path(path).parent))}"
+                    f"cannot write {printable(path)}: there is no folder {printable(str(Path(path).parent))}"
                 )
             _record(path, ctx, is_target=True)
         return super().convert(value, param, ctx)
@@ -67,7 +67,7 @@ def _record(path: str, ctx: click.Context | None, *, is_target: bool) -> None:
     for other, other_is_target in paths:
         if not (is_target or other_is_target) or not _is_same_file(path, other):
             continue
-        target = visible(path if is_target else other)
+        target = printable(path if is_target else other)
         if is_target and other_is_target:
             raise _RefusedPath(f"{target} would be written twice; name another file")
         raise _RefusedPath(f"{target} is also an input and would be overwritten; name another file")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolmark._internal.text import visible
+from toolmark._internal.text import printable
 from toolmark.cli.io import exit_on_error, json_document, title_of, write_text
 from toolmark.cli.options import Decorator, bundle, options_in
 from toolmark.cli.path_types import Source, Target
@@ -54,7 +54,7 @@ class ReportOptions:
         elif not always:
             for target, _ in texts:
                 if target != "-":
-                    click.echo(f"wrote {visible(target)}", err=True)
+                    click.echo(f"wrote {printable(target)}", err=True)
 
     def totals_target(self) -> str | None:
         """Return the file for totals as JSON; options that need single cases are an error."""

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from toolmark._internal.text import visible, visible_lines
+from toolmark._internal.text import printable, printable_lines
 from toolmark.cli.io import INTERRUPTED, exit_on_error, part_progress, write_json
 from toolmark.cli.options import allow_nan_option, tolerant_option
 from toolmark.cli.path_types import Source, Target
@@ -70,7 +70,7 @@ def sample(
         click.echo("interrupted; nothing was written", err=True)
         sys.exit(INTERRUPTED)
     total, *strata = str(drawn).split("\n")
-    click.echo(visible_lines("\n".join([f"{total} drawn into {out}", *strata])))
+    click.echo(printable_lines("\n".join([f"{total} drawn into {out}", *strata])))
 
 
 @click.command()
@@ -96,5 +96,5 @@ def extrapolate(results: str, confidence: float, json_path: str | None) -> None:
         estimates = estimate(read_results(results), confidence=confidence)
     if not write_json({"metrics": [metric.to_dict() for metric in estimates]}, json_path):
         for metric in estimates:
-            click.echo(visible(str(metric)))
+            click.echo(printable(str(metric)))
         click.echo(f"In brackets: {100 * confidence:g} % intervals.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolmark._internal.text import count, number, visible
+from toolmark._internal.text import number_text, plural, printable
 from toolmark.cli.io import INTERRUPTED, exit_on_error, is_torn, part_progress, write_json
 from toolmark.cli.metric_options import metric_options
 from toolmark.cli.options import SectionedCommand, allow_nan_option, options_in, tolerant_option
@@ -131,10 +131,10 @@ def _show_totals(totals: Totals, files: Sequence[str], json_path: str | None) ->
     metrics = [summary.to_dict() for summary in totals.summaries]
     if write_json({"files": list(files), "cases": totals.cases, "metrics": metrics}, json_path):
         return
-    click.echo(f"{count(totals.cases, 'case')} of {count(len(files), 'file')}")
+    click.echo(f"{plural(totals.cases, 'case')} of {plural(len(files), 'file')}")
     for summary in totals.summaries:
         interval = ""
         if summary.mean_interval is not None:
-            low, high = map(number, summary.mean_interval)
+            low, high = map(number_text, summary.mean_interval)
             interval = f"; 95 % interval of the mean: {low} to {high}"
-        click.echo(visible(f"{summary}{interval}"))
+        click.echo(printable(f"{summary}{interval}"))
