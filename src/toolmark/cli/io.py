@@ -81,13 +81,10 @@ def part_progress() -> Generator[Callable[[int, int], None] | None, None, None]:
 
 def json_document(plain: Mapping[str, Any], target: str) -> str:
     """Return JSON text for a file, or for standard output if the target is `-`."""
-    # Standard output gets ASCII only: a terminal obeys none of it, and every encoding of a pipe has it.
-    text = (
-        json.dumps(replace_nonfinite(plain), indent=2).replace("\x7f", "\\u007f")
-        if target == "-"
-        else json_text(plain, indent=2)
-    )
-    return text + "\n"
+    if target == "-":
+        # ASCII only: a terminal obeys none of it, and every encoding of a pipe has it.
+        return json.dumps(replace_nonfinite(plain), indent=2).replace("\x7f", "\\u007f") + "\n"
+    return json_text(plain, indent=2) + "\n"
 
 
 def write_json(plain: Mapping[str, Any], target: str | None) -> bool:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolmark._internal.lazy_imports import later
+from toolmark._internal.lazy_imports import lazy_getattr
 
 if TYPE_CHECKING:
     from toolmark.scale.arrow import ArrowScorer
@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 # `toolmark score` imports `toolmark.scale.detect`, and must not load the rest of this package.
-_load = later(__name__, _HOME)
+_load = lazy_getattr(__name__, _HOME)
 
 
 def __getattr__(name: str) -> object:
