@@ -123,7 +123,7 @@ def test_the_exit_code_tells_whether_the_scores_will_do(cases: list[Any], option
         (["--effect", "book"], "'book' needs a tool and its effect"),
         (["--effect", "book=maybe"], "'book' needs a tool and its effect"),
         (["--effect", "=read"], "'read' needs a tool and its effect"),
-        (["--metric", "task-effect", "--error-pattern", "("], "no regular expression"),
+        (["--metric", "task-effect", "--error-pattern", "("], "not a regular expression"),
         (["--error-pattern", "x"], "give both or none"),
         (["--metric", "tool-efficiency", "--max-calls", "-1"], "-1 is not in the range x>=0"),
         (["--metric", "tool-efficiency", "--max-seconds", "nan"], "max_seconds must be a finite number"),
@@ -152,7 +152,7 @@ def test_a_wrong_command_line_exits_with_2(options: list[str], message: str) -> 
         (lines(PERFECT) + b'{"expected_tools": [{"name": 3}]}', "error: <stdin>:2: $.expected_tools[0].name: expected"),
         (
             b'{"tools_called": [{"name": "a", "args": {"x": NaN}}]}',
-            "error: <stdin>:1: $.tools_called[0].args.x: bare NaN is no JSON; write it as text, or allow NaN\n",
+            "error: <stdin>:1: $.tools_called[0].args.x: bare NaN is not JSON; write it as text, or allow NaN\n",
         ),
     ],
     ids=["empty", "blank", "no-case", "binary", "latin-1", "truncated-gzip", "number", "bad-line", "bare-nan"],
