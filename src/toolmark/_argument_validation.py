@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from toolmark._internal.json import JsonObject, json_path, short_repr
-from toolmark._internal.json_schema import validator_of
+from toolmark._internal.json_schema import build_validator
 from toolmark.calls import CallStatus, ToolCall, ToolCallType, ToolSpec
 from toolmark.matching.redacted_values import has_mark
 
@@ -93,7 +93,7 @@ class Schemas:
 
     def _validate(self, index: int, schema: JsonObject, arguments: JsonObject) -> Checked:
         if index not in self._validators:
-            self._validators[index] = validator_of(schema, formats=self.formats)
+            self._validators[index] = build_validator(schema, formats=self.formats)
         validator = self._validators[index]
         if isinstance(validator, str):
             return Checked("unusable", note=validator)

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from toolmark._internal.json import json_text
 from toolmark._internal.model import Model
-from toolmark._internal.text import count
+from toolmark._internal.text import plural
 from toolmark.errors import ConfigurationError
 from toolmark.judge.protocol import ImagePart, Prompt, Reply
 
@@ -136,14 +136,14 @@ class CostEstimate:
     def __str__(self) -> str:
         """Return the numbers of questions and tokens, how the tokens were estimated, and the cost."""
         settled = f", {self.settled} under way or given up" if self.settled else ""
-        head = f"{count(self.prompts, 'question')}: {self.verdicts} in the cache{settled}, {self.requests} to be sent"
+        head = f"{plural(self.prompts, 'question')}: {self.verdicts} in the cache{settled}, {self.requests} to be sent"
         if not self.requests:
             return head
         basis = (
             f"as {self.answers} answers in the cache" if self.answers else f"{CHARACTERS_PER_TOKEN} characters a token"
         )
         basis += f", {self.answer_tokens:.4g} tokens an answer"
-        images = f"; {count(self.images, 'question')} with images, which are not counted" if self.images else ""
+        images = f"; {plural(self.images, 'question')} with images, which are not counted" if self.images else ""
         tokens = f"about {_rounded(self.input_tokens)} tokens in, {_rounded(self.output_tokens)} out ({basis}{images})"
         if self.price is None or self.cost is None:
             return f"{head}\n{tokens}\nthe cost is unknown, since no price is given"

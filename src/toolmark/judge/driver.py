@@ -11,7 +11,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
-from toolmark._internal.sync_bridge import wait_for
+from toolmark._internal.sync_bridge import run_sync
 from toolmark.errors import JudgeOutcome
 from toolmark.judge.judge import Judge, PromptResult
 from toolmark.judge.protocol import Prompt
@@ -50,7 +50,7 @@ def drive(flow: Flow[T]) -> T:
     try:
         ask = next(flow)
         while True:
-            ask = flow.send(wait_for(_results(ask)))
+            ask = flow.send(run_sync(_results(ask)))
     except StopIteration as stop:
         value: T = stop.value
         return value

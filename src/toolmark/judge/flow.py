@@ -13,7 +13,7 @@ from itertools import islice
 from math import fsum
 
 from toolmark._argument_validation import Schemas, Violation
-from toolmark._internal.text import count
+from toolmark._internal.text import plural
 from toolmark.calls import ToolSpec
 from toolmark.errors import JudgeOutcome
 from toolmark.judge import scoring
@@ -26,7 +26,7 @@ from toolmark.judge.judge import Judge, PromptResult
 from toolmark.judge.prompts import VERSION, Criterion, prompt_for
 from toolmark.judge.protocol import Decision, Prompt
 from toolmark.judge.scoring import Part
-from toolmark.result import Judged, UnitResult
+from toolmark.result import QuestionResult, UnitResult
 
 _YES_OR_NO = {"yes": True, "no": False}
 _CRITERIA: Mapping[str, tuple[Criterion, ...]] = {
@@ -45,7 +45,7 @@ class JudgeQuestion:
     """
 
     unit: int
-    judged: Judged
+    judged: QuestionResult
     evidence: Evidence | None = None
     violations: tuple[Violation, ...] = ()
     missing: tuple[str, ...] = ()
@@ -128,7 +128,7 @@ def _questions(
 
 def _question_about_call(criterion: Criterion, unit: Unit, call: CaseCall) -> JudgeQuestion:
     name = call.call.name
-    judged = Judged(criterion=criterion, decided_by="judge", tool=name, called=call.position, turn=call.turn)
+    judged = QuestionResult(criterion=criterion, decided_by="judge", tool=name, called=call.position, turn=call.turn)
     return JudgeQuestion(unit.index, judged)
 
 
@@ -152,7 +152,7 @@ def _argument_question(
 
 def _missing_calls_question(unit: Unit, builder: EvidenceBuilder, tools: Sequence[ToolSpec]) -> JudgeQuestion:
     last_turn = unit.turns[-1] if unit.turns else None
-    question = JudgeQuestion(unit.index, Judged(criterion="missing_calls", decided_by="judge", turn=last_turn))
+    question = JudgeQuestion(unit.index, QuestionResult(criterion="missing_calls", decided_by="judge", turn=last_turn))
     if tools:
         question.evidence = builder.for_unit(unit)
     else:
@@ -236,7 +236,7 @@ def _judgement(
     )
 
 
-def _unit_scores(answers: Sequence[Judged]) -> tuple[Part, Part | None]:
+def _unit_scores(answers: Sequence[QuestionResult]) -> tuple[Part, Part | None]:
     """Return the selection score and the argument score of a unit."""
     by_criterion: dict[Criterion, list[bool | None]] = {"tool_selection": [], "arguments": []}
     missing: int | None = None
@@ -260,4 +260,4 @@ def _failures(questions: Sequence[JudgeQuestion]) -> Iterator[tuple[str, str]]:
         listed = ", ".join(f"{amount} {kind}" for kind, amount in sorted(amounts.items()))
         # Aborted questions only follow from the failure of another one: report that.
         cause = min(failed, key=lambda answer: answer.outcome == JudgeOutcome.ABORTED.value)
-        yield score, f"the judge decided none of {count(len(answers), 'question')} ({listed}): {cause.problem}"
+        yield score, f"the judge decided none of {plural(len(answers), 'question')} ({listed}): {cause.problem}"

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Final
 
 from toolmark._internal.json import JsonObject
-from toolmark._internal.sync_bridge import wait_for
+from toolmark._internal.sync_bridge import run_sync
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
 from toolmark.judge.batch.answers import read_answers, rejected_lines
 from toolmark.judge.batch.files import Folder, Lost, Manifest, Shard, request_line
@@ -225,7 +225,7 @@ class Batch:
             # A program that ended after it created a batch and before it wrote that down leaves such a shard.
             doubtful = any(shard.state in ("planned", "uploaded") for shard in manifest.shards)
             manifest = self._plan(manifest, judge, prompts)
-            wait_for(self._send(manifest, judge, search=doubtful))
+            run_sync(self._send(manifest, judge, search=doubtful))
         return self.state()
 
     def poll(
@@ -256,7 +256,7 @@ class Batch:
             with self._folder.locked():
                 manifest = self._folder.manifest()
                 try:
-                    wait_for(self._check_status(manifest, self._model()))
+                    run_sync(self._check_status(manifest, self._model()))
                 except JudgeError as error:  # a temporary error is no reason to stop waiting
                     if error.outcome not in TEMPORARY:
                         raise
@@ -282,7 +282,7 @@ class Batch:
             prompts = self._folder.prompts()
             for shard in manifest.shards:
                 if shard.state == "created" and shard.status in _ENDED:
-                    wait_for(self._fetch(manifest, shard, judge))
+                    run_sync(self._fetch(manifest, shard, judge))
                     manifest = self._folder.save(self._collect_shard(manifest, shard, judge, prompts))
         return self.state()
 
