@@ -38,7 +38,8 @@ def hosted_requests(message: AIMessage) -> list[Request]:
         call_id = block.get("tool_call_id" if kind == "server_tool_result" else "tool_use_id")
         if kind.endswith("_tool_result") and call_id is not None:
             results[str(call_id)] = block
-    pairs = zip_longest(blocks, blocks[1:], fillvalue={})
+    no_block: _Block = {}
+    pairs = zip_longest(blocks, blocks[1:], fillvalue=no_block)
     requests = [_request(block, results, following) for block, following in pairs]
     return [request for request in requests if request is not None]
 
