@@ -9,8 +9,9 @@ from typing import Any
 
 from toolmark._internal.json import parse_json
 from toolmark.errors import InvalidDataError
+from toolmark.formats.messages.field_readers import object_of
 from toolmark.formats.messages.lenient_arguments import read_tolerantly
-from toolmark.formats.traces.attribute_readers import json_object, object_of
+from toolmark.formats.traces.attribute_readers import json_object
 
 _MLFLOW_KIND = "mlflow.spanType"
 _LITELLM_SPAN = "raw_gen_ai_request"

@@ -1,7 +1,7 @@
-"""Total readers of attribute values: each returns a value of one type, empty where the value has another type.
+"""Total readers of attribute values, beside those of `field_readers`: each returns a value of one type.
 
-Traces are foreign data, and an attribute holds an object in one library and its JSON text, or nothing, in the next.
-With these readers the rest of the package can name a field and go on.
+An attribute holds an object in one library, its JSON text in the next, and nothing in a third. With these readers the
+rest of the package names a field and needs no test of its type.
 """
 
 from __future__ import annotations
@@ -9,13 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from toolmark.formats.messages.content_parts import Fields, decoded, first_of, listed
-from toolmark.formats.messages.field_readers import as_object
-
-
-def object_of(value: object) -> Fields:
-    """Return an object as it is, and an empty one for anything else."""
-    return as_object(value) or {}
+from toolmark.formats.messages.field_readers import Fields, as_object, decoded, first_of, list_of
 
 
 def json_object(value: object) -> Fields:
@@ -25,17 +19,12 @@ def json_object(value: object) -> Fields:
 
 def json_list(value: object) -> list[Any]:
     """Return the list that a value is, or that its JSON text holds; an empty one for anything else."""
-    return listed(decoded(value))
+    return list_of(decoded(value))
 
 
 def lower_text(value: object) -> str:
     """Return a value as lower-case text; the empty text for `None`."""
     return "" if value is None else str(value).lower()
-
-
-def id_text(value: object) -> str | None:
-    """Return an id as text, also one that is a number; `None` where there is none."""
-    return None if value is None or value == "" else str(value)
 
 
 def first_key(fields: Fields, *keys: str) -> str | None:

@@ -10,9 +10,19 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolmark.formats.messages.content_parts import Fields, call_of, cut_off, decoded, first_of, listed, text_of
-from toolmark.formats.messages.field_readers import Notes, as_object, shown
-from toolmark.formats.traces.attribute_readers import json_list, json_object, object_of, token_counts
+from toolmark._internal.json import short_repr
+from toolmark.formats.messages.content_parts import call_of, cut_off
+from toolmark.formats.messages.field_readers import (
+    Fields,
+    Notes,
+    as_object,
+    decoded,
+    first_of,
+    list_of,
+    object_of,
+    text_of,
+)
+from toolmark.formats.traces.attribute_readers import json_list, json_object, token_counts
 from toolmark.formats.traces.semantic_conventions import flat, interpret, unwrap_result
 from toolmark.formats.traces.span_messages import RawSpan, note_cut_off
 from toolmark.formats.traces.span_tree import Span, ToolRun
@@ -73,16 +83,16 @@ def _spans(value: object, path: str, notes: Notes) -> Iterator[Span]:
     elif _is_observation(fields):
         yield _span(fields, path)
     else:
-        notes.problem(path, f"expected a Langfuse observation (id, traceId, type), got {shown(value)}")
+        notes.problem(path, f"expected a Langfuse observation (id, traceId, type), got {short_repr(value)}")
 
 
 def _trace(fields: Fields, path: str, notes: Notes) -> Iterator[Span]:
     trace = as_object(fields.get("trace")) or fields
-    session, tags = text_of(_get(trace, "sessionId")), [str(tag) for tag in listed(trace.get("tags"))]
+    session, tags = text_of(_get(trace, "sessionId")), [str(tag) for tag in list_of(trace.get("tags"))]
     for index, entry in enumerate(fields["observations"]):
         place, observation = f"{path}.observations[{index}]", object_of(entry)
         if "type" not in observation:
-            notes.problem(place, f"expected an observation with its type, got {shown(entry)}")
+            notes.problem(place, f"expected an observation with its type, got {short_repr(entry)}")
             continue
         span = _span({"traceId": trace.get("id"), **observation}, place)
         span.session = session or span.session

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from toolmark.formats.messages.content_parts import Fields, decoded, first_of, listed, text_of
-from toolmark.formats.messages.field_readers import Notes, shown
-from toolmark.formats.traces.attribute_readers import id_text, object_of, token_counts
+from toolmark._internal.json import short_repr
+from toolmark.formats.messages.field_readers import Fields, Notes, decoded, first_of, id_of, list_of, object_of, text_of
+from toolmark.formats.traces.attribute_readers import token_counts
 from toolmark.formats.traces.semantic_conventions import unwrap_result
 from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
 from toolmark.formats.traces.timestamps import time_of
@@ -81,7 +81,7 @@ def _spans(value: object, path: str, notes: Notes) -> Iterator[Span]:
         elif "run_type" not in fields and isinstance(fields.get("runs"), list):
             stack.append((fields["runs"], f"{place}.runs", parent))
         elif not _is_run(fields):
-            notes.problem(place, f"expected a LangSmith run (id, run_type), got {shown(entry)}")
+            notes.problem(place, f"expected a LangSmith run (id, run_type), got {short_repr(entry)}")
         else:
             span = _span(fields, place, parent)
             yield span
@@ -97,16 +97,16 @@ def _span(fields: Fields, path: str, parent: Span | None) -> Span:
         run_id,
         str(fields.get("trace_id") or (run_id if parent is None else parent.trace)),
         path,
-        id_text(fields.get("parent_run_id") or (None if parent is None else parent.id)),
+        id_of(fields.get("parent_run_id") or (None if parent is None else parent.id)),
         str(fields.get("name") or ""),
         _KINDS.get(str(fields["run_type"]).lower(), "other"),
         time_of(fields.get("start_time"), unit="ms"),
         time_of(fields.get("end_time"), unit="ms"),
         agent=text_of(metadata.get("lc_agent_name")),
-        session=id_text(first_of(metadata, *_SESSIONS)),
+        session=id_of(first_of(metadata, *_SESSIONS)),
     )
     if span.parent is None:
-        span.tags = [str(tag) for tag in listed(fields.get("tags"))]
+        span.tags = [str(tag) for tag in list_of(fields.get("tags"))]
     error = text_of(fields.get("error"))
     if error is not None:
         span.error = error.partition("Traceback (most recent call last)")[0].strip() or error.splitlines()[0]
@@ -144,7 +144,9 @@ def _read_messages(fields: Fields, span: Span) -> None:
 def _read_model(fields: Fields, extra: Fields, metadata: Fields, span: Span) -> None:
     inputs, outputs = object_of(fields.get("inputs")), object_of(fields.get("outputs"))
     parameters = object_of(extra.get("invocation_params"))
-    span.offered = [decoded(tool) for tool in listed(first_of(parameters, "tools", "functions") or inputs.get("tools"))]
+    span.offered = [
+        decoded(tool) for tool in list_of(first_of(parameters, "tools", "functions") or inputs.get("tools"))
+    ]
     model = text_of(first_of(parameters, "model", "model_name")) or text_of(metadata.get("ls_model_name"))
     usage: dict[str, int] = {}
     details = object_of(outputs.get("llm_output")).get("token_usage")

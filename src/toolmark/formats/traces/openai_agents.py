@@ -9,10 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from toolmark._internal.json import short_repr
 from toolmark.calls import ToolCallType
-from toolmark.formats.messages.content_parts import Fields, decoded, first_of, listed, text_of
-from toolmark.formats.messages.field_readers import Notes, as_object, shown
-from toolmark.formats.traces.attribute_readers import object_of, token_counts
+from toolmark.formats.messages.field_readers import (
+    Fields,
+    Notes,
+    as_object,
+    decoded,
+    first_of,
+    list_of,
+    object_of,
+    text_of,
+)
+from toolmark.formats.traces.attribute_readers import token_counts
 from toolmark.formats.traces.span_tree import Handoff, ModelCall, Span, SpanKind, ToolRun
 from toolmark.formats.traces.timestamps import time_of
 from toolmark.formats.traces.trace_messages import messages_in
@@ -70,7 +79,7 @@ def _entries(value: object, path: str, notes: Notes) -> Iterator[tuple[str, Fiel
     if is_entry:
         yield path, fields
     elif not isinstance(fields.get("data"), list):
-        notes.problem(path, f"expected a trace or span of the OpenAI Agents SDK, got {shown(value)}")
+        notes.problem(path, f"expected a trace or span of the OpenAI Agents SDK, got {short_repr(value)}")
     for key in ("spans", "data") if is_entry else ("data",):
         if isinstance(fields.get(key), list):
             yield from _entries(fields[key], f"{path}.{key}", notes)
@@ -121,7 +130,7 @@ def _read_model(data: Fields, span: Span) -> None:
     for key, value in (("output", data.get("output")), ("response.output", response.get("output"))):
         if value is not None:
             span.reply = messages_in(value, f"{span.path}.span_data.{key}", "model")
-    span.offered = listed(first_of(data, "tools") or response.get("tools"))
+    span.offered = list_of(first_of(data, "tools") or response.get("tools"))
     usage = as_object(data.get("usage")) or object_of(response.get("usage"))
     model = text_of(data.get("model")) or text_of(response.get("model"))
     span.event = ModelCall(model, usage=token_counts(usage, _USAGE, least=0))

@@ -13,9 +13,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from toolmark.formats.messages.content_parts import Fields, first_of, listed, text_of
-from toolmark.formats.messages.field_readers import Notes, as_object, shown
-from toolmark.formats.traces.attribute_readers import object_of
+from toolmark._internal.json import short_repr
+from toolmark.formats.messages.field_readers import Fields, Notes, as_object, first_of, list_of, object_of, text_of
 from toolmark.formats.traces.semantic_conventions import flat, interpret
 from toolmark.formats.traces.span_messages import Event, RawSpan
 from toolmark.formats.traces.span_tree import Span
@@ -117,11 +116,11 @@ def _entries(value: object, path: str, notes: Notes) -> Iterator[tuple[str, bool
         return
     fields = as_object(value)
     if fields is None:
-        notes.problem(path, f"expected a span, or an object that holds spans, got {shown(value)}")
+        notes.problem(path, f"expected a span, or an object that holds spans, got {short_repr(value)}")
         return
     groups = [key for key in (*_GROUPS, *_LOGS) if isinstance(fields.get(key), list)]
     for key in groups:
-        for index, entry in enumerate(listed(fields[key])):
+        for index, entry in enumerate(list_of(fields[key])):
             place = f"{path}.{key}[{index}]"
             if key in _LOGS:
                 yield place, True, object_of(entry)
@@ -135,7 +134,7 @@ def _entries(value: object, path: str, notes: Notes) -> Iterator[tuple[str, bool
         for place, is_log, entry in _entries(fields[inner], f"{path}.{inner}", notes):
             yield place, is_log, {**entry, "attributes.mlflow.trace.session": session} if session else entry
     elif not groups and fields.keys() - {"resource", "scope", "schemaUrl", "schema_url"}:
-        notes.problem(path, f"expected a span (an object with a name and ids), got {shown(dict(fields))}")
+        notes.problem(path, f"expected a span (an object with a name and ids), got {short_repr(dict(fields))}")
 
 
 def _mlflow_session(fields: Fields) -> str | None:
@@ -168,7 +167,7 @@ def _raw_span(fields: Fields, path: str, notes: Notes) -> RawSpan | None:
 
 
 def _jaeger_parent(fields: Fields, trace: str | None) -> object:
-    for entry in listed(fields.get("references")):
+    for entry in list_of(fields.get("references")):
         reference = object_of(entry)
         if reference.get("refType") == "CHILD_OF" and _id(reference.get("traceID")) in (None, trace):
             return reference.get("spanID")
@@ -208,7 +207,7 @@ def _error(fields: Fields, attributes: Mapping[str, Any]) -> str | None:
 
 
 def _events(fields: Fields, path: str) -> Iterator[Event]:
-    for index, entry in enumerate(listed(first_of(fields, "events", "logs"))):
+    for index, entry in enumerate(list_of(first_of(fields, "events", "logs"))):
         event = object_of(entry)
         attributes = _attributes(first_of(event, "attributes", "fields"))
         name = event.get("name") or attributes.get("event.name") or attributes.get("event") or ""
@@ -226,7 +225,7 @@ def _attributes(value: object) -> dict[str, Any]:
     if isinstance(value, Mapping):
         return dict(flat(value))
     attributes: dict[str, Any] = {}
-    for entry in listed(value):
+    for entry in list_of(value):
         fields = object_of(entry)
         if isinstance(fields.get("key"), str):
             attributes[fields["key"]] = _value(fields.get("value"))
@@ -250,9 +249,9 @@ def _value(value: object) -> Any:  # noqa: ANN401 - a JSON value
     if kind == "intValue" and isinstance(inner, str) and inner.lstrip("-").isdigit():
         return int(inner)  # JSON has no 64-bit integers, so OTLP writes them as text
     if kind == "arrayValue":
-        return [_value(entry) for entry in listed(object_of(inner).get("values"))]
+        return [_value(entry) for entry in list_of(object_of(inner).get("values"))]
     if kind == "kvlistValue":
-        return _attributes(listed(object_of(inner).get("values")))
+        return _attributes(list_of(object_of(inner).get("values")))
     return inner
 
 

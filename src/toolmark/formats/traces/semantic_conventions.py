@@ -13,18 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from toolmark.calls import ToolCallType
-from toolmark.formats.messages.content_parts import content_of, decoded, first_of, listed, text_of
-from toolmark.formats.messages.field_readers import as_object
+from toolmark.formats.messages.content_parts import content_of
+from toolmark.formats.messages.field_readers import as_object, decoded, first_of, id_of, list_of, object_of, text_of
 from toolmark.formats.traces.attribute_aliases import with_common_names
-from toolmark.formats.traces.attribute_readers import (
-    first_key,
-    id_text,
-    json_list,
-    json_object,
-    lower_text,
-    object_of,
-    token_counts,
-)
+from toolmark.formats.traces.attribute_readers import first_key, json_list, json_object, lower_text, token_counts
 from toolmark.formats.traces.span_messages import (
     INDEXED_PROMPTS,
     INDEXED_REPLIES,
@@ -181,7 +173,7 @@ def interpret(raw: RawSpan) -> Span:
     span = raw.span
     span.kind = _kind(raw)
     span.agent = _agent(span, attributes)
-    span.session = span.session or id_text(first_of(attributes, *_SESSIONS))
+    span.session = span.session or id_of(first_of(attributes, *_SESSIONS))
     if span.error is None and attributes.get("error.type") is not None:
         span.error = str(first_of(attributes, "exception.message", "error.message", "error.type"))
     if span.error is not None:
@@ -382,7 +374,7 @@ def _stopped_for_tools(raw: RawSpan) -> bool | None:
         values += [event.attributes.get("finish_reason"), json_object(event.body).get("finish_reason")]
     for key in _RESPONSES:
         values += _finish_reasons_in(json_object(raw.attributes.get(key)))
-    texts = [str(text) for value in values if value for text in listed(value) or [value]]
+    texts = [str(text) for value in values if value for text in list_of(value) or [value]]
     for text in ",".join(texts).split(","):
         # Semantic Kernel joins the names of a Python enum: `FinishReason.TOOL_CALLS`.
         if text.rpartition(".")[2].replace("-", "_").lower() in _TOOL_REASONS:
@@ -394,7 +386,7 @@ def _stopped_for_tools(raw: RawSpan) -> bool | None:
 
 def _finish_reasons_in(response: Mapping[str, Any]) -> Iterator[object]:
     """Yield the finish reasons in a response of OpenAI, which MLflow keeps too, or of Haystack."""
-    for entry in (*listed(response.get("choices")), *listed(response.get("replies"))):
+    for entry in (*list_of(response.get("choices")), *list_of(response.get("replies"))):
         fields = object_of(entry)
         yield fields.get("finish_reason") or object_of(fields.get("meta")).get("finish_reason")
 
@@ -412,14 +404,14 @@ def _offered(attributes: Attributes) -> Iterator[Any]:
     for key in _TOOLS:
         yield from map(decoded, json_list(attributes.get(key)))
     parameters = json_object(attributes.get("model_request_parameters"))  # Pydantic AI
-    for tool in (*listed(parameters.get("function_tools")), *listed(parameters.get("output_tools"))):
+    for tool in (*list_of(parameters.get("function_tools")), *list_of(parameters.get("output_tools"))):
         fields = object_of(tool)
         yield {**fields, "parameters": fields.get("parameters_json_schema")}
     for key in _PROMPTS_WITH_TOOLS:
         yield from tools_beside_messages(attributes.get(key))
     request = json_object(attributes.get("gcp.vertex.agent.llm_request"))
-    for group in listed(object_of(request.get("config")).get("tools")):
-        yield from listed(object_of(group).get("function_declarations")) or [{}]
+    for group in list_of(object_of(request.get("config")).get("tools")):
+        yield from list_of(object_of(group).get("function_declarations")) or [{}]
     for entry in indexed(attributes, "llm.tools."):
         yield _openinference_tool(entry)
     for entry in indexed(attributes, "llm.request.functions."):

@@ -18,21 +18,12 @@ from typing import Any, Literal, TypeAlias
 
 from toolmark.capture import Request
 from toolmark.formats.messages import langchain
-from toolmark.formats.messages.content_parts import (
-    Fields,
-    Piece,
-    answer_of,
-    call_of,
-    decoded,
-    listed,
-    piece_of,
-    text_of,
-)
-from toolmark.formats.messages.field_readers import Notes, as_object
+from toolmark.formats.messages.content_parts import Piece, answer_of, call_of, piece_of
+from toolmark.formats.messages.field_readers import Fields, Notes, as_object, decoded, list_of, object_of, text_of
 from toolmark.formats.messages.lenient_arguments import read_tolerantly
-from toolmark.formats.messages.openai_responses import item_answer, item_call
+from toolmark.formats.messages.openai_responses import read_responses_answer, read_responses_call
 from toolmark.formats.messages.transcript import Answer
-from toolmark.formats.traces.attribute_readers import first_key, json_list, json_object, object_of
+from toolmark.formats.traces.attribute_readers import first_key, json_list, json_object
 from toolmark.matching.json_compare import ABSENT
 
 Speaker: TypeAlias = Literal["user", "model", "tool", "system"]
@@ -211,7 +202,7 @@ def tools_beside_messages(value: object) -> Iterator[Fields]:
             if definition:
                 yield definition
         return
-    for entry in listed(object_of(prompt).get("tools")):
+    for entry in list_of(object_of(prompt).get("tools")):
         fields = object_of(entry)
         # Haystack serializes a tool as {"type": "haystack.tools...", "data": {...}}.
         is_haystack = str(fields.get("type")).startswith("haystack.")
@@ -257,7 +248,7 @@ def _is_message_list(content: object) -> bool:
 
     Tracers that are told to drop content leave messages with a role and nothing else.
     """
-    entries = listed(content)
+    entries = list_of(content)
     return bool(entries) and all("role" in object_of(entry) for entry in entries)
 
 
@@ -303,7 +294,7 @@ def _bare_call(fields: Fields, path: str) -> Request | None:
     ):
         return call_of(fields, path=path)
     if kind.endswith("_call") and "lc" not in fields:
-        item = item_call(fields)
+        item = read_responses_call(fields)
         return item and replace(item, source=path)
     piece = piece_of(fields, path)
     return piece if isinstance(piece, Request) else None
@@ -318,7 +309,7 @@ def _object(fields: Fields, path: str, default: Speaker, depth: int) -> Iterator
     if call is not None:
         yield Message("model", path, None, (call,))
     elif str(fields.get("type")).endswith("_output") and "call_id" in fields:
-        answer = item_answer(fields)
+        answer = read_responses_answer(fields)
         if answer is not None:
             yield Message("tool", path, answer=answer)
     elif fields.get("role") is not None and not isinstance(fields.get("message"), dict):
@@ -337,7 +328,7 @@ def _wrapped(fields: Fields, path: str, default: Speaker, depth: int) -> Iterato
         if value is None or (speaker is None and not isinstance(decoded(value), (dict, list))):
             continue
         if key == "generations":  # LangChain keeps a list of alternatives for each prompt
-            value = [entry[0] if isinstance(entry, list) and entry else entry for entry in listed(value)] or value
+            value = [entry[0] if isinstance(entry, list) and entry else entry for entry in list_of(value)] or value
         messages = list(_walk(value, f"{path}.{key}", speaker or default, depth + 1))
         if messages:
             yield from messages
@@ -489,7 +480,7 @@ def _answers(fields: Fields, content: object, path: str, name: str | None) -> It
         yield from answers
         return
     # LiteLLM puts texts in OpenTelemetry's form, {"type": "text", "content": ...}, beside the id of the call.
-    if any("content" in object_of(part) for part in listed(content)) and all(
+    if any("content" in object_of(part) for part in list_of(content)) and all(
         isinstance(part, str) for _, part in parts
     ):
         content = _text_of_parts(parts) or ""
