@@ -15,7 +15,7 @@ from toolmark.calls import ToolCallType
 from toolmark.capture import Request, RunBuilder
 from toolmark.cases import Run, RunStatus
 from toolmark.formats.messages.field_readers import Notes
-from toolmark.formats.messages.lenient_arguments import repaired
+from toolmark.formats.messages.lenient_arguments import repair_arguments
 from toolmark.formats.messages.offered_tools import offered_tools
 from toolmark.formats.traces.call_ledger import Call, CallBatch, CallLedger
 from toolmark.formats.traces.deduplicate import drop_silent_copies, repeated_traces
@@ -189,7 +189,7 @@ def _with_valid_fields(request: Request, notes: Notes, *, is_handoff: bool) -> R
     request = replace(request, name=request.name or "(unnamed)", handoff=is_handoff)
     if not isinstance(arguments, str):
         return request
-    repaired_arguments = repaired(arguments, request.name, path, notes)
+    repaired_arguments = repair_arguments(arguments, request.name, path, notes)
     if repaired_arguments is not None:
         return replace(request, arguments=repaired_arguments, raw=arguments, error=None)
     message = f"the arguments of {request.name!r} are not a JSON object ({request.error}); they count as {{}}"

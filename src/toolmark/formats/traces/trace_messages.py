@@ -19,7 +19,16 @@ from typing import Any, Literal, TypeAlias
 from toolmark.capture import Request
 from toolmark.formats.messages import langchain
 from toolmark.formats.messages.content_parts import Piece, answer_of, call_of, piece_of
-from toolmark.formats.messages.field_readers import Fields, Notes, as_object, decoded, list_of, object_of, text_of
+from toolmark.formats.messages.field_readers import (
+    Fields,
+    Notes,
+    as_object,
+    decoded,
+    list_of,
+    object_of,
+    parts_of,
+    text_of,
+)
 from toolmark.formats.messages.lenient_arguments import read_tolerantly
 from toolmark.formats.messages.openai_responses import read_responses_answer, read_responses_call
 from toolmark.formats.messages.transcript import Answer
@@ -337,7 +346,7 @@ def _wrapped(fields: Fields, path: str, default: Speaker, depth: int) -> Iterato
 
 def _langchain_message(fields: Fields, path: str) -> Iterator[Message]:
     kind, notes = fields["type"], Notes()
-    text = _text_of_parts(_parts_of(fields.get("content"), path))
+    text = _text_of_parts(_pieces_of(fields.get("content"), path))
     if kind in ("tool", "function"):
         yield Message("tool", path, answer=langchain.result_of(fields, path, notes))
     elif kind == "ai":
@@ -375,13 +384,13 @@ def _message(fields: Fields, path: str) -> Iterator[Message]:
         requests = (*calls, *calls_in_text)
         yield Message("model" if requests else speaker, path, None if calls_in_text else content or None, requests)
     else:
-        printed = [] if calls or speaker != "model" else _printed_message(langchain.blocks_of(content), path)
-        yield from printed or _message_of_parts(_parts_of(content, place), path, speaker, calls)
+        printed = [] if calls or speaker != "model" else _printed_message(parts_of(content), path)
+        yield from printed or _message_of_parts(_pieces_of(content, place), path, speaker, calls)
 
 
-def _parts_of(content: object, path: str) -> list[tuple[str, Piece | None]]:
+def _pieces_of(content: object, path: str) -> list[tuple[str, Piece | None]]:
     """Return the parts of a content, each with its path."""
-    parts = enumerate(langchain.blocks_of(content))
+    parts = enumerate(parts_of(content))
     return [(f"{path}[{index}]", piece_of(part, f"{path}[{index}]")) for index, part in parts]
 
 
@@ -474,7 +483,7 @@ def _parts_in_text(content: object, speaker: Speaker) -> list[Any]:
 
 def _answers(fields: Fields, content: object, path: str, name: str | None) -> Iterator[Message]:
     """Yield the answers of a tool message: those among its parts, else the message itself."""
-    parts = _parts_of(content, path)
+    parts = _pieces_of(content, path)
     answers = _answers_of_parts(parts)
     if answers:
         yield from answers
