@@ -198,9 +198,9 @@ def test_a_dry_run_does_nothing(cases: Path, folder: str) -> None:
             "it would cost about 0.00971, more than the 0.0001 that are allowed",
         ),
         (["--max-cost", "100"], "no price is known, so nobody can tell whether 100 is enough; give the price"),
-        (["--price", "2"], "'2' is no price such as 2/8"),
-        (["--price", "2/-8"], "'2/-8' is no price"),
-        (["--price", "nan/8"], "'nan/8' is no price"),
+        (["--price", "2"], "'2' must be two prices such as 2/8"),
+        (["--price", "2/-8"], "'2/-8' must be two prices"),
+        (["--price", "nan/8"], "'nan/8' must be two prices"),
     ],
 )
 def test_what_would_cost_too_much_is_not_sent(cases: Path, folder: str, arguments: list[str], message: str) -> None:
@@ -255,7 +255,7 @@ def test_conversations_and_cases_do_not_stand_together(tmp_path: Path, folder: s
     told = batch(None, "submit", folder, str(path))
 
     assert told.exit_code == 2
-    assert "cases.jsonl has conversations and test cases; they are scored by different metrics" in told.stderr
+    assert "cases.jsonl has conversations and test cases, which need different metrics" in told.stderr
 
 
 def test_a_torn_end_is_told(cases: Path, folder: str) -> None:

@@ -107,9 +107,9 @@ def _usage(response: ChatResponse) -> dict[str, int]:
     return {name: count for name, count in found.items() if isinstance(count, int)}
 
 
-def _get(holder: Any, name: str) -> Any:  # noqa: ANN401 - a provider's own object, or the dict of one
+def _get(holder: Any, name: str) -> Any:
     return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
 
 
-def _first(items: Any) -> Any:  # noqa: ANN401 - as above
+def _first(items: Any) -> Any:
     return items[0] if isinstance(items, (list, tuple)) and items else None
