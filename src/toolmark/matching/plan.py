@@ -157,7 +157,7 @@ def _aligned(board: Board, *, ordered: bool) -> Alignment:
 
 
 def _with_rest(board: Board, partners: Partners, *, zero_only: bool) -> Partners:
-    """Return pairs with those among the calls and slots that are left: they explain what happened, and add no weight."""
+    """Return pairs with those among the calls and slots that are left: they explain, and add no weight."""
     used = set(partners.values())
     slots = [index for index in range(len(board.slots)) if index not in partners]
     calls = [call for call in range(len(board.called)) if call not in used]

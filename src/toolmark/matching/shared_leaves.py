@@ -3,7 +3,7 @@
 The similarity of two objects is a sum over their *leaves*: the values that are not objects (or are empty ones), each
 identified by its path. Where two objects have an equal leaf at the same path, it adds 1 / (u1 * u2 * ... * uk), u being
 the number of keys that either side names at each of the levels down to it. These shares depend only on which paths the
-two objects have, their *shapes*, of which many calls of one tool have few. So the shares are computed once for each pair
+two objects have, their *shapes*, of which many calls of one tool have few. So the shares are computed once for a pair
 of shapes, an index lists the objects that have each leaf, and only equal leaves cost anything after that.
 """
 
