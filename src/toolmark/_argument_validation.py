@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from toolmark._internal.json import JsonObject, json_path, short_repr
-from toolmark._internal.json_schema import validator_of
+from toolmark._internal.json_schema import build_validator
 from toolmark.calls import CallStatus, ToolCall, ToolCallType, ToolSpec
 from toolmark.matching.redacted_values import has_mark
 
@@ -100,7 +100,7 @@ class Schemas:
 
     def _against(self, index: int, schema: JsonObject, arguments: JsonObject) -> Checked:
         if index not in self._made:
-            self._made[index] = validator_of(schema, formats=self.formats)
+            self._made[index] = build_validator(schema, formats=self.formats)
         validator = self._made[index]
         if isinstance(validator, str):
             return Checked("unusable", note=validator)

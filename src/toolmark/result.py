@@ -9,7 +9,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from toolmark._internal.text import shown, visible
+from toolmark._internal.text import printable, short_json
 from toolmark.errors import NotMeasuredError
 from toolmark.matching.alignment import Alignment
 from toolmark.matching.argument_pattern import Wanted, json_of
@@ -106,12 +106,12 @@ class Finding:
         plain = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         for name in ("expected_value", "called_value"):
             if getattr(self, name) is not ABSENT:
-                plain[name] = hidden(json_of(getattr(self, name)), self.path, redactor)
+                plain[name] = redact_at_path(json_of(getattr(self, name)), self.path, redactor)
         return plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class QuestionResult:
     """One question about a case, and how it was decided.
 
     Attributes:
@@ -167,7 +167,7 @@ class UnitResult:
     turns: tuple[int, ...] = ()
     selection: float | None = None
     arguments: float | None = None
-    questions: tuple[Judged, ...] = ()
+    questions: tuple[QuestionResult, ...] = ()
 
     def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
         """Return this as JSON values, without secrets; a score that is not there is null."""
@@ -295,7 +295,7 @@ class MetricResult(_Later):
         return plain
 
 
-def hidden(value: Any, path: str | None, redactor: Redactor = DEFAULT) -> Any:  # noqa: ANN401 - a JSON value
+def redact_at_path(value: Any, path: str | None, redactor: Redactor = DEFAULT) -> Any:  # noqa: ANN401 - a JSON value
     """Return a value that stands at a JSON path as it may leave the process: any key of the path may be secret."""
     names = re.findall(r"[^.\[\]\"]+", path or "")
     wrapped = value
@@ -309,7 +309,7 @@ def hidden(value: Any, path: str | None, redactor: Redactor = DEFAULT) -> Any:  
     return safe
 
 
-def told(value: Any, path: str | None, redactor: Redactor = DEFAULT, limit: int = 80) -> str:  # noqa: ANN401 - JSON
+def display_value(value: Any, path: str | None, redactor: Redactor = DEFAULT, limit: int = 80) -> str:  # noqa: ANN401 - JSON
     """Return a value that stands at a JSON path for people, without secrets; a matcher in its own words.
 
     Args:
@@ -319,8 +319,8 @@ def told(value: Any, path: str | None, redactor: Redactor = DEFAULT, limit: int 
         limit: Characters shown of a value; matchers are told as a whole.
     """
     plain = json_of(value)
-    safe = hidden(plain, path, redactor)
-    return visible(value.describe()) if isinstance(value, Wanted) and safe == plain else shown(safe, limit)
+    safe = redact_at_path(plain, path, redactor)
+    return printable(value.describe()) if isinstance(value, Wanted) and safe == plain else short_json(safe, limit)
 
 
 def _restored(state: dict[str, Any]) -> MetricResult:
@@ -373,7 +373,7 @@ def told_later(
     return result
 
 
-def failed(metric: str, threshold: float, error: BaseException) -> MetricResult:
+def failed_result(metric: str, threshold: float, error: BaseException) -> MetricResult:
     """Return the result of a metric that an error kept from measuring."""
     text = f"{type(error).__name__}: {error}"
     return MetricResult(

@@ -19,7 +19,15 @@ import pytest
 from pydantic import BaseModel, Field
 
 from toolmark import InvalidDataError, Problem, ToolCall, ToolmarkWarning
-from toolmark._internal.json import MAX_DEPTH, canonical_json, finite, json_path, json_text, parse_json, to_json_value
+from toolmark._internal.json import (
+    MAX_DEPTH,
+    canonical_json,
+    json_path,
+    json_text,
+    parse_json,
+    replace_nonfinite,
+    to_json_value,
+)
 
 NAN = float("nan")
 
@@ -276,7 +284,7 @@ def test_nan_is_written_as_text() -> None:
     """Written files hold NaN and the infinities as the texts "NaN", "Infinity", "-Infinity"."""
     value = {"a": [NAN, float("inf")], "b": -float("inf"), "c": "NaN", "d": 0.5}
     assert json_text(value) == '{"a": ["NaN", "Infinity"], "b": "-Infinity", "c": "NaN", "d": 0.5}'
-    assert finite(value) == {"a": ["NaN", "Infinity"], "b": "-Infinity", "c": "NaN", "d": 0.5}
+    assert replace_nonfinite(value) == {"a": ["NaN", "Infinity"], "b": "-Infinity", "c": "NaN", "d": 0.5}
     call = ToolCall(name="a", output=NAN)
     assert ToolCall.from_json(call.to_json()) == ToolCall(name="a", output="NaN")
 

@@ -10,14 +10,14 @@ from typing import Final
 
 from toolmark.errors import ConfigurationError
 
-LOCK: Final = "lock.sqlite"
+LOCK_NAME: Final = "lock.sqlite"
 """Name of the file that locks a folder."""
 
 _DEVICES = frozenset({Path("/dev"), Path("/proc")})
 
 
 @contextmanager
-def replacing(target: Path) -> Generator[Path, None, None]:
+def atomic_write(target: Path) -> Generator[Path, None, None]:
     """Give the path of a draft beside a file, and move it there at the end; whatever fails, the file stays as it is."""
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
@@ -37,7 +37,7 @@ def write_text(target: Path, text: str) -> None:
     if (place.exists() and not place.is_file()) or not _DEVICES.isdisjoint(target.absolute().parents):
         target.write_text(text, encoding="utf-8", newline="\n")
         return
-    with replacing(place) as draft:
+    with atomic_write(place) as draft:
         draft.write_text(text, encoding="utf-8", newline="\n")
 
 
@@ -45,15 +45,15 @@ def write_bytes(path: Path, content: bytes) -> None:
     """Write a file as a whole: after a crash at any moment it is the old one or the new one."""
     draft = path.with_name(f"{path.name}.new")
     draft.write_bytes(content)
-    settle(draft, path)
+    replace_durably(draft, path)
 
 
-def draft_of(path: Path) -> Path:
+def draft_path(path: Path) -> Path:
     """Return where nobody else writes a file, on no other machine either; the name ends in `.new`."""
     return path.with_name(f"{path.name}.{os.urandom(8).hex()}.new")
 
 
-def settle(draft: Path, target: Path) -> None:
+def replace_durably(draft: Path, target: Path) -> None:
     """Move a draft to its place; on return both its content and the move are on the disk."""
     with draft.open("rb+") as file:
         os.fsync(file.fileno())
@@ -67,7 +67,7 @@ def settle(draft: Path, target: Path) -> None:
 
 
 @contextmanager
-def locked(folder: Path, what: str) -> Generator[None, None, None]:
+def folder_lock(folder: Path, what: str) -> Generator[None, None, None]:
     """Let nobody else work in a folder that is there; a process that dies gives it free.
 
     Args:
@@ -79,7 +79,7 @@ def locked(folder: Path, what: str) -> Generator[None, None, None]:
     """
     import sqlite3  # noqa: PLC0415 - nobody waits for it who locks nothing
 
-    with closing(sqlite3.connect(folder / LOCK, timeout=0, isolation_level=None)) as lock:
+    with closing(sqlite3.connect(folder / LOCK_NAME, timeout=0, isolation_level=None)) as lock:
         try:
             lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from importlib import import_module
 from typing import Any, BinaryIO, Final, cast
 
-from toolmark.errors import MissingPackageError
+from toolmark._internal.lazy_imports import import_extra
 
 GZIP: Final = b"\x1f\x8b"
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
@@ -16,32 +15,20 @@ _PIECE = 1 << 14
 """Bytes that are unpacked at once; of what packs best, they make half a gigabyte."""
 
 
-class BrokenZstdError(Exception):
+class CorruptZstdError(Exception):
     """Data that begins as zstd does is none, or ends too early."""
 
 
-BROKEN: Final = (EOFError, gzip.BadGzipFile, zlib.error, BrokenZstdError)
+CORRUPTION_ERRORS: Final = (EOFError, gzip.BadGzipFile, zlib.error, CorruptZstdError)
 """What reading broken packed data raises."""
 
 
-def extra(package: str, name: str, purpose: str) -> Any:  # noqa: ANN401 - a module without types
-    """Return the module of a package that an extra brings, loaded when it is needed.
-
-    Raises:
-        MissingPackageError: It is not installed.
-    """
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise MissingPackageError.of(package.partition(".")[0], name, purpose) from error
-
-
-def broken_text(error: BaseException) -> str:
+def corruption_message(error: BaseException) -> str:
     """Return what is wrong with packed data in words."""
-    return f"broken {'zstd' if isinstance(error, BrokenZstdError) else 'gzip'} data: {error}"
+    return f"broken {'zstd' if isinstance(error, CorruptZstdError) else 'gzip'} data: {error}"
 
 
-def unpacked(file: BinaryIO) -> BinaryIO:
+def decompress(file: BinaryIO) -> BinaryIO:
     """Return the file, through gzip or zstd where its first bytes say so; they are looked at, not taken.
 
     Raises:
@@ -77,7 +64,7 @@ class _Zstd(io.RawIOBase):
     """
 
     def __init__(self, file: BinaryIO) -> None:
-        zstandard = extra("zstandard", "zst", "reading zstd data")
+        zstandard = import_extra("zstandard", "zst", "reading zstd data")
         self._file = file
         self._error: type[Exception] = zstandard.ZstdError
         self._unpacker = zstandard.ZstdDecompressor()
@@ -100,14 +87,14 @@ class _Zstd(io.RawIOBase):
         piece = self._packed or self._file.read(_PIECE)
         if not piece:
             if self._frame is not None:
-                raise BrokenZstdError("it ended before the end of its last frame")
+                raise CorruptZstdError("it ended before the end of its last frame")
             return False
         if self._frame is None:
             self._frame = self._unpacker.decompressobj()
         try:
             self._plain, self._packed = memoryview(self._frame.decompress(piece)), b""
         except self._error as error:
-            raise BrokenZstdError(str(error)) from None
+            raise CorruptZstdError(str(error)) from None
         if self._frame.eof:
             self._packed, self._frame = self._frame.unused_data, None
         return True

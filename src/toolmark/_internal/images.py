@@ -33,7 +33,7 @@ def image_type(content: bytes) -> str | None:
     return None
 
 
-def by_content(value: Any) -> Any:
+def hash_images(value: Any) -> Any:
     """Return a JSON value in which every image is its type and the SHA-256 of its bytes; itself if it has none.
 
     Images are: `data:` URLs, bytes as toolmark keeps them, `MLLMImage`, and the parts of messages of OpenAI, Anthropic
@@ -42,13 +42,13 @@ def by_content(value: Any) -> Any:
     if isinstance(value, str):
         return _of_url(value) if value.startswith("data:image/") else value
     if isinstance(value, list):
-        items = [by_content(item) for item in value]
+        items = [hash_images(item) for item in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if isinstance(value, dict):
         found = _of_object(value)
         if found is not None:
             return found
-        fields = {key: by_content(item) for key, item in value.items()}
+        fields = {key: hash_images(item) for key, item in value.items()}
         return fields if any(fields[key] is not item for key, item in value.items()) else value
     return value
 
@@ -59,7 +59,7 @@ def _of_object(value: dict[str, Any]) -> dict[str, str] | None:
         return _of_text(data)
     for name in _AROUND:
         if name in value and value.keys() - {name} <= _BESIDE_AROUND:
-            inside = by_content(value[name])
+            inside = hash_images(value[name])
             return inside if inside is not value[name] and isinstance(inside, dict) and "sha256" in inside else None
     return None
 

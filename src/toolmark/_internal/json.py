@@ -256,7 +256,7 @@ def _finite_text(number: float) -> str:
     return "NaN" if math.isnan(number) else ("Infinity" if number > 0 else "-Infinity")
 
 
-def finite(value: Any) -> Any:
+def replace_nonfinite(value: Any) -> Any:
     """Return a JSON value that can be written: NaN and the infinities are the texts "NaN", "Infinity", "-Infinity".
 
     An integer of more than 4,000 digits, which Python refuses to write in decimal, becomes its hexadecimal text.
@@ -268,9 +268,9 @@ def finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return _finite_text(value)
     if isinstance(value, list):
-        return [finite(item) for item in value]
+        return [replace_nonfinite(item) for item in value]
     if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
+        return {key: replace_nonfinite(item) for key, item in value.items()}
     return value
 
 
@@ -282,11 +282,11 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
     except ValueError:
-        text = json.dumps(finite(value), ensure_ascii=False, allow_nan=False, indent=indent)
+        text = json.dumps(replace_nonfinite(value), ensure_ascii=False, allow_nan=False, indent=indent)
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        return json.dumps(finite(value), allow_nan=False, indent=indent)
+        return json.dumps(replace_nonfinite(value), allow_nan=False, indent=indent)
     return text
 
 
@@ -295,4 +295,4 @@ def canonical_json(value: Any) -> str:
     try:
         return json.dumps(value, allow_nan=False, sort_keys=True, separators=(",", ":"))
     except ValueError:  # NaN, an infinity or an integer of thousands of digits
-        return json.dumps(finite(value), allow_nan=False, sort_keys=True, separators=(",", ":"))
+        return json.dumps(replace_nonfinite(value), allow_nan=False, sort_keys=True, separators=(",", ":"))

@@ -20,7 +20,7 @@ FORMATS = ("date", "date-time", "email", "ipv4", "ipv6", "regex", "uuid")
 """Values of `format` that can be checked, the same on every machine; others are annotations."""
 
 
-def validator_of(schema: JsonObject, *, formats: bool) -> Any:  # noqa: ANN401 - of jsonschema, which has no types
+def build_validator(schema: JsonObject, *, formats: bool) -> Any:  # noqa: ANN401 - of jsonschema, which has no types
     """Return a validator of a schema, or the text that says what is wrong with the schema.
 
     Args:

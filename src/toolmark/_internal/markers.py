@@ -7,7 +7,7 @@ from typing import Final
 REDACTED: Final = "[redacted by toolmark]"
 """Stands for a hidden value, or for the hidden part of a text. Files and scores know it by this very text."""
 
-CANCELLED: Final = b"\x18"
+CANCEL_MARK: Final = b"\x18"
 """Ends a line of a file that was begun and never finished: the control character *cancel*, which JSON text cannot
 contain, so that no line is taken for a torn one by mistake."""
 

@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticSerializationError
 
-from toolmark._internal.json import finite, json_path, json_text, parse_json, short_repr
+from toolmark._internal.json import json_path, json_text, parse_json, replace_nonfinite, short_repr
 from toolmark.errors import InvalidDataError, Problem
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Model(BaseModel):
             try:
                 super().__init__(**data)
             except ValidationError as error:
-                raise invalid(type(self), error) from None
+                raise to_invalid_data_error(type(self), error) from None
 
         # Tells pydantic that this is no initialiser of its own, so that nested models skip it (and its cost).
         __init__.__pydantic_base_init__ = True
@@ -63,7 +63,7 @@ class Model(BaseModel):
             try:
                 return super().model_validate(obj, **options)
             except ValidationError as error:
-                raise invalid(cls, error) from None
+                raise to_invalid_data_error(cls, error) from None
 
         @classmethod
         def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
@@ -85,7 +85,7 @@ class Model(BaseModel):
             InvalidDataError: It is nested too deeply to be written, e.g. calls inside calls a hundred levels deep.
         """
         try:
-            plain: dict[str, Any] = finite(self.model_dump(mode="json"))
+            plain: dict[str, Any] = replace_nonfinite(self.model_dump(mode="json"))
         except (PydanticSerializationError, RecursionError) as error:
             message = (
                 f"{type(self).__name__} cannot be written: {str(error).rpartition(': ')[2] or 'nested too deeply'}"
@@ -107,7 +107,7 @@ class Model(BaseModel):
         return cls.model_validate_json(text)
 
 
-def invalid(model: type[BaseModel], error: ValidationError) -> InvalidDataError:
+def to_invalid_data_error(model: type[BaseModel], error: ValidationError) -> InvalidDataError:
     """Return pydantic's findings as toolmark's error: JSON paths, accepted fields, nearest names."""
     problems = [problem for detail in error.errors(include_url=False) for problem in _problems(model, detail)]
     lines = [f"{model.__name__}: {problem}" for problem in problems]

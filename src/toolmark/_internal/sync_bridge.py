@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
+def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end, and return what it returns.
 
     Where a loop runs in this thread, as in a notebook, the coroutine gets a thread and a loop of its own, in a copy of
@@ -22,15 +22,15 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
     return _in_a_thread(coroutine) if _is_running() else asyncio.run(coroutine)
 
 
-def wait_stoppably(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Do what `wait_for` does, so that Ctrl-C is met between two steps of the coroutine.
+def run_interruptible(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Do what `run_sync` does, so that Ctrl-C is met between two steps of the coroutine.
 
     The first Ctrl-C cancels it, and raises `KeyboardInterrupt` when it has ended; a second one does not wait for that.
-    Where someone else has a say in what Ctrl-C does, or this is not the main thread, it is as in `wait_for`.
+    Where someone else has a say in what Ctrl-C does, or this is not the main thread, it is as in `run_sync`.
     """
     here = threading.current_thread() is threading.main_thread()
     if not here or _is_running() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        return wait_for(coroutine)
+        return run_sync(coroutine)
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)  # as asyncio.run does, for code that asks for it
     task = loop.create_task(coroutine)

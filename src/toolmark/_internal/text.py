@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from toolmark._internal.json import json_text
 
 
-def visible(text: str) -> str:
+def printable(text: str) -> str:
     """Return `text` on one line, with every character that does not print written as an escape."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
-def visible_lines(text: str) -> str:
+def printable_lines(text: str) -> str:
     """Return `text` with its lines kept and tabs as blanks; what else does not print is written as an escape."""
     if text.isprintable():
         return text
-    return "\n".join(visible(line.expandtabs(4)) for line in text.replace("\r\n", "\n").split("\n"))
+    return "\n".join(printable(line.expandtabs(4)) for line in text.replace("\r\n", "\n").split("\n"))
 
 
 def shorten(text: str, limit: int) -> str:
@@ -34,12 +34,12 @@ def shorten(text: str, limit: int) -> str:
     return f"{text[: keep - tail]}...{text[len(text) - tail :]}"
 
 
-def shown(value: object, limit: int = 80) -> str:
+def short_json(value: object, limit: int = 80) -> str:
     """Return a JSON value as JSON text, visible and shortened."""
-    return shorten(visible(json_text(value)), limit)
+    return shorten(printable(json_text(value)), limit)
 
 
-def number(value: float) -> str:
+def number_text(value: float) -> str:
     """Return a score with at most four decimals: `0.6667`, `0.5`, `1`. Only a true 0 and a true 1 are shown as such."""
     text = f"{value:.4f}".rstrip("0").rstrip(".")
     if (text == "1" and value < 1) or (text == "0" and value > 0):
@@ -47,23 +47,23 @@ def number(value: float) -> str:
     return text
 
 
-def signed(value: float) -> str:
+def difference_text(value: float) -> str:
     """Return a difference of scores with its sign: `+0.25`, `-0.5`, `0`."""
-    return "0" if value == 0 else f"{'-' if value < 0 else '+'}{number(abs(value))}"
+    return "0" if value == 0 else f"{'-' if value < 0 else '+'}{number_text(abs(value))}"
 
 
-def hundredths(value: float) -> str:
+def hundredths_text(value: float) -> str:
     """Return a number with two decimals; only a true 0 and a true 1 are shown as such."""
     text = f"{value:.2f}"
-    return number(value) if float(text) in (0.0, 1.0) and float(text) != value else text
+    return number_text(value) if float(text) in (0.0, 1.0) and float(text) != value else text
 
 
-def count(amount: int, noun: str) -> str:
+def plural(amount: int, noun: str) -> str:
     """Return `1 call`, `2 calls`."""
     return f"{amount} {noun}" if amount == 1 else f"{amount} {noun}s"
 
 
-def distinct(labels: Sequence[str]) -> list[str]:
+def unique_labels(labels: Sequence[str]) -> list[str]:
     """Return the labels, with ` #2` and so on after those that stood before."""
     names: dict[str, None] = {}
     numbers: dict[str, int] = {}

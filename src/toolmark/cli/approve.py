@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from toolmark._internal.text import count, visible
+from toolmark._internal.text import plural, printable
 from toolmark._pytest.approval import approved_calls
 from toolmark.cases import Golden, TestCase
 from toolmark.cli.io import measured, stop, tolerant_option
@@ -36,14 +36,16 @@ def approve(*, file: str, target: str, allow_nan: bool, tolerant_arguments: bool
         try:
             goldens.append(_golden(case))
         except (InvalidDataError, MissingFieldError) as error:
-            click.echo(f"left out {visible(case.id or case.name or f'#{index + 1}')}: {visible(str(error))}", err=True)
+            click.echo(
+                f"left out {printable(case.id or case.name or f'#{index + 1}')}: {printable(str(error))}", err=True
+            )
     if not goldens:
         stop("no case can be approved; nothing was written")
     try:
         write_cases(target, goldens)
     except OSError as error:
-        stop(f"cannot write {visible(target)}: {error.strerror or error}")
-    click.echo(f"{count(len(goldens), 'golden')} written to {visible(target)}", err=True)
+        stop(f"cannot write {printable(target)}: {error.strerror or error}")
+    click.echo(f"{plural(len(goldens), 'golden')} written to {printable(target)}", err=True)
     sys.exit(int(torn or len(goldens) < len(cases)))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from toolmark._internal.text import count, visible, visible_lines
+from toolmark._internal.text import plural, printable, printable_lines
 from toolmark.cases import AnyCase, ConversationalTestCase
 from toolmark.cli.path_types import Source, Target
 from toolmark.dataset import Told, placed_text, read_any_case, read_documents, source_name, torn_text
@@ -128,7 +128,7 @@ def submit(
             prompts = list(_prompts(file, judge))
         estimate = made.estimate(prompts, answer_tokens=answer_tokens)
         estimate = estimate if price is None else replace(estimate, price=price)
-        click.echo(visible_lines(str(estimate)))
+        click.echo(printable_lines(str(estimate)))
         if max_cost is not None:
             estimate.check(max_cost)
         if not dry_run:
@@ -219,7 +219,7 @@ def score(folder: str, file: str, results: str, samples: int, canary: bool, cach
         report = evaluate(cases, [_metric(cases[0], judge)], results=results)
     for line in report.summaries:
         coverage = "" if line.coverage is None else f"; {100 * line.coverage:.4g} % of the questions decided"
-        click.echo(visible(f"{line}{coverage}"))
+        click.echo(printable(f"{line}{coverage}"))
     sys.exit(int(any(line.errored for line in report.summaries)))
 
 
@@ -252,7 +252,7 @@ def _prompts(file: str, judge: Judge) -> Iterator[Prompt]:
             yield from _metric(case, judge).prompts(case)
         except ToolmarkError as error:
             name = case.name or case.id or f"case {place}"
-            click.echo(f"warning: {visible(name)} is not judged: {visible(str(error))}", err=True)
+            click.echo(f"warning: {printable(name)} is not judged: {printable(str(error))}", err=True)
 
 
 def _cases(file: str) -> list[AnyCase]:
@@ -283,13 +283,13 @@ def _line(state: BatchState) -> str:
 
 def _show(made: Batch, state: BatchState) -> None:
     click.echo(
-        f"{count(state.prompts, 'question')}: {state.verdicts} with a verdict, {state.under_way} under way, "
+        f"{plural(state.prompts, 'question')}: {state.verdicts} with a verdict, {state.under_way} under way, "
         f"{state.open} to be sent again, {len(state.lost)} without a verdict"
     )
     for lost in list(state.lost.values())[:_SHOWN]:
-        click.echo(f"  {lost.outcome}: {visible(lost.problem)}")
+        click.echo(f"  {lost.outcome}: {printable(lost.problem)}")
     if len(state.lost) > _SHOWN:
-        click.echo(f"  and {len(state.lost) - _SHOWN} more, see {visible(str(made.folder / 'manifest.json'))}")
+        click.echo(f"  and {len(state.lost) - _SHOWN} more, see {printable(str(made.folder / 'manifest.json'))}")
     usage = state.usage
     if usage:
         click.echo(f"tokens: {usage.get('input_tokens', 0)} in, {usage.get('output_tokens', 0)} out")
@@ -307,5 +307,5 @@ def _told_errors() -> Generator[None, None, None]:
 
 
 def _stop(message: str) -> NoReturn:
-    click.echo("\n".join(f"error: {visible(line)}" for line in message.split("\n")), err=True)
+    click.echo("\n".join(f"error: {printable(line)}" for line in message.split("\n")), err=True)
     sys.exit(2)

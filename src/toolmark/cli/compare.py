@@ -7,7 +7,7 @@ from typing import get_args
 
 import click
 
-from toolmark._internal.text import count, visible
+from toolmark._internal.text import plural, printable
 from toolmark.analysis.comparison import Difference
 from toolmark.analysis.comparison import compare as compared
 from toolmark.cli.io import stop, title_of, visible_lines, write_result
@@ -71,9 +71,9 @@ def compare(
     try:
         found = compared(a, b, allow_different=allow_different, resamples=resamples, seed=seed)
     except DataFileError as error:
-        stop(f"{visible_lines(str(error))}\n{count(len(error.problems), 'problem')}; nothing was compared")
+        stop(f"{visible_lines(str(error))}\n{plural(len(error.problems), 'problem')}; nothing was compared")
     except OSError as error:
-        stop(f"cannot read {visible(str(error.filename))}: {error.strerror or error}")
+        stop(f"cannot read {printable(str(error.filename))}: {error.strerror or error}")
     except ToolmarkError as error:
         stop(visible_lines(str(error)))
     if not write_result(found, json_path):
@@ -82,5 +82,5 @@ def compare(
         print_comparison(found, title_a=title_of(a), title_b=title_of(b), limit=limit)
     failures = found.failures(alpha=alpha, allow_missing=allow_missing) if fail_on_regression else ()
     for text in failures:
-        click.echo(f"failed: {visible(text)}", err=True)
+        click.echo(f"failed: {printable(text)}", err=True)
     sys.exit(int(bool(failures)))

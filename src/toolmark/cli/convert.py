@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 import click
 
-from toolmark._internal.text import count, visible
+from toolmark._internal.text import plural, printable
 from toolmark.cli.io import stop, tolerant_option, visible_lines
 from toolmark.cli.path_types import Source, Target
 from toolmark.convert import Recorded, Unit, calls_in, describe, read_transcripts
@@ -67,12 +67,12 @@ def convert(
         )
         cases = [case for recorded in found for case in recorded.cases(unit)]
     except DataFileError as error:
-        stop(f"{visible_lines(str(error))}\n{count(len(error.problems), 'problem')}; nothing was written")
+        stop(f"{visible_lines(str(error))}\n{plural(len(error.problems), 'problem')}; nothing was written")
     except OSError as error:
-        stop(f"cannot read {visible(file)}: {error.strerror or error}")
+        stop(f"cannot read {printable(file)}: {error.strerror or error}")
     for recorded in found:
         for place, text in recorded.warnings:
-            click.echo(f"warning: {visible(f'{place}: {text}' if place else text)}", err=True)
+            click.echo(f"warning: {printable(f'{place}: {text}' if place else text)}", err=True)
         if unit != "cases" and recorded.has_expectations:
             place = f"{recorded.place}: " if isinstance(recorded, Recorded) and recorded.place else ""
             click.echo(f"warning: {place}what was expected of the conversation was left out; use --as cases", err=True)
@@ -83,8 +83,8 @@ def convert(
         else:
             write_cases(target, cases)
     except OSError as error:
-        stop(f"cannot write {visible(target)}: {error.strerror or error}")
-    written = count(len(cases), unit.removesuffix("s"))
-    made = count(sum(map(calls_in, cases)), "call")
-    where = "standard output" if target == "-" else visible(target)
+        stop(f"cannot write {printable(target)}: {error.strerror or error}")
+    written = plural(len(cases), unit.removesuffix("s"))
+    made = plural(sum(map(calls_in, cases)), "call")
+    where = "standard output" if target == "-" else printable(target)
     click.echo(f"read {describe(found)}; wrote {written} with {made} to {where}", err=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from toolmark._internal.text import count, visible
+from toolmark._internal.text import plural, printable
 from toolmark.cli.io import guarded, visible_lines, write_text
 from toolmark.cli.path_types import Source, Target
 from toolmark.errors import NotSentError
@@ -86,7 +86,7 @@ def _write(results: str, form: str, target: str) -> None:
     # Nothing but ASCII: no terminal obeys it, and no encoding of a pipe lacks it.
     write_text(target, json.dumps(value, indent=2) + "\n")
     if target != "-":
-        click.echo(f"wrote {visible(target)}: {_told(report, form)}", err=True)
+        click.echo(f"wrote {printable(target)}: {_told(report, form)}", err=True)
 
 
 def _send(results: str, form: str) -> None:
@@ -110,7 +110,7 @@ def _told(report: Report, form: str) -> str:
     statuses = [result.status for _, result in report.results()]
     failed = statuses.count(ResultStatus.FAILED)
     where = "as errors" if form == "otel-events" else "left out"
-    told = [count(statuses.count(ResultStatus.SCORED), "score")]
+    told = [plural(statuses.count(ResultStatus.SCORED), "score")]
     told += [f"{failed} not measured, {where}"] if failed else []
     skipped = statuses.count(ResultStatus.SKIPPED)
     told += [f"{skipped} skipped, left out"] if skipped else []

@@ -12,8 +12,8 @@ from typing import Any, NoReturn, Protocol, TypeVar
 
 import click
 
-from toolmark._internal import atomic_files as _files
-from toolmark._internal.text import count, visible
+from toolmark._internal import atomic_files
+from toolmark._internal.text import plural, printable
 from toolmark.cases import TestCase
 from toolmark.dataset import read_cases
 from toolmark.errors import DataFileError, ToolmarkError, TornLineWarning
@@ -73,7 +73,7 @@ def gone_through(
         try:
             return make(**options)
         except OSError as error:
-            stop(f"{visible(str(error.filename or target))}: {error.strerror or error}")
+            stop(f"{printable(str(error.filename or target))}: {error.strerror or error}")
 
     try:
         with bar:
@@ -98,14 +98,14 @@ def guarded(file: str, make: Callable[[], T], *, otherwise: str) -> tuple[T, boo
         try:
             made = make()
         except DataFileError as error:
-            found = count(len(error.problems), "problem")
+            found = plural(len(error.problems), "problem")
             stop(f"{visible_lines(str(error))}\n{found}; {otherwise}")
         except OSError as error:
-            stop(f"cannot read {visible(file)}: {error.strerror or error}")
+            stop(f"cannot read {printable(file)}: {error.strerror or error}")
         except ToolmarkError as error:
             stop(visible_lines(str(error)))
     for text in dict.fromkeys(str(warning.message) for warning in caught):
-        click.echo(f"warning: {visible(text)}", err=True)
+        click.echo(f"warning: {printable(text)}", err=True)
     return made, any(issubclass(warning.category, TornLineWarning) for warning in caught)
 
 
@@ -132,9 +132,9 @@ def write_text(target: str, text: str) -> None:
         click.echo(text.encode(), nl=False)  # the bytes of the file, whatever the encoding of the pipe is
         return
     try:
-        _files.write_text(Path(target), text)
+        atomic_files.write_text(Path(target), text)
     except OSError as error:
-        stop(f"cannot write {visible(target)}: {error.strerror or error}")
+        stop(f"cannot write {printable(target)}: {error.strerror or error}")
 
 
 def title_of(file: str) -> str:
@@ -144,7 +144,7 @@ def title_of(file: str) -> str:
 
 def visible_lines(text: str) -> str:
     """Return text line by line with nothing in it that a terminal would obey."""
-    return "\n".join(visible(line) for line in text.split("\n"))
+    return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def stop(message: str) -> NoReturn:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import click
 
 from toolmark import linting
-from toolmark._internal.text import count, visible
+from toolmark._internal.text import plural, printable
 from toolmark.cli.io import stop, visible_lines, write_result
 from toolmark.cli.path_types import Source, Target
 from toolmark.errors import DataFileError, ToolmarkError
@@ -49,9 +49,9 @@ def lint(
         at = file
         report = linting.lint(file, tools, allow_nan=allow_nan)
     except DataFileError as error:
-        stop(f"{visible_lines(str(error))}\n{count(len(error.problems), 'problem')}; nothing was checked")
+        stop(f"{visible_lines(str(error))}\n{plural(len(error.problems), 'problem')}; nothing was checked")
     except OSError as error:
-        stop(f"cannot read {visible(str(at))}: {error.strerror or error}")
+        stop(f"cannot read {printable(str(at))}: {error.strerror or error}")
     except ToolmarkError as error:
         stop(visible_lines(str(error)))
     report = replace(report, findings=tuple(one for one in report.findings if one.kind.value not in ignored))

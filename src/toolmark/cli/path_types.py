@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import click
 
-from toolmark._internal.text import visible
+from toolmark._internal.text import printable
 
 _GIVEN = "toolmark.paths"
 
@@ -42,9 +42,11 @@ class Target(click.Path):
         path = os.fspath(value)
         if not (self.allow_dash and path == "-"):
             if Path(path).is_dir():
-                raise _Refused(f"cannot write {visible(path)}: it is a folder")
+                raise _Refused(f"cannot write {printable(path)}: it is a folder")
             if not Path(path).absolute().parent.is_dir():
-                raise _Refused(f"cannot write {visible(path)}: there is no folder {visible(str(Path(path).parent))}")
+                raise _Refused(
+                    f"cannot write {printable(path)}: there is no folder {printable(str(Path(path).parent))}"
+                )
             _remember(path, ctx, is_written=True)
         return super().convert(value, param, ctx)
 
@@ -70,7 +72,7 @@ def _remember(path: str, ctx: click.Context | None, *, is_written: bool) -> None
     given: list[tuple[str, bool]] = ctx.meta.setdefault(_GIVEN, [])
     for other, was_written in given:
         if (is_written or was_written) and _is_same(path, other):
-            target = visible(path if is_written else other)
+            target = printable(path if is_written else other)
             if is_written and was_written:
                 raise _Refused(f"{target} would be written twice; name another file")
             raise _Refused(f"{target} is the file that is read, and would be overwritten; name another one")

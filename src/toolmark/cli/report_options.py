@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from toolmark._internal.text import visible
+from toolmark._internal.text import printable
 from toolmark.cli.io import guarded, json_of, title_of, write_text
 from toolmark.cli.path_types import Source, Target
 from toolmark.result import TOLERANCE
@@ -64,7 +64,7 @@ class Showing:
         elif not always:
             for target in self.targets.values():
                 if target != "-":
-                    click.echo(f"wrote {visible(target)}", err=True)
+                    click.echo(f"wrote {printable(target)}", err=True)
 
     def sums_target(self) -> str | None:
         """Return where sums go as JSON, where nothing else of a report is there to be shown.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolmark._internal.json import finite, json_text
-from toolmark._internal.text import visible
+from toolmark._internal.json import json_text, replace_nonfinite
+from toolmark._internal.text import printable
 from toolmark.cli.io import gone_through, guarded, tolerant_option, write_result
 from toolmark.cli.path_types import Source, Target
 from toolmark.results import read_results
@@ -57,7 +57,7 @@ def sample(files: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401 - th
         files, make, target=options["out"], otherwise="nothing was drawn", kept="nothing was written"
     )
     first, *strata = str(found).split("\n")
-    click.echo("\n".join([f"{first} drawn into {visible(options['out'])}", *map(visible, strata)]))
+    click.echo("\n".join([f"{first} drawn into {printable(options['out'])}", *map(printable, strata)]))
 
 
 @click.command()
@@ -86,7 +86,7 @@ def extrapolate(results: str, confidence: float, json_path: str | None) -> None:
     found, _ = guarded(results, make, otherwise="nothing can be said")
     if not write_result(_Whole(found), json_path):
         for line in found:
-            click.echo(visible(str(line)))
+            click.echo(printable(str(line)))
         click.echo(f"In brackets: {100 * confidence:g} % intervals.")
 
 
@@ -97,7 +97,7 @@ class _Whole:
     metrics: Sequence[Extrapolation]
 
     def to_dict(self) -> dict[str, Any]:
-        plain: dict[str, Any] = finite({"metrics": [one.to_dict() for one in self.metrics]})
+        plain: dict[str, Any] = replace_nonfinite({"metrics": [one.to_dict() for one in self.metrics]})
         return plain
 
     def to_json(self, *, indent: int | None = None) -> str:

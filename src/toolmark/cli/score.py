@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from toolmark._internal.text import visible
+from toolmark._internal.text import printable
 from toolmark.cases import TestCase
 from toolmark.cli.io import INTERRUPTED, measured, stop, tolerant_option
 from toolmark.cli.metric_options import metric_options
@@ -62,7 +62,7 @@ def score(
         try:
             return evaluate(cases, metrics, results=results, resume=resume)
         except OSError as error:
-            stop(f"cannot write {visible(results or '')}: {error.strerror or error}")
+            stop(f"cannot write {printable(results or '')}: {error.strerror or error}")
 
     try:
         found, torn = measured(file, scored, **reading)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from toolmark._internal.json import finite, json_text
-from toolmark._internal.text import count, number, visible
+from toolmark._internal.json import json_text, replace_nonfinite
+from toolmark._internal.text import number_text, plural, printable
 from toolmark.cli.io import gone_through, write_result
 from toolmark.metrics import MetricLike
 from toolmark.report import MetricSummary
@@ -121,15 +121,15 @@ def _show(totals: Totals, files: Sequence[str], json_path: str | None) -> None:
     summary = _Summary(totals, files)
     if write_result(summary, json_path):
         return
-    click.echo(f"{count(totals.cases, 'case')} of {count(len(files), 'file')}")
+    click.echo(f"{plural(totals.cases, 'case')} of {plural(len(files), 'file')}")
     for line in totals.summaries:
-        click.echo(visible(f"{line}{_interval(line)}"))
+        click.echo(printable(f"{line}{_interval(line)}"))
 
 
 def _interval(summary: MetricSummary) -> str:
     if summary.mean_interval is None:
         return ""
-    low, high = map(number, summary.mean_interval)
+    low, high = map(number_text, summary.mean_interval)
     return f"; 95 % interval of the mean: {low} to {high}"
 
 
@@ -141,7 +141,7 @@ class _Summary:
     files: Sequence[str]
 
     def to_dict(self) -> dict[str, Any]:
-        plain: dict[str, Any] = finite(
+        plain: dict[str, Any] = replace_nonfinite(
             {
                 "files": list(self.files),
                 "cases": self.totals.cases,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from toolmark._internal.json import json_text
-from toolmark._internal.text import count
+from toolmark._internal.text import plural
 from toolmark.errors import ConfigurationError
 from toolmark.judge.prices import LETTERS_PER_TOKEN, Price, cost_of
 from toolmark.judge.protocol import ImagePart, Message, Prompt, Reply
@@ -83,13 +83,13 @@ class CostEstimate:
         """Return what will be sent, the tokens with how they were reckoned, and the cost."""
         settled = f", {self.settled} under way or given up" if self.settled else ""
         lines = [
-            f"{count(self.prompts, 'question')}: {self.verdicts} in the cache{settled}, {self.requests} to be sent"
+            f"{plural(self.prompts, 'question')}: {self.verdicts} in the cache{settled}, {self.requests} to be sent"
         ]
         if not self.requests:
             return lines[0]
         basis = f"as {self.answers} answers in the cache" if self.answers else f"{LETTERS_PER_TOKEN} characters a token"
         basis += f", {self.answer_tokens:.4g} tokens an answer"
-        images = f"; {count(self.images, 'question')} with images, which are not counted" if self.images else ""
+        images = f"; {plural(self.images, 'question')} with images, which are not counted" if self.images else ""
         lines.append(f"about {_about(self.input_tokens)} tokens in, {_about(self.output_tokens)} out ({basis}{images})")
         if self.price is None or self.cost is None:
             lines.append("the cost is not known, since no price is")

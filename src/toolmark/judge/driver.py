@@ -16,7 +16,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
-from toolmark._internal.sync_bridge import wait_for
+from toolmark._internal.sync_bridge import run_sync
 from toolmark.errors import JudgeOutcome
 from toolmark.judge.outcome import Answered, Stop
 from toolmark.judge.protocol import Prompt
@@ -75,7 +75,7 @@ def drive(flow: Flow[T]) -> T:
         ask = next(flow)
         while True:
             try:
-                answers = wait_for(_answers(ask))
+                answers = run_sync(_answers(ask))
             except Exception as error:  # noqa: BLE001 - as above
                 ask = flow.throw(error)
             else:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum
 
-from toolmark._internal.text import count
+from toolmark._internal.text import plural
 from toolmark.calls import ToolSpec
 from toolmark.errors import JudgeOutcome
 from toolmark.judge import scoring as scores
@@ -26,7 +26,7 @@ from toolmark.judge.prices import add_usage
 from toolmark.judge.prompts import VERSION, Criterion, prompt_for
 from toolmark.judge.protocol import Decision, Prompt
 from toolmark.judge.scoring import Part
-from toolmark.result import Judged, UnitResult
+from toolmark.result import QuestionResult, UnitResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Settled:
         missing: Names of the tools whose calls are missing.
     """
 
-    judged: Judged
+    judged: QuestionResult
     violations: tuple[Violation, ...] = ()
     missing: tuple[str, ...] = ()
 
@@ -82,7 +82,7 @@ class _Question:
     evidence: Evidence | None = None
     settled: Settled | None = None
 
-    def answer(self, judged: Judged, **more: tuple[Violation, ...] | tuple[str, ...]) -> None:
+    def answer(self, judged: QuestionResult, **more: tuple[Violation, ...] | tuple[str, ...]) -> None:
         if self.made is not None:
             judged = replace(judged, tool=self.made.call.name, called=self.made.position, turn=self.made.turn)
         else:
@@ -171,8 +171,8 @@ def _about_arguments(unit: Unit, made: MadeCall, checks: Checks, exhibits: Exhib
     return question
 
 
-def _code(criterion: Criterion, decision: Decision, text: str) -> Judged:
-    return Judged(criterion=criterion, decided_by="code", decision=decision.value, rationale=text)
+def _code(criterion: Criterion, decision: Decision, text: str) -> QuestionResult:
+    return QuestionResult(criterion=criterion, decided_by="code", decision=decision.value, rationale=text)
 
 
 def _prompts(question: _Question, samples: int) -> tuple[Prompt, ...]:
@@ -188,7 +188,7 @@ def _settle(question: _Question, answers: Sequence[Answered], tools: Sequence[To
     if not verdicts:
         first = answers[0]
         question.answer(
-            Judged(
+            QuestionResult(
                 criterion=question.criterion,
                 decided_by="judge",
                 outcome=first.outcome.value,
@@ -207,7 +207,7 @@ def _settle(question: _Question, answers: Sequence[Answered], tools: Sequence[To
     first_agreeing = agreeing[0] if agreeing else None
     tied = f"the samples disagree: {', '.join(verdict.decision.value for verdict in verdicts)}"
     question.answer(
-        Judged(
+        QuestionResult(
             criterion=question.criterion,
             decided_by="judge",
             decision=decision.value,
@@ -267,12 +267,12 @@ def _settled(question: _Question) -> Settled:
     return question.settled
 
 
-def _values(judged: Sequence[Judged], criterion: Criterion) -> list[bool | None]:
+def _values(judged: Sequence[QuestionResult], criterion: Criterion) -> list[bool | None]:
     known = {"yes": True, "no": False}
     return [known.get(entry.decision or "") for entry in judged if entry.criterion == criterion]
 
 
-def _missing(judged: Sequence[Judged]) -> int | None:
+def _missing(judged: Sequence[QuestionResult]) -> int | None:
     (entry,) = (entry for entry in judged if entry.criterion == "missing_calls")
     return entry.missing if entry.decision in {"yes", "no"} else None
 
@@ -290,4 +290,4 @@ def _lost(questions: Sequence[_Question]) -> Iterator[tuple[str, str]]:
             kinds = Counter(entry.decision or entry.outcome for entry in asked)
             told = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
             first = next((entry for entry in failed if entry.outcome != JudgeOutcome.ABORTED.value), failed[0])
-            yield part, f"the judge decided none of {count(len(asked), 'question')} ({told}): {first.problem}"
+            yield part, f"the judge decided none of {plural(len(asked), 'question')} ({told}): {first.problem}"

@@ -8,7 +8,7 @@ from toolmark._internal.json import json_path
 from toolmark._internal.text import plural, number_text, printable
 from toolmark.matching.alignment import Alignment, Denominator, Pair
 from toolmark.matching.json_compare import ABSENT, Difference
-from toolmark.result import Finding, told
+from toolmark.result import Finding, display_value
 
 MOST_FINDINGS = 20
 """Findings that a reason lists; `MetricResult.findings` holds all of them."""
@@ -85,8 +85,8 @@ def _difference_path(difference: Difference) -> str:
 
 def _difference_text(difference: Difference, path: str) -> str:
     # Reasons are printed and sent to other systems, so no secret may enter them.
-    expected = "nothing" if difference.expected is ABSENT else told(difference.expected, path)
-    called = "nothing" if difference.called is ABSENT else told(difference.called, path)
+    expected = "nothing" if difference.expected is ABSENT else display_value(difference.expected, path)
+    called = "nothing" if difference.called is ABSENT else display_value(difference.called, path)
     if difference.kind == "missing_argument":
         return f"{printable(path)} is missing, expected {expected}"
     if difference.kind == "extra_argument":

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from toolmark._internal.json import finite, json_text
-from toolmark._internal.text import count, number, signed
+from toolmark._internal.json import json_text, replace_nonfinite
+from toolmark._internal.text import difference_text, number_text, plural
 from toolmark.errors import ConfigurationError
 from toolmark.result import ResultStatus
 from toolmark.stats import Interval
@@ -220,16 +220,16 @@ class Comparison:
         found: list[str] = []
         for metric in self.metrics:
             if metric.worse(alpha):
-                text = f"{count(len(metric.regressions), 'case')} passed in A and failed in B"
+                text = f"{plural(len(metric.regressions), 'case')} passed in A and failed in B"
                 if alpha is not None:
                     better = len(metric.improvements)
-                    text += f", {better} the other way round (corrected p {number(metric.corrected or 0.0)})"
+                    text += f", {better} the other way round (corrected p {number_text(metric.corrected or 0.0)})"
                 found.append(f"{metric.metric}: {text}")
             if metric.lost:
-                text = f"{count(len(metric.lost), 'case')} passed in A and could not be measured in B"
+                text = f"{plural(len(metric.lost), 'case')} passed in A and could not be measured in B"
                 found.append(f"{metric.metric}: {text}")
             if metric.missing and not allow_missing:
-                passed = f"{count(len(metric.missing), 'case')} passed in A and"
+                passed = f"{plural(len(metric.missing), 'case')} passed in A and"
                 found.append(f"{metric.metric}: {passed} {'is' if len(metric.missing) == 1 else 'are'} not in B")
         if not any(metric.paired for metric in self.metrics):
             found.append("no case has a score in both")
@@ -240,7 +240,7 @@ class Comparison:
         plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         for name in ("only_a", "only_b", "metrics_only_a", "metrics_only_b", "allowed", "notes"):
             plain[name] = list(plain[name])
-        written: dict[str, Any] = finite({**plain, "metrics": [metric.to_dict() for metric in self.metrics]})
+        written: dict[str, Any] = replace_nonfinite({**plain, "metrics": [metric.to_dict() for metric in self.metrics]})
         return written
 
     def to_json(self, *, indent: int | None = None) -> str:
@@ -261,8 +261,8 @@ def _line(metric: MetricComparison) -> str:
     if metric.difference is None:
         return f"{metric.metric}: no case has a score in both"
     interval = metric.interval
-    within = "" if interval is None else f" ({signed(interval.low)} to {signed(interval.high)})"
+    within = "" if interval is None else f" ({difference_text(interval.low)} to {difference_text(interval.high)})"
     return (
-        f"{metric.metric}: {signed(metric.difference)}{within} over {count(metric.paired, 'case')}; "
-        f"{len(metric.regressions)} worse, {len(metric.improvements)} better, p {number(metric.corrected or 0.0)}"
+        f"{metric.metric}: {difference_text(metric.difference)}{within} over {plural(metric.paired, 'case')}; "
+        f"{len(metric.regressions)} worse, {len(metric.improvements)} better, p {number_text(metric.corrected or 0.0)}"
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import fsum
 from xml.etree import ElementTree as ET
 
-from toolmark._internal.text import distinct, number, shorten, visible
+from toolmark._internal.text import number_text, printable, shorten, unique_labels
 from toolmark.cases import Run
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.report import CaseResult, MetricSummary, Report, TrialSummary
@@ -54,7 +54,7 @@ def render_junit(report: Report, *, title: str, redactor: Redactor = DEFAULT) ->
         properties = ET.SubElement(suite, "properties")
         for name, value in (*_known(report), *_figures(summary), *_chances(trials.get(summary.metric))):
             ET.SubElement(properties, "property", {"name": name, "value": value})
-        names = distinct([_short(case.label) for case, _ in mine])
+        names = unique_labels([_short(case.label) for case, _ in mine])
         for name, entry in zip(names, mine, strict=True):
             _add_case(suite, name, entry, redactor)
     ET.indent(root)
@@ -99,7 +99,7 @@ def _figures(summary: MetricSummary) -> Iterator[tuple[str, str]]:
         ("judge.cost", summary.cost, None),
     ):
         if value is not None:
-            yield name, number(value)
+            yield name, number_text(value)
         if interval is not None:
             yield f"{name}.interval", within(interval)
 
@@ -120,7 +120,7 @@ def _add_case(suite: ET.Element, name: str, entry: Entry, redactor: Redactor) ->
         element.set("time", _seconds(seconds))
     if not result.passed:
         _add_problem(element, entry, redactor)
-    told = [] if result.score is None else [f"score {number(result.score)}"]
+    told = [] if result.score is None else [f"score {number_text(result.score)}"]
     told += [f"warning: {words(text, redactor=redactor)}" for text in result.warnings]
     if told:  # not as properties, which the schema allows suites alone
         ET.SubElement(element, "system-out").text = "\n".join(told)
@@ -129,7 +129,9 @@ def _add_case(suite: ET.Element, name: str, entry: Entry, redactor: Redactor) ->
 def _add_problem(element: ET.Element, entry: Entry, redactor: Redactor) -> None:
     """Add why a case did not pass: its first divergence, and expected and called side by side."""
     case, result = entry
-    message = first_problem(result, redactor) or (f"score {number(result.score)}" if result.score is not None else "")
+    message = first_problem(result, redactor) or (
+        f"score {number_text(result.score)}" if result.score is not None else ""
+    )
     if result.status is ResultStatus.SKIPPED:
         ET.SubElement(element, "skipped", {"message": message})
         return
@@ -153,4 +155,4 @@ def _seconds(value: float) -> str:
 
 
 def _short(text: str) -> str:
-    return shorten(visible(text), _NAME)
+    return shorten(printable(text), _NAME)

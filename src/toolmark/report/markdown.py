@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from toolmark._internal.text import count, hundredths, number, shorten, visible
+from toolmark._internal.text import hundredths_text, number_text, plural, printable, shorten
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import CaseChange, Comparison, MetricComparison
@@ -69,8 +69,8 @@ def render_markdown(
         raise ConfigurationError(f"limit must be 0 or more, got {limit!r}")
     page = Page(max_bytes)
     word = passed_word(report)
-    page.add(f"# {code(shorten(visible(title), _NAME)) or 'toolmark'}")
-    amount = f"{count(sum(1 for _ in report.results()), 'result')} of {count(len(report.cases), 'case')}"
+    page.add(f"# {code(shorten(printable(title), _NAME)) or 'toolmark'}")
+    amount = f"{plural(sum(1 for _ in report.results()), 'result')} of {plural(len(report.cases), 'case')}"
     page.add(f"{_SIGNS[word]} **{word.capitalize()}**: {verdict(report)}, of {amount}.")
     if report.interrupted:
         page.add(f"> **{INTERRUPTED}**")
@@ -116,7 +116,7 @@ def _add_trials(page: Page, report: Report) -> None:
 
 
 def _add_comparison(page: Page, comparison: Comparison) -> None:
-    page.add(f"## Against the baseline\n\n{count(comparison.in_both, 'case')} in both.")
+    page.add(f"## Against the baseline\n\n{plural(comparison.in_both, 'case')} in both.")
     header = ["metric", "pairs", "before", "now", "difference", "95 % interval", "worse", "better", "p"]
     page.add_table(header, "lrrrrrrrr", map(_compared, comparison.metrics), what="compared metric")
     for metric in comparison.metrics:
@@ -141,20 +141,20 @@ def _compared(metric: MetricComparison) -> tuple[str, ...]:
         "-" if interval is None else f"{interval.low:+.2f} to {interval.high:+.2f}",
         str(len(metric.regressions)),
         str(len(metric.improvements)),
-        "-" if metric.corrected is None else hundredths(metric.corrected),
+        "-" if metric.corrected is None else hundredths_text(metric.corrected),
     )
 
 
 def _changed(change: CaseChange) -> str:
     finding = f": {code(words(change.finding))}" if change.finding else ""
-    return f"- {_name(change.label)} {number(change.score_a)} → {number(change.score_b)}{finding}"
+    return f"- {_name(change.label)} {number_text(change.score_a)} → {number_text(change.score_b)}{finding}"
 
 
 def _add_failures(page: Page, bad: Sequence[Entry], limit: int, redactor: Redactor) -> None:
     """Add a line for each failure, and, as far as there is room, its calls side by side."""
     if not bad:
         return
-    title = f"## {count(len(bad), 'failure')}"
+    title = f"## {plural(len(bad), 'failure')}"
     if 0 < limit < len(bad):
         title += f"\n\nThe first {limit} can be unfolded."
     lines = [_failure(entry, redactor) for entry in bad]
@@ -204,7 +204,7 @@ def _add_rest(page: Page, rest: Sequence[Entry], redactor: Redactor) -> None:
         for case, result in rest
     ]
     header = ["case", "metric", "score", "", "first problem"]
-    page.add_table(header, "llrll", rows, what="other result", summary=count(len(rest), "other result"))
+    page.add_table(header, "llrll", rows, what="other result", summary=plural(len(rest), "other result"))
 
 
 def _word(result: MetricResult) -> str:
@@ -217,4 +217,4 @@ def _name(name: str) -> str:
 
 
 def _short(name: str) -> str:
-    return shorten(visible(name), _NAME)
+    return shorten(printable(name), _NAME)

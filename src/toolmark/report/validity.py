@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from toolmark._internal.json import finite, json_text
-from toolmark._internal.text import count, number
+from toolmark._internal.json import json_text, replace_nonfinite
+from toolmark._internal.text import number_text, plural
 from toolmark.stats import Interval
 
 
@@ -106,7 +106,7 @@ class Validity:
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values."""
         names = ("label", "positive_from", "cluster", "cases", "good", "bad", "unlabelled", "confidence")
-        plain: dict[str, Any] = finite(
+        plain: dict[str, Any] = replace_nonfinite(
             {
                 **{name: getattr(self, name) for name in (*names, "resamples", "seed")},
                 "notes": list(self.notes),
@@ -125,9 +125,13 @@ class Validity:
 
 
 def _line(metric: MetricValidity) -> str:
-    area = "no AUC" if metric.auc is None else f"AUC {number(metric.auc)}"
-    within = "" if metric.interval is None else f" ({number(metric.interval.low)} to {number(metric.interval.high)})"
+    area = "no AUC" if metric.auc is None else f"AUC {number_text(metric.auc)}"
+    within = (
+        ""
+        if metric.interval is None
+        else f" ({number_text(metric.interval.low)} to {number_text(metric.interval.high)})"
+    )
     return (
-        f"{metric.metric}: {area}{within} over {count(metric.scored, 'case')}, {metric.good} good and "
+        f"{metric.metric}: {area}{within} over {plural(metric.scored, 'case')}, {metric.good} good and "
         f"{metric.bad} bad; {metric.skipped} skipped, {metric.failed} failed"
     )

@@ -15,7 +15,7 @@ from typing import Any, Final
 from toolmark import ToolCallType, ToolSpec
 from toolmark.calls import read_tool_spec
 from toolmark.capture import ABSENT, Request, RunBuilder
-from toolmark.formats.messages import openai_responses
+from toolmark.formats import Answer, read_responses_answer, read_responses_call
 from toolmark_openai_agents import _errors, _sdk
 
 _COPIES: Final = frozenset({"tool_approval_item", "mcp_approval_response_item"})
@@ -41,7 +41,7 @@ class Result:
         output: What the tool returned; `ABSENT` where only the text is known.
     """
 
-    answer: openai_responses.Answer
+    answer: Answer
     output: Any = ABSENT
 
 
@@ -110,7 +110,7 @@ def at_the_end(items: Any) -> list[Any]:  # noqa: ANN401 - the input of a model,
     """Return the results with which a list of items ends: what a model is shown anew."""
     found: list[Any] = []
     for item in reversed(items if isinstance(items, (list, tuple)) else ()):
-        if openai_responses.item_answer(_sdk.raw(item)) is None:
+        if read_responses_answer(_sdk.raw(item)) is None:
             break
         found.append(_sdk.raw(item))
     return found[::-1]
@@ -209,7 +209,7 @@ def _read(items: Sequence[Any], responses: Sequence[Any]) -> Kept:
         kept.listed += listed_tools(given)
         kept.targets.update(_sdk.ways_to(getattr(item, "agent", None)))
         kind = getattr(item, "type", None)
-        answer = openai_responses.item_answer(given)
+        answer = read_responses_answer(given)
         if answer is not None:
             of_function = _sdk.field(given, "type") == "function_call_output" and kind == "tool_call_output_item"
             output = getattr(item, "output", ABSENT) if of_function else ABSENT
@@ -217,7 +217,7 @@ def _read(items: Sequence[Any], responses: Sequence[Any]) -> Kept:
             told.append([])
             _note_target(told, item, answer.call_id)
             continue
-        request = None if kind in _COPIES else openai_responses.item_call(given)
+        request = None if kind in _COPIES else read_responses_call(given)
         if request is not None:
             told[-1].append(Call(_typed(request, item), _agent_of(item), kind == "handoff_call_item"))
     kept.calls = [message for message in _by_response(told, responses, kept, kept.repeated) if message]
@@ -254,7 +254,7 @@ def _by_response(
     for response in responses:
         message: list[Call] = []
         for given in getattr(response, "output", ()):
-            request = openai_responses.item_call(given)
+            request = read_responses_call(given)
             if request is None:
                 continue
             call = next((call for call in waiting if _same(call.request, request)), None)

@@ -14,7 +14,7 @@ from typing import Any
 
 from toolmark import ToolCallType
 from toolmark.capture import ABSENT, Outcome, Request, RunBuilder, RunStatus
-from toolmark.formats.messages import openai_responses
+from toolmark.formats import Answer, read_responses_answer, read_responses_call
 from toolmark_openai_agents import _errors, _items, _sdk
 from toolmark_openai_agents._recording import Asked, Execution, Recording, arguments_of, now, tells
 
@@ -266,7 +266,7 @@ class Watch:
         return found
 
     def _request(self, item: Any) -> Request | None:  # noqa: ANN401 - an item of the SDK
-        request = openai_responses.item_call(item)
+        request = read_responses_call(item)
         if request is None or request.type is not ToolCallType.FUNCTION or request.name not in self._servers:
             return request
         return replace(request, type=ToolCallType.MCP, server=self._servers[request.name])
@@ -278,7 +278,7 @@ class Watch:
 
     def _shown(self, item: Any, *, ran: bool = False, reformatted: bool = False) -> None:  # noqa: ANN401
         """The model is shown what became of a call."""
-        answer = openai_responses.item_answer(item)
+        answer = read_responses_answer(item)
         if answer is None or answer.approved:
             return
         run = self._ran.get(answer.call_id or "")
@@ -297,7 +297,7 @@ class Watch:
             reformatted=reformatted,
         )
 
-    def _is_accepted_handoff(self, answer: openai_responses.Answer) -> bool:
+    def _is_accepted_handoff(self, answer: Answer) -> bool:
         if not isinstance(answer.content, str) or _errors.is_refusal(answer.content):
             return False
         try:
@@ -382,14 +382,14 @@ class Watch:
         for item in items:
             given = _sdk.raw(item)
             self._listed(given)
-            answer = openai_responses.item_answer(given)
+            answer = read_responses_answer(given)
             if answer is not None and ids.count(answer.call_id) == 1:
                 ran = self._ran.get(answer.call_id or "")
                 self._shown(given, reformatted=ran is None or not _sdk.is_told_by_item(ran.tool))
 
     def _wait(self, items: Sequence[Any]) -> bool:
         """Suspend what ran and has no result, where the run was interrupted."""
-        answers = [openai_responses.item_answer(_sdk.raw(item)) for item in items]
+        answers = [read_responses_answer(_sdk.raw(item)) for item in items]
         answered = {answer.call_id for answer in answers if answer is not None}
         waits = [run for run in [*self._open] if run.call_id not in answered]
         for run in waits:

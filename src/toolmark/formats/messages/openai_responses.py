@@ -1,7 +1,7 @@
 """What do the items of OpenAI's Responses API say about calls?
 
-An item is one entry of `Response.output`, or of the `input` that a program sends back. `item_call` and `item_answer`
-read one of them; both take a plain object or the SDK's own.
+An item is one entry of `Response.output`, or of the `input` that a program sends back. `read_responses_call` and
+`read_responses_answer` read one of them; both take a plain object or the SDK's own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from toolmark.formats.messages.offered_tools import offered_tools
 from toolmark.formats.messages.transcript import Answer, Entry, Telling
 from toolmark.matching.json_compare import ABSENT
 
-__all__ = ["Answer", "item_answer", "item_call"]
+__all__ = ["Answer", "read_responses_answer", "read_responses_call"]
 
 _Fields: TypeAlias = Mapping[str, object]
 
@@ -36,7 +36,7 @@ _NO_CALLS = frozenset({"tool_search_call"})
 """Types that end like a call's: the model looked for tools, and used none."""
 
 
-def item_call(item: object) -> Request | None:
+def read_responses_call(item: object) -> Request | None:
     """Return the call that an item asks for or reports, `None` if it is none.
 
     Names: functions, custom tools and MCP tools have their own; the provider's tools are `web_search`, `file_search`,
@@ -62,11 +62,11 @@ def item_call(item: object) -> Request | None:
     return replace(read(fields), caller=_text(caller.get("caller_id")) if caller is not None else None)
 
 
-def item_answer(item: object) -> Answer | None:
+def read_responses_answer(item: object) -> Answer | None:
     """Return what an item answers to a call, `None` if it answers none.
 
     These are the types that end in `_call_output`, `program_output`, and `mcp_approval_response`. What the provider ran
-    itself answers in the item of the call, which `item_call` reads.
+    itself answers in the item of the call, which `read_responses_call` reads.
 
     Args:
         item: The item; anything that is no object, or names no type, is no answer.
@@ -135,7 +135,7 @@ class _Message:
 
 def _tell_item(fields: _Fields, path: str, message: _Message) -> None:
     notes, kind, role = message.telling.notes, fields.get("type"), fields.get("role")
-    sign, request, answer = sign_of(fields), item_call(fields), item_answer(fields)
+    sign, request, answer = sign_of(fields), read_responses_call(fields), read_responses_answer(fields)
     if sign is not None and sign.sure and sign.format != "openai-responses":
         notes.problem(path, f"expected an item of OpenAI's Responses API; this looks like {sign.phrase}")
     elif request is not None:

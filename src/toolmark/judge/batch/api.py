@@ -29,7 +29,7 @@ from typing import Final
 
 from toolmark._internal.atomic_files import write_bytes
 from toolmark._internal.json import JsonObject
-from toolmark._internal.sync_bridge import wait_for
+from toolmark._internal.sync_bridge import run_sync
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
 from toolmark.judge.batch.answers import Found, refused_lines, results_of
 from toolmark.judge.batch.files import Folder, Lost, Manifest, Shard, line_of
@@ -229,7 +229,7 @@ class Batch:
             manifest = self._begun(judge)
             doubtful = [shard.name for shard in manifest.shards if shard.state in ("planned", "uploaded")]
             manifest = self._planned(manifest, judge, prompts)
-            wait_for(self._sent(manifest, judge, doubtful))
+            run_sync(self._sent(manifest, judge, doubtful))
         return self.state()
 
     def poll(
@@ -261,7 +261,7 @@ class Batch:
             with self._folder.locked():
                 manifest = self._known()
                 try:
-                    wait_for(self._looked(manifest, self._model()))
+                    run_sync(self._looked(manifest, self._model()))
                 except JudgeError as error:
                     if error.outcome not in PASSES:
                         raise
@@ -287,7 +287,7 @@ class Batch:
             prompts = self._folder.prompts()
             for shard in manifest.shards:
                 if shard.state == "created" and shard.status in _ENDED:
-                    wait_for(self._fetched(manifest, shard, judge))
+                    run_sync(self._fetched(manifest, shard, judge))
                     manifest = self._folder.save(self._settled(manifest, shard, judge, prompts))
         return self.state()
 

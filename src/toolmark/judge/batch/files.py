@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from pydantic import Field
 
-from toolmark._internal.atomic_files import locked, write_bytes
+from toolmark._internal.atomic_files import folder_lock, write_bytes
 from toolmark._internal.json import JsonObject, json_text
 from toolmark._internal.model import Model
 from toolmark.errors import ConfigurationError, InvalidDataError
@@ -97,7 +97,7 @@ class Folder:
             ConfigurationError: Another process, or another object, is at work on it.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        with locked(self.path, f"the batches in {str(self.path)!r}"):
+        with folder_lock(self.path, f"the batches in {str(self.path)!r}"):
             yield
 
     def manifest(self) -> Manifest | None:

@@ -7,14 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from toolmark._internal.text import shorten, visible
+from toolmark._internal.text import printable, shorten
 from toolmark.calls import ToolCall
 from toolmark.cases import ConversationalTestCase
 from toolmark.matching.json_compare import ABSENT
 from toolmark.redact import Redactor
 from toolmark.report.html.texts import LONGEST_NAME
 from toolmark.report.report import Report
-from toolmark.result import Finding, FindingKind, told
+from toolmark.result import Finding, FindingKind, display_value
 
 _MOST_LINES = 50
 _LONGEST_EXAMPLE = 48
@@ -154,8 +154,8 @@ def _table(
     kept = tuple(column for column in columns if found[column])
     lines = [
         Line(
-            tool=shorten(visible(tool), LONGEST_NAME),
-            argument=shorten(visible(argument), LONGEST_NAME),
+            tool=shorten(printable(tool), LONGEST_NAME),
+            argument=shorten(printable(argument), LONGEST_NAME),
             cases=len(tally.cases),
             calls=called[tool],
             amounts=tuple(tally.found[column] for column in kept),
@@ -172,5 +172,7 @@ def _example(finding: Finding | None, redactor: Redactor) -> tuple[str, str]:
     if finding is None:
         return "", ""
     sides = (finding.expected_value, finding.called_value)
-    left, right = ("" if side is ABSENT else told(side, finding.path, redactor, _LONGEST_EXAMPLE) for side in sides)
+    left, right = (
+        "" if side is ABSENT else display_value(side, finding.path, redactor, _LONGEST_EXAMPLE) for side in sides
+    )
     return left, right

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolmark._internal.json import json_text
-from toolmark._internal.text import count, number, shorten, shown
+from toolmark._internal.text import number_text, plural, short_json, shorten
 from toolmark.calls import CallOrigin, CallStatus, Execution, ToolCall
 from toolmark.redact import Redactor
 from toolmark.report.html.texts import LONGEST_NAME, Clip, clip, value_clip
@@ -69,13 +69,13 @@ def call_view(call: ToolCall, redactor: Redactor, *, anchor: str = "", label: st
         anchor=anchor,
         label=label,
         name=shorten(call.name, LONGEST_NAME),
-        preview=shown(call.arguments, _PREVIEW) if call.arguments else "",
+        preview=short_json(call.arguments, _PREVIEW) if call.arguments else "",
         problem=status_text(execution),
         failed=is_failure(execution),
         facts=tuple(_facts(call, execution)),
         values=tuple(_values(call, execution, redactor)),
         inside=tuple(call_view(child, redactor, level=level + 1) for child in children),
-        more=f"{count(hidden, 'more call')} inside, not shown" if hidden else "",
+        more=f"{plural(hidden, 'more call')} inside, not shown" if hidden else "",
     )
 
 
@@ -103,9 +103,9 @@ def _facts(call: ToolCall, execution: Execution) -> Iterator[str]:
     if call.type is not None:
         yield call.type.value
     if execution.attempts != 1:
-        yield count(execution.attempts, "attempt")
+        yield plural(execution.attempts, "attempt")
     if execution.duration is not None:
-        yield f"{number(execution.duration)} s"
+        yield f"{number_text(execution.duration)} s"
     if execution.step is not None:
         yield f"step {execution.step + 1}"
     if execution.origin is CallOrigin.CODE:

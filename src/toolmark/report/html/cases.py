@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from toolmark._internal.json import canonical_json
-from toolmark._internal.text import count, number, shorten
+from toolmark._internal.text import number_text, plural, shorten
 from toolmark.calls import ToolCall, ToolSpec
 from toolmark.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMImage, MLLMTestCase, Run, RunStatus
 from toolmark.expect import Alternatives, Plan, expectation_json
@@ -207,9 +207,9 @@ class CaseViewer:
             more = len(tools) - MOST_TOOLS
             self.sets[key] = ToolSet(
                 anchor=anchor,
-                title=f"Set {len(self.sets) + 1}: {count(len(tools), 'tool')}",
+                title=f"Set {len(self.sets) + 1}: {plural(len(tools), 'tool')}",
                 tools=tuple(views),
-                note=f"{count(more, 'more tool')} not shown here" if more > 0 else "",
+                note=f"{plural(more, 'more tool')} not shown here" if more > 0 else "",
             )
         return self.sets[key]
 
@@ -301,7 +301,7 @@ class _Shown:
                 metadata = value_clip(turn.metadata) if turn.metadata else None
                 yield self._message(index, turn.role, turn.content, turn.tools_called or (), metadata=metadata)
             if len(case.turns) > MOST_MESSAGES:
-                more = count(len(case.turns) - MOST_MESSAGES, "more turn")
+                more = plural(len(case.turns) - MOST_MESSAGES, "more turn")
                 yield Message(anchor="", label="", role="", parts=(Clip("", f"{more} not shown here"),))
             return
         yield self._message(0, "user", case.input, ())
@@ -338,7 +338,7 @@ class _Shown:
                 call_view(call, self._viewer.redactor, anchor=self._anchor + label, label=label)
                 for label, call in zip(labels, calls, strict=False)
             ),
-            note=f"{count(more, 'more call')} not shown here" if more > 0 else "",
+            note=f"{plural(more, 'more call')} not shown here" if more > 0 else "",
             metadata=metadata,
         )
 
@@ -370,7 +370,7 @@ class _Shown:
             yield Fact("metadata", value_clip(case.metadata))
         if run is not None:
             if self._others > 0:
-                yield Fact("not scored", Clip(f"{count(self._others, 'other call')} of the run"))
+                yield Fact("not scored", Clip(f"{plural(self._others, 'other call')} of the run"))
             for name, value in _of_run(run, case):
                 yield Fact(
                     name, value_clip(self._viewer.redactor(value)) if not isinstance(value, str) else clip(value)
@@ -384,7 +384,7 @@ def _of_run(run: Run, case: AnyCase) -> Iterator[tuple[str, Any]]:
     if run.started_at is not None:
         yield "started", run.started_at.isoformat(sep=" ")
     if run.duration is not None:
-        yield "took", f"{number(run.duration)} s"
+        yield "took", f"{number_text(run.duration)} s"
     if run.models:
         yield "models", shorten(", ".join(run.models), LONGEST_LINE)
     if run.usage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from toolmark._internal.text import count, number, shorten, signed
+from toolmark._internal.text import difference_text, number_text, plural, shorten
 from toolmark.redact import Redactor
 from toolmark.report.comparison import CaseChange, Comparison, MetricComparison
 from toolmark.report.html.texts import LONGEST_LINE, LONGEST_NAME
@@ -49,7 +49,7 @@ def changes(comparison: Comparison, redactor: Redactor) -> Changes:
     """Return a comparison as the page shows it."""
     only_a, only_b = len(comparison.only_a), len(comparison.only_b)
     return Changes(
-        words=f"{count(comparison.in_both, 'case')} in both, {only_a} only before, {only_b} only now",
+        words=f"{plural(comparison.in_both, 'case')} in both, {only_a} only before, {only_b} only now",
         metrics=tuple(_metric(one, redactor) for one in comparison.metrics),
         notes=tuple(shorten(str(redactor(note)), LONGEST_LINE * 2) for note in comparison.notes),
     )
@@ -64,12 +64,12 @@ def _metric(metric: MetricComparison, redactor: Redactor) -> MetricChange:
         pairs=f"{metric.paired:,}",
         before=_told(metric.mean_a),
         now=_told(metric.mean_b),
-        difference="-" if metric.difference is None else signed(metric.difference),
-        interval="" if interval is None else f"{signed(interval.low)} to {signed(interval.high)}",
+        difference="-" if metric.difference is None else difference_text(metric.difference),
+        interval="" if interval is None else f"{difference_text(interval.low)} to {difference_text(interval.high)}",
         p_value=_told(metric.corrected),
         worse=_cases(metric.regressions, redactor),
         better=_cases(metric.improvements, redactor),
-        left_out=f"{count(left_out, 'more case')} not shown here" if left_out else "",
+        left_out=f"{plural(left_out, 'more case')} not shown here" if left_out else "",
         lost=tuple(shorten(str(redactor(label)), LONGEST_NAME) for label in lost[:_MOST_CASES]),
     )
 
@@ -78,7 +78,7 @@ def _cases(entries: Sequence[CaseChange], redactor: Redactor) -> tuple[ChangedCa
     return tuple(
         ChangedCase(
             shorten(str(redactor(one.label)), LONGEST_NAME),
-            f"{number(one.score_a)} to {number(one.score_b)}",
+            f"{number_text(one.score_a)} to {number_text(one.score_b)}",
             shorten(str(redactor(one.finding or "")), LONGEST_LINE),
         )
         for one in entries[:_MOST_CASES]
@@ -86,4 +86,4 @@ def _cases(entries: Sequence[CaseChange], redactor: Redactor) -> tuple[ChangedCa
 
 
 def _told(value: float | None) -> str:
-    return "-" if value is None else number(value)
+    return "-" if value is None else number_text(value)

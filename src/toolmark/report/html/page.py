@@ -20,8 +20,8 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from toolmark._internal.atomic_files import replacing
-from toolmark._internal.text import visible_lines
+from toolmark._internal.atomic_files import atomic_write
+from toolmark._internal.text import printable_lines
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import Comparison
@@ -148,7 +148,7 @@ def write_html(
         OSError: The file cannot be written.
     """
     page = render_html(report, title=title, baseline=baseline, limit=limit, redactor=redactor)
-    with replacing(Path(path)) as draft:
+    with atomic_write(Path(path)) as draft:
         draft.write_bytes(page.encode())
 
 
@@ -176,7 +176,7 @@ def _trials(report: Report) -> dict[int, list[CaseResult]]:
 
 def _printed(value: Any) -> Any:  # noqa: ANN401 - whatever a template prints
     """Return a text with nothing invisible in it; what is markup already was made of such texts."""
-    return visible_lines(value) if type(value) is str else value
+    return printable_lines(value) if type(value) is str else value
 
 
 def _source(name: str) -> str:

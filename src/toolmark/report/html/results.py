@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from toolmark._internal.text import count, number, shorten, visible
+from toolmark._internal.text import number_text, plural, printable, shorten
 from toolmark.cases import AnyCase
 from toolmark.redact import Redactor
 from toolmark.report.html.texts import LONGEST_LINE, Clip, clip
 from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.side_by_side import Row, rows
-from toolmark.result import FindingKind, Judged, MetricResult, ResultStatus, UnitResult
+from toolmark.result import FindingKind, MetricResult, QuestionResult, ResultStatus, UnitResult
 
 Verdict: TypeAlias = Literal["error", "failed", "passed", "skipped"]
 """What became of a result, or of a case."""
@@ -151,14 +151,14 @@ def verdict_of(result: MetricResult) -> Verdict:
 
 def score_text(result: MetricResult) -> str:
     """Return the score in words; `-` where there is none."""
-    return "-" if result.score is None else number(result.score)
+    return "-" if result.score is None else number_text(result.score)
 
 
 def first_finding(result: MetricResult, redactor: Redactor) -> str:
     """Return where a result first goes wrong, else the first line of the reason; empty where nothing is wrong."""
     text = first_problem(result)
     if not text and not result.passed:
-        text = shorten(visible((result.reason or "").split("\n", 1)[0]), LONGEST_LINE)
+        text = shorten(printable((result.reason or "").split("\n", 1)[0]), LONGEST_LINE)
     return _safe(text, redactor)
 
 
@@ -173,7 +173,7 @@ def result_view(result: MetricResult, case: AnyCase, redactor: Redactor, places:
     """
     lines = rows(result, case, redactor=redactor, nested=True, longest=_LONGEST_SIDE)
     # What the lines show side by side is not told again in words, and what the reason tells not again as a finding.
-    told = {f"Note: {visible(text).rstrip('.')}." for text in result.warnings}
+    told = {f"Note: {printable(text).rstrip('.')}." for text in result.warnings}
     if lines:
         told |= {one.message for one in result.findings if one.kind in _SIDE_BY_SIDE}
     reason = _reason(result, told)
@@ -182,14 +182,14 @@ def result_view(result: MetricResult, case: AnyCase, redactor: Redactor, places:
         metric=_safe(result.metric, redactor),
         verdict=verdict_of(result),
         score=score_text(result),
-        threshold=number(result.threshold),
+        threshold=number_text(result.threshold),
         reason=clip(_safe(reason, redactor)) if reason else None,
         error=None if result.error is None else clip(_safe(result.error, redactor)),
         rows=tuple(lines[:MOST_ROWS]),
         findings=tuple(shorten(_safe(one.message, redactor), LONGEST_LINE * 2) for one in findings[:MOST_FINDINGS]),
         warnings=tuple(shorten(_safe(text, redactor), LONGEST_LINE * 2) for text in result.warnings[:MOST_FINDINGS]),
         notes=tuple(
-            f"{count(amount, f'more {noun}')} not shown here"
+            f"{plural(amount, f'more {noun}')} not shown here"
             for amount, noun in (
                 (len(lines) - MOST_ROWS, "line"),
                 (len(findings) - MOST_FINDINGS, "finding"),
@@ -198,7 +198,7 @@ def result_view(result: MetricResult, case: AnyCase, redactor: Redactor, places:
             )
             if amount > 0
         ),
-        parts=tuple((_safe(name, redactor), number(value)) for name, value in result.parts.items()),
+        parts=tuple((_safe(name, redactor), number_text(value)) for name, value in result.parts.items()),
         judge=_safe(", ".join(_judge(result)), redactor),
         units=tuple(_unit(one, redactor, places) for one in result.units[:MOST_FINDINGS]),
     )
@@ -228,7 +228,7 @@ def usage_words(usage: Mapping[str, int], cost: float | None) -> Iterator[str]:
     for name, amount in usage.items():
         yield f"{amount:,} {name.replace('_', ' ')}"
     if cost is not None:
-        yield f"cost {number(cost)}"
+        yield f"cost {number_text(cost)}"
     elif any(usage.values()):
         yield "cost not known"
 
@@ -240,13 +240,13 @@ def _unit(unit: UnitResult, redactor: Redactor, places: Places) -> UnitView:
     more = len(unit.questions) - MOST_QUESTIONS
     return UnitView(
         title=f"Unit {unit.index + 1}{where}",
-        scores=", ".join(f"{name} {number(value)}" for name, value in scores if value is not None),
+        scores=", ".join(f"{name} {number_text(value)}" for name, value in scores if value is not None),
         questions=tuple(_question(one, redactor, places) for one in unit.questions[:MOST_QUESTIONS]),
-        note=f"{count(more, 'more question')} not shown here" if more > 0 else "",
+        note=f"{plural(more, 'more question')} not shown here" if more > 0 else "",
     )
 
 
-def _question(judged: Judged, redactor: Redactor, places: Places) -> QuestionView:
+def _question(judged: QuestionResult, redactor: Redactor, places: Places) -> QuestionView:
     label = None if judged.called is None else places.calls.get((judged.turn, judged.called))
     words = judged.rationale if judged.rationale is not None else judged.problem or ""
     return QuestionView(
@@ -261,20 +261,20 @@ def _question(judged: Judged, redactor: Redactor, places: Places) -> QuestionVie
     )
 
 
-def _decision(judged: Judged) -> str:
+def _decision(judged: QuestionResult) -> str:
     if judged.decision is None:
         return judged.outcome.replace("_", " ")
     missing = f", {judged.missing} missing" if judged.missing else ""
     return _DECISIONS[judged.decision] + missing
 
 
-def _good(judged: Judged) -> bool | None:
+def _good(judged: QuestionResult) -> bool | None:
     return {"yes": True, "no": False}.get(judged.decision or "")
 
 
-def _by(judged: Judged) -> Iterator[str]:
+def _by(judged: QuestionResult) -> Iterator[str]:
     yield judged.decided_by
     if judged.probability is not None:
-        yield f"probability {number(judged.probability)}"
+        yield f"probability {number_text(judged.probability)}"
     if judged.flip_rate is not None:
-        yield f"flips {number(judged.flip_rate)}"
+        yield f"flips {number_text(judged.flip_rate)}"

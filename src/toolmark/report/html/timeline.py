@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from toolmark._internal.text import count, number, shorten
+from toolmark._internal.text import number_text, plural, shorten
 from toolmark.calls import Execution, ToolCall
 from toolmark.report.html.calls import DEEPEST, MOST_CALLS, is_failure, status_text
 from toolmark.report.html.texts import LONGEST_NAME
@@ -78,7 +78,7 @@ def timeline(turns: Sequence[Sequence[ToolCall]]) -> Timeline | None:
     spans = _spans(shown)
     bars = _by_step(shown) if spans is None else _by_time(shown, spans)
     more = len(placed) - len(shown)
-    note = f"{count(more, 'more call')} not shown" if more else ""
+    note = f"{plural(more, 'more call')} not shown" if more else ""
     return Timeline(timed=spans is not None, bars=tuple(bars), note=note)
 
 
@@ -157,4 +157,4 @@ def _bar(one: _Placed, at: float, width: float, words: str) -> Bar:
 
 def _seconds(value: float) -> str:
     """Return a time in seconds, or in milliseconds where it is shorter than one."""
-    return f"{value * 1000:.3g} ms" if 0 < value < 1 else f"{number(round(value, 2))} s"
+    return f"{value * 1000:.3g} ms" if 0 < value < 1 else f"{number_text(round(value, 2))} s"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from toolmark._internal.json import json_text
-from toolmark._internal.text import count, number, shorten
+from toolmark._internal.text import number_text, plural, shorten
 from toolmark.redact import Redactor
 from toolmark.report.html.cases import Link, case_verdict
 from toolmark.report.html.results import Verdict, usage_words
@@ -117,7 +117,7 @@ def headline(report: Report) -> tuple[Verdict, str]:
 
 def count_text(amount: int, noun: str) -> str:
     """Return `1 case`, `2,000 cases`."""
-    return count(amount, noun).replace(str(amount), f"{amount:,}", 1)
+    return plural(amount, noun).replace(str(amount), f"{amount:,}", 1)
 
 
 def segments(report: Report) -> tuple[Segment, ...]:
@@ -135,7 +135,7 @@ def segments(report: Report) -> tuple[Segment, ...]:
 def percent(share: float) -> str:
     """Return a share as a percentage; only a true 0 and a true 1 are 0 % and 100 %."""
     text = f"{share * 100:.1f}".removesuffix(".0")
-    return f"{number(share * 100) if text in {'0', '100'} and share not in (0, 1) else text} %"
+    return f"{number_text(share * 100) if text in {'0', '100'} and share not in (0, 1) else text} %"
 
 
 def metric_views(report: Report, redactor: Redactor) -> Iterator[MetricView]:
@@ -145,14 +145,14 @@ def metric_views(report: Report, redactor: Redactor) -> Iterator[MetricView]:
         interval = summary.mean_interval
         yield MetricView(
             name=str(redactor(summary.metric)),
-            threshold=number(summary.threshold),
+            threshold=number_text(summary.threshold),
             counts={
                 "error": summary.errored,
                 "failed": summary.failed,
                 "passed": summary.passed,
                 "skipped": summary.skipped,
             },
-            mean="-" if summary.mean is None else number(summary.mean),
+            mean="-" if summary.mean is None else number_text(summary.mean),
             mean_interval="" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}",
             rate=_span(summary),
             histogram=_histogram(results),
@@ -235,11 +235,11 @@ def trial_views(summaries: Sequence[TrialSummary], redactor: Redactor) -> tuple[
 
 def _trials(summary: TrialSummary, redactor: Redactor) -> TrialView:
     def told(value: float | None) -> str:
-        return "-" if value is None else number(value)
+        return "-" if value is None else number_text(value)
 
     return TrialView(
         metric=str(redactor(summary.metric)),
-        words=f"{count_text(summary.goldens, 'question')}, {count(summary.trials, 'trial')} each",
+        words=f"{count_text(summary.goldens, 'question')}, {plural(summary.trials, 'trial')} each",
         chances=tuple(
             (str(k), told(value), told(summary.pass_hat.get(k)), f"{summary.counted.get(k, 0):,}")
             for k, value in summary.pass_at.items()

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from toolmark._internal.text import count, hundredths, number, shorten, visible
+from toolmark._internal.text import hundredths_text, number_text, plural, printable, shorten
 from toolmark.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison
 from toolmark.report.terminal.console import make_console, print_trimmed
 
@@ -33,8 +33,8 @@ def print_comparison(
     """
     console = console or make_console()
     for name, title, cases in (("A", title_a, comparison.cases_a), ("B", title_b, comparison.cases_b)):
-        print_trimmed(console, Text(f"{name}  {visible(title)}: {count(cases, 'case')}", style="bold"))
-    print_trimmed(console, Text(f"{count(comparison.in_both, 'case')} in both"))
+        print_trimmed(console, Text(f"{name}  {printable(title)}: {plural(cases, 'case')}", style="bold"))
+    print_trimmed(console, Text(f"{plural(comparison.in_both, 'case')} in both"))
     print_trimmed(console, _table(comparison))
     for metric in comparison.metrics:
         several = len(comparison.metrics) > 1
@@ -43,7 +43,7 @@ def print_comparison(
     console.print()
     for line in _explained(comparison):
         print_trimmed(console, Padding(Text(line, style="dim"), (0, 0, 0, 1)))
-    for line in (*_left_out(comparison), *map(visible, comparison.notes)):
+    for line in (*_left_out(comparison), *map(printable, comparison.notes)):
         print_trimmed(console, Padding(Text(line), (0, 0, 0, 1)))
 
 
@@ -54,9 +54,9 @@ def _table(comparison: Comparison) -> Table:
     for name in ("pairs", "A", "B", "B - A", interval, "worse", "better", "p"):
         table.add_column(name, justify="right", no_wrap=True)
     for metric in comparison.metrics:
-        title = visible(metric.metric)
+        title = printable(metric.metric)
         if metric.metric_b != metric.metric:
-            title = f"{title} -> {visible(metric.metric_b)}"
+            title = f"{title} -> {printable(metric.metric_b)}"
         worse, better = len(metric.regressions), len(metric.improvements)
         table.add_row(
             Text(title),
@@ -82,11 +82,11 @@ def _within(metric: MetricComparison) -> Text:
 
 
 def _short(value: float | None) -> Text:
-    return Text("-" if value is None else hundredths(value))
+    return Text("-" if value is None else hundredths_text(value))
 
 
 def _signed(value: float) -> str:
-    return "0.00" if value == 0 else f"{'-' if value < 0 else '+'}{hundredths(abs(value))}"
+    return "0.00" if value == 0 else f"{'-' if value < 0 else '+'}{hundredths_text(abs(value))}"
 
 
 def _p(value: float) -> str:
@@ -106,10 +106,10 @@ def _print_changes(
     """Print the cases that changed one way, with both scores and what was found first where it failed."""
     if not changes:
         return
-    name = f"{visible(metric.metric)}: " if several else ""
+    name = f"{printable(metric.metric)}: " if several else ""
     what = "passed in A, failed in B" if worse else "failed in A, passed in B"
     print_trimmed(
-        console, Text(f"\n{name}{count(len(changes), 'case')} {what}", style="bold red" if worse else "bold green")
+        console, Text(f"\n{name}{plural(len(changes), 'case')} {what}", style="bold red" if worse else "bold green")
     )
     table = Table(box=None, pad_edge=True, show_edge=False, header_style="bold", expand=True)
     table.add_column("case", no_wrap=True, overflow="ellipsis", max_width=_LABEL)
@@ -118,9 +118,9 @@ def _print_changes(
     table.add_column(f"first finding in {'B' if worse else 'A'}", overflow="fold", ratio=1)
     listed = changes[: limit or None]
     for change in listed:
-        finding = shorten(visible(change.finding or ""), _LONGEST)
-        scores = (Text(number(change.score_a)), Text(number(change.score_b)))
-        table.add_row(Text(shorten(visible(change.label), _LABEL)), *scores, Text(finding))
+        finding = shorten(printable(change.finding or ""), _LONGEST)
+        scores = (Text(number_text(change.score_a)), Text(number_text(change.score_b)))
+        table.add_row(Text(shorten(printable(change.label), _LABEL)), *scores, Text(finding))
     print_trimmed(console, table)
     if len(listed) < len(changes):
         more = len(changes) - len(listed)
@@ -140,17 +140,17 @@ def _left_out(comparison: Comparison) -> Iterator[str]:
     for side, only in (("A", comparison.only_a), ("B", comparison.only_b)):
         if only:
             verb = "is" if len(only) == 1 else "are"
-            yield f"{count(len(only), 'case')} ({_few(only)}) {verb} only in {side}, and not compared"
+            yield f"{plural(len(only), 'case')} ({_few(only)}) {verb} only in {side}, and not compared"
     for side, metrics in (("A", comparison.metrics_only_a), ("B", comparison.metrics_only_b)):
         if metrics:
             verb = "is" if len(metrics) == 1 else "are"
-            yield f"{', '.join(map(visible, metrics))} {verb} only in {side}, and not compared"
+            yield f"{', '.join(map(printable, metrics))} {verb} only in {side}, and not compared"
     for metric in comparison.metrics:
-        name = visible(metric.metric)
+        name = printable(metric.metric)
         for what, gaps in _grouped(metric.unscored):
-            reason = shorten(visible(gaps[0].reason or ""), _LONGEST)
+            reason = shorten(printable(gaps[0].reason or ""), _LONGEST)
             told = f": {reason}" if reason else ""
-            yield f"{name}: {count(len(gaps), 'case')} {what} ({_few([gap.label for gap in gaps])}){told}"
+            yield f"{name}: {plural(len(gaps), 'case')} {what} ({_few([gap.label for gap in gaps])}){told}"
         if not metric.paired:
             yield f"{name}: no case has a score in both"
         elif metric.interval is None:
@@ -181,4 +181,4 @@ def _unscored(status: str) -> str:
 
 def _few(names: Sequence[str]) -> str:
     more = ", ..." if len(names) > _NAMED else ""
-    return f"{', '.join(shorten(visible(name), 2 * _LABEL) for name in names[:_NAMED])}{more}"
+    return f"{', '.join(shorten(printable(name), 2 * _LABEL) for name in names[:_NAMED])}{more}"

@@ -1,6 +1,6 @@
 """Reports in a terminal: 80 columns are enough, pipes get plain text, and data is never obeyed.
 
-Everything that came out of a trace passes `visible` first, and is handed to rich as text, never as markup.
+Everything that came out of a trace passes `printable` first, and is handed to rich as text, never as markup.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from toolmark._internal.text import count, number, shorten, visible
+from toolmark._internal.text import number_text, plural, printable, shorten
 from toolmark.cases import AnyCase
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.report import CaseResult, Report
@@ -76,7 +76,7 @@ def print_report(
         console: Where to print; standard output by default.
     """
     console = console or make_console()
-    amount = f"{visible(title)}: {count(len(report.cases), 'case')}{' (interrupted)' if report.interrupted else ''}"
+    amount = f"{printable(title)}: {plural(len(report.cases), 'case')}{' (interrupted)' if report.interrupted else ''}"
     print_trimmed(console, Text(amount if quiet else f"{amount}, worst first", style="bold"))
     if not quiet:
         entries = sorted(report.results(), key=worst_first)
@@ -89,7 +89,7 @@ def print_report(
 def _print_cases(console: Console, metrics: Sequence[str], entries: Sequence[Entry], *, limit: int) -> None:
     for name in metrics:
         if len(metrics) > 1:
-            print_trimmed(console, Text(f"\n{visible(name)}", style="bold"))
+            print_trimmed(console, Text(f"\n{printable(name)}", style="bold"))
         mine = [entry for entry in entries if entry[1].metric == name]
         listed = mine[: limit or None]
         if console.width < NARROW:
@@ -170,7 +170,7 @@ def _print_stacked(console: Console, case: CaseResult, result: MetricResult) -> 
 
 
 def _label(label: str) -> Text:
-    return Text(shorten(visible(label), _LONGEST_LABEL))
+    return Text(shorten(printable(label), _LONGEST_LABEL))
 
 
 def _print_entry(
@@ -182,12 +182,12 @@ def _print_entry(
     full: bool = False,
     redactor: Redactor = DEFAULT,
 ) -> None:
-    name = (shorten(visible(label), _LONGEST_LABEL), "bold")
-    print_trimmed(console, Text.assemble(name, "  ", visible(result.metric), "  ", _verdict(result)))
+    name = (shorten(printable(label), _LONGEST_LABEL), "bold")
+    print_trimmed(console, Text.assemble(name, "  ", printable(result.metric), "  ", _verdict(result)))
     if result.reason:
         print_trimmed(console, Padding(Text(words(result.reason.split("\n", 1)[0], _REASON, redactor)), (0, 0, 0, 1)))
     elif result.score is not None:
-        print_trimmed(console, Text(f" score {number(result.score)}"))
+        print_trimmed(console, Text(f" score {number_text(result.score)}"))
     lines = rows(result, case, redactor=redactor)
     listed = lines if full else lines[:_ROWS]
     if listed:

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from toolmark._internal.text import count, shorten, visible
+from toolmark._internal.text import plural, printable, shorten
 from toolmark.report.report import MetricSummary, Report, TrialSummary
 from toolmark.report.terminal.console import NARROW, print_trimmed
 from toolmark.report.text.first_problem import words
@@ -51,7 +51,7 @@ def _total_table(summaries: Sequence[MetricSummary]) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for summary in summaries:
         failed, errored = (Text(str(amount), _alarm(amount)) for amount in (summary.failed, summary.errored))
-        title = Text(f"{visible(summary.metric)} (threshold={summary.threshold:g})")
+        title = Text(f"{printable(summary.metric)} (threshold={summary.threshold:g})")
         mean = Text(optional(summary.mean))
         table.add_row(title, mean, str(summary.passed), failed, str(summary.skipped), errored)
     return table
@@ -59,12 +59,12 @@ def _total_table(summaries: Sequence[MetricSummary]) -> Table:
 
 def _print_stacked(console: Console, summary: MetricSummary) -> None:
     """Print the sums of a metric below its name, where the columns of a table have no room."""
-    _print_indented(console, f"{visible(summary.metric)} (threshold={summary.threshold:g})", style="bold")
+    _print_indented(console, f"{printable(summary.metric)} (threshold={summary.threshold:g})", style="bold")
     counts = Text.assemble(
         f"mean {optional(summary.mean)}, {summary.passed} passed, ",
         (f"{summary.failed} failed", _alarm(summary.failed)),
         f", {summary.skipped} skipped, ",
-        (count(summary.errored, "error"), _alarm(summary.errored)),
+        (plural(summary.errored, "error"), _alarm(summary.errored)),
     )
     print_trimmed(console, Padding(counts, (0, 0, 0, 2)))
 
@@ -88,7 +88,7 @@ def _print_figures(console: Console, summaries: Sequence[MetricSummary]) -> None
 def _print_block(console: Console, name: str, texts: Sequence[str]) -> None:
     """Print lines below a name, if they need one."""
     if name and texts:
-        _print_indented(console, visible(name))
+        _print_indented(console, printable(name))
     for text in texts:
         _print_indented(console, text, by=3 if name else 1)
 
@@ -97,7 +97,7 @@ def _print_trials(console: Console, found: Sequence[TrialSummary]) -> None:
     """Print the chances that one or all of so many trials pass, and the goldens of which some did and some did not."""
     for trials in found:
         console.print()
-        amount = f"{count(trials.trials, 'trial')} of each of {count(trials.goldens, 'golden')}"
+        amount = f"{plural(trials.trials, 'trial')} of each of {plural(trials.goldens, 'golden')}"
         _print_block(console, trials.metric if len(found) > 1 else "", [amount])
         table = Table(box=None, pad_edge=True, show_edge=False, header_style="bold")
         for title in ("k", "pass@k", "pass^k", "goldens"):
@@ -121,10 +121,10 @@ def _print_warnings(console: Console, report: Report) -> None:
     if not warned:
         return
     amount = sum(bool(result.warnings) for _, result in report.results())
-    _print_indented(console, f"{count(amount, 'result')} with warnings (incomplete recordings or parts not judged):")
+    _print_indented(console, f"{plural(amount, 'result')} with warnings (incomplete recordings or parts not judged):")
     for text, labels in list(warned.items())[:_WARNINGS]:
         more = f" (and {len(labels) - 1} more)" if len(labels) > 1 else ""
-        _print_indented(console, f"- {shorten(visible(labels[0]), _LABEL)}{more}: {words(text)}", by=2)
+        _print_indented(console, f"- {shorten(printable(labels[0]), _LABEL)}{more}: {words(text)}", by=2)
     if len(warned) > _WARNINGS:
         _print_indented(console, f"... and {len(warned) - _WARNINGS} more (all of them are in the JSON report)", by=2)
 

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from toolmark._internal.text import count, hundredths, shorten, visible
+from toolmark._internal.text import hundredths_text, plural, printable, shorten
 from toolmark.report.terminal.console import make_console, print_trimmed
 from toolmark.report.validity import MetricValidity, Validity
 
@@ -29,7 +29,7 @@ def print_validity(validity: Validity, *, title: str, console: Console | None = 
     """
     console = console or make_console()
     heading = (
-        f"{visible(title)}: {count(validity.cases, 'case')}; by {visible(validity.label)} {validity.good} good "
+        f"{printable(title)}: {plural(validity.cases, 'case')}; by {printable(validity.label)} {validity.good} good "
         f"(from {validity.positive_from:g}), {validity.bad} bad"
     )
     print_trimmed(console, Text(heading, style="bold"))
@@ -49,7 +49,7 @@ def _table(validity: Validity) -> Table:
     for metric in validity.metrics:
         scored = Text(str(metric.scored), style="" if not metric.failed and not metric.skipped else "yellow")
         numbers = (metric.balanced_accuracy, metric.mean_good, metric.mean_bad)
-        title = Text(f"{visible(metric.metric)} (threshold={metric.threshold:g})")
+        title = Text(f"{printable(metric.metric)} (threshold={metric.threshold:g})")
         table.add_row(title, scored, _short(metric.auc), _within(metric), *map(_short, numbers))
     return table
 
@@ -60,11 +60,13 @@ def _within(metric: MetricValidity) -> Text:
     if interval is None:
         return Text("-")
     holds_a_coin = interval.low <= _COIN <= interval.high
-    return Text(f"{hundredths(interval.low)} - {hundredths(interval.high)}", style="dim" if holds_a_coin else "")
+    return Text(
+        f"{hundredths_text(interval.low)} - {hundredths_text(interval.high)}", style="dim" if holds_a_coin else ""
+    )
 
 
 def _short(value: float | None) -> Text:
-    return Text("-" if value is None else hundredths(value))
+    return Text("-" if value is None else hundredths_text(value))
 
 
 def _explained(validity: Validity) -> Iterator[str]:
@@ -72,7 +74,7 @@ def _explained(validity: Validity) -> Iterator[str]:
     if validity.cluster is None:
         kept = "single cases; if some belong together, such as runs of one task, say so, or it is too narrow"
     else:
-        kept = f"whole clusters ({_clusters(validity)}), by {visible(validity.cluster)}"
+        kept = f"whole clusters ({_clusters(validity)}), by {printable(validity.cluster)}"
     yield f"interval: of {validity.resamples} resamples of {kept}."
     yield "balanced: mean of the share of good runs that pass and of bad runs that fail. good, bad: mean scores."
 
@@ -85,11 +87,11 @@ def _left_out(validity: Validity) -> Iterator[str]:
     if len({metric.unscored for metric in validity.metrics}) > 1:
         yield "Metrics that did not score the same cases are not to be compared with each other."
     if 0 < _clusters(validity) < _FEW:
-        yield f"{count(_clusters(validity), 'cluster')}: with so few, the interval is a rough guess."
+        yield f"{plural(_clusters(validity), 'cluster')}: with so few, the interval is a rough guess."
     for metric in validity.metrics:
-        name = visible(metric.metric)
+        name = printable(metric.metric)
         for reason, cases in metric.unscored[:_REASONS]:
-            yield f"{name}: {count(cases, 'case')} without a score: {shorten(visible(reason), _LONGEST)}"
+            yield f"{name}: {plural(cases, 'case')} without a score: {shorten(printable(reason), _LONGEST)}"
         if len(metric.unscored) > _REASONS:
             more = sum(cases for _, cases in metric.unscored[_REASONS:])
             yield f"{name}: {more} more without a score (all reasons are in the JSON)"
@@ -102,6 +104,6 @@ def _left_out(validity: Validity) -> Iterator[str]:
             yield f"{name}: no interval, since all scored runs are one cluster, or no resample had both kinds"
     warned = max((metric.warned for metric in validity.metrics), default=0)
     if warned:
-        yield f"Up to {count(warned, 'result')} of a metric have warnings; `toolmark score` shows them."
+        yield f"Up to {plural(warned, 'result')} of a metric have warnings; `toolmark score` shows them."
     for note in validity.notes:
-        yield visible(note)
+        yield printable(note)

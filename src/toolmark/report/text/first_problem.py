@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from toolmark._internal.text import number, shorten, visible
+from toolmark._internal.text import number_text, printable, shorten
 from toolmark.matching.alignment import Alignment
 from toolmark.matching.json_compare import ABSENT
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.report import CaseResult
-from toolmark.result import Finding, FindingKind, MetricResult, ResultStatus, told
+from toolmark.result import Finding, FindingKind, MetricResult, ResultStatus, display_value
 
 _NAME = 60
 _VALUE = 40
@@ -97,7 +97,7 @@ class _Places:
 
 def brief(finding: Finding, redactor: Redactor = DEFAULT) -> str:
     """Return a finding in a few words: its place, its tool, and what is wrong there, values shortened."""
-    subject = shorten(visible(finding.tool), _NAME) or ("all calls" if finding.kind == "over_budget" else "a call")
+    subject = shorten(printable(finding.tool), _NAME) or ("all calls" if finding.kind == "over_budget" else "a call")
     return f"{' '.join([*_where(finding), subject])}: {_what(finding, redactor)}"
 
 
@@ -112,7 +112,7 @@ def _where(finding: Finding) -> list[str]:
 def _what(finding: Finding, redactor: Redactor) -> str:
     if finding.kind in _OF_CALLS:
         return _OF_CALLS[finding.kind]
-    place = shorten(visible(_argument(finding.path or "")), _NAME)
+    place = shorten(printable(_argument(finding.path or "")), _NAME)
     expected = _told(finding.expected_value, finding.path, redactor)
     called = _told(finding.called_value, finding.path, redactor)
     if finding.kind == "missing_argument" and finding.expected_value is not ABSENT:
@@ -131,12 +131,12 @@ def _argument(path: str) -> str:
 
 
 def _told(value: object, path: str | None, redactor: Redactor) -> str:
-    return "nothing" if value is ABSENT else shorten(told(value, path, redactor, _VALUE), _VALUE)
+    return "nothing" if value is ABSENT else shorten(display_value(value, path, redactor, _VALUE), _VALUE)
 
 
 def words(text: str, limit: int = _LONGEST, redactor: Redactor = DEFAULT) -> str:
     """Return a text that came from elsewhere, such as an error, on one line, without secrets and shortened."""
-    return shorten(visible(str(redactor(text))), limit)
+    return shorten(printable(str(redactor(text))), limit)
 
 
 def first_problem(result: MetricResult, redactor: Redactor = DEFAULT) -> str:
@@ -161,5 +161,5 @@ def failure_line(case: CaseResult, result: MetricResult, redactor: Redactor = DE
 
     Example: `late-parcel  tool_correctness  e2 refund: not called`.
     """
-    problem = first_problem(result, redactor) or ("" if result.score is None else f"score {number(result.score)}")
-    return "  ".join(filter(None, [shorten(visible(case.label), _NAME), visible(result.metric), problem]))
+    problem = first_problem(result, redactor) or ("" if result.score is None else f"score {number_text(result.score)}")
+    return "  ".join(filter(None, [shorten(printable(case.label), _NAME), printable(result.metric), problem]))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import accumulate, takewhile
 
-from toolmark._internal.text import count, visible
+from toolmark._internal.text import plural, printable
 
 RESERVED = 1_000
 """Bytes kept free for the note that says what was left out."""
@@ -20,7 +20,7 @@ RESERVED = 1_000
 
 def code(text: str) -> str:
     """Return data as a code span, on one line; nothing of an empty text."""
-    plain = visible(text)
+    plain = printable(text)
     if not plain:
         return ""
     fence = "`" * (_longest_run(plain) + 1)
@@ -31,12 +31,12 @@ def code(text: str) -> str:
 
 def html_code(text: str) -> str:
     """Return data as the HTML element `code`, for places where HTML stands and Markdown is not read."""
-    return f"<code>{escape(visible(text))}</code>" if text else ""
+    return f"<code>{escape(printable(text))}</code>" if text else ""
 
 
 def fenced(text: str) -> str:
     """Return lines of data as a block between fences longer than any row of backticks in it."""
-    lines = "\n".join(map(visible, text.split("\n")))
+    lines = "\n".join(map(printable, text.split("\n")))
     fence = "`" * max(3, _longest_run(lines) + 1)
     return f"{fence}text\n{lines}\n{fence}"
 
@@ -119,7 +119,7 @@ class Page:
         """Return the page, with a note behind its second block if anything was left out."""
         blocks = list(self._blocks)
         if self._missing:
-            told = ", ".join(count(amount, what) for what, amount in self._missing.items())
+            told = ", ".join(plural(amount, what) for what, amount in self._missing.items())
             blocks.insert(2, f"> **Cut** to {self._max_bytes} bytes, without {told}. The JSON report has all.")
         return "\n\n".join(blocks) + "\n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from toolmark._internal.text import count, hundredths, number, shorten, visible
+from toolmark._internal.text import hundredths_text, number_text, plural, printable, shorten
 from toolmark.report.report import Flaky, MetricSummary, Report, TrialSummary
 
 INTERRUPTED = "Interrupted: stopped before all cases were measured. All numbers are of what was done until then."
@@ -38,12 +38,12 @@ def passed_word(report: Report) -> str:
 
 def optional(value: float | None) -> str:
     """Return a score or a share; `-` where there is none."""
-    return "-" if value is None else number(value)
+    return "-" if value is None else number_text(value)
 
 
 def within(interval: tuple[float, float] | None) -> str:
     """Return an interval: `0.31 to 0.69`; empty where there is none."""
-    return "" if interval is None else f"{hundredths(interval[0])} to {hundredths(interval[1])}"
+    return "" if interval is None else f"{hundredths_text(interval[0])} to {hundredths_text(interval[1])}"
 
 
 def with_interval(value: float | None, interval: tuple[float, float] | None) -> str:
@@ -67,11 +67,11 @@ def judging(summary: MetricSummary) -> str | None:
     if summary.coverage is not None:
         parts.append(f"{optional(summary.coverage)} of its questions decided")
     if "requests" in summary.usage:
-        parts.append(count(summary.usage["requests"], "request"))
+        parts.append(plural(summary.usage["requests"], "request"))
     tokens = [summary.usage[name] for name in ("input_tokens", "output_tokens") if name in summary.usage]
     if tokens:
-        parts.append(count(sum(tokens), "token"))
-    parts.append("cost not known" if summary.cost is None else f"cost {number(summary.cost)}")
+        parts.append(plural(sum(tokens), "token"))
+    parts.append("cost not known" if summary.cost is None else f"cost {number_text(summary.cost)}")
     return f"judge: {', '.join(parts)}"
 
 
@@ -91,7 +91,7 @@ def chances(summary: TrialSummary) -> Iterator[tuple[str, str, str, str]]:
 
 def flaky_text(flaky: Flaky) -> str:
     """Return a golden with how many of its trials passed: `refund (3 of 5 passed)`."""
-    return f"{shorten(visible(flaky.name), _NAME)} ({flaky.passed} of {flaky.scored} passed)"
+    return f"{shorten(printable(flaky.name), _NAME)} ({flaky.passed} of {flaky.scored} passed)"
 
 
 def listed(texts: Sequence[str], limit: int) -> str:

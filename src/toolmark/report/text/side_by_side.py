@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
 from typing import Any, Literal, NamedTuple
 
-from toolmark._internal.text import number, shorten, visible
+from toolmark._internal.text import number_text, printable, shorten
 from toolmark.cases import AnyCase, LLMTestCase, MLLMTestCase
 from toolmark.expect import wanted_names
 from toolmark.matching.alignment import Alignment, Pair
 from toolmark.matching.argument_pattern import Wanted, fits
 from toolmark.matching.json_compare import ABSENT, Difference
 from toolmark.redact import DEFAULT, Redactor
-from toolmark.result import MetricResult, told
+from toolmark.result import MetricResult, display_value
 
 Mark = Literal["same", "differs", "moved", "missing", "unexpected", "detail"]
 """What a row shows; `detail` is one value of the row above it."""
@@ -95,7 +95,7 @@ def rows(
         pair, moved = entry
         right = called[pair.called]
         if pair.similarity < 1:
-            right += f" ({number(pair.similarity)})"
+            right += f" ({number_text(pair.similarity)})"
         mark: Mark = "moved" if moved else "differs" if pair.similarity < 1 else "same"
         if moved:
             right += f" ({pair.breaks[1]})" if pair.breaks else " (out of order)"
@@ -164,7 +164,7 @@ def _inside(expected: Any, called: Any, place: str) -> Iterator[tuple[Any, Any, 
 
 
 def _name(name: str) -> str:
-    return shorten(visible(name), _LONGEST)
+    return shorten(printable(name), _LONGEST)
 
 
 def _place(difference: Difference) -> str:
@@ -176,4 +176,4 @@ def _place(difference: Difference) -> str:
 
 
 def _value(value: object, place: str, style: _Style) -> str:
-    return f"{place}: {'(none)' if value is ABSENT else told(value, place, style.redactor, style.longest)}"
+    return f"{place}: {'(none)' if value is ABSENT else display_value(value, place, style.redactor, style.longest)}"
