@@ -353,7 +353,7 @@ def expected_calls(case: TestCase, metric: str) -> list[ToolCall]:
     raise ConfigurationError(f"{message}; use ToolCorrectnessMetric or TaskEffectMetric")
 
 
-def available_tools(option: Sequence[ToolSpec | ToolCall | dict[str, Any]] | None) -> tuple[ToolSpec, ...] | None:
+def read_tools(option: Sequence[ToolSpec | ToolCall | dict[str, Any]] | None) -> tuple[ToolSpec, ...] | None:
     """Return the `available_tools` of a metric as specs; `None` if the option is not set."""
     return None if option is None else tuple(map(read_tool_spec, option))
 
