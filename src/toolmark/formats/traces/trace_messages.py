@@ -18,8 +18,8 @@ from typing import Any, Literal, TypeAlias
 
 from toolmark.capture import Request
 from toolmark.formats.messages import langchain
-from toolmark.formats.messages.content_parts import Fields, answer_of, call_of, decoded, first_of, piece_of, text_of
-from toolmark.formats.messages.field_readers import Notes, as_object
+from toolmark.formats.messages.content_parts import answer_of, call_of, piece_of
+from toolmark.formats.messages.field_readers import Fields, Notes, as_object, decoded, first_of, text_of
 from toolmark.formats.messages.lenient_arguments import read_tolerantly
 from toolmark.formats.messages.openai_responses import read_responses_answer, read_responses_call
 from toolmark.formats.messages.transcript import Answer
