@@ -410,14 +410,14 @@ METRIC = METRICS[1]
 def test_a_score_asks_for_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Score, verdict and parts are there at once; the alignment is made when a reason is first read, and only then."""
     made = 0
-    align = ToolCorrectnessMetric._compared
+    align = ToolCorrectnessMetric._align
 
     def counted(self: Any, *args: Any) -> Any:
         nonlocal made
         made += 1
         return align(self, *args)
 
-    monkeypatch.setattr(ToolCorrectnessMetric, "_compared", counted)
+    monkeypatch.setattr(ToolCorrectnessMetric, "_align", counted)
     result = METRIC.measure(a_case())
     assert (result.score, result.passed, float(result), dict(result.parts)["calling"]) == (0.0, False, 0.0, 0.0)
     assert made == 0

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import getitem
 from typing import Any, Final
 
 from toolmark._argument_validation import Checked, Fit, Schemas
@@ -32,10 +31,10 @@ class ArgumentSchemaMetric(CallMetric):
     """Checks the calls against the JSON Schemas of the available tools.
 
     The score is the share of valid calls among those that could be checked: required, unexpected and nested arguments,
-    types, enums and ranges. A call is also invalid if its tool was not available, or if its argument text was not a JSON
-    object. Left out with a warning are calls whose arguments were not recorded or are redacted, calls of tools without
-    a schema or with a broken one, and calls of hosted and MCP tools that are not in `available_tools` under this name.
-    If no call could be checked, the case is skipped. See docs/metrics.md.
+    types, enums and ranges. A call is also invalid if its tool was not available, or if its argument text was not a
+    JSON object. Left out with a warning are calls whose arguments were not recorded or are redacted, calls of tools
+    without a schema or with a broken one, and calls of hosted and MCP tools that are not in `available_tools` under
+    this name. If no call could be checked, the case is skipped. See docs/metrics.md.
 
     Schemas follow draft 2020-12, or the draft that they name. A `$ref` to another document is never fetched. Needs the
     package jsonschema.
@@ -123,9 +122,14 @@ def _call_findings(calls: Sequence[ToolCall], checked: Sequence[Checked]) -> Ite
             text = f"Unknown tool: {call_text(call, index)} was not available."
             yield Finding("unknown_tool", text, call.name, called=index)
         for violation in entry.violations:
-            path, value, detail = violation.path, ABSENT, ""
+            path, detail = violation.path, ""
+            value: Any = ABSENT
             if violation.keys:
-                value = reduce(getitem, violation.keys, call.arguments)
+                value = reduce(_item, violation.keys, call.arguments)
                 detail = f", called with {short_json(redact_at_path(value, path))}"
             text = f"{call_text(call, index)}: {printable(path)} {printable(violation.message)}{detail}."
             yield Finding("schema_violation", text, call.name, called=index, path=path, called_value=value)
+
+
+def _item(value: Any, key: str | int) -> Any:  # noqa: ANN401 - JSON values
+    return value[key]

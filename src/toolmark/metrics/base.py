@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
 from weakref import WeakKeyDictionary
 
-from toolmark._internal.text import plural, number_text, shorten, printable
+from toolmark._internal.text import number_text, plural, printable, shorten
 from toolmark.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
 from toolmark.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, TestCase
 from toolmark.errors import ConfigurationError, MissingFieldError, NotMeasuredError
@@ -81,7 +81,7 @@ class Metric(ABC):
 
     @abstractmethod
     def _measure(self, case: Any) -> MetricResult | Flow[MetricResult]:
-        """Return the result of one case, or the flow that asks a judge for it; depend on nothing but case and options."""
+        """Return the result of one case, or the flow that asks a judge for it; use only the case and the options."""
 
     def measure(self, case: Any, /) -> MetricResult:
         """Return the result of one case, and remember it for `score`, `reason`, `success` and `result`.
@@ -142,7 +142,8 @@ class Metric(ABC):
         Raises:
             NotMeasuredError: This metric has measured nothing here.
         """
-        result = (_last.get() or {}).get(self)
+        results = _last.get()
+        result = None if results is None else results.get(self)
         if result is None:
             message = (
                 f"{self.label} has measured nothing in this thread or task; call measure(case) here, or use the "
@@ -205,7 +206,9 @@ def result_of(metric: Metric, measured: Measurement) -> MetricResult:
         if metric.include_reason:
             strict = "" if score == lowest else ", strict: 0"
             verdict = f"{strict} ({'passed' if passed else 'failed'} at {metric.threshold:g})."
-            reason = reason_text("\n".join([*_arithmetic_lines(measured, verdict), *measured.steps]), findings, warnings)
+            reason = reason_text(
+                "\n".join([*_arithmetic_lines(measured, verdict), *measured.steps]), findings, warnings
+            )
     return MetricResult(
         metric=metric.label,
         status=status,
@@ -349,7 +352,9 @@ def expected_calls(case: TestCase, metric: str) -> list[ToolCall]:
     expected = expectation_of(case, metric)
     if isinstance(expected, list):
         return expected
-    message = f"{metric} compares lists of ToolCall, and expected_tools{case_label(case)} is a {type(expected).__name__}"
+    message = (
+        f"{metric} compares lists of ToolCall, and expected_tools{case_label(case)} is a {type(expected).__name__}"
+    )
     raise ConfigurationError(f"{message}; use ToolCorrectnessMetric or TaskEffectMetric")
 
 
@@ -418,4 +423,6 @@ def inferred_success_warnings(calls: Sequence[ToolCall]) -> list[str]:
             amount += 1
     if not amount:
         return []
-    return [f"{plural(amount, 'call')} recorded by the answer alone: a failure that only its text reports is not detected"]
+    return [
+        f"{plural(amount, 'call')} recorded by the answer alone: a failure that only its text reports is not detected"
+    ]

@@ -105,7 +105,9 @@ class CallFilter:
             message = "error_pattern must be used with ignore_failed=True, which leaves the failed calls out"
             raise ConfigurationError(message)
         if error_pattern is not None and not (isinstance(error_pattern, str) and error_pattern):
-            message = f"error_pattern must be a regular expression for the answers of failed calls, got {error_pattern!r}"
+            message = (
+                f"error_pattern must be a regular expression for the answers of failed calls, got {error_pattern!r}"
+            )
             raise ConfigurationError(message)
         return cls(
             only=None if only is None else ToolEffect(only),
@@ -155,7 +157,9 @@ class CallFilter:
         warnings = [*calls.warnings, *effects.warnings(expected, called)]
         if findings:
             names = list_names(finding.tool for finding in findings)
-            warnings.append(f"{plural(len(findings), 'call')} not scored, since the effect of the tool is unknown: {names}")
+            warnings.append(
+                f"{plural(len(findings), 'call')} not scored, since the effect of the tool is unknown: {names}"
+            )
         return replace(calls, findings=tuple(findings), warnings=tuple(warnings)), by_name
 
     def without_failed(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> ComparedCalls:
@@ -187,7 +191,7 @@ class CallFilter:
 def plan_effects(
     wants: Sequence[Want], called: Sequence[ToolCall], effects: ToolEffects
 ) -> tuple[Callable[[Want], ToolEffect], list[ToolCall]]:
-    """Return the effect of the calls of a plan as a function, and a call for every tool that a call of the plan accepts.
+    """Return the effect of each call of a plan as a function, and one call for every tool that the plan accepts.
 
     A name pattern reads if it accepts at least one called or available tool, and every tool that it accepts reads.
     """

@@ -2,8 +2,8 @@
 
 By leaves, two argument objects are as similar as the share of their leaves that are equal; list items are compared by
 position. One wrong name in a list of five passengers then costs one leaf instead of the whole list. An empty list or
-object inside is a leaf; an argument object without leaves equals only another one without leaves. A matcher is one leaf,
-and so is the value that it is compared with.
+object inside is a leaf; an argument object without leaves equals only another one without leaves. A matcher is one
+leaf, and so is the value that it is compared with.
 """
 
 from __future__ import annotations
@@ -90,9 +90,7 @@ def unflatten(alignment: Alignment, paths: Mapping[str, Path]) -> Alignment:
     places = {place("input_parameters", (key,)): place("input_parameters", path) for key, path in paths.items()}
 
     def original(pair: Pair) -> Pair:
-        differences = tuple(
-            replace(one, path=paths[str(one.path[0])]) if one.path else one for one in pair.differences
-        )
+        differences = tuple(replace(one, path=paths[str(one.path[0])]) if one.path else one for one in pair.differences)
         return replace(
             pair,
             differences=differences,

@@ -1,8 +1,8 @@
 """Alignments of what a run changed with what it should have changed, for the effect of a task.
 
 Writes are aligned in any order, with the leaves of their arguments; reads are aligned by name alone. A list of expected
-calls gives one result. A plan gives one for each of its variants, so that no result mixes the writes of one variant with
-the reads of another; the caller takes the one with the best score.
+calls gives one result. A plan gives one for each of its variants, so that no result mixes the writes of one variant
+with the reads of another; the caller takes the one with the best score.
 """
 
 from __future__ import annotations
@@ -91,10 +91,12 @@ class TaskChanges:
         """Return findings about the writes, writes out of order, and missing reads; `called` names the called tools."""
         findings = [*alignment_findings(self.writes, self.names, called)]
         broken_rules = {pair.expected for pair in self.writes.out_of_order}
-        for pair in in_order.out_of_order:
-            # A pair that breaks a rule of a plan costs score, and already has a finding.
-            if pair.breaks is None and pair.expected not in broken_rules:
-                findings.append(self._order_finding(pair))
+        # A pair that breaks a rule of a plan costs score, and already has a finding.
+        findings += [
+            self._order_finding(pair)
+            for pair in in_order.out_of_order
+            if pair.breaks is None and pair.expected not in broken_rules
+        ]
         for index in self.reads.missing:
             text = f"Missing read: expected #{index + 1} {printable(self.names[index])!r} was not called."
             findings.append(Finding("missing", text, self.names[index], expected=index))
@@ -238,10 +240,10 @@ def _ignored_rule_warnings(variant: Layout, effect_of: EffectOf) -> list[str]:
         if entry.group is not None:
             groups.setdefault(entry.group, []).append(index)
     for entry, effect in zip(variant.entries, effects, strict=True):
-        for label in sorted(entry.after):
-            if effects_of_label.get(label, set()) - {effect}:
-                rules.append(f"{entry.text} after {label}")
+        mixed = [label for label in sorted(entry.after) if effects_of_label.get(label, set()) - {effect}]
+        rules += [f"{entry.text} after {label}" for label in mixed]
     for members in groups.values():
         if len({effects[index] for index in members}) > 1:
-            rules.append(f"{', '.join(variant.entries[index].text for index in members)} in one step")
+            texts = ", ".join(variant.entries[index].text for index in members)
+            rules.append(f"{texts} in one step")
     return [f"not checked, since writes and reads are compared separately: {list_names(rules)}"] if rules else []

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from math import fsum
 
-from toolmark._internal.text import plural, number_text, shorten, printable
+from toolmark._internal.text import number_text, plural, printable, shorten
 from toolmark.calls import ToolSpec
 from toolmark.judge import Judge, JudgeLike
 from toolmark.judge.driver import Flow
@@ -20,7 +20,7 @@ from toolmark.judge.interactions import Unit
 from toolmark.judge.scoring import Part
 from toolmark.metrics.base import Measurement, Metric, result_of
 from toolmark.metrics.wording import reason_text
-from toolmark.result import TOLERANCE, Finding, FindingKind, QuestionResult, MetricResult, ResultStatus
+from toolmark.result import TOLERANCE, Finding, FindingKind, MetricResult, QuestionResult, ResultStatus
 
 _LONGEST_RATIONALE = 300
 _MOST_UNIT_SCORES = 10
@@ -70,9 +70,7 @@ def judged_result(
     else:
         doubts = _doubts(judgement, parts, measured.scores, metric.threshold, has_score=bool(scores))
         result = result_of(metric, replace(combined, warnings=(*combined.warnings, *doubts)))
-    return replace(
-        result, units=judgement.units, judge=judgement.judge, usage=judgement.usage, cost=judgement.cost
-    )
+    return replace(result, units=judgement.units, judge=judgement.judge, usage=judgement.usage, cost=judgement.cost)
 
 
 def _failed_result(metric: Metric, measured: Measurement, failure: str) -> MetricResult:
@@ -99,7 +97,9 @@ def _sum(name: str, score: float, judgement: Judgement) -> str:
     scores = [value for unit in judgement.units if (value := getattr(unit, name)) is not None]
     if len(scores) == 1 and len(judgement.units) == 1:
         return f"{_unit_sum(name, judgement.units[0].questions)} = {number_text(score)}"
-    listed = ", ".join(map(number_text, scores[:_MOST_UNIT_SCORES])) + (", ..." if len(scores) > _MOST_UNIT_SCORES else "")
+    listed = ", ".join(map(number_text, scores[:_MOST_UNIT_SCORES])) + (
+        ", ..." if len(scores) > _MOST_UNIT_SCORES else ""
+    )
     return f"mean of {plural(len(scores), 'unit')} ({listed}) = {number_text(score)}"
 
 
@@ -191,7 +191,9 @@ def _missing_call_findings(entry: Settled) -> Iterator[Finding]:
         # The judge counts the missing calls and may name fewer tools than that.
         tool = entry.missing[place] if place < len(entry.missing) else ""
         call = f"a call of {printable(tool)!r}" if tool else "a call"
-        yield Finding("missing_call", f"Missing: {where}{call} was needed{_explanation(judged)}.", tool, turn=judged.turn)
+        yield Finding(
+            "missing_call", f"Missing: {where}{call} was needed{_explanation(judged)}.", tool, turn=judged.turn
+        )
 
 
 def _turn_text(judged: QuestionResult) -> str:

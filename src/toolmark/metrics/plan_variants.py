@@ -1,7 +1,7 @@
 """Variants of an expectation: every way to follow a plan, in the form that the matching algorithms align.
 
-A variant takes one of several plans, and one alternative of each `OneOf`. Where all alternatives of a `OneOf` are single
-required calls, no variants are needed: one slot accepts any of these calls, and the assignment chooses.
+A variant takes one of several plans, and one alternative of each `OneOf`. Where all alternatives of a `OneOf` are
+single required calls, no variants are needed: one slot accepts any of these calls, and the assignment chooses.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ class _PlanReader:
             return []
         tools = self.plan.tools
         layers = [_parsed(tools[name])] if name in tools else []
-        for tool, matchers in reversed(tools.items()):
+        for tool, matchers in list(tools.items())[::-1]:
             if tool != name and fnmatchcase(name, tool):
                 layers.append(_parsed(matchers))
         return layers

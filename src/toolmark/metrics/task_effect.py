@@ -31,9 +31,9 @@ class TaskEffectMetric(CallMetric):
         score = 2 w / (m + n) x (1 - read_weight + read_weight x share of the expected reads that were made)
 
     The first factor is 1 if no write was expected and none was made, and 0 if exactly one of these holds; the second
-    factor is 1 if no read was expected. A forbidden call makes the score 0. The result's `parts` hold those numbers that
-    apply: `write_f1`, `write_recall` (w / m), `write_precision` (w / n), `read_recall` (by name), `write_order` (the
-    share of w in the expected order; it does not affect the score) and `allowed` (0 after a forbidden call).
+    factor is 1 if no read was expected. A forbidden call makes the score 0. The result's `parts` hold those numbers
+    that apply: `write_f1`, `write_recall` (w / m), `write_precision` (w / n), `read_recall` (by name), `write_order`
+    (the share of w in the expected order; it does not affect the score) and `allowed` (0 after a forbidden call).
 
     The effect of a tool comes from `effects`, then from the `effect` of the metric's `available_tools`, then from those
     of the case. An expected call of unknown effect counts as a write, and so do the calls of its tool; other calls of

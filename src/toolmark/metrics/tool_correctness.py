@@ -56,8 +56,8 @@ class ToolCorrectnessMetric(Metric):
 
     Args:
         threshold: The lowest score that passes, in [0, 1].
-        evaluation_params: What is compared besides the name (`TOOL`, always on): `INPUT_PARAMETERS`, `OUTPUT`. Images in
-            outputs are compared by their bytes.
+        evaluation_params: What is compared besides the name (`TOOL`, always on): `INPUT_PARAMETERS`, `OUTPUT`. Images
+            in outputs are compared by their bytes.
         should_exact_match: 1 if expected and called tools are the same call by call, else 0. Takes precedence over
             `should_consider_ordering`.
         should_consider_ordering: Only calls in the expected order count (maximum-weight common subsequence).

@@ -86,7 +86,9 @@ class ToolEffects:
                 warnings.append(f"effects guessed from the names of tools: {'; '.join(groups)}")
         unknown = [call.name for call in expected if self.of(call.name) is None]
         if unknown:
-            calls = f"{plural(len(unknown), 'expected call')} of unknown effect counted as writes ({list_names(unknown)})"
+            calls = (
+                f"{plural(len(unknown), 'expected call')} of unknown effect counted as writes ({list_names(unknown)})"
+            )
             warnings.append(f"{calls}; declare them with effects=, or in available_tools")
         return warnings
 

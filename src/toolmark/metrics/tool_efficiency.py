@@ -43,8 +43,8 @@ class ToolEfficiencyMetric(CallMetric):
 
     The score is the lowest of: useful calls / calls; `max_calls` / calls; `max_seconds` / duration of the run, the
     latter two at most 1. A part without a budget is left out. Calls whose arguments were not recorded, and a duration
-    that was not, are left out with a warning. A case without calls is skipped, unless there is a `max_calls`. A block of
-    at least two calls that occurs three times or more in a row is a separate finding. See docs/metrics.md.
+    that was not, are left out with a warning. A case without calls is skipped, unless there is a `max_calls`. A block
+    of at least two calls that occurs three times or more in a row is a separate finding. See docs/metrics.md.
 
     Args:
         max_calls: The budget of calls; `None` for no budget.
@@ -101,7 +101,7 @@ class ToolEfficiencyMetric(CallMetric):
         scores: dict[str, float] = {}
         sums: dict[str, str] = {}
         findings = [*redundant, *_loops(calls, keys)]
-        warnings = omission_warnings(len(calls) - comparable, "not all of their arguments were recorded")
+        warnings = omission_warnings(len(calls) - comparable, "their arguments were not recorded or are redacted")
         if comparable:
             useful = comparable - len(redundant)
             scores["useful"] = useful / comparable

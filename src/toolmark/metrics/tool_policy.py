@@ -30,7 +30,7 @@ APPROVED = "approved_calls"
 
 @dataclass(frozen=True, eq=False)
 class ToolPolicyMetric(CallMetric):
-    """Checks the calls against rules. A call that breaks a rule counts whatever its outcome, unless the rule says otherwise.
+    """Checks the calls against rules. A call that breaks a rule counts even if it failed, unless the rule exempts it.
 
     The score is 1 - violating calls / checked calls; at the default threshold any violation fails. A case without calls
     is skipped. Tools are exact names or patterns (`*`, `?`, `[...]` as in a shell; case counts). See docs/metrics.md.
@@ -42,8 +42,8 @@ class ToolPolicyMetric(CallMetric):
             fine. A recording does not show whether a person approved a call that ran, so the `metadata` of the case or
             of its run must list the approved calls under `approved_calls`, by id or by position from 0. A call that ran
             and is not listed is a violation; a call without an `execution` counts as one that ran.
-        required_before: For each tool, the tools that must have succeeded before it: with `{"change_*": ["look_up"]}`, a
-            call of `look_up` must have. All listed tools are required. A call in the same step is not earlier; a call
+        required_before: For each tool, the tools that must have succeeded before it: with `{"change_*": ["look_up"]}`,
+            a call of `look_up` must have. All listed tools are required. A call in the same step is not earlier; a call
             without an `execution` counts as successful.
         argument_rules: For each tool and each place in its arguments, the values that are allowed or denied:
             `{"pay": {"currency": {"allowed": ["EUR"]}, "to.*.country": {"denied": ["X?"]}}}`. A place is keys joined by
@@ -129,7 +129,9 @@ class ToolPolicyMetric(CallMetric):
                         undecided.add(index)
         violating = {finding.called for finding in findings}
         undecided -= violating
-        warnings = omission_warnings(len(undecided), "the arguments in argument_rules were not recorded or are redacted")
+        warnings = omission_warnings(
+            len(undecided), "the arguments in argument_rules were not recorded or are redacted"
+        )
         checked = len(calls) - len(undecided)
         if not checked:
             reason = "no call could be checked" if calls else "no call was made"

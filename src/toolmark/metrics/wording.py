@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from toolmark._internal.json import json_path
-from toolmark._internal.text import plural, number_text, printable
+from toolmark._internal.text import number_text, plural, printable
 from toolmark.matching.alignment import Alignment, Denominator, Pair
 from toolmark.matching.json_compare import ABSENT, Difference
 from toolmark.result import Finding, display_value
