@@ -194,7 +194,7 @@ def test_what_is_whole_is_not_doubted(name: str) -> None:
     doubts = told(name)
 
     if content(name)["scene"] == "badjson":
-        assert "the arguments of 'add' are no JSON object" in doubts
+        assert "the arguments of 'add' are not a JSON object" in doubts
         assert ("of the traces repeat" in doubts) == (name == "openinference-langchain-and-openai-invalid")
     elif name == "openinference-langchain-and-openai":
         assert "4 of the traces repeat requests to models of other traces; left out" in doubts

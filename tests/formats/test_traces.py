@@ -364,7 +364,7 @@ def test_arguments_that_are_no_object_are_invalid_unless_read_tolerantly() -> No
 
     assert strict.calls[0].execution is not None
     assert strict.calls[0].execution.status.value == "invalid_arguments"
-    assert "are no JSON object" in strict.warnings[0]
+    assert "are not a JSON object" in strict.warnings[0]
     assert tolerant.calls[0].input_parameters == {"a": 1}
     assert "as a Python literal" in tolerant.warnings[0]
 

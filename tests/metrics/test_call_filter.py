@@ -68,7 +68,8 @@ def test_failures_reported_by_the_answer_alone_need_a_pattern() -> None:
 
     assert names(with_pattern.called) == ""
     assert names(without.called) == "book"
-    assert without.warnings == ("1 call recorded by the answer alone: a failure that only its text reports is not detected",)
+    (warning,) = without.warnings
+    assert warning == "1 call recorded by the answer alone: a failure that only its text reports is not detected"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_only_one_effect() -> None:
 
 @pytest.mark.parametrize("only", ["read", "write"])
 def test_unknown_effects_are_reported(only: str) -> None:
-    """A call of a tool of unknown effect is a finding with its place, and a warning; so is one that counts as a write."""
+    """A call of unknown effect is a finding with its position; a warning lists expected ones that count as writes."""
     result = compared("frob", "look jiggle frob jiggle", only=only)
 
     assert [(finding.kind, finding.called) for finding in result.findings] == [
@@ -172,7 +173,7 @@ def test_an_alignment_gets_the_places_of_the_case() -> None:
         ({"only": "writes"}, "only must be 'read', 'write' or None"),
         ({"only": ["read"]}, "only must be 'read', 'write' or None"),
         ({"error_pattern": "x"}, "ignore_failed=True"),
-        ({"error_pattern": "(", "ignore_failed": True}, "is no regular expression"),
+        ({"error_pattern": "(", "ignore_failed": True}, "is not a regular expression"),
         ({"error_pattern": "", "ignore_failed": True}, "error_pattern must be a regular expression"),
         ({"error_pattern": 3, "ignore_failed": True}, "error_pattern must be a regular expression"),
         ({"effects": ["look"]}, "effects must map"),

@@ -27,7 +27,7 @@ def test_an_exact_name_wins_and_then_the_first_pattern() -> None:
 
 
 def test_the_order_of_the_sources() -> None:
-    """The option, then the tools of the metric, then those of the case, then the guess; otherwise the effect is unknown."""
+    """The option, then the tools of the metric, then those of the case, then the guess."""
     metric = [tool("get_a", WRITE), tool("get_b", WRITE), tool("get_c", None)]
     case = [tool("get_b", READ), tool("get_c", WRITE)]
     effects = ToolEffects({"get_a": READ}, (metric, case), guess=True)

@@ -106,7 +106,7 @@ def test_edges(calls: str, options: dict[str, Any], duration: float | None, want
 
     assert result.score == (None if wanted is None else pytest.approx(wanted))
     assert (result.status is ResultStatus.SKIPPED) == (wanted is None)
-    assert any("how long the run took" in text for text in result.warnings) == (
+    assert any("duration of the run" in text for text in result.warnings) == (
         "max_seconds" in options and duration is None
     )
 

@@ -7,8 +7,6 @@ from importlib import import_module
 from sys import modules
 from typing import Any
 
-from toolmark.errors import MissingPackageError
-
 
 def lazy_getattr(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
     """Return the module-level `__getattr__` of a package that imports `homes[name]` when `name` is first read."""
@@ -33,4 +31,6 @@ def import_extra(module: str, extra: str, purpose: str) -> Any:  # noqa: ANN401 
     try:
         return import_module(module)
     except ImportError as error:
+        from toolmark.errors import MissingPackageError  # noqa: PLC0415 - keeps `toolmark --version` fast
+
         raise MissingPackageError.of(module.partition(".")[0], extra, purpose) from error

@@ -17,7 +17,7 @@ from toolmark._internal.json import json_path
 from toolmark.calls import ToolCall
 from toolmark.expect.value_matchers import Exact
 from toolmark.matching.alignment import Alignment, Item, Pair
-from toolmark.matching.argument_pattern import Ratio, Seen, Template, Wanted
+from toolmark.matching.argument_pattern import Mismatches, Ratio, Template, Wanted
 from toolmark.matching.json_compare import ABSENT, Absent, Path
 from toolmark.matching.plan import Layout
 from toolmark.matching.plan_slots import Want
@@ -136,12 +136,12 @@ class LeafTemplate(Template):
         """Return the share of leaves that agree, without redacted ones."""
         return Template(self.tree).ratio(_leaf_values(self._called_leaves(called)))
 
-    def seen(self, called: dict[str, Any]) -> Seen:
+    def mismatches(self, called: dict[str, Any]) -> Mismatches:
         """Return every place where a called argument object differs or cannot be compared."""
         leaves = self._called_leaves(called)
-        flat = Template(self.tree).seen(_leaf_values(leaves))
+        flat = Template(self.tree).mismatches(_leaf_values(leaves))
         paths = {**self.paths, **{key: path for key, (path, _) in leaves.items()}}
-        return Seen(
+        return Mismatches(
             [replace(one, path=paths[str(one.path[0])]) for one in flat.differences],
             [paths[str(path[0])] for path in flat.hidden],
         )

@@ -15,7 +15,7 @@ from toolmark._internal.text import number_text, plural, printable, shorten
 from toolmark.calls import ToolSpec
 from toolmark.judge import Judge, JudgeLike
 from toolmark.judge.driver import Flow
-from toolmark.judge.flow import Judgement, Settled, judging
+from toolmark.judge.flow import Judgement, JudgeQuestion, judging
 from toolmark.judge.interactions import Unit
 from toolmark.judge.scoring import Part
 from toolmark.metrics.base import Measurement, Metric, result_of
@@ -60,11 +60,11 @@ def judged_result(
         scores=scores,
         sums=sums,
         parts={**measured.parts, **_judge_numbers(judgement, parts)},
-        findings=(*measured.findings, *_judge_findings(judgement.settled)),
+        findings=(*measured.findings, *_judge_findings(judgement.questions)),
         warnings=(*measured.warnings, *judgement.notes),
         skip_reason="nothing was decided",
     )
-    failures = [f"{name}: {judgement.lost[name]}" for name in judged_names if name in judgement.lost]
+    failures = [f"{name}: {judgement.failures[name]}" for name in judged_names if name in judgement.failures]
     if failures:
         result = _failed_result(metric, combined, "; ".join(failures))
     else:
@@ -121,9 +121,9 @@ def _judge_numbers(judgement: Judgement, parts: Mapping[str, Part]) -> dict[str,
     numbers: dict[str, float] = {}
     for name, part in parts.items():
         numbers[f"{name}_low"], numbers[f"{name}_high"] = part.low, part.high
-    asked_count = sum(part.asked for part in parts.values())
-    if asked_count:
-        numbers["coverage"] = sum(part.decided for part in parts.values()) / asked_count
+    total = sum(part.total for part in parts.values())
+    if total:
+        numbers["coverage"] = sum(part.decided for part in parts.values()) / total
     flip_rates = [entry.flip_rate for entry in _questions(judgement) if entry.flip_rate is not None]
     if flip_rates:
         numbers["flip_rate"] = fsum(flip_rates) / len(flip_rates)
@@ -142,7 +142,7 @@ def _doubts(
     undecided = [entry for entry in _questions(judgement) if entry.decision in {None, "cannot_tell"}]
     if not undecided:
         return
-    total = sum(part.asked for part in parts.values())
+    total = sum(part.total for part in parts.values())
     kinds = Counter(entry.decision or entry.outcome for entry in undecided)
     kind_counts = ", ".join(f"{amount} {kind}" for kind, amount in sorted(kinds.items()))
     text = f"{len(undecided)} of {plural(total, 'question')} to the judge and to code have no yes or no ({kind_counts})"
@@ -155,7 +155,7 @@ def _doubts(
     yield text
 
 
-def _judge_findings(settled: Sequence[Settled]) -> Iterator[Finding]:
+def _judge_findings(settled: Sequence[JudgeQuestion]) -> Iterator[Finding]:
     for entry in settled:
         if entry.judged.decision == "yes":
             continue
@@ -165,7 +165,7 @@ def _judge_findings(settled: Sequence[Settled]) -> Iterator[Finding]:
             yield from _call_findings(entry)
 
 
-def _call_findings(entry: Settled) -> Iterator[Finding]:
+def _call_findings(entry: JudgeQuestion) -> Iterator[Finding]:
     judged, name = entry.judged, printable(entry.judged.tool or "")
     kind, title, question = _CALL_QUESTIONS[judged.criterion]
     where = f"{_turn_text(judged)}called #{(judged.called or 0) + 1} {name!r}"
@@ -181,7 +181,7 @@ def _call_findings(entry: Settled) -> Iterator[Finding]:
         yield finding("schema_violation", text, path=violation.path)
 
 
-def _missing_call_findings(entry: Settled) -> Iterator[Finding]:
+def _missing_call_findings(entry: JudgeQuestion) -> Iterator[Finding]:
     judged, where = entry.judged, _turn_text(entry.judged)
     if judged.decision != "no":
         text = f"Not judged: {where}whether a call is missing{_explanation(judged)}."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from toolmark.calls import ToolCall, ToolCallParams, ToolEffect, ToolSpec, read_tool_spec
@@ -13,7 +12,6 @@ from toolmark.errors import ConfigurationError, MissingFieldError
 from toolmark.expect.plan import Expectation, expected_names
 from toolmark.matching.align_calls import align
 from toolmark.matching.alignment import Alignment, Denominator
-from toolmark.metrics._sides import Sides, Sum, at_place, is_full, sides_of_calls, sides_of_cases, sum_of
 from toolmark.metrics.base import (
     Measurement,
     Metric,
@@ -30,7 +28,7 @@ from toolmark.metrics.call_filter import CallFilter, ComparedCalls, Only
 from toolmark.metrics.comparable_calls import called_item, expected_item, partial_comparison_warnings
 from toolmark.metrics.plan_variants import align_plan, choice_lines, plan_wants, plan_warnings
 from toolmark.metrics.wording import alignment_findings, arithmetic
-from toolmark.result import TOLERANCE, MetricResult, told_later
+from toolmark.result import MetricResult
 
 if TYPE_CHECKING:
     from toolmark.judge import JudgeLike
@@ -38,8 +36,6 @@ if TYPE_CHECKING:
 
 _Calls: TypeAlias = "tuple[list[ToolCall] | Expectation, list[ToolCall]]"
 
-_PORTION = 64
-"""Cases that are looked at together."""
 NOT_JUDGED = "tool selection was not judged: available_tools was given without a judge"
 NO_TOOLS = "tool selection was not judged: neither the metric nor the case has available_tools"
 
@@ -213,7 +209,7 @@ class ToolCorrectnessMetric(Metric):
     def _arguments(self) -> bool:
         return ToolCallParams.INPUT_PARAMETERS in self.evaluation_params
 
-    def _calling(self, alignment: Alignment | Sum) -> float:
+    def _calling(self, alignment: Alignment) -> float:
         return float(alignment.exact) if self.should_exact_match else alignment.score(self.denominator)
 
     def _measure(self, case: TestCase) -> MetricResult | Flow[MetricResult]:
@@ -225,8 +221,7 @@ class ToolCorrectnessMetric(Metric):
         # With `only`, available tools may be there for their effects alone.
         if self.judge is not None or (self.available_tools is not None and self.only is None):
             not_judged = (NO_TOOLS if tools is None else NOT_JUDGED,)
-        later = self._at_once(case, calls, not_judged)
-        return later or result_of(self, self._compare(case, calls, not_judged))
+        return result_of(self, self._compare(case, calls, not_judged))
 
     def _judged(self, case: TestCase, calls: _Calls, tools: Sequence[ToolSpec]) -> Flow[MetricResult]:
         """Return the lower one of the score of the calls and the judge's score of their selection."""
@@ -258,61 +253,18 @@ class ToolCorrectnessMetric(Metric):
             alignment=alignment,
         )
 
-    # The part below, up to `read_params`, is the second scorer: sums of similarities without an alignment.
-
-    @property
-    def _plain(self) -> bool:
-        """Whether names and arguments alone decide, and all calls count."""
-        if self.judge is not None or self._filter.only is not None or self._filter.ignore_failed:
-            return False
-        return ToolCallParams.OUTPUT not in self.evaluation_params
-
-    def _at_once(self, case: TestCase, calls: _Calls, not_judged: Sequence[str]) -> MetricResult | None:
-        """Return the result with all but the score to be worked out later; `None` where the score itself takes it."""
-        expected, called = calls
-        if not self._plain or not isinstance(expected, list):
-            return None
-        sides = sides_of_calls(expected, called)
-        total = None if sides is None else sum_of(sides, ordered=self._ordered, arguments=self._arguments)
-        if total is None:
-            return None
-        calling = self._calling(total)
-        score = self._final(calling)
-        names: tuple[Denominator, ...] = ("called", "expected", "f1")
-        parts = dict(zip(("precision", "recall", "f1"), map(total.score, names), strict=True))
-        # Results are remembered as long as their metric lives, so none may hold on to its metric.
-        metric, copies = self._copy(), (expected[:], called[:])
-
-        def later() -> MetricResult:
-            return result_of(metric, metric._compare(case, copies, not_judged))  # noqa: SLF001 - of the same class
-
-        passed = score >= self.threshold - TOLERANCE
-        return told_later(self.label, self.threshold, score, passed, {"calling": calling, **parts}, later)
-
-    def _copy(self) -> ToolCorrectnessMetric:
-        copied: ToolCorrectnessMetric = object.__new__(type(self))
-        vars(copied).update(vars(self))
-        return copied
-
-    def _final(self, calling: float) -> float:
-        return float(calling >= 1) if self.strict_mode else calling
-
     def score_batch(self, cases: Iterable[TestCase | Mapping[str, Any]]) -> list[float | None]:
-        """Return the scores of many cases, and nothing but the scores: what `measure` says of each, many times faster.
-
-        Most cases that come as plain objects are never made into models. Nothing is remembered for `score` and
-        `reason`, and nothing is shown. With a judge the cases are measured one after the other.
+        """Return the scores of many cases, without their results.
 
         Args:
-            cases: Cases, or objects as `json.loads` returns them, such as the lines of a file; no more than 64 of them
-                are held at a time. An object is read as an `LLMTestCase`.
+            cases: Cases, or objects as `json.loads` returns them, which are read as `LLMTestCase`.
 
         Returns:
             A score in [0, 1] for each case, in their order; `None` where `measure` gives no score.
 
         Raises:
-            InvalidDataError: An object is no case; `problems` has the paths, beginning with the place of the case.
-            ToolmarkError: What `measure` raises. Positions in messages count from 1.
+            InvalidDataError: An object is not a case; `problems` has the paths.
+            ToolmarkError: What `measure` raises.
 
         Example:
             >>> from toolmark import ToolCorrectnessMetric
@@ -320,29 +272,8 @@ class ToolCorrectnessMetric(Metric):
             >>> ToolCorrectnessMetric().score_batch([case])
             [0.5]
         """
-        scores: list[float | None] = []
-        remaining = iter(cases)
-        while portion := list(islice(remaining, _PORTION)):
-            known = sides_of_cases(portion) if self._plain else [None] * len(portion)
-            for case, sides in zip(portion, known, strict=True):
-                calling = None if sides is None else self._from_sides(sides)
-                scores.append(self._alone(case, len(scores)) if calling is None else self._final(calling))
-        return scores
-
-    def _from_sides(self, sides: Sides) -> float | None:
-        """Return the score of the calls, or `None` where it takes an alignment to know it."""
-        if self.should_exact_match or self.strict_mode:  # 1 or 0, which is sooner known than the sum
-            denominator = "longest" if self.should_exact_match else self.denominator
-            full = is_full(sides, denominator, ordered=self._ordered, arguments=self._arguments)
-            return None if full is None else float(full)
-        found = sum_of(sides, ordered=self._ordered, arguments=self._arguments)
-        return None if found is None else self._calling(found)
-
-    def _alone(self, case: TestCase | Mapping[str, Any], index: int) -> float | None:
-        """Return the score of a case in full; errors name its place, which counts from 0 here."""
-        with at_place(index):
-            read = LLMTestCase.model_validate(case) if isinstance(case, Mapping) else case
-            return self._finished(self._measure(read)).score
+        read = (LLMTestCase.model_validate(case) if isinstance(case, Mapping) else case for case in cases)
+        return [self._finished(self._measure(case)).score for case in read]
 
 
 def read_params(params: object) -> tuple[ToolCallParams, ...]:

@@ -15,7 +15,7 @@ from toolmark.calls import ToolCallType
 from toolmark.capture import Request, RunBuilder
 from toolmark.cases import Run, RunStatus
 from toolmark.formats.messages.field_readers import Notes
-from toolmark.formats.messages.lenient_arguments import repaired
+from toolmark.formats.messages.lenient_arguments import repair_arguments
 from toolmark.formats.messages.offered_tools import offered_tools
 from toolmark.formats.traces.call_ledger import Book, Call, Message
 from toolmark.formats.traces.deduplicate import echoes, fold
@@ -41,7 +41,7 @@ def runs_of(
     Args:
         spans: The spans of all traces, in any order.
         handoff_names: Names of tools that hand over to another agent.
-        tolerant: Arguments that are no JSON object may be read in other ways; see `_tolerant`.
+        tolerant: Arguments that are not a JSON object may be read in other ways; see `_tolerant`.
 
     Returns:
         The runs, and what is to be said of the rest.
@@ -176,10 +176,10 @@ def _readable(request: Request, notes: Notes, *, handoff: bool) -> Request:
     request = replace(request, name=request.name or "(unnamed)", handoff=handoff)
     if not isinstance(raw, str):
         return request
-    meant = repaired(raw, request.name, path, notes)
+    meant = repair_arguments(raw, request.name, path, notes)
     if meant is not None:
         return replace(request, arguments=meant, raw=raw, error=None)
-    notes.warn(path, f"the arguments of {request.name!r} are no JSON object ({request.error}); they count as {{}}")
+    notes.warn(path, f"the arguments of {request.name!r} are not a JSON object ({request.error}); they count as {{}}")
     return request
 
 

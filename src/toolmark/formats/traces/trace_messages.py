@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias
 from toolmark.capture import Request
 from toolmark.formats.messages import langchain
 from toolmark.formats.messages.content_parts import answer_of, call_of, piece_of
-from toolmark.formats.messages.field_readers import Fields, Notes, as_object, decoded, first_of, text_of
+from toolmark.formats.messages.field_readers import Fields, Notes, as_object, decoded, first_of, parts_of, text_of
 from toolmark.formats.messages.lenient_arguments import read_tolerantly
 from toolmark.formats.messages.openai_responses import read_responses_answer, read_responses_call
 from toolmark.formats.messages.transcript import Answer
@@ -315,7 +315,7 @@ def _chain_message(fields: Fields, path: str) -> Iterator[Said]:
 
 
 def _texts(content: object, path: str) -> str | None:
-    pieces = [piece_of(part, path) for part in langchain.blocks_of(content)]
+    pieces = [piece_of(part, path) for part in parts_of(content)]
     return "".join(piece for piece in pieces if isinstance(piece, str)) or None
 
 
@@ -341,7 +341,7 @@ def _message(fields: Fields, path: str) -> Iterator[Said]:
     if isinstance(content, str):
         yield Said("model" if listed or calls else who, path, None if listed else content or None, (*calls, *listed))
         return
-    yield from _parts(langchain.blocks_of(content), path, key, who, calls)
+    yield from _parts(parts_of(content), path, key, who, calls)
 
 
 def _parts(parts: list[Any], path: str, key: str, who: Who, calls: list[Request]) -> Iterator[Said]:
@@ -429,7 +429,7 @@ def _parts_in_text(content: object, who: Who) -> list[Any]:
 
 def _answers(fields: Fields, content: object, path: str, name: str | None) -> Iterator[Said]:
     """Yield the answers in a message of a tool: those among its parts, else the message itself."""
-    parts = langchain.blocks_of(content)
+    parts = parts_of(content)
     pieces = [(index, piece_of(part, f"{path}[{index}]")) for index, part in enumerate(parts)]
     found = [Said("tool", f"{path}[{index}]", answer=piece) for index, piece in pieces if isinstance(piece, Answer)]
     if found:
