@@ -117,7 +117,7 @@ class TrajectoryMatch(View):
         """Check the options."""
         check_option("trajectory_match_mode", self.trajectory_match_mode, TrajectoryMatchMode)
         check_option("tool_args_match_mode", self.tool_args_match_mode, ToolArgsMatchMode)
-        overrides: object = self.tool_args_match_overrides or {}
+        overrides: object = {} if self.tool_args_match_overrides is None else self.tool_args_match_overrides
         if not isinstance(overrides, Mapping):
             message = f"tool_args_match_overrides must map tools to a mode, paths or a function, got {overrides!r}"
             raise ConfigurationError(message)

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 from toolmark._internal.json import json_path
 from toolmark._internal.model import Model
 from toolmark.errors import ConfigurationError, Problem
-from toolmark.expect import read_place, read_value
+from toolmark.expect import parse_argument_path, read_value
 from toolmark.matching.alignment import Alignment, Pair
 from toolmark.matching.json_compare import ABSENT, Difference
 from toolmark.result import Finding, FindingKind, MetricResult, QuestionResult, ResultStatus, UnitResult
@@ -249,7 +249,7 @@ def _place(finding: Finding) -> tuple[str | int, ...]:
     """Return where a finding stands inside of the arguments, or of the output."""
     text = (finding.path or "").removeprefix("$").removeprefix(".")
     try:
-        first, *inner = read_place(text)
+        first, *inner = parse_argument_path(text)
     except ConfigurationError:
         return (text,)
     return tuple(inner) if first == "input_parameters" else ()

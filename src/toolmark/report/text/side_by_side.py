@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from toolmark._internal.text import number_text, printable, shorten
 from toolmark.cases import AnyCase, LLMTestCase, MLLMTestCase
-from toolmark.expect import wanted_names
+from toolmark.expect import expected_names
 from toolmark.matching.alignment import Alignment, Pair
 from toolmark.matching.argument_pattern import Wanted, fits
 from toolmark.matching.json_compare import ABSENT, Difference
@@ -85,7 +85,7 @@ def rows(
         return []
     style = _Style(redactor, nested, longest)
     names = {(side, getattr(one, side)): one.tool for one in result.findings for side in ("expected", "called")}
-    expected = _Names(alignment.wanted or wanted_names(case.expected_tools), "expected", names)
+    expected = _Names(alignment.wanted or expected_names(case.expected_tools), "expected", names)
     called = _Names([call.name for call in case.tools_called or []], "called", names)
     found: list[Row] = []
     for index, entry in sorted(_by_expected(alignment).items()):
