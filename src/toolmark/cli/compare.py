@@ -77,7 +77,7 @@ def compare(
     except ToolmarkError as error:
         stop(visible_lines(str(error)))
     if not write_result(found, json_path):
-        from toolmark.report.terminal.results import print_comparison  # noqa: PLC0415 - `toolmark --help` stays quick
+        from toolmark.report.terminal import print_comparison  # noqa: PLC0415 - `toolmark --help` stays quick
 
         print_comparison(found, title_a=title_of(a), title_b=title_of(b), limit=limit)
     failures = found.failures(alpha=alpha, allow_missing=allow_missing) if fail_on_regression else ()

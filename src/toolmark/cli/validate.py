@@ -73,7 +73,7 @@ def validate(
         tolerant_arguments=tolerant_arguments,
     )
     if not write_result(found, json_path):
-        from toolmark.report.terminal.results import print_validity  # noqa: PLC0415 - as above
+        from toolmark.report.terminal import print_validity  # noqa: PLC0415 - as above
 
         print_validity(found, title=title_of(file))
     sys.exit(int(any(metric.auc is None for metric in found.metrics)))

@@ -166,7 +166,7 @@ def _tell(session: Session, results: Target | None) -> None:
     """Print what was done on standard error, and how to go on."""
     if sys.stderr is None:
         return
-    from toolmark.report.terminal.results import make_console, print_report  # noqa: PLC0415 - the terminal is loaded when used
+    from toolmark.report.terminal import make_console, print_report  # noqa: PLC0415 - the terminal is loaded when used
 
     done, total = session.progress
     noun = "case" if session.trials is None else "trial"

@@ -117,7 +117,7 @@ class PlainMetric(Metric):
 
     def _show(self, result: MetricResult, case: TestCase) -> None:
         if self.verbose_mode:
-            from toolmark.report.terminal.results import print_result  # noqa: PLC0415 - the terminal is loaded when used
+            from toolmark.report.terminal import print_result  # noqa: PLC0415 - the terminal is loaded when used
 
             print_result(result, case)
 
