@@ -34,7 +34,7 @@ from toolmark.report import (
     Report,
     TrialSummary,
 )
-from toolmark.result import Finding, Judged, UnitResult
+from toolmark.result import Finding, QuestionResult, UnitResult
 
 BEGAN = datetime(2026, 11, 22, 9, 0, tzinfo=timezone.utc)
 ABOUT = {"toolmark": "0.1.0", "python": "3.12.1", "started_at": "2026-11-22T09:00:00+00:00", "seconds": 2.5}
@@ -85,7 +85,7 @@ def summed(report: Report, summaries: Any = None, trials: tuple[TrialSummary, ..
 def judged_result(metric: str = "tool_use") -> MetricResult:
     """What a judge says of the conversation below."""
     questions = (
-        Judged(
+        QuestionResult(
             criterion="tool_selection",
             decided_by="judge",
             decision="yes",
@@ -96,7 +96,7 @@ def judged_result(metric: str = "tool_use") -> MetricResult:
             rationale="The user asked for a flight.",
             evidence=("m1", "c1", "t1"),
         ),
-        Judged(
+        QuestionResult(
             criterion="arguments",
             decided_by="code",
             decision="no",
@@ -106,7 +106,7 @@ def judged_result(metric: str = "tool_use") -> MetricResult:
             rationale="city is no text",
             evidence=("c2", "c99", "k1"),
         ),
-        Judged(
+        QuestionResult(
             criterion="missing_calls",
             decided_by="judge",
             decision="no",
@@ -115,7 +115,7 @@ def judged_result(metric: str = "tool_use") -> MetricResult:
             rationale="Nothing was booked.",
             flip_rate=0.2,
         ),
-        Judged(
+        QuestionResult(
             criterion="tool_selection",
             decided_by="judge",
             outcome="malformed",
@@ -379,7 +379,7 @@ def hostile_results(text: str, metric: str) -> list[MetricResult]:
     finding = Finding(
         "wrong_argument", text, text, expected=0, called=0, path=f"$.input_parameters.{text}", expected_value=text
     )
-    judged = Judged(
+    judged = QuestionResult(
         criterion="arguments",
         decided_by="judge",
         outcome=text,

@@ -8,7 +8,7 @@ from typing import Any
 
 from toolmark import LLMTestCase, MetricResult, Report, ResultStatus, ToolCall, ToolCorrectnessMetric, evaluate
 from toolmark.report import CaseResult
-from toolmark.result import Judged, UnitResult
+from toolmark.result import QuestionResult, UnitResult
 
 WANTED = [ToolCall(name="look"), ToolCall(name="pay", input_parameters={"amount": 5})]
 METRIC = ToolCorrectnessMetric(should_consider_ordering=True, evaluation_params=["input_parameters"], threshold=1)
@@ -38,7 +38,7 @@ def trial_report(outcomes: Mapping[str, str], trials: int, **more: Any) -> Repor
 def judged_report(*, cost: float | None = 0.125, decided: int = 3, asked: int = 4) -> Report:
     """A report of one case whose tools a judge was asked about."""
     questions = tuple(
-        Judged(
+        QuestionResult(
             criterion="tool_selection",
             decided_by="judge",
             outcome="ok" if place < decided else "unavailable",

@@ -187,9 +187,7 @@ def test_a_chain_of_calls_too_long_to_be_written_is_an_error_of_ours() -> None:
         pytest.param({"name": "a", "type": "web"}, "$.type", "'function', 'mcp', 'hosted' or 'custom'", id="type"),
         pytest.param({"name": "a", "inputs": {}}, "$.inputs", "unknown field 'inputs'", id="unknown field"),
         pytest.param({"name": "a", "outputs": {}}, "$.outputs", "did you mean 'output'?", id="nearly a field"),
-        pytest.param(
-            {"name": "a", "args": {}, "arguments": {}}, "$.arguments", "a second time", id="arguments given twice"
-        ),
+        pytest.param({"name": "a", "args": {}, "arguments": {}}, "$.arguments", "repeats", id="two names of one field"),
         pytest.param(
             {"name": "a", "execution": {"attempts": -1}}, "$.execution.attempts", "got -1", id="negative attempts"
         ),

@@ -186,7 +186,7 @@ def test_every_bad_line_is_told_at_once(tmp_path: Path) -> None:
     told = str(raised.value).split("\n")
     assert [line.removeprefix(f"{path}:").split(":")[0] for line in told] == ["2", "7", "13", "13", "17", "19", "20"]
     assert f"{path}:17: $.tools_called[0].name: expected a string, got 3" in told
-    assert f"{path}:7: $.tools_caled: unknown field 'tools_caled'; did you mean 'tools_called'? known are" in told[1]
+    assert f"{path}:7: $.tools_caled: unknown field 'tools_caled'; did you mean 'tools_called'? valid fields" in told[1]
     assert told[5] == f"{path}:19: $: expected an object (a test case or a record), got str"
     assert [problem.line for problem in raised.value.problems] == [2, 7, 13, 13, 17, 19, 20]
     assert raised.value.problems[4].path == "$.tools_called[0].name"
@@ -219,9 +219,9 @@ def test_bare_constants_are_refused_with_their_path(constant: str) -> None:
 
     path = "tools_called[0].args.x[1]: bare"
     assert complaints(CASE + b"\n" + line) == [
-        f"<file>:2: $.{path} {constant} is no JSON; write it as text, or allow NaN"
+        f"<file>:2: $.{path} {constant} is not JSON; write it as text, or allow NaN"
     ]
-    assert complaints(b"[" + line + b"]")[0].startswith(f"<file>: $[0].{path} {constant} is no JSON")
+    assert complaints(b"[" + line + b"]")[0].startswith(f"<file>: $[0].{path} {constant} is not JSON")
 
 
 @pytest.mark.parametrize("form", [b"%s", b"[%s]"], ids=["lines", "array"])

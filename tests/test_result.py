@@ -29,7 +29,7 @@ from toolmark import (
     ToolmarkWarning,
 )
 from toolmark.matching.json_compare import ABSENT
-from toolmark.result import failed
+from toolmark.result import failed_result
 
 
 def result(**options: Any) -> MetricResult:
@@ -94,7 +94,7 @@ def test_a_result_is_written_with_what_is_there() -> None:
 
 def test_a_failed_result() -> None:
     """A failed result has an error and no score, and float() says why."""
-    one = failed("tool_correctness", 0.5, MissingFieldError("needs tools_called"))
+    one = failed_result("tool_correctness", 0.5, MissingFieldError("needs tools_called"))
     assert one.to_dict() == {
         "metric": "tool_correctness",
         "status": "failed",

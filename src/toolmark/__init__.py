@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolmark._internal.lazy_imports import later
+from toolmark._internal.lazy_imports import lazy_getattr
 
 if TYPE_CHECKING:
     __version__: str
@@ -215,7 +215,7 @@ __all__ = [
 ]
 
 
-_load = later(__name__, _HOME)
+_load = lazy_getattr(__name__, _HOME)
 
 
 def __getattr__(name: str) -> object:

@@ -73,13 +73,13 @@ async def run_goldens(
     Raises:
         ConfigurationError: There is no golden, something among them is none, or an option is out of range.
     """
-    asked = listed_goldens(goldens)
+    asked = check_goldens(goldens)
     check_agent(agent)
     places = asyncio.Semaphore(check_concurrency(max_concurrency))
 
     async def ask(golden: Golden, place: int) -> LLMTestCase:
         async with places:
-            return await ask_golden(golden, agent, place)
+            return await run_golden(golden, agent, place)
 
     tasks = [asyncio.ensure_future(ask(golden, place)) for place, golden in enumerate(asked)]
     try:
@@ -89,7 +89,7 @@ async def run_goldens(
             task.cancel()
 
 
-async def ask_golden(golden: Golden, agent: AgentCallable, place: int) -> LLMTestCase:
+async def run_golden(golden: Golden, agent: AgentCallable, place: int) -> LLMTestCase:
     """Ask an agent one golden's question, in a conversation of its own; see `run_goldens`.
 
     Args:
@@ -135,7 +135,7 @@ def check_concurrency(value: object) -> int:
     return value
 
 
-def listed_goldens(goldens: object) -> Sequence[Golden]:
+def check_goldens(goldens: object) -> Sequence[Golden]:
     """Return the goldens.
 
     Raises:

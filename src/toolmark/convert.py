@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from toolmark._internal.json import JsonObject, parse_json
-from toolmark._internal.text import count
+from toolmark._internal.text import plural
 from toolmark.capture import conversation
 from toolmark.cases import ConversationalTestCase, LLMTestCase, Run, TestCase
 from toolmark.dataset import Source, read_bytes, source_name
@@ -187,7 +187,7 @@ def describe(recorded: Iterable[Recorded | RecordedSession]) -> str:
         traces = isinstance(entry, RecordedSession)
         formats[entry.format] += len(entry.runs) if isinstance(entry, RecordedSession) else 1
     listed = ", ".join(f"{number} {name}" if len(formats) > 1 else name for name, number in formats.items())
-    return f"{count(sum(formats.values()), 'trace' if traces else 'conversation')} ({listed})"
+    return f"{plural(sum(formats.values()), 'trace' if traces else 'conversation')} ({listed})"
 
 
 class _Document(NamedTuple):

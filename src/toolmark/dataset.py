@@ -17,11 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeAlias, TypeVar
 
-from toolmark._internal.atomic_files import replacing
-from toolmark._internal.compression import BROKEN, broken_text, unpacked
+from toolmark._internal.atomic_files import atomic_write
+from toolmark._internal.compression import CORRUPTION_ERRORS, corruption_message, decompress
 from toolmark._internal.json import parse_json
-from toolmark._internal.markers import CANCELLED
-from toolmark._internal.text import visible
+from toolmark._internal.markers import CANCEL_MARK
+from toolmark._internal.text import printable
 from toolmark.cases import AnyCase, ConversationalTestCase, Golden, LLMTestCase, MLLMTestCase, TestCase
 from toolmark.errors import DataFileError, InvalidDataError, Problem, TornLineWarning
 from toolmark.formats.records import case_from_record, looks_like_record, with_readable_arguments
@@ -140,8 +140,8 @@ def read_bytes(source: Source) -> bytes:
     try:
         with _opened(source) as file:
             return file.read().removeprefix(_BOM)
-    except BROKEN as error:
-        problem = Problem("$", broken_text(error))
+    except CORRUPTION_ERRORS as error:
+        problem = Problem("$", corruption_message(error))
         raise DataFileError(f"{source_name(source)}: {problem}", [problem]) from None
 
 
@@ -151,7 +151,7 @@ def write_cases(path: str | os.PathLike[str], cases: Iterable[TestCase | Convers
     The file appears whole or not at all: it is written beside its place and then moved there.
     """
     target = Path(path)
-    with replacing(target) as draft, gzip.open(draft, "wb") if target.suffix == ".gz" else draft.open("wb") as file:
+    with atomic_write(target) as draft, gzip.open(draft, "wb") if target.suffix == ".gz" else draft.open("wb") as file:
         for case in cases:
             file.write(case.to_json().encode() + b"\n")
 
@@ -241,14 +241,14 @@ def read_documents(source: Source, *, allow_nan: bool = False) -> Iterator[Docum
             for number, raw in enumerate(file, start=1):
                 line = raw.removeprefix(_BOM) if number == 1 else raw
                 if not found and line.lstrip().startswith(b"["):
-                    begin = line.strip().rstrip(CANCELLED)
+                    begin = line.strip().rstrip(CANCEL_MARK)
                     yield from _items(b"\n" * (number - 1) + begin + b"\n" + file.read(), allow_nan=allow_nan)
                     return
                 if (document := read_line(line, number, allow_nan=allow_nan)) is not None:
                     found = True
                     yield document
-        except BROKEN as error:
-            yield Document(problems=(Problem("$", broken_text(error), number + 1),))
+        except CORRUPTION_ERRORS as error:
+            yield Document(problems=(Problem("$", corruption_message(error), number + 1),))
             return
     if not found:
         yield Document(problems=(Problem("$", "the file is empty", 1),))
@@ -263,8 +263,8 @@ def read_line(raw: bytes, number: int, *, allow_nan: bool = False) -> Document |
         allow_nan: See `read_cases`.
     """
     line = raw.strip()
-    cancelled = line.endswith(CANCELLED)
-    line = line.rstrip(CANCELLED)
+    cancelled = line.endswith(CANCEL_MARK)
+    line = line.rstrip(CANCEL_MARK)
     if not line:
         return None
     unfinished = cancelled or not raw.endswith(b"\n")
@@ -318,17 +318,17 @@ def _opened(source: Source) -> Generator[BinaryIO, None, None]:
             if sys.stdin is None:
                 message = "there is no standard input to read"
                 raise DataFileError(message, [Problem("$", message)])
-            yield unpacked(sys.stdin.buffer)
+            yield decompress(sys.stdin.buffer)
             return
         with Path(source).open("rb") as file:
-            yield unpacked(file)
+            yield decompress(file)
     else:
-        yield unpacked(source)
+        yield decompress(source)
 
 
 def source_name(source: Source) -> str:
     """Return the name of a file for messages, with nothing in it that a terminal would obey."""
-    return visible(_name(source))
+    return printable(_name(source))
 
 
 def _name(source: Source) -> str:

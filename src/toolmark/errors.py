@@ -1,4 +1,4 @@
-"""Everything toolmark raises or warns with.
+"""Errors and warnings of toolmark.
 
 ```
 ToolmarkError                     catch this to catch all of them
@@ -9,16 +9,16 @@ ToolmarkError                     catch this to catch all of them
 ├── NotMeasuredError                  a score was read where none was measured
 ├── NothingRecordedError (LookupError)      a run was asked for where none was recorded
 ├── MissingPackageError (ImportError)       an option needs a package that is not installed
-├── WorkerDiedError (RuntimeError)    a process that scored a part of the input ended early
-├── NotSentError                      what was to be sent was not, or not all of it
-├── JudgeError                        a judge gave no answer; `outcome` says why
+├── WorkerDiedError (RuntimeError)    a worker process ended before it had scored its part
+├── NotSentError                      results could not be sent to a collector, or not all of them
+├── JudgeError                        a judge gave no answer; `outcome` is the reason
 └── MetricAssertionError (AssertionError)   `assert_test` found a metric that did not pass
 
-ToolmarkWarning (UserWarning)     something was understood only in part; the text says what
-└── TornLineWarning                   the end of a file is cut off; one case of it could not be read
+ToolmarkWarning (UserWarning)     data was read only in part; the message names what
+└── TornLineWarning                   a line of a file is truncated; its case could not be read
 ```
 
-Every message names the culprit (`!r` around values), says what is accepted, and what to do.
+Every message names the value at fault, what is accepted, and what to do.
 """
 
 from __future__ import annotations
@@ -31,19 +31,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from typing_extensions import Self
+
 
 class ToolmarkError(Exception):
-    """Root of all errors that toolmark raises on purpose."""
+    """Base class of all errors that toolmark raises on purpose."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong with one place of the data.
+    """One error in the data, with its place.
 
     Attributes:
-        path: JSON path of the place, `$` being the whole value, e.g. `$.tools_called[0].name`.
-        message: What is wrong there, and what is accepted.
-        line: Line number in the file, counted from 1; `None` where there is no file.
+        path: JSON path, e.g. `$.tools_called[0].name`; `$` is the whole value.
+        message: What is wrong, and what is accepted.
+        line: Line of the file, counted from 1; `None` without a file.
     """
 
     path: str
@@ -56,24 +58,29 @@ class Problem:
 
 
 class InvalidDataError(ToolmarkError, ValueError):
-    """A value cannot be read as what it was given as.
+    """A value is not a valid call, case or record.
 
     Attributes:
-        problems: Every problem found, each with its path; may be empty where the message says it all.
+        problems: Every problem with its path; may be empty if the message is complete.
     """
 
     def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
-        """Keep the message and the problems it was made from."""
+        """Store the message and its problems."""
         super().__init__(message)
         self.problems: tuple[Problem, ...] = tuple(problems)
 
+    @classmethod
+    def of(cls, message: str) -> Self:
+        """Return the error of a whole value: one problem, at `$`."""
+        return cls(message, [Problem("$", message)])
+
     def __reduce__(self) -> tuple[type[InvalidDataError], tuple[str, tuple[Problem, ...]]]:
-        """Keep the problems when the error crosses a process boundary."""
+        """Pickle the problems with the message."""
         return type(self), (str(self), self.problems)
 
 
 class DataFileError(InvalidDataError):
-    """A file holds lines that cannot be read; `problems` has all of them with their line numbers."""
+    """Lines of a file cannot be read; `problems` has all of them with their line numbers."""
 
 
 class ConfigurationError(ToolmarkError, ValueError):
@@ -81,50 +88,50 @@ class ConfigurationError(ToolmarkError, ValueError):
 
 
 class MissingFieldError(ToolmarkError):
-    """A case lacks a field that the metric needs; `[]` says "none", leaving it out says nothing."""
+    """A case lacks a field that the metric needs. `[]` means none; a field that was left out means unknown."""
 
 
 class NotMeasuredError(ToolmarkError):
-    """A score was read where nothing was measured in this thread or task, or where the result has none."""
+    """A score was read, but nothing was measured in this thread or task, or the result has no score."""
 
 
 class NothingRecordedError(ToolmarkError, LookupError):
-    """A run was asked of a recorder that has none; the text says what may be the reason."""
+    """A recorder has no run; the message names the likely reason."""
 
 
 class MetricAssertionError(ToolmarkError, AssertionError):
-    """`assert_test` found at least one metric that did not pass; the message holds the reasons.
+    """At least one metric of `assert_test` did not pass; the message holds the reasons.
 
     Attributes:
-        report: The `Report` of what was measured; `None` where the error was raised by something else.
+        report: The `Report` of what was measured; `None` if something else raised the error.
     """
 
     def __init__(self, message: str, report: object = None) -> None:
-        """Keep the message, and what it is about."""
+        """Store the message and the report."""
         super().__init__(message)
         self.report = report
 
 
 class MissingPackageError(ToolmarkError, ImportError):
-    """An option needs a package that is not installed; the text has the line that installs it."""
+    """An option needs a package that is not installed; the message has the command that installs it."""
 
     @classmethod
     def of(cls, package: str, extra: str, purpose: str) -> MissingPackageError:
-        """Return the error for a package that an extra of toolmark brings, and that `purpose` needs."""
+        """Return the error for a package that an extra of toolmark installs and `purpose` needs."""
         message = f"{purpose} needs the package {package!r}, which is not installed: pip install 'toolmark[{extra}]'"
         return cls(message, name=package)
 
 
 class WorkerDiedError(ToolmarkError, RuntimeError):
-    """A process that scored a part of the input ended before it was done; what others have done is kept."""
+    """A worker process ended before it had scored its part; the results of other workers are kept."""
 
 
 class NotSentError(ToolmarkError):
-    """What was to be sent to a collector was not, or not all of it; the text says how much, and why."""
+    """Results could not be sent to a collector, or not all of them; the message says how many, and why."""
 
 
 class JudgeOutcome(str, Enum):
-    """What became of one question to a judge. Only `ok` has a verdict; nothing else is ever a score."""
+    """Outcome of one question to a judge. Only `ok` has a verdict; no other outcome is ever a score."""
 
     OK = "ok"
     REFUSAL = "refusal"
@@ -132,42 +139,42 @@ class JudgeOutcome(str, Enum):
     CONTENT_FILTER = "content_filter"
     """The provider withheld the answer."""
     TRUNCATED = "truncated"
-    """The answer was cut off at a limit of tokens."""
+    """The answer was truncated at a token limit."""
     MALFORMED = "malformed"
-    """The answer does not have the form that was asked for, or names what it was not shown; or the endpoint took the
-    question for malformed, such as one that is too long for the model."""
+    """The answer does not fit the schema, or refers to calls or tools that were not in the prompt; or the endpoint
+    rejected the request as malformed, e.g. as too long for the model."""
     TIMEOUT = "timeout"
     """No answer within the time allowed."""
     TRANSIENT = "transient"
-    """A fault that may be gone next time: overload, a lost connection, an exception of the judge's own code."""
+    """A temporary failure: overload, a lost connection, an exception in the judge's own code."""
     FATAL = "fatal"
-    """A fault that will stay: key, quota, an unknown model. No further questions are asked."""
+    """A permanent failure: key, quota, an unknown model. No further questions are sent."""
     BUDGET = "budget"
-    """A limit on tokens or money was reached before it was asked."""
+    """A limit on tokens or cost was reached before the question was sent."""
     ABORTED = "aborted"
-    """Not asked, since something before it was fatal."""
+    """Not sent, because an earlier question had a fatal outcome."""
 
 
 class JudgeError(ToolmarkError):
-    """A judge gave no answer. Models raise it to say what happened; it becomes an outcome, never a score.
+    """A judge gave no answer. Judge models raise it; it becomes an outcome, never a score.
 
     Attributes:
-        outcome: What happened; anything but `ok`.
-        usage: Tokens that the failed attempts used, by name; see `toolmark.judge.Reply`.
+        outcome: The reason; never `ok`.
+        usage: Tokens used by the failed attempts, by name; see `toolmark.judge.Reply`.
         attempts: Requests that were sent.
     """
 
     def __init__(
         self, message: str, outcome: JudgeOutcome, *, usage: Mapping[str, int] | None = None, attempts: int = 0
     ) -> None:
-        """Keep what happened and what it cost."""
+        """Store the message, the outcome and what the attempts cost."""
         super().__init__(message)
         self.outcome: JudgeOutcome = JudgeOutcome(outcome)
         self.usage: Mapping[str, int] = MappingProxyType(dict(usage or {}))
         self.attempts = attempts
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Keep what happened when the error crosses a process boundary."""
+        """Pickle all attributes with the message."""
         return _judge_error, (str(self), self.outcome, dict(self.usage), self.attempts)
 
 
@@ -176,8 +183,8 @@ def _judge_error(message: str, outcome: JudgeOutcome, usage: dict[str, int], att
 
 
 class ToolmarkWarning(UserWarning):
-    """Something was understood only in part; the text says what, where, and what became of it."""
+    """Data was read only in part; the message says which data, where, and what toolmark did with it."""
 
 
 class TornLineWarning(ToolmarkWarning):
-    """A line of a file is cut off, since whoever wrote it was stopped; its case could not be read."""
+    """A line of a file is truncated because its writer was interrupted; its case could not be read."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import toolmark
-from toolmark._internal.markers import CANCELLED
+from toolmark._internal.markers import CANCEL_MARK
 from toolmark.capture.sinks import JsonlSink
 from toolmark.cases import Run
 from toolmark.dataset import read_cases
@@ -114,7 +114,7 @@ def test_the_next_line_does_not_fall_into_a_torn_one(tmp_path: Path, torn: bytes
         sink.write(Run(run_id="run-1"))
         sink.write(Run(run_id="run-2"))
 
-    assert path.read_bytes().startswith(WHOLE + torn + CANCELLED + b"\n{")
+    assert path.read_bytes().startswith(WHOLE + torn + CANCEL_MARK + b"\n{")
     with pytest.warns(ToolmarkWarning, match=r"runs\.jsonl:2: left out a torn line"):
         assert ids(path) == ["a", "run-1", "run-2"]
 
@@ -127,7 +127,7 @@ def test_only_the_newline_was_missing(tmp_path: Path) -> None:
     with JsonlSink(path) as sink:
         sink.write(Run(run_id="run-1"))
     with path.open("ab") as file:
-        file.write(CANCELLED + b"\n" + WHOLE)
+        file.write(CANCEL_MARK + b"\n" + WHOLE)
 
     assert ids(path) == ["a", "run-1", "a"]
 
@@ -144,7 +144,7 @@ def test_only_the_newline_was_missing(tmp_path: Path) -> None:
         (WHOLE + b'{"tools_called": [{"name": "a", "output": NaN}]}', [2]),
         (b'{"id": "b', [1]),
         (b"hello\n" + WHOLE + b'{"id": "b', [1, 3]),
-        (WHOLE + b'{"id"' + CANCELLED + b"\nhello\n", [2, 3]),
+        (WHOLE + b'{"id"' + CANCEL_MARK + b"\nhello\n", [2, 3]),
     ],
     ids=range(10),
 )

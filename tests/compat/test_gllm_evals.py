@@ -156,7 +156,7 @@ def test_a_model_may_be_whatever_judges() -> None:
             r"model_config holds \['temperatur'\]; known are default_hyperparameters",
         ),
         ({"model_config": {"options": 3}}, "default_hyperparameters and options are objects"),
-        ({"model": 3}, "a judge is the name of a model"),
+        ({"model": 3}, "a judge must be the name of a model"),
     ],
 )
 def test_models_and_settings_that_cannot_be_used(options: dict[str, Any], message: str) -> None:

@@ -32,7 +32,7 @@ from toolmark import (
 from toolmark._pytest.fixtures import Checks
 from toolmark.agents import Conversation
 from toolmark.report import Flaky, MetricSummary
-from toolmark.result import Judged, UnitResult
+from toolmark.result import QuestionResult, UnitResult
 from toolmark.stats import mean_interval, pass_at_k, pass_hat_k, rate_interval
 
 METRIC = ToolCorrectnessMetric()
@@ -286,7 +286,7 @@ def test_what_judging_took_is_summed_up() -> None:
     """Questions to the judge that have a yes or no, usage, and what it cost as far as that is known."""
 
     def result(*decisions: str | None, by: Any = "judge", **more: Any) -> MetricResult:
-        questions = tuple(Judged(criterion="arguments", decided_by=by, decision=one) for one in decisions)  # type: ignore[arg-type]
+        questions = tuple(QuestionResult(criterion="arguments", decided_by=by, decision=one) for one in decisions)  # type: ignore[arg-type]
         unit = UnitResult(index=0, questions=questions)
         status = ResultStatus.SKIPPED
         return MetricResult(metric="m", status=status, threshold=0.5, units=(unit,), judge={"model": "x"}, **more)

@@ -314,7 +314,7 @@ def test_a_call_is_forbidden_only_if_its_arguments_are_known_to_be() -> None:
         (lambda: Approx(1, rel=-1), "rel of Approx must be a number from 0"),
         (lambda: Approx(1, abs="x"), "abs of Approx must be a number from 0"),  # type: ignore[arg-type]
         (AnyOf, "AnyOf needs at least one value"),
-        (lambda: Regex("("), "is no regular expression"),
+        (lambda: Regex("("), "is not a regular expression"),
         (lambda: Unordered({"a": 1}), "Unordered needs a list, got"),
         (lambda: Subset(3), "Subset needs a list or an object, got 3"),
         (lambda: DateEqual("tomorrow"), "DateEqual needs a date or a time"),

@@ -6,7 +6,7 @@ import pytest
 
 from toolmark.calls import CallStatus, ToolCall, ToolCallType
 from toolmark.capture import Request, RunBuilder
-from toolmark.formats.messages.openai_responses import Answer, item_answer, item_call
+from toolmark.formats.messages.openai_responses import Answer, read_responses_answer, read_responses_call
 from toolmark.matching.json_compare import ABSENT
 
 Item = dict[str, Any]
@@ -213,14 +213,14 @@ class Sdk:
 @pytest.mark.parametrize(("item", "request_"), CALLS.values(), ids=CALLS)
 def test_an_item_is_a_call(item: Item, request_: Request, wrap: Any) -> None:
     """Every type of call has its name, arguments, id, type, server and outcome; objects read as plain items do."""
-    assert item_call(wrap(item)) == request_
-    assert item_answer(wrap(item)) is None
+    assert read_responses_call(wrap(item)) == request_
+    assert read_responses_answer(wrap(item)) is None
 
 
 @pytest.mark.parametrize("arguments", ['{"a": 1', "[1]", "null", [1], 7])
 def test_arguments_that_are_no_object_are_kept_raw(arguments: object) -> None:
     """What the model wrote stands in place of the arguments, with the reason."""
-    request = item_call({"type": "function_call", "call_id": "c1", "name": "add", "arguments": arguments})
+    request = read_responses_call({"type": "function_call", "call_id": "c1", "name": "add", "arguments": arguments})
 
     assert request is not None
     assert request.arguments == arguments
@@ -246,8 +246,8 @@ def test_arguments_that_are_no_object_are_kept_raw(arguments: object) -> None:
 )
 def test_other_items_are_neither(item: object) -> None:
     """What is no call and no answer gives nothing, and raises nothing."""
-    assert item_call(item) is None
-    assert item_answer(item) is None
+    assert read_responses_call(item) is None
+    assert read_responses_answer(item) is None
 
 
 IMAGE = {"type": "input_image", "image_url": "data:"}
@@ -313,15 +313,15 @@ ANSWERS: dict[str, tuple[Item, Answer]] = {
 @pytest.mark.parametrize(("item", "answer"), ANSWERS.values(), ids=ANSWERS)
 def test_an_item_is_an_answer(item: Item, answer: Answer, wrap: Any) -> None:
     """Every type of answer has its call, its content, and whether it says that the call failed."""
-    assert item_answer(wrap(item)) == answer
-    assert item_call(wrap(item)) is None
+    assert read_responses_answer(wrap(item)) == answer
+    assert read_responses_call(wrap(item)) is None
 
 
 def fed(*items: Item) -> list[ToolCall]:
     """The calls of a run to which these items are told in order, as a recorder would."""
     builder = RunBuilder()
     for item in items:
-        request, answer = item_call(item), item_answer(item)
+        request, answer = read_responses_call(item), read_responses_answer(item)
         if request is not None:
             builder.model_asked([request])
         if answer is not None and not answer.approved:
@@ -363,7 +363,7 @@ def test_a_failed_tool_of_the_provider_is_never_ok() -> None:
 
 def test_absent_is_not_null() -> None:
     """An answer without content says nothing about the output; one that is null does not either."""
-    answer = item_answer({"type": "function_call_output", "call_id": "c1", "output": None})
+    answer = read_responses_answer({"type": "function_call_output", "call_id": "c1", "output": None})
 
     assert answer is not None
     assert answer.content is ABSENT

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolmark import MLLMImage, MLLMTestCase, ToolCall, ToolCorrectnessMetric
-from toolmark._internal.images import by_content
+from toolmark._internal.images import hash_images
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 OTHER = PNG + b"\1"
@@ -61,7 +61,7 @@ def test_the_same_image_in_every_form(form: str) -> None:
 )
 def test_what_is_no_image_is_itself(value: object) -> None:
     """The very same object, so that comparing costs no copy."""
-    assert by_content(value) is value
+    assert hash_images(value) is value
 
 
 def test_the_address_of_an_image_is_compared_as_text() -> None:

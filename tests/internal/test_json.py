@@ -19,7 +19,15 @@ import pytest
 from pydantic import BaseModel, Field
 
 from toolmark import InvalidDataError, Problem, ToolCall, ToolmarkWarning
-from toolmark._internal.json import MAX_DEPTH, canonical_json, finite, json_path, json_text, parse_json, to_json_value
+from toolmark._internal.json import (
+    MAX_DEPTH,
+    canonical_json,
+    json_path,
+    json_text,
+    parse_json,
+    replace_nonfinite,
+    to_json_value,
+)
 
 NAN = float("nan")
 
@@ -171,7 +179,7 @@ def test_keys_become_text(value: dict[Any, Any], expected: dict[str, Any]) -> No
 )
 def test_two_keys_with_one_text_are_both_kept(value: dict[Any, Any], expected: dict[str, Any]) -> None:
     """Where two keys have the same text none is lost: the one that was no text says what it was, with a warning."""
-    with pytest.warns(ToolmarkWarning, match=r"two keys have the same text; one was kept as '1 \(int\)"):
+    with pytest.warns(ToolmarkWarning, match=r"two keys have the same text; one was stored as '1 \(int\)"):
         assert to_json_value(value) == expected
 
 
@@ -187,8 +195,8 @@ def test_two_keys_with_one_text_are_both_kept(value: dict[Any, Any], expected: d
     ],
 )
 def test_anything_else_becomes_its_repr_with_a_warning(value: Any, expected: str) -> None:
-    """What is no JSON value is kept as its repr, and a warning names the place and the type."""
-    with pytest.warns(ToolmarkWarning, match=rf"\$\.a\[1\]: a {type(value).__name__} is no JSON value"):
+    """A value with no JSON form becomes its repr, and a warning names the place and the type."""
+    with pytest.warns(ToolmarkWarning, match=rf"\$\.a\[1\]: a {type(value).__name__} is not a JSON value"):
         assert to_json_value({"a": [0, value]}) == {"a": [0, expected]}
 
 
@@ -253,7 +261,7 @@ def test_bare_nan_is_refused_with_its_path(text: str, problems: list[str]) -> No
     """A text that contains bare NaN or infinities is refused, each with its path, unless told otherwise."""
     with pytest.raises(InvalidDataError) as caught:
         parse_json(text)
-    assert [str(problem).partition(" is no JSON")[0] for problem in caught.value.problems] == problems
+    assert [str(problem).partition(" is not JSON")[0] for problem in caught.value.problems] == problems
     assert repr(parse_json(text, allow_nan=True)) == repr(json.loads(text))
 
 
@@ -276,7 +284,7 @@ def test_nan_is_written_as_text() -> None:
     """Written files hold NaN and the infinities as the texts "NaN", "Infinity", "-Infinity"."""
     value = {"a": [NAN, float("inf")], "b": -float("inf"), "c": "NaN", "d": 0.5}
     assert json_text(value) == '{"a": ["NaN", "Infinity"], "b": "-Infinity", "c": "NaN", "d": 0.5}'
-    assert finite(value) == {"a": ["NaN", "Infinity"], "b": "-Infinity", "c": "NaN", "d": 0.5}
+    assert replace_nonfinite(value) == {"a": ["NaN", "Infinity"], "b": "-Infinity", "c": "NaN", "d": 0.5}
     call = ToolCall(name="a", output=NAN)
     assert ToolCall.from_json(call.to_json()) == ToolCall(name="a", output="NaN")
 

@@ -33,7 +33,7 @@ def test_a_pattern_that_backtracks_without_end_is_an_error_soon() -> None:
 @pytest.mark.parametrize("pattern", ["(", "[a", "*", 3])
 def test_what_is_no_expression_is_refused(pattern: str) -> None:
     """The error names the pattern."""
-    with pytest.raises(ConfigurationError, match="is no regular expression"):
+    with pytest.raises(ConfigurationError, match="is not a regular expression"):
         BoundedPattern(pattern)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from toolmark._internal.sync_bridge import wait_for, wait_stoppably
+from toolmark._internal.sync_bridge import run_interruptible, run_sync
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 
@@ -39,9 +39,9 @@ def test_what_it_returns_and_raises() -> None:
         raise ValueError("no")
 
     before = signal.getsignal(signal.SIGINT)
-    assert wait_stoppably(answers()) == 3
+    assert run_interruptible(answers()) == 3
     with pytest.raises(ValueError, match="no"):
-        wait_stoppably(fails())
+        run_interruptible(fails())
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -59,7 +59,7 @@ def test_ctrl_c_lets_it_end_first() -> None:
             told.append("tidied up")
 
     with pytest.raises(KeyboardInterrupt):
-        wait_stoppably(goes())
+        run_interruptible(goes())
     assert told == ["not in the middle", "tidied up"]
 
 
@@ -79,7 +79,7 @@ def test_a_second_one_waits_for_nothing() -> None:
                 continue
 
     with pytest.raises(KeyboardInterrupt):
-        wait_stoppably(stubborn())
+        run_interruptible(stubborn())
     end.set()
 
 
@@ -90,7 +90,7 @@ def test_a_cancellation_of_its_own_is_none_of_the_user() -> None:
         raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
-        wait_stoppably(gives_up())
+        run_interruptible(gives_up())
 
 
 def test_whoever_has_a_say_keeps_it() -> None:
@@ -104,7 +104,7 @@ def test_whoever_has_a_say_keeps_it() -> None:
 
     before = signal.signal(signal.SIGINT, lambda number, _frame: heard.append(number))
     try:
-        assert wait_stoppably(goes()) == "done"
+        assert run_interruptible(goes()) == "done"
     finally:
         signal.signal(signal.SIGINT, before)
     assert heard == [signal.SIGINT]
@@ -122,7 +122,7 @@ def test_in_a_notebook_it_is_cancelled_too() -> None:
 
     async def cell() -> None:
         threading.Timer(0.05, interrupt).start()
-        wait_for(goes())
+        run_sync(goes())
 
     loop = asyncio.new_event_loop()
     try:
@@ -140,7 +140,7 @@ def test_other_threads_wait_as_ever() -> None:
     async def answers() -> int:
         return 3
 
-    thread = threading.Thread(target=lambda: found.append(wait_stoppably(answers())))
+    thread = threading.Thread(target=lambda: found.append(run_interruptible(answers())))
     thread.start()
     thread.join()
     assert found == [3]

@@ -172,7 +172,7 @@ def test_an_alignment_gets_the_places_of_the_case() -> None:
         ({"only": "writes"}, "only must be 'read', 'write' or None"),
         ({"only": ["read"]}, "only must be 'read', 'write' or None"),
         ({"error_pattern": "x"}, "ignore_failed=True"),
-        ({"error_pattern": "(", "ignore_failed": True}, "is no regular expression"),
+        ({"error_pattern": "(", "ignore_failed": True}, "is not a regular expression"),
         ({"error_pattern": "", "ignore_failed": True}, "error_pattern must be a regular expression"),
         ({"error_pattern": 3, "ignore_failed": True}, "error_pattern must be a regular expression"),
         ({"effects": ["look"]}, "effects must map"),

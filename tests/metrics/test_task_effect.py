@@ -324,7 +324,7 @@ def test_labels() -> None:
         ({"threshold": -1}, "threshold must be"),
         ({"effects": {"f": "maybe"}}, "effects must map"),
         ({"forbidden": "f"}, "forbidden must be a list"),
-        ({"error_pattern": "("}, "no regular expression"),
+        ({"error_pattern": "("}, "not a regular expression"),
         ({"error_pattern": "x", "ignore_failed": False}, "give both or none"),
     ],
 )

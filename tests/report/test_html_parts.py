@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pages import BEGAN, small_report, timed
 from strategies import few, json_values
 from toolmark import LLMTestCase, MetricResult, Report, ResultStatus, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark._internal.text import visible_lines
+from toolmark._internal.text import printable_lines
 from toolmark.expect import Approx, Expect, Ignore, Plan
 from toolmark.matching.json_compare import json_equal
 from toolmark.report import CaseResult
@@ -326,7 +326,7 @@ def test_tools_without_findings_are_listed_too() -> None:
 
 def test_lines_are_kept_and_everything_else_is_made_visible() -> None:
     """Ends of lines and tabs lay a text out; escape sequences and what is invisible are spelled out."""
-    assert visible_lines("a\tb\r\nc\n\x1b[1m\u202e\r") == "a   b\nc\n\\x1b[1m\\u202e\\r"
+    assert printable_lines("a\tb\r\nc\n\x1b[1m\u202e\r") == "a   b\nc\n\\x1b[1m\\u202e\\r"
 
 
 def test_texts_are_cut_with_a_note() -> None:

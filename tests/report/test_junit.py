@@ -15,7 +15,7 @@ from processes import assert_golden
 from reports import trial_report
 from strategies import case_fields
 from toolmark import LLMTestCase, Report, ResultStatus, Run, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark._internal.text import visible
+from toolmark._internal.text import printable
 from toolmark.redact import OFF
 from toolmark.report.junit import render_junit
 
@@ -148,17 +148,17 @@ def test_data_stays_data(hostile: Report, title: str) -> None:
     found = Report(hostile.metrics[:2], tuple(hostile.cases[:8]), about={"note": title, title: "x"})
     root = parsed(found, title=title)
 
-    assert root.get("name") == visible(title)
-    assert root.findall(".//property[@name='about.note']")[0].get("value") == visible(title)
+    assert root.get("name") == printable(title)
+    assert root.findall(".//property[@name='about.note']")[0].get("value") == printable(title)
 
 
 def test_all_data_stays_data(hostile: Report) -> None:
     """The same with every case and every metric."""
     root = parsed(hostile)
 
-    assert [suite.get("name") for suite in root[1:]] == [f"failed{visible(text)}" for text in TEXTS]
+    assert [suite.get("name") for suite in root[1:]] == [f"failed{printable(text)}" for text in TEXTS]
     names = [case.get("name") for case in root[0].iter("testcase")]
-    assert names == [visible(f"{prefix}{text}") for text in TEXTS for prefix in ("", "unknown")]
+    assert names == [printable(f"{prefix}{text}") for text in TEXTS for prefix in ("", "unknown")]
 
 
 @given(st.lists(case_fields.map(lambda fields: LLMTestCase(**fields)), min_size=1, max_size=3))

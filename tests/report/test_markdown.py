@@ -24,7 +24,7 @@ from toolmark import (
     compare,
     evaluate,
 )
-from toolmark._internal.text import visible
+from toolmark._internal.text import printable
 from toolmark.redact import OFF
 from toolmark.report.markdown import MAX_BYTES, render_markdown
 from toolmark.report.text.gfm import RESERVED, Page, code, fenced, html_code, table_line
@@ -193,7 +193,7 @@ def test_visible_text_is_the_data(hostile: Report) -> None:
     """Each id is read as it is written, with escapes in place of what does not print."""
     seen = Seen(render_markdown(hostile, title="x", limit=0))
 
-    assert set(map(visible, TEXTS)) - {" "} <= {text.rstrip("\n") for text in seen.codes}
+    assert set(map(printable, TEXTS)) - {" "} <= {text.rstrip("\n") for text in seen.codes}
 
 
 @pytest.mark.parametrize("text", [*TEXTS, "\ud800 \udfff"], ids=ascii)
@@ -201,10 +201,10 @@ def test_data_in_each_place(text: str) -> None:
     """In a paragraph, in a cell, in HTML and between fences the text is what it was."""
     cell = f"| a | b |\n|---|---|\n{table_line([code(text), code('x' + text)])}"
 
-    assert Seen(code(text)).codes == [visible(text)]
-    assert Seen(cell).codes == [visible(text), "x" + visible(text)]
-    assert Seen(f"<p>{html_code(text)}</p>").codes == [visible(text)]
-    assert Seen(fenced(text)).codes == ["\n".join(map(visible, text.split("\n"))) + "\n"]
+    assert Seen(code(text)).codes == [printable(text)]
+    assert Seen(cell).codes == [printable(text), "x" + printable(text)]
+    assert Seen(f"<p>{html_code(text)}</p>").codes == [printable(text)]
+    assert Seen(fenced(text)).codes == ["\n".join(map(printable, text.split("\n"))) + "\n"]
 
 
 @given(st.text("`|\\ <>&a*\n", min_size=1, max_size=12) | st.text(min_size=1))
@@ -212,10 +212,10 @@ def test_any_data_in_each_place(text: str) -> None:
     """Whatever mixture of backticks, pipes, backslashes and blanks it is."""
     cell = f"| a | b |\n|---|---|\n{table_line([code(text), code('x')])}"
 
-    assert Seen(code(text)).codes == [visible(text)]
-    assert Seen(cell).codes == [visible(text), "x"]
-    assert Seen(f"<p>{html_code(text)}</p>").codes == [visible(text)]
-    assert Seen(fenced(text)).codes == ["\n".join(map(visible, text.split("\n"))) + "\n"]
+    assert Seen(code(text)).codes == [printable(text)]
+    assert Seen(cell).codes == [printable(text), "x"]
+    assert Seen(f"<p>{html_code(text)}</p>").codes == [printable(text)]
+    assert Seen(fenced(text)).codes == ["\n".join(map(printable, text.split("\n"))) + "\n"]
 
 
 def test_an_empty_text_is_no_code() -> None:

@@ -19,7 +19,7 @@ import pytest
 from processes import environment, run_python
 from scale_files import metrics, without_start, write_lines
 from toolmark import ConfigurationError, ToolCorrectnessMetric
-from toolmark._internal.atomic_files import LOCK, locked
+from toolmark._internal.atomic_files import LOCK_NAME, folder_lock
 from toolmark.results import read_results
 from toolmark.scale import Totals, score_files
 from toolmark.scale import run as runs
@@ -276,11 +276,11 @@ def test_nobody_else_works_on_the_parts(folder: Path) -> None:
     begun(folder, "r", 1)
 
     with (
-        locked(folder / "r.parts", "the parts"),
+        folder_lock(folder / "r.parts", "the parts"),
         pytest.raises(ConfigurationError, match=r"another process works on the parts of .*r"),
     ):
         score(folder, "r", resume=True)
-    assert (folder / "r.parts" / LOCK).exists()
+    assert (folder / "r.parts" / LOCK_NAME).exists()
 
 
 @pytest.mark.parametrize(("text", "message"), [("{", "is no manifest"), ('{"version": 2}', "another version")])

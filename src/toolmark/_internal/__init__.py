@@ -1,1 +1,1 @@
-"""Plumbing shared by all packages: JSON values, text, the model base, files, optional packages. Not public."""
+"""Plumbing of toolmark: JSON values, text, files and imports. Private; nothing here is part of the public API."""

@@ -1,4 +1,4 @@
-"""How does a file appear? Whole or not at all: it is written beside its place, and then moved there."""
+"""Atomic writing of files: a file is written under another name, then moved to its place."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Final
 
 from toolmark.errors import ConfigurationError
 
-LOCK: Final = "lock.sqlite"
+LOCK_NAME: Final = "lock.sqlite"
 """Name of the file that locks a folder."""
 
 _DEVICES = frozenset({Path("/dev"), Path("/proc")})
 
 
 @contextmanager
-def replacing(target: Path) -> Generator[Path, None, None]:
-    """Give the path of a draft beside a file, and move it there at the end; whatever fails, the file stays as it is."""
+def atomic_write(target: Path) -> Generator[Path, None, None]:
+    """Give a draft path next to `target`, and move it there at the end; on an error `target` stays unchanged."""
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         yield draft
@@ -28,32 +28,28 @@ def replacing(target: Path) -> Generator[Path, None, None]:
 
 
 def write_text(target: Path, text: str) -> None:
-    """Write a text file, whole or not at all; a pipe or a device, which cannot be replaced, is written to as it is.
-
-    Raises:
-        OSError: It cannot be written.
-    """
-    place = target.resolve()  # a link stays one
-    if (place.exists() and not place.is_file()) or not _DEVICES.isdisjoint(target.absolute().parents):
+    """Write a text file atomically; a pipe or a device, which cannot be replaced, is written in place."""
+    path = target.resolve()  # a symbolic link stays one
+    if (path.exists() and not path.is_file()) or not _DEVICES.isdisjoint(target.absolute().parents):
         target.write_text(text, encoding="utf-8", newline="\n")
         return
-    with replacing(place) as draft:
+    with atomic_write(path) as draft:
         draft.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file as a whole: after a crash at any moment it is the old one or the new one."""
+    """Write a file so that after a crash at any moment it has its old content or the new one."""
     draft = path.with_name(f"{path.name}.new")
     draft.write_bytes(content)
-    settle(draft, path)
+    replace_durably(draft, path)
 
 
-def draft_of(path: Path) -> Path:
-    """Return where nobody else writes a file, on no other machine either; the name ends in `.new`."""
+def draft_path(path: Path) -> Path:
+    """Return a random path next to `path`, so that no other process, on any machine, writes it; it ends in `.new`."""
     return path.with_name(f"{path.name}.{os.urandom(8).hex()}.new")
 
 
-def settle(draft: Path, target: Path) -> None:
+def replace_durably(draft: Path, target: Path) -> None:
     """Move a draft to its place; on return both its content and the move are on the disk."""
     with draft.open("rb+") as file:
         os.fsync(file.fileno())
@@ -67,21 +63,19 @@ def settle(draft: Path, target: Path) -> None:
 
 
 @contextmanager
-def locked(folder: Path, what: str) -> Generator[None, None, None]:
-    """Let nobody else work in a folder that is there; a process that dies gives it free.
+def folder_lock(folder: Path, content: str) -> Generator[None, None, None]:
+    """Lock an existing folder; the lock of a process that dies is released. `content` is named in the error.
 
-    Args:
-        folder: The folder; a file `LOCK` stands in it from now on.
-        what: What others would work on, for the message.
+    The lock is a SQLite transaction on the file `LOCK_NAME`, which works on every system and stays in the folder.
 
     Raises:
-        ConfigurationError: Another process, or another object, is at work in it.
+        ConfigurationError: Another process, or another object of this one, holds the lock.
     """
-    import sqlite3  # noqa: PLC0415 - nobody waits for it who locks nothing
+    import sqlite3  # noqa: PLC0415 - slow to import, and needed only here
 
-    with closing(sqlite3.connect(folder / LOCK, timeout=0, isolation_level=None)) as lock:
+    with closing(sqlite3.connect(folder / LOCK_NAME, timeout=0, isolation_level=None)) as lock:
         try:
             lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
-            raise ConfigurationError(f"another process works on {what}; wait until it has ended") from error
+            raise ConfigurationError(f"another process works on {content}; wait until it has ended") from error
         yield

@@ -1,61 +1,50 @@
-"""How is a file packed? gzip and zstd are recognised by their first bytes, and read as if they were plain."""
+"""Reading of compressed files: gzip and zstd are detected by their first bytes and decompressed on the way."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import zlib
-from importlib import import_module
 from typing import Any, BinaryIO, Final, cast
 
-from toolmark.errors import MissingPackageError
+from toolmark._internal.lazy_imports import import_extra
 
 GZIP: Final = b"\x1f\x8b"
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
-_PIECE = 1 << 14
-"""Bytes that are unpacked at once; of what packs best, they make half a gigabyte."""
+_CHUNK = 1 << 14
+"""Bytes that are decompressed at once; data of the best ratio makes half a gigabyte of them."""
 
 
-class BrokenZstdError(Exception):
-    """Data that begins as zstd does is none, or ends too early."""
+class CorruptZstdError(Exception):
+    """Data with the first bytes of zstd is not zstd data, or ends too early."""
 
 
-BROKEN: Final = (EOFError, gzip.BadGzipFile, zlib.error, BrokenZstdError)
-"""What reading broken packed data raises."""
+CORRUPTION_ERRORS: Final = (EOFError, gzip.BadGzipFile, zlib.error, CorruptZstdError)
+"""What reading corrupt compressed data raises."""
 
 
-def extra(package: str, name: str, purpose: str) -> Any:  # noqa: ANN401 - a module without types
-    """Return the module of a package that an extra brings, loaded when it is needed.
-
-    Raises:
-        MissingPackageError: It is not installed.
-    """
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise MissingPackageError.of(package.partition(".")[0], name, purpose) from error
+def corruption_message(error: BaseException) -> str:
+    """Return a message for one of `CORRUPTION_ERRORS`."""
+    return f"broken {'zstd' if isinstance(error, CorruptZstdError) else 'gzip'} data: {error}"
 
 
-def broken_text(error: BaseException) -> str:
-    """Return what is wrong with packed data in words."""
-    return f"broken {'zstd' if isinstance(error, BrokenZstdError) else 'gzip'} data: {error}"
-
-
-def unpacked(file: BinaryIO) -> BinaryIO:
-    """Return the file, through gzip or zstd where its first bytes say so; they are looked at, not taken.
+def decompress(file: BinaryIO) -> BinaryIO:
+    """Return the file, decompressed while it is read if its first bytes are those of gzip or zstd.
 
     Raises:
         MissingPackageError: It is zstd data, and zstandard is not installed.
     """
-    buffered = file if isinstance(file, io.BufferedReader) else io.BufferedReader(_Raw(file))
-    begin = buffered.peek(len(ZSTD))
-    if begin.startswith(GZIP):
+    buffered = file if isinstance(file, io.BufferedReader) else io.BufferedReader(_RawReader(file))
+    start = buffered.peek(len(ZSTD))  # does not consume them
+    if start.startswith(GZIP):
         return cast("BinaryIO", gzip.GzipFile(fileobj=buffered))
-    return cast("BinaryIO", io.BufferedReader(_Zstd(buffered)) if begin.startswith(ZSTD) else buffered)
+    if start.startswith(ZSTD):
+        return cast("BinaryIO", io.BufferedReader(_ZstdReader(buffered)))
+    return cast("BinaryIO", buffered)
 
 
-class _Raw(io.RawIOBase):
-    """Any object with `read(size)`, as something that can be buffered."""
+class _RawReader(io.RawIOBase):
+    """An object with `read(size)` as a raw stream, which can be buffered."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -69,45 +58,45 @@ class _Raw(io.RawIOBase):
         return len(data)
 
 
-class _Zstd(io.RawIOBase):
-    """The frames of a zstd file, one after the other.
+class _ZstdReader(io.RawIOBase):
+    """The decompressed frames of a zstd file, one after the other.
 
-    The package's own reader takes the end of the file for the end of the data, also within a frame; what was cut off
-    would be missing without a word.
+    The package's own reader accepts a file that ends within a frame, so truncated data would be lost without an error.
     """
 
     def __init__(self, file: BinaryIO) -> None:
-        zstandard = extra("zstandard", "zst", "reading zstd data")
+        zstandard = import_extra("zstandard", "zst", "reading zstd data")
         self._file = file
         self._error: type[Exception] = zstandard.ZstdError
-        self._unpacker = zstandard.ZstdDecompressor()
+        self._decompressor = zstandard.ZstdDecompressor()
         self._frame: Any = None
-        self._packed = b""
+        self._compressed = b""
         self._plain = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        while not self._plain and self._more():
+        # A chunk may hold only a header and give no data, which is not the end of the file.
+        while not self._plain and self._read_chunk():
             pass
         data, self._plain = self._plain[: len(buffer)], self._plain[len(buffer) :]
         buffer[: len(data)] = data
         return len(data)
 
-    def _more(self) -> bool:
-        """Unpack a piece, and return whether there was one."""
-        piece = self._packed or self._file.read(_PIECE)
-        if not piece:
+    def _read_chunk(self) -> bool:
+        """Decompress one chunk; return false at the end of the file."""
+        chunk = self._compressed or self._file.read(_CHUNK)
+        if not chunk:
             if self._frame is not None:
-                raise BrokenZstdError("it ended before the end of its last frame")
+                raise CorruptZstdError("it ended before the end of its last frame")
             return False
         if self._frame is None:
-            self._frame = self._unpacker.decompressobj()
+            self._frame = self._decompressor.decompressobj()
         try:
-            self._plain, self._packed = memoryview(self._frame.decompress(piece)), b""
+            self._plain, self._compressed = memoryview(self._frame.decompress(chunk)), b""
         except self._error as error:
-            raise BrokenZstdError(str(error)) from None
+            raise CorruptZstdError(str(error)) from None
         if self._frame.eof:
-            self._packed, self._frame = self._frame.unused_data, None
+            self._compressed, self._frame = self._frame.unused_data, None
         return True

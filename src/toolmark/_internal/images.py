@@ -1,4 +1,4 @@
-"""When is a value an image, and which? By its bytes, in whatever form a framework keeps it."""
+"""Detection of images in JSON values, by their bytes, in whatever form a framework stores them."""
 
 from __future__ import annotations
 
@@ -13,64 +13,64 @@ DATA_URL: Final = re.compile(
 )
 """A `data:` URL with base64 text."""
 
-_BESIDE_DATA = frozenset({"data", "type", "encoding", "size", "mime_type", "mimeType", "media_type", "mediaType"})
-_AROUND = ("source", "image_url", "url")
-_BESIDE_AROUND = frozenset({"type", "detail", "mime_type", "mimeType"})
-_SHORTEST = 16
+_KEYS_OF_DATA = frozenset({"data", "type", "encoding", "size", "mime_type", "mimeType", "media_type", "mediaType"})
+_WRAPPER_KEYS = ("source", "image_url", "url")
+_KEYS_OF_WRAPPER = frozenset({"type", "detail", "mime_type", "mimeType"})
+_MIN_LENGTH = 16
 """Letters of base64 text that an image has at least."""
+
+_SIGNATURES = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+}
 
 
 def image_type(content: bytes) -> str | None:
-    """Return the MIME type that these bytes are of: PNG, JPEG, GIF or WebP; `None` for anything else."""
-    if content.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if content.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if content.startswith((b"GIF87a", b"GIF89a")):
-        return "image/gif"
-    if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
-        return "image/webp"
-    return None
+    """Return the MIME type of PNG, JPEG, GIF or WebP bytes; `None` for anything else."""
+    for signature, mime in _SIGNATURES.items():
+        if content.startswith(signature):
+            return mime
+    return "image/webp" if content.startswith(b"RIFF") and content[8:12] == b"WEBP" else None
 
 
-def by_content(value: Any) -> Any:
-    """Return a JSON value in which every image is its type and the SHA-256 of its bytes; itself if it has none.
+def hash_images(value: Any) -> Any:
+    """Return a JSON value in which every image is its type and the SHA-256 of its bytes; `value` itself if it has none.
 
-    Images are: `data:` URLs, bytes as toolmark keeps them, `MLLMImage`, and the parts of messages of OpenAI, Anthropic
-    and MCP. What only says where an image is, such as a path or an address, stays as it is: nothing is read.
+    Images are: `data:` URLs, bytes as toolmark stores them, `MLLMImage`, and the message parts of OpenAI, Anthropic
+    and MCP. Paths and addresses of images stay as they are: nothing is read or fetched.
     """
     if isinstance(value, str):
-        return _of_url(value) if value.startswith("data:image/") else value
+        match = DATA_URL.fullmatch(value) if value.startswith("data:image/") else None
+        return (match and _hash_base64(match["data"])) or value
     if isinstance(value, list):
-        items = [by_content(item) for item in value]
+        items = [hash_images(item) for item in value]
+        # The same object is returned if nothing changed, so that comparing outputs without images copies nothing.
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if isinstance(value, dict):
-        found = _of_object(value)
-        if found is not None:
-            return found
-        fields = {key: by_content(item) for key, item in value.items()}
+        image = _hash_object(value)
+        if image is not None:
+            return image
+        fields = {key: hash_images(item) for key, item in value.items()}
         return fields if any(fields[key] is not item for key, item in value.items()) else value
     return value
 
 
-def _of_object(value: dict[str, Any]) -> dict[str, str] | None:
+def _hash_object(value: dict[str, Any]) -> dict[str, str] | None:
+    """Return the hash of an object that is an image and nothing else."""
     data = value.get("data")
-    if isinstance(data, str) and value.keys() <= _BESIDE_DATA:
-        return _of_text(data)
-    for name in _AROUND:
-        if name in value and value.keys() - {name} <= _BESIDE_AROUND:
-            inside = by_content(value[name])
-            return inside if inside is not value[name] and isinstance(inside, dict) and "sha256" in inside else None
+    if isinstance(data, str) and value.keys() <= _KEYS_OF_DATA:
+        return _hash_base64(data)
+    for name in _WRAPPER_KEYS:
+        if name in value and value.keys() - {name} <= _KEYS_OF_WRAPPER:
+            inner = hash_images(value[name])
+            return inner if inner is not value[name] and isinstance(inner, dict) and "sha256" in inner else None
     return None
 
 
-def _of_url(url: str) -> dict[str, str] | str:
-    match = DATA_URL.fullmatch(url)
-    return (_of_text(match["data"]) if match else None) or url
-
-
-def _of_text(text: str) -> dict[str, str] | None:
-    if len(text) < _SHORTEST:
+def _hash_base64(text: str) -> dict[str, str] | None:
+    if len(text) < _MIN_LENGTH:
         return None
     try:
         content = base64.b64decode(text, validate=True)

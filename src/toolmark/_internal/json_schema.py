@@ -1,7 +1,7 @@
-"""Validators of JSON Schema, made by the package jsonschema.
+"""Validators of JSON Schema, built with the package jsonschema.
 
-Draft 2020-12, or whatever other draft a schema names in `$schema`. A `$ref` that leads out of a schema is never
-fetched, and a `pattern` cannot hang.
+Draft 2020-12, or the draft that a schema names in `$schema`. A `$ref` to another document is never fetched, and a
+`pattern` cannot hang.
 """
 
 from __future__ import annotations
@@ -9,53 +9,48 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from importlib import import_module
 from typing import Any
 
 from toolmark._internal.json import JsonObject
+from toolmark._internal.lazy_imports import import_extra
 from toolmark._internal.regex import BoundedPattern
-from toolmark.errors import MissingPackageError
 
 FORMATS = ("date", "date-time", "email", "ipv4", "ipv6", "regex", "uuid")
 """Values of `format` that can be checked, the same on every machine; others are annotations."""
 
 
-def validator_of(schema: JsonObject, *, formats: bool) -> Any:  # noqa: ANN401 - of jsonschema, which has no types
-    """Return a validator of a schema, or the text that says what is wrong with the schema.
+def build_validator(schema: JsonObject, *, formats: bool) -> Any:  # noqa: ANN401 - of jsonschema, which has no types
+    """Return a validator of a schema, or a text that says what is wrong with the schema.
 
-    Args:
-        schema: The schema.
-        formats: Check `format` too, as far as `FORMATS` goes.
+    With `formats`, the validator also checks `format`, for the values in `FORMATS`.
 
     Raises:
         MissingPackageError: jsonschema is not installed.
     """
+    jsonschema = import_extra("jsonschema", "judge", "checking values against a JSON Schema")
+    draft = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     try:
-        jsonschema = import_module("jsonschema")
-        referencing = import_module("referencing")
-    except ImportError as error:
-        purpose = "checking values against a JSON Schema"
-        raise MissingPackageError.of("jsonschema", "judge", purpose) from error
-    kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    try:
-        kind.check_schema(schema)
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with a schema, it is no reason to fail
+        draft.check_schema(schema)
+    except Exception as error:  # noqa: BLE001 - a broken schema of a tool is reported, never raised
         return f"its input_schema is invalid ({str(error).splitlines()[0]})"
-    checker = _format_checker(jsonschema) if formats else None
-    # An empty registry: the default one would fetch.
-    bounded = jsonschema.validators.extend(kind, {"pattern": _pattern(jsonschema), "patternProperties": _properties})
-    return bounded(schema, registry=referencing.Registry(), format_checker=checker)
+    # jsonschema's own keywords search with `re`, which can hang on a pattern.
+    bounded = jsonschema.validators.extend(
+        draft, {"pattern": _pattern_keyword(jsonschema), "patternProperties": _pattern_properties}
+    )
+    # With an empty registry nothing is fetched; the default one fetches references.
+    registry = import_extra("referencing", "judge", "checking values against a JSON Schema").Registry()
+    return bounded(schema, registry=registry, format_checker=_format_checker(jsonschema) if formats else None)
 
 
-def _pattern(jsonschema: Any) -> Callable[..., Iterator[Any]]:  # noqa: ANN401 - as above
-    def pattern(_: Any, expression: str, instance: object, __: object) -> Iterator[Any]:  # noqa: ANN401 - as above
+def _pattern_keyword(jsonschema: Any) -> Callable[..., Iterator[Any]]:  # noqa: ANN401 - as above
+    def check(_: Any, expression: str, instance: object, __: object) -> Iterator[Any]:  # noqa: ANN401 - as above
         if isinstance(instance, str) and not BoundedPattern(expression).search(instance):
             yield jsonschema.ValidationError(f"{instance!r} does not match {expression!r}")
 
-    return pattern
+    return check
 
 
-def _properties(validator: Any, patterns: JsonObject, instance: object, _: object) -> Iterator[Any]:  # noqa: ANN401 - as above
+def _pattern_properties(validator: Any, patterns: JsonObject, instance: object, _: object) -> Iterator[Any]:  # noqa: ANN401 - as above
     if not isinstance(instance, dict):
         return
     for expression, subschema in patterns.items():
@@ -69,14 +64,14 @@ _DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-
 
 
 def _format_checker(jsonschema: Any) -> Any:  # noqa: ANN401 - as above
-    """Return a checker of `FORMATS` alone: what else jsonschema checks depends on which packages are installed."""
+    # `FORMATS` alone: what else jsonschema checks depends on which packages are installed.
     checker = jsonschema.FormatChecker(formats=[name for name in FORMATS if name != "date-time"])
     checker.checkers = {**checker.checkers, "date-time": (_is_date_time, ValueError)}
     return checker
 
 
 def _is_date_time(value: object) -> bool:
-    """Return whether text is a date and time of RFC 3339, which has an offset; anything but text is.
+    """Return whether a value is text of an RFC 3339 date and time, which has an offset, or is not text.
 
     Raises:
         ValueError: There is no such day or time.
@@ -85,6 +80,6 @@ def _is_date_time(value: object) -> bool:
         return True
     if _DATE_TIME.fullmatch(value) is None:
         return False
-    seconds = value[17:19]  # a leap second is one, and Python has none
-    datetime.fromisoformat(f"{value[:10]}T{value[11:17]}{'59' if seconds == '60' else seconds}")
+    seconds = "59" if value[17:19] == "60" else value[17:19]  # RFC 3339 has leap seconds, Python has none
+    datetime.fromisoformat(f"{value[:10]}T{value[11:17]}{seconds}")
     return True

@@ -1,20 +1,17 @@
-"""The marks that toolmark writes into data, and how they are recognised when they are read back."""
+"""Markers that toolmark writes into data and recognizes when it reads them back."""
 
 from __future__ import annotations
 
 from typing import Final
 
 REDACTED: Final = "[redacted by toolmark]"
-"""Stands for a hidden value, or for the hidden part of a text. Files and scores know it by this very text."""
+"""Replaces a secret value, or the secret part of a text. Files and scores recognize it by this exact text."""
 
-CANCELLED: Final = b"\x18"
-"""Ends a line of a file that was begun and never finished: the control character *cancel*, which JSON text cannot
-contain, so that no line is taken for a torn one by mistake."""
+CANCEL_MARK: Final = b"\x18"
+"""Ends a line of a file that was begun and never finished: the control character *cancel*. JSON text cannot contain
+it, so no complete line is mistaken for a torn one."""
 
 
 def is_redacted(value: object) -> bool:
-    """Return whether a value is a text that holds the mark, on its own or among other text.
-
-    What is inside a list or an object is not looked at.
-    """
+    """Return whether a value is a text that contains `REDACTED`; lists and objects are not searched."""
     return isinstance(value, str) and REDACTED in value

@@ -1,8 +1,8 @@
-"""The base of all toolmark's data: frozen, strict about names, clear about errors, honest about what was set.
+"""Base class of toolmark's data: frozen, strict about field names, aware of which fields were set.
 
-*Set* matters: in an expected call a field that was never set matches anything, while one that was set to `None` is a
-value. So every way out (`model_dump`, `model_dump_json`, `to_dict`, `to_json`) writes only what was set, and reading it
-back gives an equal object.
+In an expected call a field that was never set matches anything, while one that was set to `None` is a value. So
+everything that writes (`model_dump`, `model_dump_json`, `to_dict`, `to_json`) writes only the fields that were set, and
+reading it back gives an equal object.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticSerializationError
 
-from toolmark._internal.json import finite, json_path, json_text, parse_json, short_repr
+from toolmark._internal.json import json_path, json_text, parse_json, replace_nonfinite, short_repr
 from toolmark.errors import InvalidDataError, Problem
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 def snake_or_camel(name: str) -> AliasChoices:
-    """Return the names under which a field is accepted: `tools_called` and `toolsCalled`."""
+    """Return the names that a field accepts: `tools_called` and `toolsCalled`."""
     return AliasChoices(name, to_camel(name))
 
 
 class Model(BaseModel):
-    """A frozen value that reads snake_case and camelCase and writes snake_case, only what was set."""
+    """A frozen object that reads snake_case and camelCase, and writes snake_case and only the fields that were set."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
         frozen=True,
@@ -46,15 +46,15 @@ class Model(BaseModel):
         hide_input_in_errors=True,
     )
 
-    if not TYPE_CHECKING:  # the type checkers see pydantic's own signatures, made from the fields
+    if not TYPE_CHECKING:  # type checkers see pydantic's own signatures, derived from the fields
 
         def __init__(self, /, **data: Any) -> None:
             try:
                 super().__init__(**data)
             except ValidationError as error:
-                raise invalid(type(self), error) from None
+                raise to_invalid_data_error(type(self), error) from None
 
-        # Tells pydantic that this is no initialiser of its own, so that nested models skip it (and its cost).
+        # Tells pydantic to skip this `__init__`, and its cost, for nested models.
         __init__.__pydantic_base_init__ = True
 
         @classmethod
@@ -63,18 +63,17 @@ class Model(BaseModel):
             try:
                 return super().model_validate(obj, **options)
             except ValidationError as error:
-                raise invalid(cls, error) from None
+                raise to_invalid_data_error(cls, error) from None
 
         @classmethod
         def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
             """Read a JSON text; raises `InvalidDataError` with every problem and its path."""
-            # Python's reader, not pydantic's: that one stops at 200 levels for the whole document.
-            return cls.model_validate(
-                parse_json(bytes(json_data) if isinstance(json_data, bytearray) else json_data), **options
-            )
+            # Python's parser, because pydantic's stops at 200 levels for the whole document.
+            text = bytes(json_data) if isinstance(json_data, bytearray) else json_data
+            return cls.model_validate(parse_json(text), **options)
 
     @model_serializer(mode="wrap")
-    def _only_what_was_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _write_set_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         fields_set = self.model_fields_set
         return {name: value for name, value in handler(self).items() if name in fields_set}
 
@@ -85,12 +84,10 @@ class Model(BaseModel):
             InvalidDataError: It is nested too deeply to be written, e.g. calls inside calls a hundred levels deep.
         """
         try:
-            plain: dict[str, Any] = finite(self.model_dump(mode="json"))
+            plain: dict[str, Any] = replace_nonfinite(self.model_dump(mode="json"))
         except (PydanticSerializationError, RecursionError) as error:
-            message = (
-                f"{type(self).__name__} cannot be written: {str(error).rpartition(': ')[2] or 'nested too deeply'}"
-            )
-            raise InvalidDataError(message, [Problem("$", message)]) from None
+            reason = str(error).rpartition(": ")[2] or "nested too deeply"
+            raise InvalidDataError.of(f"{type(self).__name__} cannot be written: {reason}") from None
         return plain
 
     def to_json(self, *, indent: int | None = None) -> str:
@@ -102,19 +99,26 @@ class Model(BaseModel):
         """Read what `to_json` wrote.
 
         Raises:
-            InvalidDataError: It is no JSON, or no such object; `problems` has every path.
+            InvalidDataError: It is not JSON, or not an object of this class; `problems` has every path.
         """
         return cls.model_validate_json(text)
 
 
-def invalid(model: type[BaseModel], error: ValidationError) -> InvalidDataError:
-    """Return pydantic's findings as toolmark's error: JSON paths, accepted fields, nearest names."""
-    problems = [problem for detail in error.errors(include_url=False) for problem in _problems(model, detail)]
-    lines = [f"{model.__name__}: {problem}" for problem in problems]
-    return InvalidDataError("\n".join(lines), problems)
+def to_invalid_data_error(model: type[BaseModel], error: ValidationError) -> InvalidDataError:
+    """Return pydantic's error as toolmark's: JSON paths, accepted fields, nearest names."""
+    problems: list[Problem] = []
+    for detail in error.errors(include_url=False):
+        cause = detail.get("ctx", {}).get("error")
+        path = json_path(detail["loc"])
+        # A validator of toolmark may have reported several problems, with paths relative to the field.
+        if isinstance(cause, InvalidDataError) and cause.problems:
+            problems += [Problem(path + inner.path.removeprefix("$"), inner.message) for inner in cause.problems]
+        else:
+            problems.append(Problem(path, _message(model, detail)))
+    return InvalidDataError("\n".join(f"{model.__name__}: {problem}" for problem in problems), problems)
 
 
-_SHOWN = 80
+_MAX_INPUT = 80
 _EXPECTED = {
     "string_type": "a string",
     "dict_type": "an object",
@@ -127,38 +131,28 @@ _EXPECTED = {
 }
 
 
-def _problems(model: type[BaseModel], detail: ErrorDetails) -> list[Problem]:
-    """Return what one finding of pydantic says; what raised it may have found several things, inside of its place."""
-    cause = detail.get("ctx", {}).get("error")
-    if isinstance(cause, InvalidDataError) and (len(cause.problems) > 1 or any(p.path != "$" for p in cause.problems)):
-        place = json_path(detail["loc"])
-        return [Problem(place + one.path.removeprefix("$"), one.message) for one in cause.problems]
-    return [_problem(model, detail)]
-
-
-def _problem(model: type[BaseModel], detail: ErrorDetails) -> Problem:
-    parts = detail["loc"]
+def _message(model: type[BaseModel], detail: ErrorDetails) -> str:
     kind = detail["type"]
     if kind == "missing":
-        return Problem(json_path(parts), "is required")
+        return "is required"
     if kind == "extra_forbidden":
-        return Problem(json_path(parts), _unknown_field(model, str(parts[-1]), depth=len(parts)))
-    if kind in _EXPECTED:
-        return Problem(json_path(parts), f"expected {_EXPECTED[kind]}, got {short_repr(detail['input'], _SHOWN)}")
-    message = detail["msg"].removeprefix("Value error, ")
+        return _unknown_field(model, str(detail["loc"][-1]), depth=len(detail["loc"]))
+    text = detail["msg"].removeprefix("Value error, ")
     if kind == "value_error":
-        return Problem(json_path(parts), message)
-    return Problem(json_path(parts), f"{message[:1].lower()}{message[1:]}, got {short_repr(detail['input'], _SHOWN)}")
+        return text
+    if kind in _EXPECTED:
+        text = f"expected {_EXPECTED[kind]}"
+    return f"{text[:1].lower()}{text[1:]}, got {short_repr(detail['input'], _MAX_INPUT)}"
 
 
 def _unknown_field(model: type[BaseModel], name: str, *, depth: int) -> str:
     if depth > 1:  # the field belongs to a nested model, which pydantic does not name
         return f"unknown field {name!r}; remove it, or put it into `metadata` of the case"
-    known = sorted(model.model_fields)
     for field, info in model.model_fields.items():
         aliases = info.validation_alias
         if name == field or (isinstance(aliases, AliasChoices) and name in aliases.choices):
-            return f"{name!r} gives {field!r} a second time, under another name; give it once"
-    near = difflib.get_close_matches(name, known, n=1)
+            return f"{name!r} repeats {field!r} under another name; give it once"
+    fields = sorted(model.model_fields)
+    near = difflib.get_close_matches(name, fields, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"unknown field {name!r}; {hint}known are {', '.join(known)}"
+    return f"unknown field {name!r}; {hint}valid fields are {', '.join(fields)}"

@@ -1,11 +1,11 @@
-"""How does a synchronous caller wait for something asynchronous? Also where an event loop already runs."""
+"""Bridge from synchronous code to coroutines, also where an event loop already runs, and with Ctrl-C."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine
 from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
@@ -13,72 +13,70 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, and return what it returns.
+def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end and return its result.
 
-    Where a loop runs in this thread, as in a notebook, the coroutine gets a thread and a loop of its own, in a copy of
-    the caller's context: a loop that runs cannot be waited for from inside.
+    If an event loop runs in this thread, as in a notebook, the coroutine gets a thread and a loop of its own, in a copy
+    of the caller's context: code inside a running loop cannot wait for that loop.
     """
-    return _in_a_thread(coroutine) if _is_running() else asyncio.run(coroutine)
+    return _run_in_thread(coroutine) if _is_loop_running() else asyncio.run(coroutine)
 
 
-def wait_stoppably(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Do what `wait_for` does, so that Ctrl-C is met between two steps of the coroutine.
+def run_interruptible(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine as `run_sync` does, and handle Ctrl-C between two of its steps.
 
-    The first Ctrl-C cancels it, and raises `KeyboardInterrupt` when it has ended; a second one does not wait for that.
-    Where someone else has a say in what Ctrl-C does, or this is not the main thread, it is as in `wait_for`.
+    The first Ctrl-C cancels the coroutine, and raises `KeyboardInterrupt` when it has ended; a second one raises at
+    once. Outside of the main thread, or if the program has its own handler of Ctrl-C, this is `run_sync`.
     """
-    here = threading.current_thread() is threading.main_thread()
-    if not here or _is_running() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        return wait_for(coroutine)
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    has_own_handler = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    if not in_main_thread or has_own_handler or _is_loop_running():
+        return run_sync(coroutine)
     loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)  # as asyncio.run does, for code that asks for it
+    asyncio.set_event_loop(loop)  # as asyncio.run does, for code that calls asyncio.get_event_loop
     task = loop.create_task(coroutine)
-    stops = 0
+    interrupts = 0
 
-    def stop(_number: int, _frame: object) -> None:
-        nonlocal stops
-        stops += 1
-        if stops > 1 or task.done():
+    def interrupt(_number: int, _frame: object) -> None:
+        nonlocal interrupts
+        interrupts += 1
+        if interrupts > 1 or task.done():
             raise KeyboardInterrupt
         loop.call_soon_threadsafe(task.cancel)
 
-    before = signal.signal(signal.SIGINT, stop)
+    previous_handler = signal.signal(signal.SIGINT, interrupt)
     try:
         try:
             return loop.run_until_complete(task)
         except asyncio.CancelledError:
-            if stops:
+            if interrupts:
                 raise KeyboardInterrupt from None
             raise
         finally:
-            _end(loop, stops)
+            _close(loop, interrupts)
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)
 
 
-def _end(loop: asyncio.AbstractEventLoop, stops: int) -> None:
-    """Close a loop: wait for what is left, as `asyncio.run` does, but not for threads after Ctrl-C, nor after two."""
+def _close(loop: asyncio.AbstractEventLoop, interrupts: int) -> None:
+    """Close a loop as `asyncio.run` does, but wait for its threads only without Ctrl-C, and for nothing after two."""
     try:
-        if stops < 2:  # noqa: PLR2004 - the second means at once
-            left = asyncio.all_tasks(loop)
-            for task in left:
+        if interrupts < 2:  # noqa: PLR2004 - a second Ctrl-C means at once
+            tasks = asyncio.all_tasks(loop)
+            for task in tasks:
                 task.cancel()
-            loop.run_until_complete(_all(left))
+            if tasks:
+                loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
             loop.run_until_complete(loop.shutdown_asyncgens())
-        if not stops:
+        if not interrupts:
             loop.run_until_complete(loop.shutdown_default_executor())
     finally:
         asyncio.set_event_loop(None)
-        loop.set_exception_handler(lambda _loop, _told: None)  # that tasks were left behind is no news
+        loop.set_exception_handler(lambda *_: None)  # abandoned tasks are expected here, and not worth a log line
         loop.close()
 
 
-async def _all(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _is_running() -> bool:
+def _is_loop_running() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -86,36 +84,37 @@ def _is_running() -> bool:
     return True
 
 
-def _in_a_thread(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in a thread and a loop of its own; Ctrl-C cancels it, and a second one leaves it behind."""
-    outcome: list[T] = []
-    raised: list[BaseException] = []
-    going: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
-    ended = threading.Event()  # of a thread, `join` holds after one interrupt that it has ended
+def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a thread and a loop of its own; Ctrl-C cancels it, and a second one abandons it."""
+    results: list[T] = []
+    errors: list[BaseException] = []
+    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+    # `Thread.join` reports a thread as ended after one interrupt, so an event is waited for instead.
+    ended = threading.Event()
 
-    async def told() -> T:
+    async def run_task() -> T:
         task = asyncio.current_task()
         if task is not None:
-            going.append((asyncio.get_running_loop(), task))
+            running.append((asyncio.get_running_loop(), task))
         return await coroutine
 
-    def run() -> None:
+    def run_thread() -> None:
         try:
-            outcome.append(asyncio.run(told()))
+            results.append(asyncio.run(run_task()))
         except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
-            raised.append(error)
+            errors.append(error)
         finally:
             ended.set()
 
-    threading.Thread(target=copy_context().run, args=(run,), name="toolmark", daemon=True).start()
+    threading.Thread(target=copy_context().run, args=(run_thread,), name="toolmark", daemon=True).start()
     try:
         ended.wait()
     except BaseException:
-        for loop, task in going:
-            with suppress(RuntimeError):  # it has ended meanwhile
+        for loop, task in running:
+            with suppress(RuntimeError):  # the loop is closed already
                 loop.call_soon_threadsafe(task.cancel)
         ended.wait()
         raise
-    if raised:
-        raise raised[0]
-    return outcome[0]
+    if errors:
+        raise errors[0]
+    return results[0]

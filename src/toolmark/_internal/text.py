@@ -1,6 +1,6 @@
-r"""How values are shown to people: shortened, and with nothing in them that a terminal would obey.
+r"""Text for people: values shortened, numbers rounded, characters escaped that a terminal would interpret.
 
-What came out of a trace is data. Control characters (escape sequences among them) and invisible ones, such as those
+What comes out of a trace is data. Control characters (escape sequences among them) and invisible ones, such as those
 that reverse the direction of writing, are shown as `\x1b` or `\u202e` instead of being passed on.
 """
 
@@ -11,60 +11,60 @@ from collections.abc import Sequence
 from toolmark._internal.json import json_text
 
 
-def visible(text: str) -> str:
-    """Return `text` on one line, with every character that does not print written as an escape."""
+def printable(text: str) -> str:
+    """Return `text` on one line, with every non-printing character escaped."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
-def visible_lines(text: str) -> str:
-    """Return `text` with its lines kept and tabs as blanks; what else does not print is written as an escape."""
-    if text.isprintable():
-        return text
-    return "\n".join(visible(line.expandtabs(4)) for line in text.replace("\r\n", "\n").split("\n"))
+def printable_lines(text: str) -> str:
+    """Return `text` with its line breaks, tabs as spaces, and every other non-printing character escaped."""
+    return "\n".join(printable(line.expandtabs(4)) for line in text.replace("\r\n", "\n").split("\n"))
 
 
 def shorten(text: str, limit: int) -> str:
-    """Return `text`, cut to `limit` characters with "..." in place of its middle part where it is longer."""
+    """Return `text`, cut to `limit` characters with "..." in place of its middle if it is longer."""
     if len(text) <= limit:
         return text
-    keep = limit - 3
-    tail = keep // 3
-    return f"{text[: keep - tail]}...{text[len(text) - tail :]}"
+    length = limit - 3
+    tail = length // 3
+    return f"{text[: length - tail]}...{text[len(text) - tail :]}"
 
 
-def shown(value: object, limit: int = 80) -> str:
-    """Return a JSON value as JSON text, visible and shortened."""
-    return shorten(visible(json_text(value)), limit)
+def short_json(value: object, limit: int = 80) -> str:
+    """Return a JSON value as JSON text, printable and at most `limit` characters long."""
+    return shorten(printable(json_text(value)), limit)
 
 
-def number(value: float) -> str:
-    """Return a score with at most four decimals: `0.6667`, `0.5`, `1`. Only a true 0 and a true 1 are shown as such."""
+def number_text(value: float) -> str:
+    """Return a score with at most four decimals: `0.6667`, `0.5`, `1`. Only an exact 0 or 1 is written as such."""
     text = f"{value:.4f}".rstrip("0").rstrip(".")
     if (text == "1" and value < 1) or (text == "0" and value > 0):
         return f"{value:.6g}"
     return text
 
 
-def signed(value: float) -> str:
+def difference_text(value: float) -> str:
     """Return a difference of scores with its sign: `+0.25`, `-0.5`, `0`."""
-    return "0" if value == 0 else f"{'-' if value < 0 else '+'}{number(abs(value))}"
+    if value == 0:
+        return "0"
+    return f"{'-' if value < 0 else '+'}{number_text(abs(value))}"
 
 
-def hundredths(value: float) -> str:
-    """Return a number with two decimals; only a true 0 and a true 1 are shown as such."""
+def hundredths_text(value: float) -> str:
+    """Return a number with two decimals; only an exact 0 or 1 is written as such."""
     text = f"{value:.2f}"
-    return number(value) if float(text) in (0.0, 1.0) and float(text) != value else text
+    return number_text(value) if float(text) in (0.0, 1.0) and float(text) != value else text
 
 
-def count(amount: int, noun: str) -> str:
+def plural(amount: int, noun: str) -> str:
     """Return `1 call`, `2 calls`."""
     return f"{amount} {noun}" if amount == 1 else f"{amount} {noun}s"
 
 
-def distinct(labels: Sequence[str]) -> list[str]:
-    """Return the labels, with ` #2` and so on after those that stood before."""
+def unique_labels(labels: Sequence[str]) -> list[str]:
+    """Return the labels, the second and later ones of each with ` #2` and so on."""
     names: dict[str, None] = {}
     numbers: dict[str, int] = {}
     for label in labels:

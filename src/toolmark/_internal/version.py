@@ -1,4 +1,4 @@
-"""Which version of toolmark is this?"""
+"""The installed version of toolmark."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 
 def installed_version() -> str:
-    """Return the version that is installed; `0+unknown` where it is run from a source tree that never was."""
+    """Return the installed version; `0+unknown` if toolmark runs from a source tree that is not installed."""
     try:
         return version("toolmark")
     except PackageNotFoundError:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from toolmark._internal.atomic_files import replacing
+from toolmark._internal.atomic_files import atomic_write
 from toolmark._pytest.approval import approved_calls, case_of, written_calls
 from toolmark.agents import DEFAULT_CONCURRENCY, AgentCallable
 from toolmark.calls import ToolCall
@@ -217,7 +217,7 @@ class GoldenChecks:
 
     def _write(self, file: Path, shown: str, golden: LLMTestCase, *, became: str, difference: str = "") -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(file) as draft:
+        with atomic_write(file) as draft:
             draft.write_text(golden.to_json(indent=2) + "\n", encoding="utf-8", newline="\n")
         self._note({"golden": {"path": shown, "became": became, "difference": difference}})
 

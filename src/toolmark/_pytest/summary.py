@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from toolmark._internal.json import finite, json_text
-from toolmark._internal.text import count, number, shorten, visible
+from toolmark._internal.json import json_text, replace_nonfinite
+from toolmark._internal.text import number_text, plural, printable, shorten
 from toolmark.report import MetricSummary
 from toolmark.report.text.ordering import is_bad
 from toolmark.result import MetricResult, ResultStatus
@@ -22,11 +22,11 @@ def score_lines(notes: Sequence[dict[str, Any]]) -> Iterator[str]:
         notes: As `toolmark._pytest.fixtures.Note`, each with its `test`.
     """
     for summary in _summaries(notes):
-        yield visible(str(summary))
+        yield printable(str(summary))
     bad = [entry for entry in _results(notes) if is_bad(entry[1])]
     for note, result, problem in bad[:_FAILED]:
-        what = "not measured" if result.score is None else f"failed with {number(result.score)}"
-        names = f"{_brief(note['test'])}  {_brief(note['case']['label'])}  {visible(result.metric)}"
+        what = "not measured" if result.score is None else f"failed with {number_text(result.score)}"
+        names = f"{_brief(note['test'])}  {_brief(note['case']['label'])}  {printable(result.metric)}"
         yield f"- {names}  {what}{f': {problem}' if problem else ''}"
     if len(bad) > _FAILED:
         yield f"... and {len(bad) - _FAILED} more (--toolmark-report FILE has all)"
@@ -38,12 +38,12 @@ def golden_lines(notes: Iterable[dict[str, Any]]) -> Iterator[str]:
         golden = note.get("golden")
         if golden is None:
             continue
-        yield f"golden {golden['became']}: {visible(golden['path'])}"
+        yield f"golden {golden['became']}: {printable(golden['path'])}"
         lines = golden["difference"].split("\n") if golden["difference"] else []
         for line in lines[:_LINES]:
-            yield f"  {visible(line)}".rstrip()
+            yield f"  {printable(line)}".rstrip()
         if len(lines) > _LINES:
-            yield f"  ... and {count(len(lines) - _LINES, 'more line')}"
+            yield f"  ... and {plural(len(lines) - _LINES, 'more line')}"
 
 
 def report_json(notes: Sequence[dict[str, Any]]) -> str:
@@ -55,18 +55,18 @@ def report_json(notes: Sequence[dict[str, Any]]) -> str:
     for case in cases:
         del case["label"]
     plain = {"metrics": [summary.to_dict() for summary in _summaries(notes)], "cases": cases}
-    return json_text(finite(plain), indent=2) + "\n"
+    return json_text(replace_nonfinite(plain), indent=2) + "\n"
 
 
 def properties(note: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what a JUnit report says of a case: the score and whether it passed, or why there is none, by metric."""
     for plain in note.get("case", {}).get("results", ()):
         result = _result(plain)
-        name = f"{_brief(note['case']['label'])}: {visible(result.metric)}"
+        name = f"{_brief(note['case']['label'])}: {printable(result.metric)}"
         if result.score is None:
             yield f"toolmark.status[{name}]", result.status.value
         else:
-            yield f"toolmark.score[{name}]", number(result.score)
+            yield f"toolmark.score[{name}]", number_text(result.score)
             yield f"toolmark.passed[{name}]", "true" if result.passed else "false"
 
 
@@ -97,4 +97,4 @@ def _result(plain: dict[str, Any]) -> MetricResult:
 
 
 def _brief(text: str) -> str:
-    return shorten(visible(text), 120)
+    return shorten(printable(text), 120)

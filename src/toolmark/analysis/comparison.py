@@ -24,7 +24,7 @@ from math import fsum
 from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from toolmark._internal.json import short_repr
-from toolmark._internal.text import count, visible
+from toolmark._internal.text import plural, printable
 from toolmark.dataset import Source
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT
@@ -217,14 +217,14 @@ class _Pairs:
             how = " or ".join(dict.fromkeys(self.before.keys[pair.place_a][0] for pair in unnamed))
             named = _few([self.before.cases[pair.place_a].name for pair in unnamed])
             yield (
-                f"{count(len(unnamed), 'pair')} without an id ({named}) by {how}: if cases were added, removed or "
+                f"{plural(len(unnamed), 'pair')} without an id ({named}) by {how}: if cases were added, removed or "
                 "moved in between, different ones are compared; give them ids"
             )
         if self.repeated:
             repeated = [name for (_, name), times in self.times.items() if times > 1]
             verb = "occurs" if len(repeated) == 1 else "occur"
             yield (
-                f"{count(len(repeated), 'id')} ({_few(repeated)}) {verb} several times: the cases of an id are one "
+                f"{plural(len(repeated), 'id')} ({_few(repeated)}) {verb} several times: the cases of an id are one "
                 "cluster, in the interval and in the test"
             )
 
@@ -423,10 +423,10 @@ def _compromised(before: _Side, after: _Side, metrics: _Metrics) -> Iterator[str
             results = report.results(names[place])
             caught = sum(one is not None and one.judge is not None and "compromised" in one.judge for one in results)
             if caught:
-                yield f"{names[place]}: {count(caught, 'result')} of {name} by a judge that failed its canary"
+                yield f"{names[place]}: {plural(caught, 'result')} of {name} by a judge that failed its canary"
 
 
 def _few(names: Sequence[str]) -> str:
     """Return the first of these names, for people."""
     more = ", ..." if len(names) > _NAMED else ""
-    return f"{', '.join(map(visible, names[:_NAMED]))}{more}"
+    return f"{', '.join(map(printable, names[:_NAMED]))}{more}"

@@ -24,7 +24,7 @@ from math import fsum
 from typing import Any, NamedTuple
 
 from toolmark._internal.json import canonical_json, short_repr, to_json_value
-from toolmark._internal.text import count
+from toolmark._internal.text import plural
 from toolmark.agents import DEFAULT_CONCURRENCY
 from toolmark.analysis.field_paths import Place, name_of, path_of, values_at
 from toolmark.cases import AnyCase
@@ -239,7 +239,7 @@ def _counted(names: Sequence[str], total: int) -> str:
     """Return `3 of 100 cases (a, b, c) have`."""
     more = ", ..." if len(names) > _NAMED else ""
     have = "has" if len(names) == 1 else "have"
-    return f"{len(names)} of {count(total, 'case')} ({', '.join(names[:_NAMED])}{more}) {have}"
+    return f"{len(names)} of {plural(total, 'case')} ({', '.join(names[:_NAMED])}{more}) {have}"
 
 
 def _check_number(positive_from: object) -> None:

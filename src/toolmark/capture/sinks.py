@@ -16,7 +16,7 @@ from collections.abc import Hashable
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from toolmark._internal.markers import CANCELLED
+from toolmark._internal.markers import CANCEL_MARK
 from toolmark.cases import Run
 from toolmark.errors import ConfigurationError, ToolmarkWarning
 from toolmark.redact import DEFAULT, Redactor
@@ -180,7 +180,7 @@ class JsonlSink:
         line = self.redactor.model(run.to_test_case()).to_json().encode() + b"\n"
         with self._lock:
             file = self._opened()
-            data = line if _ends_in_newline(file) else CANCELLED + b"\n" + line
+            data = line if _ends_in_newline(file) else CANCEL_MARK + b"\n" + line
             written = os.write(file, data)
             if written < len(data):
                 message = f"{self.path}: only {written} of {len(data)} bytes could be written; is the disk full?"

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from toolmark._internal.text import distinct
+from toolmark._internal.text import unique_labels
 from toolmark.cases import LLMTestCase, Run
 from toolmark.errors import InvalidDataError
 from toolmark.evaluation.run import checked_metrics
@@ -48,7 +48,7 @@ def names_of(metrics: Sequence[MetricLike]) -> tuple[str, ...]:
     Raises:
         ConfigurationError: There is none, or something is no metric.
     """
-    return tuple(distinct([metric.label for metric in checked_metrics(metrics)]))
+    return tuple(unique_labels([metric.label for metric in checked_metrics(metrics)]))
 
 
 def told(result: MetricResult, name: str, redactor: Redactor) -> Told:

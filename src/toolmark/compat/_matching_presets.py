@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from toolmark._internal.json import JsonObject
-from toolmark._internal.text import count
+from toolmark._internal.text import plural
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError
@@ -144,7 +144,7 @@ def no_objects(calls: Iterable[ToolCall]) -> list[str]:
     amount = sum(status_of(call) is CallStatus.INVALID_ARGUMENTS for call in calls)
     if not amount:
         return []
-    return [f"{count(amount, 'call')} had arguments that were no JSON object; compared as if there were none"]
+    return [f"{plural(amount, 'call')} had arguments that were no JSON object; compared as if there were none"]
 
 
 def align_slices(expected: Sequence[Item], called: Sequence[Item], slices: Sequence[tuple[range, range]]) -> Alignment:

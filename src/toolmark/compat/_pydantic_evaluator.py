@@ -9,7 +9,7 @@ from importlib import import_module
 from types import new_class
 from typing import Any
 
-from toolmark._internal.text import visible
+from toolmark._internal.text import printable
 from toolmark.cases import AnyCase
 from toolmark.compat._host_evaluators import Told, case_of, names_of, says_what_is_wanted, told, unread
 from toolmark.errors import MissingPackageError, NotMeasuredError, ToolmarkError
@@ -35,7 +35,7 @@ class Measuring:
         """
         one = await self._told(context)
         if one.failed:
-            raise NotMeasuredError(visible(one.comment or ""))
+            raise NotMeasuredError(printable(one.comment or ""))
         if one.score is None:
             return {self.name: reason("skipped", one.comment)}
         return {self.name: reason(float(one.score), one.comment), f"{self.name} passed": bool(one.passed)}

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from toolmark._internal.json import JsonObject, short_repr
-from toolmark._internal.text import visible
+from toolmark._internal.text import printable
 from toolmark.calls import ToolCall
 from toolmark.compat._matching_presets import (
     KeysMode,
@@ -116,7 +116,7 @@ class TrajectoryMatch(View):
 
     @property
     def _told(self) -> Sequence[str]:
-        overrides = [visible(tool) for tool in self._overrides]
+        overrides = [printable(tool) for tool in self._overrides]
         return [
             *([self.trajectory_match_mode] if self.trajectory_match_mode != "strict" else []),
             *([f"args={self.tool_args_match_mode}"] if self.tool_args_match_mode != "exact" else []),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
-from toolmark._internal.text import count, visible
+from toolmark._internal.text import plural, printable
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import AnyCase
 from toolmark.compat._matching_presets import (
@@ -219,7 +219,7 @@ class ArgumentCorrectness(_View):
     @property
     def _told(self) -> Sequence[str]:
         return [
-            visible(self.tool_name),
+            printable(self.tool_name),
             *([self.match_mode] if self.match_mode != "subset" else []),
             *([str(self.occurrence)] if self.occurrence != "first" else []),
             *super()._told,
@@ -228,14 +228,14 @@ class ArgumentCorrectness(_View):
     def _of(self, expected: Sequence[ToolCall], called: Sequence[ToolCall], places: Sequence[int]) -> Found:
         ours = self._select(expected, range(len(expected)))
         theirs = self._select(called, places)
-        tool = repr(visible(self.tool_name))
+        tool = repr(printable(self.tool_name))
         which = f"{self.occurrence} call" if isinstance(self.occurrence, str) else f"call at {self.occurrence}"
         if ours is None:
             return Found(skipped=f"the case expects no {which} of {tool}")
         if "input_parameters" not in expected[ours].model_fields_set:
             return Found(skipped=f"expected #{ours + 1} {tool} does not say which arguments it expects")
         if theirs is None:
-            amount = count(sum(called[index].name == self.tool_name for index in places), "time")
+            amount = plural(sum(called[index].name == self.tool_name for index in places), "time")
             text = f"Missing: expected #{ours + 1} {tool} was not called (no {which}; called {amount})."
             missing = Finding("missing", text, self.tool_name, expected=ours)
             return Found(scores={"match": 0.0}, sums={"match": f"no {which} of {tool} = 0"}, findings=[missing])

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from toolmark._internal.text import count, number
+from toolmark._internal.text import number_text, plural
 from toolmark.calls import ToolCall
 from toolmark.compat._matching_presets import (
     Rule,
@@ -125,10 +125,10 @@ def _accuracy(alignment: Alignment) -> tuple[float, str]:
     m, n = alignment.expected_count, alignment.called_count
     shared = min(m, n)
     if shared and len(alignment.pairs) < shared:
-        pairs = f"{len(alignment.pairs)} of {count(shared, 'pair')}"
+        pairs = f"{len(alignment.pairs)} of {plural(shared, 'pair')}"
         return 0.0, f"sequences of {m} expected and {n} called do not align ({pairs} of equal name) = 0"
     score = alignment.score("longest")
     if not shared:
         return score, arithmetic(alignment, "longest", exact=False)
-    mean = number(float(alignment.matched / shared))
-    return score, f"mean argument accuracy {mean} x coverage {shared} / {max(m, n)} = {number(score)}"
+    mean = number_text(float(alignment.matched / shared))
+    return score, f"mean argument accuracy {mean} x coverage {shared} / {max(m, n)} = {number_text(score)}"

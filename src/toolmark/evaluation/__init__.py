@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolmark._internal.lazy_imports import later
+from toolmark._internal.lazy_imports import lazy_getattr
 
 if TYPE_CHECKING:
     from toolmark.evaluation.run import Evaluator, assert_test, evaluate, evaluate_async, partial_report
@@ -25,7 +25,7 @@ __all__ = [
     "partial_report",
 ]
 
-_load = later(__name__, _HOME)
+_load = lazy_getattr(__name__, _HOME)
 
 
 def __getattr__(name: str) -> object:

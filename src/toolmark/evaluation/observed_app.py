@@ -13,8 +13,8 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
-from toolmark._internal.text import distinct
-from toolmark.agents import Conversation, ask_golden
+from toolmark._internal.text import unique_labels
+from toolmark.agents import Conversation, run_golden
 from toolmark.capture import Observable, ObserveRecorder, joined_pieces
 from toolmark.cases import Golden, LLMTestCase, Run, RunStatus
 from toolmark.errors import ConfigurationError
@@ -72,7 +72,7 @@ class ObservedApp:
             place: Its position, from 0.
             is_scored: Whether there are metrics for whole answers.
         """
-        return self._observed(golden, await ask_golden(golden, self.answer, place), is_scored=is_scored)
+        return self._observed(golden, await run_golden(golden, self.answer, place), is_scored=is_scored)
 
     async def _called(self, question: str) -> tuple[object, Exception | None]:
         if _is_async(self._app):
@@ -94,7 +94,7 @@ class ObservedApp:
         given = ("input", "expected_tools", "expected_output", "available_tools")
         wanted = {name: getattr(golden, name) for name in given if getattr(golden, name) is not None}
         parts = recorder.components_with(wanted)
-        names = distinct([part.name for part in parts])
+        names = unique_labels([part.name for part in parts])
         inner = [
             Observed(part.case.model_copy(update={"id": f"{case.id} > {name}"}), part.of)
             for part, name in zip(parts, names, strict=True)

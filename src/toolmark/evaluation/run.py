@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
 
-from toolmark._internal.sync_bridge import wait_stoppably
-from toolmark._internal.text import count, visible
+from toolmark._internal.sync_bridge import run_interruptible
+from toolmark._internal.text import plural, printable
 from toolmark.agents import (
     DEFAULT_CONCURRENCY,
     AgentCallable,
     check_agent,
     check_concurrency,
+    check_goldens,
     check_trials,
-    listed_goldens,
 )
 from toolmark.calls import ToolCallParams
 from toolmark.cases import AnyCase, Golden
@@ -99,7 +99,7 @@ def evaluate(
     try:
         with _session(source, chosen, trials, results, resume, max_concurrency, show_progress) as session:
             if session.measure_here():
-                wait_stoppably(session.run())
+                run_interruptible(session.run())
             return session.report()
     except KeyboardInterrupt as stopped:
         if session is not None:
@@ -172,13 +172,13 @@ def _tell(session: Session, results: Target | None) -> None:
     noun = "case" if session.trials is None else "trial"
     kept = "give results=FILE to keep what is done, and resume=True to go on with it"
     if results is not None:
-        kept = f"what is done is in {visible(os.fspath(results))}; resume=True (--resume) goes on with it"
+        kept = f"what is done is in {printable(os.fspath(results))}; resume=True (--resume) goes on with it"
     with suppress(OSError, ValueError):  # nobody reads any more
         sys.stderr.write("\n")
         if done:
             report = session.report(interrupted=True)
             print_report(report, title="what was done before the interrupt", console=make_console(sys.stderr))
-        sys.stderr.write(f"\ninterrupted: {done} of {count(total, noun)} done; {kept}\n")
+        sys.stderr.write(f"\ninterrupted: {done} of {plural(total, noun)} done; {kept}\n")
         sys.stderr.flush()
 
 
@@ -194,11 +194,11 @@ def _source(
     """Return where the cases come from, and what measures them."""
     if app is not None:
         chosen = _to_observe(test_cases, agent, metrics, method)
-        return AskedApp(listed_goldens(goldens), chosen, ObservedApp(app)), chosen
+        return AskedApp(check_goldens(goldens), chosen, ObservedApp(app)), chosen
     chosen = checked_metrics(metrics, method)
     if _asks(test_cases, goldens, agent):
         check_agent(agent)
-        return AskedAgent(listed_goldens(goldens), chosen, cast("AgentCallable", agent)), chosen
+        return AskedAgent(check_goldens(goldens), chosen, cast("AgentCallable", agent)), chosen
     if trials is not None:
         message = "trials says how often an agent is asked, and test_cases are answers already"
         raise ConfigurationError(f"{message}; give goldens= and agent=, or leave trials out")

@@ -17,16 +17,16 @@ from datetime import datetime, timezone
 from math import isfinite
 from typing import Any, NamedTuple, Protocol, cast
 
-from toolmark._internal.text import distinct
+from toolmark._internal.text import unique_labels
 from toolmark._internal.version import installed_version
-from toolmark.agents import AgentCallable, ask_golden
+from toolmark.agents import AgentCallable, run_golden
 from toolmark.capture import Observable
 from toolmark.cases import AnyCase, Golden
 from toolmark.errors import ConfigurationError
 from toolmark.evaluation.observed_app import ObservedApp
 from toolmark.metrics import Metric, MetricLike
 from toolmark.report import Report
-from toolmark.result import MetricResult, ResultStatus, failed
+from toolmark.result import MetricResult, ResultStatus, failed_result
 from toolmark.results import Evaluated, ResultsFile, Row, laid_out
 
 
@@ -90,7 +90,7 @@ class AskedAgent:
 
     async def pending(self, place: int) -> Sequence[Pending]:
         """Ask, and return the case."""
-        return [Pending(await ask_golden(self.items[place], self.agent, place), self.metrics)]
+        return [Pending(await run_golden(self.items[place], self.agent, place), self.metrics)]
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Session:
 
     def __post_init__(self) -> None:
         """Take over what a file has already."""
-        self.names = distinct([metric.label for metric in self.metrics])
+        self.names = unique_labels([metric.label for metric in self.metrics])
         self._about: dict[str, Any] = {
             "toolmark": installed_version(),
             "python": platform.python_version(),
@@ -250,7 +250,7 @@ class Session:
             return await asyncio.to_thread(measured_here, metric, case)
 
     def _row(self, unit: Unit, pending: Pending, results: Mapping[int, MetricResult]) -> Row:
-        names = self.names if pending.of is None else distinct([metric.label for metric in pending.metrics])
+        names = self.names if pending.of is None else unique_labels([metric.label for metric in pending.metrics])
         named = tuple(results[place].renamed(name) for place, name in enumerate(names))
         if pending.of is None:
             return Row(pending.case, unit.place, unit.trial, results=named)
@@ -286,7 +286,7 @@ class Session:
 
 def evaluated(source: Source, metrics: Sequence[MetricLike], trials: int | None) -> Evaluated:
     """Return what is evaluated, as a file of results says it."""
-    names = distinct([metric.label for metric in metrics])
+    names = unique_labels([metric.label for metric in metrics])
     told = [(name, metric, metric.threshold) for name, metric in zip(names, metrics, strict=True)]
     return Evaluated.of(source.kind, source.items, told, trials)
 
@@ -303,14 +303,14 @@ def measured_here(metric: MetricLike, case: AnyCase) -> MetricResult:
         # In a context of its own: what the metrics remember is not the caller's last result.
         return _checked(copy_context().run(metric.measure, case))
     except Exception as error:  # noqa: BLE001 - one bad case must not lose the others
-        return failed(metric.label, metric.threshold, error)
+        return failed_result(metric.label, metric.threshold, error)
 
 
 async def _a_measured(metric: MetricLike, case: AnyCase) -> MetricResult:
     try:
         return _checked(await asyncio.create_task(metric.a_measure(case)))
     except Exception as error:  # noqa: BLE001 - as above
-        return failed(metric.label, metric.threshold, error)
+        return failed_result(metric.label, metric.threshold, error)
 
 
 def waits(metric: MetricLike) -> bool:

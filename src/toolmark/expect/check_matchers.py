@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from toolmark._internal.json import short_repr, to_json_value
-from toolmark._internal.json_schema import validator_of
-from toolmark._internal.text import shorten, shown
+from toolmark._internal.json_schema import build_validator
+from toolmark._internal.text import short_json, shorten
 from toolmark.errors import ConfigurationError, ToolmarkError
 from toolmark.expect.matcher import LONGEST, MARK, Matcher, set_field
 
@@ -34,7 +34,9 @@ class Schema(Matcher):
     def __post_init__(self) -> None:
         """Check the schema."""
         set_field(self, "schema", to_json_value(self.schema))
-        made = validator_of(dict(self.schema), formats=self.formats) if isinstance(self.schema, dict) else "no object"
+        made = (
+            build_validator(dict(self.schema), formats=self.formats) if isinstance(self.schema, dict) else "no object"
+        )
         if isinstance(made, str):
             message = f"Schema needs a valid JSON Schema, got {short_repr(self.schema)}: {made}"
             raise ConfigurationError(message)
@@ -60,7 +62,7 @@ class Schema(Matcher):
 
     def describe(self) -> str:
         """Return the schema."""
-        return f"what fits {shorten(shown(self.schema), LONGEST)}"
+        return f"what fits {shorten(short_json(self.schema), LONGEST)}"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import MISSING, fields, replace
 from typing import Any, ClassVar
 
 from toolmark._internal.json import MAX_DEPTH, to_json_value
-from toolmark._internal.text import shorten, shown
+from toolmark._internal.text import short_json, shorten
 from toolmark.errors import InvalidDataError
 from toolmark.matching.argument_pattern import ONE, ZERO, Ratio, Wanted
 from toolmark.matching.json_compare import ABSENT, Absent
@@ -97,7 +97,7 @@ def told(value: Any) -> str:
     """Return an expected value for people."""
     if isinstance(value, Wanted):
         return value.describe()
-    return shorten(shown(to_plain(value)), LONGEST)
+    return shorten(short_json(to_plain(value)), LONGEST)
 
 
 def set_field(matcher: Matcher, name: str, value: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from toolmark._internal.json import to_json_value
 from toolmark._internal.regex import BoundedPattern
-from toolmark._internal.text import shorten, shown
+from toolmark._internal.text import short_json, shorten
 from toolmark.errors import ConfigurationError
 from toolmark.expect.dates import read_moment
 from toolmark.expect.matcher import LONGEST, MARK, Matcher, set_field, told, tree_of, value_tree
@@ -55,7 +55,7 @@ class Exact(Matcher):
 
     def describe(self) -> str:
         """Return the value."""
-        return shorten(shown(self.value), LONGEST)
+        return shorten(short_json(self.value), LONGEST)
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolmark._internal.lazy_imports import later
+from toolmark._internal.lazy_imports import lazy_getattr
 
 if TYPE_CHECKING:
+    from toolmark.formats.messages.openai_responses import read_responses_answer, read_responses_call
     from toolmark.formats.messages.read import FORMATS, read
     from toolmark.formats.messages.trajectory import run_from_messages
-    from toolmark.formats.messages.transcript import FormatName, Transcript
+    from toolmark.formats.messages.transcript import Answer, FormatName, Transcript
     from toolmark.formats.names import strip_suffix
     from toolmark.formats.records import case_from_record, looks_like_record
     from toolmark.formats.traces.read import TRACE_FORMATS, TraceFormat, Traces, read_traces
 
 _HOME = {
+    "Answer": "messages.transcript",
     "FORMATS": "messages.read",
     "TRACE_FORMATS": "traces.read",
     "FormatName": "messages.transcript",
@@ -30,6 +32,8 @@ _HOME = {
     "case_from_record": "records",
     "looks_like_record": "records",
     "read": "messages.read",
+    "read_responses_answer": "messages.openai_responses",
+    "read_responses_call": "messages.openai_responses",
     "read_traces": "traces.read",
     "run_from_messages": "messages.trajectory",
     "strip_suffix": "names",
@@ -38,6 +42,7 @@ _HOME = {
 __all__ = [
     "FORMATS",
     "TRACE_FORMATS",
+    "Answer",
     "FormatName",
     "TraceFormat",
     "Traces",
@@ -45,12 +50,14 @@ __all__ = [
     "case_from_record",
     "looks_like_record",
     "read",
+    "read_responses_answer",
+    "read_responses_call",
     "read_traces",
     "run_from_messages",
     "strip_suffix",
 ]
 
-_load = later(__name__, _HOME)
+_load = lazy_getattr(__name__, _HOME)
 
 
 def __getattr__(name: str) -> object:

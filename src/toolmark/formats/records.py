@@ -12,11 +12,12 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
+from toolmark._internal.json import short_repr
 from toolmark.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
 from toolmark.cases import LLMTestCase, Run
 from toolmark.errors import InvalidDataError
 from toolmark.expect import ExpectedTools, read_expectation, speaks, wanted_names
-from toolmark.formats.messages.field_readers import Notes, as_object, shown
+from toolmark.formats.messages.field_readers import Notes, as_object
 from toolmark.formats.messages.tool_fields import read_tools, readable_tool
 from toolmark.formats.messages.trajectory import read_run
 from toolmark.formats.names import describe_rewrites, strip_suffixes, suffixed_alike
@@ -75,7 +76,7 @@ def case_from_record(
     """
     fields = as_object(record)
     if fields is None:
-        message = f"a record is an object with keys such as 'query' and 'tools_called', got {shown(record)}"
+        message = f"a record is an object with keys such as 'query' and 'tools_called', got {short_repr(record)}"
         raise InvalidDataError(message)
     notes = Notes(tolerant=tolerant_arguments)
     parts = _read_parts(fields, notes)
@@ -173,14 +174,14 @@ def _sort_keys(
 
 def _read_specs(value: object, path: str, notes: Notes) -> list[ToolSpec]:
     if not isinstance(value, (list, tuple)):
-        notes.problem(path, f"expected a list of tools, got {shown(value)}")
+        notes.problem(path, f"expected a list of tools, got {short_repr(value)}")
         return []
     specs: list[ToolSpec] = []
     for index, item in enumerate(value):
         try:
             specs.append(read_tool_spec(item))
         except InvalidDataError as error:
-            notes.adopt(error, f"{path}[{index}]")
+            notes.add_error(error, f"{path}[{index}]")
     return specs
 
 
@@ -191,7 +192,7 @@ def _read_expected_tools(value: object, path: str, notes: Notes) -> ExpectedTool
     try:
         return read_expectation(value)
     except InvalidDataError as error:
-        notes.adopt(error, path)
+        notes.add_error(error, path)
         return []
 
 
@@ -244,7 +245,7 @@ def _compare(given: ExpectedTools | None, run: Run | None, given_key: str, run_k
     if names != shown_names:
         notes.warn(
             f"$.{given_key}",
-            f"names other tools ({shown(names)}) than {run_key} ({shown(shown_names)}); {given_key} won",
+            f"names other tools ({short_repr(names)}) than {run_key} ({short_repr(shown_names)}); {given_key} won",
         )
 
 

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, overload
 
 from toolmark._internal.json import json_text
-from toolmark._internal.text import count, visible
+from toolmark._internal.text import plural, printable
 from toolmark.errors import Problem
 
 
@@ -103,11 +103,11 @@ class LintReport(Sequence[LintFinding]):
         """Yield each finding as `file:line: path: message [kind]`, with nothing in it that a terminal would obey."""
         for finding in self.findings:
             place = self.source if finding.line is None else f"{self.source}:{finding.line}"
-            yield visible(f"{place}: {finding} [{finding.kind.value}]")
+            yield printable(f"{place}: {finding} [{finding.kind.value}]")
 
     def summary(self) -> str:
         """Return how much was found, and how much was not looked at."""
-        parts = [f"{count(len(self.findings), 'finding')} in {count(self.cases, 'case')}"]
+        parts = [f"{plural(len(self.findings), 'finding')} in {plural(self.cases, 'case')}"]
         if self.without_expectation:
             parts.append(f"{self.without_expectation} without expected_tools")
         if self.without_tools:

@@ -10,13 +10,13 @@ from typing import Any
 
 from toolmark._argument_validation import not_taken, violation_text
 from toolmark._internal.json import canonical_json, json_path
-from toolmark._internal.json_schema import validator_of
-from toolmark._internal.text import shown
+from toolmark._internal.json_schema import build_validator
+from toolmark._internal.text import short_json
 from toolmark.calls import ToolSpec
 from toolmark.errors import ToolmarkError
 from toolmark.expect import Absent, Predicate, Schema
 from toolmark.linting.sample_values import MOST_SAMPLES, Mark, Sample, Steps, samples
-from toolmark.result import hidden
+from toolmark.result import redact_at_path
 
 _ABOUT_SIZE = frozenset({"type", "required", "additionalProperties", "minItems", "maxItems"})
 """Rules that do not depend on what the values inside are."""
@@ -97,7 +97,7 @@ class Tools:
     def _validator(self, schema: dict[str, Any]) -> Any:
         key = canonical_json(schema)
         if key not in self.validators:
-            self.validators[key] = validator_of(schema, formats=False)
+            self.validators[key] = build_validator(schema, formats=False)
         return self.validators[key]
 
 
@@ -119,7 +119,7 @@ def _told(error: Any, sample: Sample, tree: Mapping[str, Any], *, extras: bool) 
             yield Misfit((*keys, name), f"the tool does not take {name!r}; {hint}")
     else:
         mark = sample.marks.get(keys)
-        value = mark.matcher.describe() if mark else shown(hidden(error.instance, json_path(keys)))
+        value = mark.matcher.describe() if mark else short_json(redact_at_path(error.instance, json_path(keys)))
         yield Misfit(keys, f"{value} {violation_text(error)}")
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
 from math import gcd
-from typing import Any
+from typing import Any, NamedTuple
 
-from toolmark.matching._leaves import common, leaves_of
 from toolmark.matching.alignment import Item, Pair
 from toolmark.matching.argument_pattern import ONE, ZERO, Ratio, Template, Wanted, fits
 from toolmark.matching.json_compare import (
@@ -19,8 +20,30 @@ from toolmark.matching.json_compare import (
     similarity,
 )
 from toolmark.matching.redacted_values import has_mark, place, without_marks
+from toolmark.matching.shared_leaves import common, leaves_of
 
 Matrix = list[list[Ratio]]
+
+
+class Keys(NamedTuple):
+    """Keys of the calls of two groups; equal keys mean equal calls.
+
+    Attributes:
+        expected: One for each expected call; `None` where it is equal to no other.
+        called: One for each called tool.
+        exact: Whether calls of unequal keys have a similarity below 1: no text equals a value, for example.
+    """
+
+    expected: list[Hashable]
+    called: list[Hashable]
+    exact: bool = True
+
+    @property
+    def complete(self) -> bool:
+        """Whether every call has a key, so that equal calls may be paired first."""
+        return self.exact and None not in self.expected and None not in self.called
+
+
 _TOGETHER_FROM = 16
 """Pairs from which looking at all arguments together costs less than comparing each with each."""
 
@@ -139,7 +162,7 @@ class Comparison:
         if isinstance(made.type, Absent) and wanted.type is not None:
             not_compared.append("type")
         redacted = self._redacted(wanted, made) if self.marked else ()
-        differences = () if ratio[0] == ratio[1] else tuple(self.differences(wanted, made))
+        differences = () if ratio[0] == ratio[1] else tuple(map(_copied, self.differences(wanted, made)))
         return Pair(e, c, ratio[0] / ratio[1], differences, (*not_compared, *redacted), redacted)
 
     def _redacted(self, e: Item, c: Item) -> tuple[str, ...]:
@@ -171,42 +194,33 @@ class Comparison:
             found.append(Difference("wrong_output", (), e.output, c.output))
         return found
 
-    def keys(self, left: list[int], right: list[int]) -> tuple[list[Hashable], list[Hashable]] | None:
-        """Return keys that are equal exactly where the similarity is 1, or None where there is no such key.
+    def keys(self, left: Sequence[int], right: Sequence[int]) -> Keys:
+        """Return the keys by which equal calls of two groups of one name are recognized.
 
-        There is none where one call may equal two that differ from each other: a field that some expected calls leave
-        open, or that some called ones lack, a matcher, a redacted value, or a text that equals a value by being its
-        JSON form.
+        A field is compared if any expected call of the group sets it. The key of a call is `None` where a compared
+        field is not set, not captured or redacted, or holds a matcher: such a call is equal to no other.
         """
-        ours = [self.expected[e] for e in left]
-        theirs = [self.called[c] for c in right]
-        if any(isinstance(item.arguments, Template) or isinstance(item.output, Wanted) for item in ours):
-            return None
-        columns: list[tuple[list[Hashable], list[Hashable]]] = []
-        types = [item.type for item in ours]
-        if any(types):
-            if not all(types) or any(isinstance(item.type, Absent) for item in theirs):
-                return None
-            columns.append(([*types], [item.type for item in theirs]))
-        if self.arguments:
-            specified = [item.arguments for item in ours if not isinstance(item.arguments, Absent)]
-            captured = [item.arguments for item in theirs if not isinstance(item.arguments, Absent)]
-            if specified:
-                if len(specified) != len(ours) or len(captured) != len(theirs) or self._holds(*specified, *captured):
-                    return None
-                columns.append((list(map(frozen, specified)), list(map(frozen, captured))))
-        if self.output:
-            wanted = [item.output for item in ours if not isinstance(item.output, Absent)]
-            made = [item.output for item in theirs if not isinstance(item.output, Absent)]
-            if wanted:
-                if len(wanted) != len(ours) or len(made) != len(theirs) or not _of_one_form(wanted + made):
-                    return None
-                if self._holds(*wanted, *made):
-                    return None
-                columns.append((list(map(frozen, wanted)), list(map(frozen, made))))
-        if not columns:
-            return [None] * len(left), [None] * len(right)
-        return list(zip(*(a for a, _ in columns), strict=True)), list(zip(*(b for _, b in columns), strict=True))
+        expected, called = [self.expected[e] for e in left], [self.called[c] for c in right]
+        types = any(item.type is not None for item in expected)
+        arguments = self.arguments and any(not isinstance(item.arguments, Absent) for item in expected)
+        output = self.output and any(not isinstance(item.output, Absent) for item in expected)
+
+        def key(item: Item) -> Hashable:
+            parts: list[Hashable] = []
+            if types:
+                parts.append(item.type if isinstance(item.type, str) else None)
+            if arguments:
+                values = _exact_arguments(item.arguments)
+                parts.append(None if values is None or self._holds(item.arguments) else frozen(values))
+            if output:
+                is_open = isinstance(item.output, (Absent, Wanted)) or self._holds(item.output)
+                parts.append(None if is_open else ("output", frozen(item.output)))  # an output may be null
+            return None if None in parts else tuple(parts)
+
+        keys = Keys([key(item) for item in expected], [key(item) for item in called])
+        if output and not _of_one_form([item.output for item in (*expected, *called)]):
+            return keys._replace(exact=False)
+        return keys
 
 
 def _common(ours: Sequence[dict[str, Any]], theirs: Mapping[int, dict[str, Any]]) -> Iterator[list[tuple[int, Ratio]]]:
@@ -226,9 +240,29 @@ def _body(value: object) -> object:
     return value.tree if isinstance(value, Template) else value
 
 
+def _exact_arguments(arguments: object) -> dict[str, Any] | None:
+    """Return the argument object that only an equal one matches, or `None` if there is a matcher or nothing is set."""
+    if type(arguments) is Template and not arguments.extras and not _holds_matcher(arguments.tree):
+        return dict(arguments.tree)
+    return arguments if isinstance(arguments, dict) else None
+
+
+def _holds_matcher(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_holds_matcher, value.values()))
+    if isinstance(value, list):
+        return any(map(_holds_matcher, value))
+    return isinstance(value, Wanted)
+
+
 def _of_one_form(outputs: list[object]) -> bool:
     """Return whether no text among the outputs can be the JSON form of another output."""
     texts = [output for output in outputs if type(output) is str]
     if len(texts) != len(outputs):
         return not texts
     return not any(text.lstrip().startswith('"') for text in texts)
+
+
+def _copied(difference: Difference) -> Difference:
+    """Return a difference that no later change of the case can reach."""
+    return replace(difference, expected=deepcopy(difference.expected), called=deepcopy(difference.called))

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from toolmark._internal.json import json_path, short_repr, to_json_value
-from toolmark._internal.text import shown
+from toolmark._internal.text import short_json
 from toolmark.calls import ToolCall
 from toolmark.errors import ConfigurationError
 from toolmark.matching.json_compare import json_equal
 from toolmark.matching.redacted_values import has_mark
 from toolmark.metrics.name_patterns import matches, read_patterns
-from toolmark.result import hidden
+from toolmark.result import redact_at_path
 
 Path: TypeAlias = "str | tuple[str | int, ...]"
 """Where in the arguments: keys joined by dots, or a tuple of them; `*` is every item."""
@@ -51,7 +51,7 @@ class ArgumentRule:
             if has_mark(value):
                 continue
             path = json_path(("input_parameters", *place))
-            told = shown(hidden(value, path))
+            told = short_json(redact_at_path(value, path))
             if any(_fits(value, wanted) for wanted in self.denied):
                 yield path, f"is {told}, which is denied", value
             elif self.allowed is not None and not any(_fits(value, wanted) for wanted in self.allowed):

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from toolmark._argument_validation import Checked, Fit, Schemas
-from toolmark._internal.text import number, shown, visible
+from toolmark._internal.text import number_text, printable, short_json
 from toolmark.calls import ToolCall, ToolSpec, read_tool_spec
 from toolmark.cases import TestCase
 from toolmark.errors import MissingFieldError
 from toolmark.matching.json_compare import ABSENT
 from toolmark.metrics.call_metric import CallMetric, Found, left_out, named, one
-from toolmark.result import Finding, hidden
+from toolmark.result import Finding, redact_at_path
 
 _NOT_CHECKED: Final[dict[Fit, str]] = {
     "not_captured": "the recording did not keep their arguments",
@@ -99,7 +99,7 @@ class ArgumentSchemaMetric(CallMetric):
         if not judged:
             return Found(findings=findings, warnings=warnings, skipped="no call could be checked")
         score = valid / judged
-        sums = {"valid": f"{valid} / {judged} checked calls = {number(score)}"}
+        sums = {"valid": f"{valid} / {judged} checked calls = {number_text(score)}"}
         return Found(scores={"valid": score}, sums=sums, findings=findings, warnings=warnings)
 
 
@@ -114,7 +114,9 @@ def _of_tools(calls: Sequence[ToolCall], checked: Sequence[Checked]) -> Iterator
     """Yield each broken schema once, however many calls its tool has."""
     broken = {call.name: entry.note for call, entry in zip(calls, checked, strict=True) if entry.fit == "unusable"}
     for name, note in broken.items():
-        yield Finding("invalid_schema", f"Broken schema: {visible(name)!r}, {visible(note or '').rstrip('.')}.", name)
+        yield Finding(
+            "invalid_schema", f"Broken schema: {printable(name)!r}, {printable(note or '').rstrip('.')}.", name
+        )
 
 
 def _of_calls(calls: Sequence[ToolCall], checked: Sequence[Checked], fits: Sequence[str | None]) -> Iterator[Finding]:
@@ -127,8 +129,8 @@ def _of_calls(calls: Sequence[ToolCall], checked: Sequence[Checked], fits: Seque
             )
         for violation in entry.violations:
             value = _at(call.arguments, violation.keys)
-            told = f", called with {shown(hidden(value, violation.path))}" if violation.keys else ""
-            text = f"{one(call, index)}: {visible(violation.path)} {visible(violation.message)}{told}."
+            told = f", called with {short_json(redact_at_path(value, violation.path))}" if violation.keys else ""
+            text = f"{one(call, index)}: {printable(violation.path)} {printable(violation.message)}{told}."
             yield Finding("schema_violation", text, call.name, called=index, path=violation.path, called_value=value)
 
 

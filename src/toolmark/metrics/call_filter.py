@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 from toolmark._internal.json import json_text, short_repr
 from toolmark._internal.regex import BoundedPattern
-from toolmark._internal.text import count
+from toolmark._internal.text import plural
 from toolmark.calls import CallStatus, ToolCall, ToolEffect, ToolSpec, read_tool_spec
 from toolmark.errors import ConfigurationError
 from toolmark.matching.alignment import Alignment
@@ -135,7 +135,7 @@ class Preparation:
         kept = [index for index in range(len(calls.called)) if index not in set(left_out)]
         told = ", ".join(one(calls.called[index], calls.called_at[index]) for index in left_out[:10])
         more = f" and {len(left_out) - 10} more" if len(left_out) > 10 else ""  # noqa: PLR2004 - ten are named
-        warnings = [f"{count(len(left_out), 'call')} left out that did nothing: {told}{more}"] if left_out else []
+        warnings = [f"{plural(len(left_out), 'call')} left out that did nothing: {told}{more}"] if left_out else []
         if self.failure is None:
             warnings += seen_by_answers([calls.called[index] for index in kept])
         prepared = calls.kept(range(len(calls.expected)), kept)
@@ -243,7 +243,7 @@ def unscored(called: Sequence[ToolCall], places: Sequence[int]) -> list[str]:
     if not places:
         return []
     names = listed(called[index].name for index in places)
-    return [f"{count(len(places), 'call')} not scored, since the effect of the tool is not known: {names}"]
+    return [f"{plural(len(places), 'call')} not scored, since the effect of the tool is not known: {names}"]
 
 
 def _answers(call: ToolCall) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from toolmark._internal.text import count, shorten, visible
+from toolmark._internal.text import plural, printable, shorten
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import LLMTestCase, MLLMTestCase, TestCase
 from toolmark.errors import ConfigurationError, MissingFieldError
@@ -18,7 +18,7 @@ from toolmark.matching.redacted_values import has_mark
 from toolmark.metrics.base import Metric, check_threshold
 from toolmark.metrics.outcome import Outcome, outcome
 from toolmark.metrics.wording import reason_of
-from toolmark.result import Finding, MetricResult, ResultStatus, hidden
+from toolmark.result import Finding, MetricResult, ResultStatus, redact_at_path
 
 FAILED: Final = frozenset({CallStatus.ERROR, CallStatus.INVALID_ARGUMENTS, CallStatus.UNKNOWN_TOOL})
 """Statuses of calls that failed. A call that was rejected, waits, was cancelled or never ran did not."""
@@ -216,21 +216,21 @@ def identity(call: ToolCall) -> Hashable | None:
 
 def one(call: ToolCall, index: int) -> str:
     """Return `called #3 'search'`."""
-    return f"called #{index + 1} {visible(call.name)!r}"
+    return f"called #{index + 1} {printable(call.name)!r}"
 
 
 def why(call: ToolCall) -> str:
     """Return how a call failed, such as `error: TimeoutError: 30 s`; no secret of known shape is in it."""
     status = status_of(call)
     text = "" if call.execution is None or call.execution.error is None else call.execution.error
-    told = shorten(visible(str(hidden(text, None))), _LONGEST_ERROR).rstrip(".")
+    told = shorten(printable(str(redact_at_path(text, None))), _LONGEST_ERROR).rstrip(".")
     kind = "" if status is None else status.value
     return f"{kind}: {told}" if told else kind
 
 
 def left_out(amount: int, why: str) -> list[str]:
     """Return the warning that calls were left out, or nothing where none was."""
-    return [f"{count(amount, 'call')} left out: {why}"] if amount else []
+    return [f"{plural(amount, 'call')} left out: {why}"] if amount else []
 
 
 def seen_by_answers(calls: Sequence[ToolCall]) -> list[str]:
@@ -241,4 +241,4 @@ def seen_by_answers(calls: Sequence[ToolCall]) -> list[str]:
     )
     if not amount:
         return []
-    return [f"{count(amount, 'call')} known by answers alone: a failure that only their text tells of is not seen"]
+    return [f"{plural(amount, 'call')} known by answers alone: a failure that only their text tells of is not seen"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolmark._internal.images import by_content
+from toolmark._internal.images import hash_images
 from toolmark.calls import ToolCall
 from toolmark.matching.alignment import Alignment, Item
 from toolmark.matching.json_compare import ABSENT
@@ -45,4 +45,4 @@ def called_item(call: ToolCall, *, output: bool = False) -> Item:
 
 def _output(call: ToolCall, *, output: bool) -> Any:  # noqa: ANN401 - a JSON value
     """Return the output of a call as it is compared, if it is: images by their content, in whatever form they came."""
-    return by_content(call.output) if output else call.output
+    return hash_images(call.output) if output else call.output

@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 
-from toolmark._internal.text import number, visible
+from toolmark._internal.text import number_text, printable
 from toolmark.calls import ToolEffect
 from toolmark.errors import ConfigurationError
 from toolmark.expect import Expectation
@@ -105,11 +105,11 @@ class Ordered:
         free, reads, order = self.changes.writes, self.changes.reads, self.share
         lines = [f"Writes: {arithmetic(free, 'f1', exact=False)}."]
         if reads.expected_count:
-            made = number(float(reads.matched))
-            lines.append(f"Reads: {made} of {reads.expected_count} expected = {number(reads.recall)}.")
+            made = number_text(float(reads.matched))
+            lines.append(f"Reads: {made} of {reads.expected_count} expected = {number_text(reads.recall)}.")
         if order is not None:
-            terms = [number(float(weight)) for weight in (order * free.matched, free.matched)]
-            lines.append(f"Order: {terms[0]} of {terms[1]} matched in order = {number(float(order))}.")
+            terms = [number_text(float(weight)) for weight in (order * free.matched, free.matched)]
+            lines.append(f"Order: {terms[0]} of {terms[1]} matched in order = {number_text(float(order))}.")
         return lines
 
     def findings(self, called: Sequence[str]) -> list[Finding]:
@@ -122,7 +122,7 @@ class Ordered:
         missing = [
             Finding(
                 "missing",
-                f"Missing read: expected #{index + 1} {visible(names[index])!r} was not called.",
+                f"Missing read: expected #{index + 1} {printable(names[index])!r} was not called.",
                 names[index],
                 expected=index,
             )
@@ -141,7 +141,7 @@ class Ordered:
         told = {pair.expected for pair in self.changes.writes.out_of_order}
         for pair in self.writes.out_of_order:
             if pair.breaks is None and pair.expected not in told:
-                text = f"Out of order: expected #{pair.expected + 1} {visible(names[pair.expected])!r} was called as "
+                text = f"Out of order: expected #{pair.expected + 1} {printable(names[pair.expected])!r} was called as "
                 text += f"#{pair.called + 1}; it costs nothing."
                 yield Finding("out_of_order", text, names[pair.expected], pair.expected, pair.called)
 

@@ -9,13 +9,13 @@ from functools import partial
 from math import fsum
 from typing import TYPE_CHECKING
 
-from toolmark._internal.text import count, number, shorten, visible
+from toolmark._internal.text import number_text, plural, printable, shorten
 from toolmark.matching.alignment import Alignment
 from toolmark.metrics.wording import reason_of
-from toolmark.result import TOLERANCE, Finding, FindingKind, Judged, MetricResult, ResultStatus
+from toolmark.result import TOLERANCE, Finding, FindingKind, MetricResult, QuestionResult, ResultStatus
 
 if TYPE_CHECKING:
-    from toolmark.judge.flow import Judgement, Settled
+    from toolmark.judge.flow import Judgement, JudgeQuestion
     from toolmark.judge.scoring import Part
 
 _LONGEST_RATIONALE = 300
@@ -69,7 +69,11 @@ def outcome(made: Outcome) -> MetricResult:
     decided nothing because it failed fails the result: what remains would be a better score for a worse judge.
     """
     judgement = made.judgement
-    lost = [f"{name}: {judgement.lost[name]}" for name in made.judged if name in judgement.lost] if judgement else []
+    lost = (
+        [f"{name}: {judgement.failures[name]}" for name in made.judged if name in judgement.failures]
+        if judgement
+        else []
+    )
     scores = dict(made.scores)
     sums = dict(made.sums)
     for name, part in made.judged_parts.items():
@@ -78,7 +82,7 @@ def outcome(made: Outcome) -> MetricResult:
             sums[name] = _sum(name, part, judgement)
     doubts = () if lost else _doubts(made, scores)
     warnings = (*made.warnings, *(judgement.notes if judgement else ()), *doubts)
-    findings = (*made.findings, *(_findings(judgement.settled) if judgement else ()))
+    findings = (*made.findings, *(_findings(judgement.questions) if judgement else ()))
     if lost:
         error = f"JudgeError: {'; '.join(lost)}"
         reason = reason_of(f"Not measured: {'; '.join(lost).rstrip('.')}.", findings, warnings)
@@ -136,22 +140,22 @@ def _head(scores: Mapping[str, float], sums: Mapping[str, str]) -> str:
     if len(scores) == 1:
         ((name, text),) = sums.items()
         return text if name == "calling" else f"{name}: {text}"
-    terms = ", ".join(f"{name} {number(score)}" for name, score in scores.items())
-    return f"min({terms}) = {number(min(scores.values()))}"
+    terms = ", ".join(f"{name} {number_text(score)}" for name, score in scores.items())
+    return f"min({terms}) = {number_text(min(scores.values()))}"
 
 
 def _sum(name: str, part: Part, judgement: Judgement | None) -> str:
     """Return the sum behind a judged score, such as `mean of 2 units (1, 0.5) = 0.75`."""
     units = judgement.units if judgement else ()
     scores = [score for unit in units if (score := getattr(unit, name)) is not None]
-    total = number(part.score or 0.0)
+    total = number_text(part.score or 0.0)
     if len(scores) == 1 and len(units) == 1:
         return f"{_of_unit(name, units[0].questions)} = {total}"
-    shown = ", ".join(map(number, scores[:10])) + (", ..." if len(scores) > 10 else "")  # noqa: PLR2004 - ten are shown
-    return f"mean of {count(len(scores), 'unit')} ({shown}) = {total}"
+    shown = ", ".join(map(number_text, scores[:10])) + (", ..." if len(scores) > 10 else "")  # noqa: PLR2004 - ten are shown
+    return f"mean of {plural(len(scores), 'unit')} ({shown}) = {total}"
 
 
-def _of_unit(name: str, questions: Sequence[Judged]) -> str:
+def _of_unit(name: str, questions: Sequence[QuestionResult]) -> str:
     criterion = {"selection": "tool_selection"}.get(name, name)
     calls = Counter(entry.decision for entry in questions if entry.criterion == criterion)
     missing = sum(entry.missing for entry in questions if entry.criterion == "missing_calls")
@@ -168,7 +172,7 @@ def _numbers(made: Outcome) -> dict[str, float]:
     parts = made.judged_parts
     for name, part in parts.items():
         found[f"{name}_low"], found[f"{name}_high"] = part.low, part.high
-    asked = sum(part.asked for part in parts.values())
+    asked = sum(part.total for part in parts.values())
     if asked:
         found["coverage"] = sum(part.decided for part in parts.values()) / asked
     flips = [entry.flip_rate for entry in _questions(made) if entry.flip_rate is not None]
@@ -177,7 +181,7 @@ def _numbers(made: Outcome) -> dict[str, float]:
     return found
 
 
-def _questions(made: Outcome) -> Iterator[Judged]:
+def _questions(made: Outcome) -> Iterator[QuestionResult]:
     for unit in made.judgement.units if made.judgement else ():
         yield from unit.questions
 
@@ -187,14 +191,14 @@ def _doubts(made: Outcome, scores: Mapping[str, float]) -> Iterator[str]:
     open_ones = [entry for entry in _questions(made) if entry.decision in {None, "cannot_tell"}]
     if not open_ones:
         return
-    total = sum(part.asked for part in made.judged_parts.values())
+    total = sum(part.total for part in made.judged_parts.values())
     kinds = Counter(entry.decision or entry.outcome for entry in open_ones)
     told = ", ".join(f"{amount} {kind}" for kind, amount in sorted(kinds.items()))
-    text = f"{len(open_ones)} of {count(total, 'question')} to the judge and to code have no yes or no ({told})"
+    text = f"{len(open_ones)} of {plural(total, 'question')} to the judge and to code have no yes or no ({told})"
     if scores:
         low = min([*made.scores.values(), *(part.low for part in made.judged_parts.values())])
         high = min([*made.scores.values(), *(part.high for part in made.judged_parts.values())])
-        text += f"; with them the score lies between {number(low)} and {number(high)}"
+        text += f"; with them the score lies between {number_text(low)} and {number_text(high)}"
         passes = [bound >= made.threshold - TOLERANCE for bound in (low, high)]
         if passes[0] != passes[1]:
             text += ", so it is not sure whether it passes"
@@ -207,7 +211,7 @@ _TOLD: dict[str, tuple[FindingKind, str, str]] = {
 }
 
 
-def _findings(settled: Sequence[Settled]) -> Iterator[Finding]:
+def _findings(settled: Sequence[JudgeQuestion]) -> Iterator[Finding]:
     for entry in settled:
         judged = entry.judged
         if judged.decision == "yes":
@@ -218,8 +222,8 @@ def _findings(settled: Sequence[Settled]) -> Iterator[Finding]:
             yield from _of_call(entry)
 
 
-def _of_call(entry: Settled) -> Iterator[Finding]:
-    judged, name = entry.judged, visible(entry.judged.tool or "")
+def _of_call(entry: JudgeQuestion) -> Iterator[Finding]:
+    judged, name = entry.judged, printable(entry.judged.tool or "")
     kind, title, question = _TOLD[judged.criterion]
     at = f"called #{(judged.called or 0) + 1} {name!r}"
     where = at if judged.turn is None else f"turn #{judged.turn + 1}, {at}"
@@ -231,11 +235,11 @@ def _of_call(entry: Settled) -> Iterator[Finding]:
     elif judged.criterion == "tool_selection":
         yield finding("unknown_tool", f"Unknown tool: {where} was not available.")
     for violation in entry.violations:
-        text = f"{where}: {visible(violation.path)} {visible(violation.message)}."
+        text = f"{where}: {printable(violation.path)} {printable(violation.message)}."
         yield finding("schema_violation", text, path=violation.path)
 
 
-def _of_missing(entry: Settled) -> Iterator[Finding]:
+def _of_missing(entry: JudgeQuestion) -> Iterator[Finding]:
     judged = entry.judged
     where = "" if judged.turn is None else f"turn #{judged.turn + 1}, "
     if judged.decision != "no":
@@ -244,14 +248,14 @@ def _of_missing(entry: Settled) -> Iterator[Finding]:
         return
     for place in range(judged.missing):
         tool = entry.missing[place] if place < len(entry.missing) else ""
-        named = f"a call of {visible(tool)!r}" if tool else "a call"
+        named = f"a call of {printable(tool)!r}" if tool else "a call"
         yield Finding("missing_call", f"Missing: {where}{named} was needed{_why(judged)}.", tool, turn=judged.turn)
 
 
-def _why(judged: Judged) -> str:
+def _why(judged: QuestionResult) -> str:
     text = judged.problem or judged.rationale
     if judged.decision == "cannot_tell" and judged.decided_by == "judge":
         text = f"the judge cannot tell: {text}" if text else "the judge cannot tell"
     elif text is None and judged.probability is not None:
-        text = f"the judge says so, with probability {number(judged.probability)}"
-    return f": {shorten(visible(text), _LONGEST_RATIONALE).rstrip('.')}" if text else ""
+        text = f"the judge says so, with probability {number_text(judged.probability)}"
+    return f": {shorten(printable(text), _LONGEST_RATIONALE).rstrip('.')}" if text else ""

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from itertools import count
 from typing import Protocol
 
-from toolmark._internal.text import number, visible
+from toolmark._internal.text import number_text, printable
 from toolmark.calls import ToolCall, ToolCallType
 from toolmark.errors import ConfigurationError
 from toolmark.expect import (
@@ -135,7 +135,7 @@ def notes_of(expected: Expectation, alignment: Alignment, *, arguments: bool) ->
     if not arguments and _matches_arguments(expected):
         yield "the matchers of arguments were not asked: evaluation_params does not hold INPUT_PARAMETERS"
     if alignment.gap:
-        gap = number(alignment.gap)
+        gap = number_text(alignment.gap)
         yield f"the search for the best order was given up: the matched weight may be up to {gap} higher"
 
 
@@ -236,7 +236,7 @@ class _Reader:
         return Want(item)
 
     def _forbidden(self, item: Forbid) -> tuple[Want, str]:
-        return _named(item.name, Item("", None, _template(item), ABSENT)), visible(item.text)
+        return _named(item.name, Item("", None, _template(item), ABSENT)), printable(item.text)
 
     def _defaults(self, name: Name) -> list[dict[Place, Matcher]]:
         """Return what the plan says of the arguments of every call of a tool; an exact name wins over a pattern."""
@@ -265,5 +265,5 @@ def _type_of(call: Expect) -> str | None:
 
 def _named(name: Name, item: Item) -> Want:
     if isinstance(name, Matcher):
-        return Want(item._replace(name=visible(name_text(name))), name)
+        return Want(item._replace(name=printable(name_text(name))), name)
     return Want(item._replace(name=name))

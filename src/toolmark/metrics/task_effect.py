@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from toolmark._internal.text import number
+from toolmark._internal.text import number_text
 from toolmark.calls import ToolCall, ToolEffect, ToolSpec, read_tool_spec
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError
@@ -172,18 +172,19 @@ class TaskEffectMetric(PlainMetric):
         return write_f1 * (1 - self.read_weight * (1 - recall))
 
     def _sum(self, changes: Changes, score: float) -> str:
-        writes = f"F1 of the writes {number(changes.writes.f1)}"
+        writes = f"F1 of the writes {number_text(changes.writes.f1)}"
         if not changes.reads.expected_count:
-            return f"{writes}, no read expected = {number(score)}"
-        weight, recall = self.read_weight, number(changes.reads.recall)
-        return f"{writes} x ({number(1 - weight)} + {number(weight)} x {recall} of the reads) = {number(score)}"
+            return f"{writes}, no read expected = {number_text(score)}"
+        recall = number_text(changes.reads.recall)
+        base, weight = number_text(1 - self.read_weight), number_text(self.read_weight)
+        return f"{writes} x ({base} + {weight} x {recall} of the reads) = {number_text(score)}"
 
     def _bound(self, ways: Sequence[Changes], unknown: int, score: float) -> list[str]:
         """Return the warning how low the score would be if the calls of unknown effect had changed something."""
         if not unknown or not score:
             return []
         lowest = max(self._weighted(way.f1_with(unknown), way) for way in ways if not way.forbidden)
-        return [f"if those calls changed something, the score is {number(lowest)}"]
+        return [f"if those calls changed something, the score is {number_text(lowest)}"]
 
 
 def _forbids(expected: Sequence[ToolCall] | Expectation) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolmark._internal.json import short_repr
-from toolmark._internal.text import count, visible
+from toolmark._internal.text import plural, printable
 from toolmark.calls import ToolCall, ToolEffect, ToolSpec
 from toolmark.errors import ConfigurationError
 from toolmark.metrics.effect_verbs import guess_effect
@@ -111,7 +111,7 @@ def assumed(expected: Sequence[ToolCall], effects: Effects) -> list[str]:
     unknown = [call.name for call in expected if effects.of(call.name) is None]
     if not unknown:
         return []
-    told = f"{count(len(unknown), 'expected call')} of unknown effect taken for writes ({listed(unknown)})"
+    told = f"{plural(len(unknown), 'expected call')} of unknown effect taken for writes ({listed(unknown)})"
     return [f"{told}; say what they do with effects=, or in available_tools"]
 
 
@@ -119,4 +119,4 @@ def listed(names: Iterable[str]) -> str:
     """Return names in quotes, each once, the first ones of many."""
     found = list(dict.fromkeys(names))
     more = f" and {len(found) - MOST_NAMES} more" if len(found) > MOST_NAMES else ""
-    return ", ".join(repr(visible(name)) for name in found[:MOST_NAMES]) + more
+    return ", ".join(repr(printable(name)) for name in found[:MOST_NAMES]) + more

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count as counting
 
-from toolmark._internal.text import count, number, visible
+from toolmark._internal.text import number_text, plural, printable
 from toolmark.calls import ToolCall
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError
@@ -99,7 +99,7 @@ class ToolEfficiencyMetric(CallMetric):
         warnings = left_out(len(calls) - known, "not all of their arguments are known")
         if known:
             scores["useful"] = (known - len(redundant)) / known
-            sums["useful"] = f"{known - len(redundant)} / {count(known, 'call')} = {number(scores['useful'])}"
+            sums["useful"] = f"{known - len(redundant)} / {plural(known, 'call')} = {number_text(scores['useful'])}"
         for name, budget, spent, noun in (
             ("calls", self.max_calls, len(calls), "call"),
             ("seconds", self.max_seconds, case.run.duration if case.run is not None else None, "second"),
@@ -112,7 +112,9 @@ class ToolEfficiencyMetric(CallMetric):
             scores[name] = 1.0 if spent <= budget else budget / spent
             told = f"{spent:g} {noun}{'' if spent == 1 else 's'}"
             sums[name] = (
-                f"{told} within {budget:g} = 1" if spent <= budget else f"{budget:g} / {told} = {number(scores[name])}"
+                f"{told} within {budget:g} = 1"
+                if spent <= budget
+                else f"{budget:g} / {told} = {number_text(scores[name])}"
             )
             if spent > budget:
                 findings.append(Finding("over_budget", f"Over budget: {told}, at most {budget:g} would do.", ""))
@@ -172,7 +174,7 @@ def _loops(calls: Sequence[ToolCall], keys: Sequence[Hashable]) -> Iterator[Find
                 end += 1
             times = (end - start) // size + 1
             if times >= _TIMES and _is_primitive(ids[start : start + size]):
-                names = [visible(call.name) for call in calls[start : start + min(size, _NAMES)]]
+                names = [printable(call.name) for call in calls[start : start + min(size, _NAMES)]]
                 told = ", ".join(map(repr, names)) + (", ..." if size > _NAMES else "")
                 where = f"called #{start + 1} to #{start + times * size}"
                 text = f"Loop: {where}, {times} times the same {size} calls ({told})."

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from toolmark._internal.text import number
+from toolmark._internal.text import number_text
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError
@@ -84,7 +84,7 @@ class ToolErrorRate(CallMetric):
         if not ok + bad:
             return Found(warnings=warnings, skipped="no call is known to have succeeded or failed")
         score = ok / (ok + bad)
-        told = {"succeeded": f"{ok} / {ok + bad} calls = {number(score)}"}
+        told = {"succeeded": f"{ok} / {ok + bad} calls = {number_text(score)}"}
         return Found(scores={"succeeded": score}, sums=told, findings=findings, warnings=warnings)
 
 

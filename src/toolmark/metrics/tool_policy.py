@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolmark._internal.text import count, number, visible
+from toolmark._internal.text import number_text, plural, printable
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError, InvalidDataError
@@ -123,7 +123,7 @@ class ToolPolicyMetric(CallMetric):
         score = (decided - bad) / decided
         return Found(
             scores={"allowed": score},
-            sums={"allowed": f"1 - {bad} violating / {count(decided, 'call')} = {number(score)}"},
+            sums={"allowed": f"1 - {bad} violating / {plural(decided, 'call')} = {number_text(score)}"},
             findings=findings,
             warnings=warnings,
         )
@@ -131,7 +131,7 @@ class ToolPolicyMetric(CallMetric):
     def _of_name(self, index: int, call: ToolCall) -> Iterator[Finding]:
         fitting = next((pattern for pattern in self.denied if matches(call.name, [pattern])), None)
         if fitting is not None:
-            text = f"Forbidden: {one(call, index)}, denied by {visible(fitting)!r}."
+            text = f"Forbidden: {one(call, index)}, denied by {printable(fitting)!r}."
             yield Finding("forbidden", text, call.name, called=index)
         elif self.allowed is not None and not matches(call.name, self.allowed):
             yield Finding("forbidden", f"Forbidden: {one(call, index)} is not allowed.", call.name, called=index)
@@ -158,13 +158,15 @@ class ToolPolicyMetric(CallMetric):
         for pattern in dict.fromkeys(pattern for wanted in rules for pattern in wanted):
             first = first_well.get(pattern, index)
             if first >= index or together(calls[first], call):
-                text = f"Too early: {one(call, index)}, before a call of {visible(pattern)!r} had succeeded."
+                text = f"Too early: {one(call, index)}, before a call of {printable(pattern)!r} had succeeded."
                 yield Finding("too_early", text, call.name, called=index)
 
 
 def _of_argument(index: int, call: ToolCall, rule: ArgumentRule, broken: tuple[str, str, Any]) -> Finding:
     path, told, value = broken
-    text = f"Forbidden argument: {one(call, index)}, {visible(path)} {told}, by the rule for {visible(rule.tool)!r}."
+    text = (
+        f"Forbidden argument: {one(call, index)}, {printable(path)} {told}, by the rule for {printable(rule.tool)!r}."
+    )
     return Finding("forbidden_argument", text, call.name, called=index, path=path, called_value=value)
 
 

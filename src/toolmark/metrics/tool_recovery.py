@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from toolmark._internal.text import count, number
+from toolmark._internal.text import number_text, plural
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import TestCase
 from toolmark.metrics.call_metric import (
@@ -76,7 +76,7 @@ class ToolRecoveryMetric(CallMetric):
         waiting = sum(episode.end == "pending" for episode in episodes)
         decided = [episode for episode in episodes if episode.end != "pending"]
         recovered = sum(episode.end == "recovered" for episode in decided)
-        warnings = [f"{count(waiting, 'failure')} left out: a call that tries again still waits"] if waiting else []
+        warnings = [f"{plural(waiting, 'failure')} left out: a call that tries again still waits"] if waiting else []
         warnings += left_out(sum(call.execution is None for call in calls), "what became of them was not recorded")
         warnings += seen_by_answers(calls)
         if not decided:
@@ -86,7 +86,7 @@ class ToolRecoveryMetric(CallMetric):
         score = recovered / len(decided)
         return Found(
             scores={"recovered": score},
-            sums={"recovered": f"{recovered} / {count(len(decided), 'failure')} = {number(score)}"},
+            sums={"recovered": f"{recovered} / {plural(len(decided), 'failure')} = {number_text(score)}"},
             findings=[_finding(calls, episode) for episode in decided if episode.end != "recovered"],
             warnings=warnings,
         )
@@ -142,5 +142,5 @@ def _finding(calls: Sequence[ToolCall], episode: _Episode) -> Finding:
         times = len(episode.failures)
         text = f"Repeated: {one(call, last)} is the last of {times} identical calls that failed ({why(call)})."
         return Finding("repeated", text, call.name, called=last)
-    tried = f"after {count(len(episode.failures), 'failure')}, the last " if len(episode.failures) > 1 else ""
+    tried = f"after {plural(len(episode.failures), 'failure')}, the last " if len(episode.failures) > 1 else ""
     return Finding("abandoned", f"Abandoned: {one(call, last)}, {tried}{why(call)}.", call.name, called=last)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from toolmark._internal.json import json_path
-from toolmark._internal.text import count, number, visible
+from toolmark._internal.text import number_text, plural, printable
 from toolmark.matching.alignment import Alignment, Denominator, Pair
 from toolmark.matching.json_compare import ABSENT, Difference
-from toolmark.result import Finding, FindingKind, told
+from toolmark.result import Finding, FindingKind, display_value
 
 MOST_FINDINGS = 20
 """Findings that a reason spells out; the rest are counted, and all are in `findings`."""
@@ -58,7 +58,7 @@ def _displaced(pair: Pair, name: str) -> Finding:
 
 
 def _of_pair(pair: Pair, name: str) -> Iterator[Finding]:
-    where = f"{visible(name)!r} (expected #{pair.expected + 1}, called #{pair.called + 1})"
+    where = f"{printable(name)!r} (expected #{pair.expected + 1}, called #{pair.called + 1})"
     for difference in pair.differences:
         path = _path(difference)
         yield Finding(
@@ -73,7 +73,7 @@ def _of_pair(pair: Pair, name: str) -> Iterator[Finding]:
         )
     for part in pair.not_compared:
         if part in pair.redacted:
-            text = f"{where}: {visible(f'$.{part}')} is redacted, so it was left out of the comparison."
+            text = f"{where}: {printable(f'$.{part}')} is redacted, so it was left out of the comparison."
         else:
             text = f"{where}: the recording did not keep its {_PARTS[part]}, so they were left out of the comparison."
         yield Finding("not_compared", text, name, pair.expected, pair.called, f"$.{part}")
@@ -89,37 +89,37 @@ def _path(difference: Difference) -> str:
 
 def _sentence(difference: Difference, path: str) -> str:
     # Reasons are made to be shown and sent on, so no secret enters them.
-    expected = "nothing" if difference.expected is ABSENT else told(difference.expected, path)
-    called = "nothing" if difference.called is ABSENT else told(difference.called, path)
+    expected = "nothing" if difference.expected is ABSENT else display_value(difference.expected, path)
+    called = "nothing" if difference.called is ABSENT else display_value(difference.called, path)
     if difference.kind == "missing_argument":
-        return f"{visible(path)} is missing, expected {expected}"
+        return f"{printable(path)} is missing, expected {expected}"
     if difference.kind == "extra_argument":
-        return f"{visible(path)} was not expected, called with {called}"
-    return f"{visible(path)} expected {expected}, called with {called}"
+        return f"{printable(path)} was not expected, called with {called}"
+    return f"{printable(path)} expected {expected}, called with {called}"
 
 
 def _one(name: str, index: int, side: str) -> str:
-    return f"{side} #{index + 1} {visible(name)!r}"
+    return f"{side} #{index + 1} {printable(name)!r}"
 
 
 def arithmetic(alignment: Alignment, denominator: Denominator, *, exact: bool) -> str:
     """Return the sum that gave the score, such as `1.5 matched / 2 expected = 0.75`."""
     m, n = alignment.expected_count, alignment.called_count
     if alignment.forbidden:
-        return f"{count(len(alignment.forbidden), 'forbidden call')} = 0"
+        return f"{plural(len(alignment.forbidden), 'forbidden call')} = 0"
     if not m and n and alignment.extras:
-        return f"nothing was expected and {count(n, 'other call')} made, which may be = 1"
+        return f"nothing was expected and {plural(n, 'other call')} made, which may be = 1"
     if not m and not n:
         return "nothing was expected and nothing was called = 1"
     if not n:
-        return f"{count(m, 'call')} expected, none made = 0"
+        return f"{plural(m, 'call')} expected, none made = 0"
     if not m:
         return f"no call expected, {n} made = 0"
-    matched = number(float(alignment.matched))
+    matched = number_text(float(alignment.matched))
     if exact:
         verdict = "the same call by call = 1" if alignment.exact else "not the same call by call = 0"
         return f"{m} expected and {n} called, {verdict} (in order, {matched} matched)"
-    score = number(alignment.score(denominator))
+    score = number_text(alignment.score(denominator))
     if denominator == "f1":
         return f"2 x {matched} matched / ({m} expected + {n} called) = {score}"
     divisor = {
@@ -134,5 +134,5 @@ def reason_of(head: str, findings: Sequence[Finding], notes: Sequence[str]) -> s
     """Return the reason: a line for the arithmetic, then one for each finding, then what makes the score less sure."""
     lines = [finding.message for finding in findings[:MOST_FINDINGS]]
     if len(findings) > MOST_FINDINGS:
-        lines.append(f"And {count(len(findings) - MOST_FINDINGS, 'further finding')}.")
-    return "\n".join([head, *lines, *(f"Note: {visible(note).rstrip('.')}." for note in notes)])
+        lines.append(f"And {plural(len(findings) - MOST_FINDINGS, 'further finding')}.")
+    return "\n".join([head, *lines, *(f"Note: {printable(note).rstrip('.')}." for note in notes)])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from toolmark._internal.json import finite, json_text, to_json_value
-from toolmark._internal.text import count, number, signed
+from toolmark._internal.json import json_text, replace_nonfinite, to_json_value
+from toolmark._internal.text import difference_text, number_text, plural
 from toolmark.errors import ConfigurationError
 from toolmark.result import ResultStatus
 from toolmark.stats import Interval
@@ -161,10 +161,10 @@ class MetricComparison:
         if self.difference is None:
             return f"{self.metric}: no case has a score in both"
         interval = self.interval
-        within = "" if interval is None else f" ({signed(interval.low)} to {signed(interval.high)})"
+        within = "" if interval is None else f" ({difference_text(interval.low)} to {difference_text(interval.high)})"
         return (
-            f"{self.metric}: {signed(self.difference)}{within} over {count(self.paired, 'case')}; "
-            f"{len(self.regressions)} worse, {len(self.improvements)} better, p {number(self.corrected or 0.0)}"
+            f"{self.metric}: {difference_text(self.difference)}{within} over {plural(self.paired, 'case')}; "
+            f"{len(self.regressions)} worse, {len(self.improvements)} better, p {number_text(self.corrected or 0.0)}"
         )
 
 
@@ -225,17 +225,17 @@ class Comparison:
         failures: list[str] = []
         for metric in self.metrics:
             if metric.worse(alpha):
-                text = f"{metric.metric}: {count(len(metric.regressions), 'case')} passed in A and failed in B"
+                text = f"{metric.metric}: {plural(len(metric.regressions), 'case')} passed in A and failed in B"
                 if alpha is not None:
                     better = len(metric.improvements)
-                    text += f", {better} the other way round (corrected p {number(metric.corrected or 0.0)})"
+                    text += f", {better} the other way round (corrected p {number_text(metric.corrected or 0.0)})"
                 failures.append(text)
             if metric.lost:
-                lost = count(len(metric.lost), "case")
+                lost = plural(len(metric.lost), "case")
                 failures.append(f"{metric.metric}: {lost} passed in A and could not be measured in B")
             if metric.missing and not allow_missing:
                 verb = "is" if len(metric.missing) == 1 else "are"
-                missing = count(len(metric.missing), "case")
+                missing = plural(len(metric.missing), "case")
                 failures.append(f"{metric.metric}: {missing} passed in A and {verb} not in B")
         if not any(metric.paired for metric in self.metrics):
             failures.append("no case has a score in both")
@@ -244,7 +244,7 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values."""
         plain = {**to_json_value(self), "metrics": [metric.to_dict() for metric in self.metrics]}
-        json_values: dict[str, Any] = finite(plain)
+        json_values: dict[str, Any] = replace_nonfinite(plain)
         return json_values
 
     def to_json(self, *, indent: int | None = None) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from math import fsum
 from xml.etree import ElementTree as ET
 
-from toolmark._internal.text import distinct, number
+from toolmark._internal.text import number_text, unique_labels
 from toolmark.cases import Run
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.redaction import redact_report, redact_text
@@ -54,7 +54,7 @@ def render_junit(report: Report, *, title: str, redactor: Redactor = DEFAULT) ->
         properties = ET.SubElement(suite, "properties")
         for name, value in (*_about(report), *_figures(summary), *_chances(trials.get(summary.metric))):
             ET.SubElement(properties, "property", {"name": name, "value": value})
-        names = distinct([one_line(case.label, _NAME) for case, _ in entries])
+        names = unique_labels([one_line(case.label, _NAME) for case, _ in entries])
         for name, entry in zip(names, entries, strict=True):
             _add_case(suite, name, entry)
     ET.indent(root)
@@ -100,7 +100,7 @@ def _figures(summary: MetricSummary) -> Iterator[tuple[str, str]]:
         ("judge.cost", summary.cost, None),
     ):
         if value is not None:
-            yield name, number(value)
+            yield name, number_text(value)
         if interval is not None:
             yield f"{name}.interval", within(interval)
 
@@ -125,7 +125,7 @@ def _add_case(suite: ET.Element, name: str, entry: Entry) -> None:
         element.set("time", f"{seconds:.3f}")
     if not result.passed:
         _add_problem(element, entry)
-    lines = [] if result.score is None else [f"score {number(result.score)}"]
+    lines = [] if result.score is None else [f"score {number_text(result.score)}"]
     lines += [f"warning: {one_line(text)}" for text in result.warnings]
     if lines:  # not as properties, which the schema allows on suites alone
         ET.SubElement(element, "system-out").text = "\n".join(lines)
@@ -136,7 +136,7 @@ def _add_problem(element: ET.Element, entry: Entry) -> None:
     case, result = entry
     message = first_problem(result)
     if not message and result.score is not None:
-        message = f"score {number(result.score)}"
+        message = f"score {number_text(result.score)}"
     if result.status is ResultStatus.SKIPPED:
         ET.SubElement(element, "skipped", {"message": message})
         return

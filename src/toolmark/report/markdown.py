@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from toolmark._internal.text import count, hundredths, number
+from toolmark._internal.text import hundredths_text, number_text, plural
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import CaseChange, Comparison, MetricComparison
@@ -73,7 +73,7 @@ def render_markdown(
     page = Page(max_bytes)
     word = verdict_word(report)
     page.add(f"# {_name(redact_text(title, redactor)) or 'toolmark'}")
-    amount = f"{count(sum(1 for _ in report.results()), 'result')} of {count(len(report.cases), 'case')}"
+    amount = f"{plural(sum(1 for _ in report.results()), 'result')} of {plural(len(report.cases), 'case')}"
     page.add(f"{_SIGNS[word]} **{word.capitalize()}**: {verdict(report)}, of {amount}.")
     if report.interrupted:
         page.add(f"> **{INTERRUPTED}**")
@@ -118,7 +118,7 @@ def _add_trials(page: Page, summaries: Sequence[TrialSummary]) -> None:
 
 
 def _add_comparison(page: Page, comparison: Comparison) -> None:
-    page.add(f"## Against the baseline\n\n{count(comparison.in_both, 'case')} in both.")
+    page.add(f"## Against the baseline\n\n{plural(comparison.in_both, 'case')} in both.")
     header = ["metric", "pairs", "before", "now", "difference", "95 % interval", "worse", "better", "p"]
     page.add_table(header, "lrrrrrrrr", map(_compared, comparison.metrics), what="compared metric")
     for metric in comparison.metrics:
@@ -143,20 +143,20 @@ def _compared(metric: MetricComparison) -> tuple[str, ...]:
         "-" if interval is None else f"{interval.low:+.2f} to {interval.high:+.2f}",
         str(len(metric.regressions)),
         str(len(metric.improvements)),
-        "-" if metric.corrected is None else hundredths(metric.corrected),
+        "-" if metric.corrected is None else hundredths_text(metric.corrected),
     )
 
 
 def _change(change: CaseChange) -> str:
     finding = f": {code(one_line(change.finding))}" if change.finding else ""
-    return f"- {_name(change.label)} {number(change.score_a)} → {number(change.score_b)}{finding}"
+    return f"- {_name(change.label)} {number_text(change.score_a)} → {number_text(change.score_b)}{finding}"
 
 
 def _add_failures(page: Page, bad: Sequence[Entry], limit: int) -> None:
     """Add a line for each failure, and its calls side by side as long as there is room."""
     if not bad:
         return
-    title = f"## {count(len(bad), 'failure')}"
+    title = f"## {plural(len(bad), 'failure')}"
     if 0 < limit < len(bad):
         title += f"\n\nThe first {limit} can be unfolded."
     lines = [f"<p>{_failure(entry)}</p>" for entry in bad]
@@ -193,7 +193,9 @@ def _add_rest(page: Page, rest: Sequence[Entry]) -> None:
     """Add a folded table of the results that did not fail."""
     if rest:
         header = ["case", "metric", "score", "", "first problem"]
-        page.add_table(header, "llrll", _rest_rows(rest), what="other result", summary=count(len(rest), "other result"))
+        page.add_table(
+            header, "llrll", _rest_rows(rest), what="other result", summary=plural(len(rest), "other result")
+        )
 
 
 def _rest_rows(rest: Sequence[Entry]) -> Iterator[tuple[str, ...]]:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from toolmark._internal.compression import extra
-from toolmark._internal.text import count
+from toolmark._internal.lazy_imports import import_extra
+from toolmark._internal.text import plural
 from toolmark.errors import ConfigurationError, NotSentError
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.export.evaluation_records import (
@@ -65,7 +65,7 @@ def emit_events(
         InvalidDataError: A case names no trace, or one whose ids are none of OpenTelemetry; nothing was emitted.
         NotSentError: The provider turned some events away, or could not send them in time.
     """
-    logs = extra("opentelemetry._logs", "otel", "emitting events")
+    logs = import_extra("opentelemetry._logs", "otel", "emitting events")
     return sent_events(events_of(report, at, redactor), logs.get_logger_provider() if provider is None else provider)
 
 
@@ -96,13 +96,13 @@ def emit_spans(
         InvalidDataError: A case names no trace, or one whose ids are none of OpenTelemetry; nothing was emitted.
         NotSentError: The sampler of the provider left out some spans, or it could not send them in time.
     """
-    trace = extra("opentelemetry.trace", "otel", "emitting spans")
+    trace = import_extra("opentelemetry.trace", "otel", "emitting spans")
     return sent_spans(spans_of(report, at, redactor), trace.get_tracer_provider() if provider is None else provider)
 
 
 def sent_events(events: Sequence[EvaluationEvent], provider: Any) -> int:  # noqa: ANN401 - any class may be one
     """Emit these events by a provider of loggers, and return how many they are; errors are those of `emit_events`."""
-    logs = extra("opentelemetry._logs", "otel", "emitting events")
+    logs = import_extra("opentelemetry._logs", "otel", "emitting events")
     logger = _made(provider, "get_logger", "opentelemetry._logs.LoggerProvider")
     # Newer loggers know whether anybody takes what they emit.
     is_enabled: Callable[..., bool] = getattr(logger, "enabled", _always)
@@ -131,8 +131,8 @@ def sent_events(events: Sequence[EvaluationEvent], provider: Any) -> int:  # noq
 
 def sent_spans(spans: Sequence[EvaluationSpan], provider: Any) -> int:  # noqa: ANN401 - any class may be one
     """Emit these spans by a provider of tracers, and return how many they are; errors are those of `emit_spans`."""
-    trace = extra("opentelemetry.trace", "otel", "emitting spans")
-    empty = extra("opentelemetry.context", "otel", "emitting spans").Context()
+    trace = import_extra("opentelemetry.trace", "otel", "emitting spans")
+    empty = import_extra("opentelemetry.context", "otel", "emitting spans").Context()
     tracer = _made(provider, "get_tracer", "opentelemetry.trace.TracerProvider")
 
     def emit(span: EvaluationSpan) -> bool:
@@ -187,7 +187,7 @@ def _all_sent(records: Sequence[Record], emit: Callable[[Record], bool], provide
                 f"{what}s from #{start + 1} on may be lost"
             )
     if taken < len(records):
-        lost = f"{len(records) - taken} of {count(len(records), what)}"
+        lost = f"{len(records) - taken} of {plural(len(records), what)}"
         raise NotSentError(f"{lost} were left out by the provider, {_REMEDIES[what]}; the others are sent")
     return taken
 
@@ -200,12 +200,12 @@ _REMEDIES = {
 
 def _context(trace_id: str, span_id: str) -> Any:  # noqa: ANN401 - a context of OpenTelemetry
     """Return the context of a span that was recorded elsewhere, and nothing of the one under way here."""
-    trace = extra("opentelemetry.trace", "otel", "emitting events")
-    empty = extra("opentelemetry.context", "otel", "emitting events").Context()
+    trace = import_extra("opentelemetry.trace", "otel", "emitting events")
+    empty = import_extra("opentelemetry.context", "otel", "emitting events").Context()
     return trace.set_span_in_context(trace.NonRecordingSpan(_span_context(trace_id, span_id)), empty)
 
 
 def _span_context(trace_id: str, span_id: str) -> Any:  # noqa: ANN401 - as above
-    trace = extra("opentelemetry.trace", "otel", "emitting")
+    trace = import_extra("opentelemetry.trace", "otel", "emitting")
     sampled = trace.TraceFlags(trace.TraceFlags.SAMPLED)  # somebody exported it
     return trace.SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=True, trace_flags=sampled)

@@ -20,7 +20,7 @@ from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import CaseChange, Comparison
 from toolmark.report.report import CaseResult, Report
 from toolmark.report.text.ordering import Entry
-from toolmark.result import Finding, MetricResult, UnitResult, hidden
+from toolmark.result import Finding, MetricResult, UnitResult, redact_at_path
 
 
 def redact_report(report: Report, redactor: Redactor) -> Report:
@@ -134,7 +134,7 @@ def _value(value: Any, path: str | None, redactor: Redactor) -> Any:  # noqa: AN
     if value is ABSENT:
         return value
     plain = json_of(value)
-    return _redacted_parts(value, plain, hidden(plain, path, redactor))
+    return _redacted_parts(value, plain, redact_at_path(plain, path, redactor))
 
 
 def _redacted_parts(value: Any, plain: Any, safe: Any) -> Any:  # noqa: ANN401 - as above

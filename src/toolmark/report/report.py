@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from math import fsum
 from typing import Any
 
-from toolmark._internal.json import finite, json_text
-from toolmark._internal.text import count, number
+from toolmark._internal.json import json_text, replace_nonfinite
+from toolmark._internal.text import number_text, plural
 from toolmark.cases import AnyCase
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.result import MetricResult, ResultStatus
@@ -187,9 +187,9 @@ class MetricSummary:
 
     def __str__(self) -> str:
         """Return the mean and the counts on one line."""
-        mean = "no score" if self.mean is None else f"mean {number(self.mean)}"
+        mean = "no score" if self.mean is None else f"mean {number_text(self.mean)}"
         return (
-            f"{self.metric}: {mean} over {count(self.scored, 'case')}; {self.passed} passed, "
+            f"{self.metric}: {mean} over {plural(self.scored, 'case')}; {self.passed} passed, "
             f"{self.failed} failed (at {self.threshold:g}), {self.skipped} skipped, {self.errored} errored"
         )
 
@@ -374,7 +374,7 @@ class Report:
             plain["interrupted"] = True
         if self.about:
             plain["about"] = redactor(dict(self.about))
-        json_values: dict[str, Any] = finite(plain)
+        json_values: dict[str, Any] = replace_nonfinite(plain)
         return json_values
 
     def to_json(self, *, indent: int | None = None, redactor: Redactor = DEFAULT) -> str:

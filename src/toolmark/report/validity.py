@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from toolmark._internal.json import finite, json_text, to_json_value
-from toolmark._internal.text import count, number
+from toolmark._internal.json import json_text, replace_nonfinite, to_json_value
+from toolmark._internal.text import number_text, plural
 from toolmark.stats import Interval
 
 
@@ -61,10 +61,12 @@ class MetricValidity:
 
     def __str__(self) -> str:
         """Return the AUC, its interval and the counts on one line."""
-        area = "no AUC" if self.auc is None else f"AUC {number(self.auc)}"
-        within = "" if self.interval is None else f" ({number(self.interval.low)} to {number(self.interval.high)})"
+        area = "no AUC" if self.auc is None else f"AUC {number_text(self.auc)}"
+        within = (
+            "" if self.interval is None else f" ({number_text(self.interval.low)} to {number_text(self.interval.high)})"
+        )
         return (
-            f"{self.metric}: {area}{within} over {count(self.scored, 'case')}, {self.good} good and "
+            f"{self.metric}: {area}{within} over {plural(self.scored, 'case')}, {self.good} good and "
             f"{self.bad} bad; {self.skipped} skipped, {self.failed} failed"
         )
 
@@ -107,7 +109,9 @@ class Validity:
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values."""
         metrics = [metric.to_dict() for metric in self.metrics]
-        plain: dict[str, Any] = finite({**to_json_value(self), "unlabelled": self.unlabelled, "metrics": metrics})
+        plain: dict[str, Any] = replace_nonfinite(
+            {**to_json_value(self), "unlabelled": self.unlabelled, "metrics": metrics}
+        )
         return plain
 
     def to_json(self, *, indent: int | None = None) -> str:

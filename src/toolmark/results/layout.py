@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from toolmark._internal.text import distinct
+from toolmark._internal.text import unique_labels
 from toolmark.cases import AnyCase, RunStatus
 from toolmark.report import CaseResult
 from toolmark.result import MetricResult, ResultStatus
@@ -114,7 +114,7 @@ def _parts(rows: Sequence[Row], is_scored: bool) -> Iterator[tuple[str, Part]]:
     for row in rows:
         if row.component is not None:
             parts.setdefault((row.component, row.source), Part(row.component)).rows.append(row)
-    labels = distinct([part.component or "" for part in parts.values()])
+    labels = unique_labels([part.component or "" for part in parts.values()])
     for label, part in zip(labels, parts.values(), strict=True):
         yield f"{label}: ", part
 

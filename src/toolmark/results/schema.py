@@ -15,7 +15,7 @@ from toolmark.errors import ConfigurationError, Problem
 from toolmark.expect import read_place, read_value
 from toolmark.matching.alignment import Alignment, Pair
 from toolmark.matching.json_compare import ABSENT, Difference
-from toolmark.result import Finding, FindingKind, Judged, MetricResult, ResultStatus, UnitResult
+from toolmark.result import Finding, FindingKind, MetricResult, QuestionResult, ResultStatus, UnitResult
 
 _NUMBERS = ("NaN", "Infinity", "-Infinity")
 
@@ -163,11 +163,11 @@ class WrittenQuestion(Written):
     flip_rate: float | None = None
     problem: str | None = None
 
-    def judged(self) -> Judged:
+    def judged(self) -> QuestionResult:
         """Return it as an object."""
         given: dict[str, Any] = {name: getattr(self, name) for name in WrittenQuestion.model_fields}
         given["evidence"] = tuple(self.evidence)
-        return Judged(**given)
+        return QuestionResult(**given)
 
 
 class WrittenUnit(Written):

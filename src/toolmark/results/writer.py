@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel
 
 from toolmark._internal.json import canonical_json, json_text, short_repr, to_json_value
-from toolmark._internal.text import visible
+from toolmark._internal.text import printable
 from toolmark._internal.version import installed_version
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT
@@ -121,7 +121,7 @@ class ResultsFile:
         try:
             self._file = os.open(name, flags if resume else flags | os.O_EXCL, 0o666)
         except FileExistsError:
-            message = f"{visible(name)} is there already: go on with it (resume=True, --resume), or name another file"
+            message = f"{printable(name)} is there already: go on with it (resume=True, --resume), or name another file"
             raise ConfigurationError(message) from None
         try:
             _lock(self._file, name)
@@ -137,7 +137,7 @@ class ResultsFile:
         data = _all_of(self._file)
         header = evaluated.header()
         if size:
-            self.found = read_lines(data, visible(self.path))
+            self.found = read_lines(data, printable(self.path))
             if self.found.headers:
                 _check_same(self.path, self.found, header, evaluated)
             if self.found.whole < size:
@@ -313,12 +313,12 @@ def _check_same(path: str, found: Found, now: Header, evaluated: Evaluated) -> N
     if not differ:
         differ.extend(_other_items(found, evaluated))
     if differ:
-        message = f"{visible(path)} is of another evaluation, and cannot be gone on with:\n" + "\n".join(differ)
+        message = f"{printable(path)} is of another evaluation, and cannot be gone on with:\n" + "\n".join(differ)
         raise ConfigurationError(f"{message}\nevaluate the same again, or name another file")
 
 
 def _without(some: Sequence[object], others: Sequence[object]) -> str:
-    return visible("; ".join(str(one) for one in some if one not in others) or "others")
+    return printable("; ".join(str(one) for one in some if one not in others) or "others")
 
 
 def _other_items(found: Found, evaluated: Evaluated) -> list[str]:
@@ -349,6 +349,6 @@ def _lock(file: int, name: str) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise ConfigurationError(f"another program is writing into {visible(name)}; wait for its end") from None
+        raise ConfigurationError(f"another program is writing into {printable(name)}; wait for its end") from None
     except OSError:  # a file system without locks
         return

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from toolmark._internal.compression import extra
 from toolmark._internal.json import json_text, to_json_value
-from toolmark._internal.text import count
+from toolmark._internal.lazy_imports import import_extra
+from toolmark._internal.text import plural
 from toolmark.cases import TestCase
 from toolmark.dataset import problems_of, read_case
 from toolmark.errors import ConfigurationError, DataFileError, InvalidDataError
@@ -151,7 +151,7 @@ class ArrowScorer:
                 self._column(columns, row).add(_result(row), row["cluster"])
         if unread:
             rest = "the others are not all cases; filter by status to leave them out"
-            raise InvalidDataError(f"{count(unread, 'row')} could not be read, and {rest}")
+            raise InvalidDataError(f"{plural(unread, 'row')} could not be read, and {rest}")
         if rows and self.cluster is not None and not clustered:
             raise ConfigurationError(f"no row has {self.cluster!r}, the cluster")
         metrics = tuple(column.totals() for column in columns.values())
@@ -209,4 +209,4 @@ def _storable(value: Any) -> Any:  # noqa: ANN401 - a JSON value
 
 
 def _arrow() -> Any:  # noqa: ANN401 - as above
-    return extra("pyarrow", "parquet", "scoring tables of Arrow")
+    return import_extra("pyarrow", "parquet", "scoring tables of Arrow")

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from toolmark._internal.json import canonical_json, json_path
 from toolmark._internal.model import Model
-from toolmark._internal.text import count, number
+from toolmark._internal.text import number_text, plural
 from toolmark.errors import InvalidDataError, Problem
 from toolmark.report import CaseResult, Report
 from toolmark.result import MetricResult, ResultStatus
@@ -86,12 +86,12 @@ class Extrapolation:
 
     def __str__(self) -> str:
         """Return the estimates with their intervals on one line."""
-        told = f"of {count(self.population, 'case')}, estimated from {self.drawn}"
+        told = f"of {plural(self.population, 'case')}, estimated from {self.drawn}"
         if self.rate is None:
             return f"{self.metric}: no score {told}"
-        shares = [f"{number(self.rate)} pass{_between(self.rate_interval)}"]
+        shares = [f"{number_text(self.rate)} pass{_between(self.rate_interval)}"]
         if self.mean is not None:
-            shares.insert(0, f"mean {number(self.mean)}{_between(self.mean_interval)}")
+            shares.insert(0, f"mean {number_text(self.mean)}{_between(self.mean_interval)}")
         counts = f"{self.scored} scored, {self.skipped} skipped, {self.errored} errored"
         return f"{self.metric}: {', '.join(shares)}, {told}; {counts}"
 
@@ -231,4 +231,4 @@ def _name(stratum: _Stratum) -> str:
 
 
 def _between(interval: tuple[float, float] | None) -> str:
-    return "" if interval is None else f" ({number(interval[0])} to {number(interval[1])})"
+    return "" if interval is None else f" ({number_text(interval[0])} to {number_text(interval[1])})"

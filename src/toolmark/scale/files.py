@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from toolmark._internal.text import visible
+from toolmark._internal.text import printable
 from toolmark.analysis.field_paths import value_at
 from toolmark.cases import LLMTestCase
 from toolmark.errors import ConfigurationError
@@ -91,7 +91,7 @@ def _in_folder(run: Run, target: Path | None, part_bytes: int, *, resume: bool) 
             raise ConfigurationError("resume goes on with a file of results; give results, too")
         return run.totals(part_bytes)
     if os.path.realpath(target) in map(os.path.realpath, run.paths):
-        raise ConfigurationError(f"{visible(str(target))} is one of the files that are scored")
+        raise ConfigurationError(f"{printable(str(target))} is one of the files that are scored")
     with (folder := Folder(target)).opened(resume=resume):
         totals = replace(run, folder=folder).totals(part_bytes)
         folder.remove()

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from pydantic.alias_generators import to_camel
 
-from toolmark._internal.compression import extra
 from toolmark._internal.json import json_path, parse_json
-from toolmark._internal.text import visible
+from toolmark._internal.lazy_imports import import_extra
+from toolmark._internal.text import printable
 from toolmark.cases import LLMTestCase
 from toolmark.dataset import Document, problems_of
 from toolmark.errors import DataFileError, InvalidDataError, Problem
@@ -42,7 +42,7 @@ def row_groups(path: str) -> list[int]:
         MissingPackageError: pyarrow is not installed.
     """
     with _opened(path) as file:
-        check_columns(file.schema_arrow, visible(path))
+        check_columns(file.schema_arrow, printable(path))
         firsts, row = list[int](), 1
         for group in range(file.num_row_groups):
             firsts.append(row)
@@ -70,12 +70,12 @@ def read_rows(path: str, group: int, first: int, *, allow_nan: bool = False) -> 
 
 
 def _opened(path: str) -> Any:  # noqa: ANN401 - pyarrow has no types
-    parquet = extra("pyarrow.parquet", "parquet", f"reading the Parquet file {visible(path)}")
+    parquet = import_extra("pyarrow.parquet", "parquet", f"reading the Parquet file {printable(path)}")
     try:
         return parquet.ParquetFile(path)
     except ValueError as error:  # pyarrow's ArrowInvalid is one
         problem = Problem("$", f"broken Parquet data: {error}")
-        raise DataFileError(f"{visible(path)}: {problem}", [problem]) from None
+        raise DataFileError(f"{printable(path)}: {problem}", [problem]) from None
 
 
 def check_columns(schema: Any, name: str) -> None:  # noqa: ANN401 - as above

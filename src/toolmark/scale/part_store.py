@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from toolmark._internal.atomic_files import LOCK, draft_of, locked, settle, write_bytes
+from toolmark._internal.atomic_files import LOCK_NAME, draft_path, folder_lock, replace_durably, write_bytes
 from toolmark._internal.json import JsonObject, json_text, parse_json
 from toolmark._internal.model import Model
-from toolmark._internal.text import count, visible
+from toolmark._internal.text import plural, printable
 from toolmark.errors import ConfigurationError, InvalidDataError
 from toolmark.results import Header, Joining
 from toolmark.scale.detect import MANIFEST, parts_of
@@ -69,9 +69,9 @@ class Folder:
                 nothing to resume, since the results are whole; or another process is at work.
             OSError: The folder cannot be made.
         """
-        name, is_begun = visible(str(self.target)), (self.path / MANIFEST).exists()
+        name, is_begun = printable(str(self.target)), (self.path / MANIFEST).exists()
         if is_begun and not resume:
-            remedy = f"go on with it (resume=True, --resume), or remove {visible(str(self.path))}"
+            remedy = f"go on with it (resume=True, --resume), or remove {printable(str(self.path))}"
             raise ConfigurationError(f"a run that writes {name} was begun already: {remedy}")
         if self.target.exists() and not (resume and (self.path / _JOINED).exists()):
             kind = "is there already, and whole; name another file" if resume else "is there already; name another file"
@@ -79,7 +79,7 @@ class Folder:
         self.path.mkdir(exist_ok=True)
         is_ours = False
         try:
-            with locked(self.path, f"the parts of {name}"):
+            with folder_lock(self.path, f"the parts of {name}"):
                 is_ours = True
                 for draft in self.path.glob("*.new"):
                     draft.unlink()
@@ -97,15 +97,15 @@ class Folder:
         path = self.path / MANIFEST
         if not path.exists():
             return None
-        remedy = f"remove {visible(str(self.path))} to begin anew"
+        remedy = f"remove {printable(str(self.path))} to begin anew"
         try:
             plain = parse_json(path.read_bytes())
             version = plain.get("version") if isinstance(plain, dict) else None
             if version != VERSION:
-                raise ConfigurationError(f"{visible(str(path))} was written by another version of toolmark; {remedy}")
+                raise ConfigurationError(f"{printable(str(path))} was written by another version of toolmark; {remedy}")
             return Manifest.model_validate(plain)
         except InvalidDataError as error:
-            raise ConfigurationError(f"{visible(str(path))} is no manifest of parts: {error}; {remedy}") from error
+            raise ConfigurationError(f"{printable(str(path))} is no manifest of parts: {error}; {remedy}") from error
 
     def begin(self, manifest: Manifest) -> None:
         """Write what is scored; it is on the disk on return."""
@@ -123,9 +123,9 @@ class Folder:
             outcome: What became of it.
             key: Of the run. Somebody may still be at work on a part of a run that was killed and begun anew.
         """
-        draft = draft_of(self._note(part))
+        draft = draft_path(self._note(part))
         draft.write_bytes(json_text({"run": key, **outcome.to_dict()}).encode())
-        settle(draft, self._note(part))
+        replace_durably(draft, self._note(part))
 
     def kept(self, part: Part, key: str) -> Outcome | None:
         """Return what became of a part in the run of this key, or `None` if it is not done."""
@@ -171,7 +171,7 @@ class Folder:
                 file.write(b'{"place": %d, ' % place)
                 file.write(line[1:])
         write_bytes(self.path / _JOINED, json_text(noted).encode())
-        settle(draft, self.target)
+        replace_durably(draft, self.target)
 
     def _check(self, part: Part, digest: str, joining: Joining) -> None:
         """Add the fingerprints of a part, whose lines must be those that were written."""
@@ -182,7 +182,7 @@ class Folder:
                 joining.add(line[len(FIRST_KEY) : len(FIRST_KEY) + _DIGITS].decode())
         if hashed.hexdigest() != digest:
             self._note(part).unlink()
-            path = visible(str(self.lines(part)))
+            path = printable(str(self.lines(part)))
             raise ConfigurationError(f"{path} is not as it was written; resume the run, and it is scored again")
 
     def _all_lines(self, parts: Sequence[Part]) -> Iterator[bytes]:
@@ -194,7 +194,7 @@ class Folder:
         """Remove what is in the folder; what says that all is done goes after the parts, and what was scored last."""
         last = {_JOINED: 1, MANIFEST: 2}
         for path in sorted(self.path.iterdir(), key=lambda path: last.get(path.name, 0)):
-            if path.name != LOCK:
+            if path.name != LOCK_NAME:
                 path.unlink(missing_ok=True)
 
 
@@ -218,7 +218,7 @@ def check_same(path: Path, before: Manifest, now: Manifest) -> None:
     if differ:
         told = "\n".join(differ)
         raise ConfigurationError(
-            f"{visible(str(path))} is of another run, and cannot be gone on with:\n{told}\n"
+            f"{printable(str(path))} is of another run, and cannot be gone on with:\n{told}\n"
             "score the same again, or name another file"
         )
 
@@ -228,16 +228,16 @@ def _metrics(manifest: Manifest) -> list[str]:
 
 
 def _shown(value: object) -> str:
-    return visible(value if isinstance(value, str) else json.dumps(value))
+    return printable(value if isinstance(value, str) else json.dumps(value))
 
 
 def _other_files(before: Manifest, now: Manifest) -> Iterator[str]:
     """Yield which files are not those that were begun with."""
     if len(before.files) != len(now.files):
-        yield f"{count(len(before.files), 'file')} there, {len(now.files)} now"
+        yield f"{plural(len(before.files), 'file')} there, {len(now.files)} now"
         return
     for place, (was, name) in enumerate(zip(before.files, now.files, strict=True)):
         mine, theirs = ([part for part in one.parts if part.file == place] for one in (before, now))
         if mine != theirs:
-            known = "" if was == name else f" ({visible(was)} there)"
-            yield f"file {place + 1}: {visible(name)}{known} has another content now"
+            known = "" if was == name else f" ({printable(was)} there)"
+            yield f"file {place + 1}: {printable(name)}{known} has another content now"

@@ -18,7 +18,7 @@ from typing import Final, Literal, TypeAlias
 
 from toolmark._internal.compression import GZIP, ZSTD
 from toolmark._internal.model import Model
-from toolmark._internal.text import visible
+from toolmark._internal.text import printable
 from toolmark.errors import ConfigurationError
 from toolmark.scale.detect import PARQUET
 from toolmark.scale.parquet import row_groups
@@ -73,7 +73,7 @@ class Stamp(Model):
         found = Path(path).stat()
         if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
             raise ConfigurationError(
-                f"{visible(path)} is no file on a disk, and can be read only once; write it to one"
+                f"{printable(path)} is no file on a disk, and can be read only once; write it to one"
             )
         return cls(size=found.st_size, changed=found.st_mtime_ns)
 
@@ -94,7 +94,7 @@ def check_files(files: object) -> list[str]:
         real = os.path.realpath(path)
         if real in known:
             raise ConfigurationError(
-                f"{visible(path)} and {visible(known[real])} are one file; its cases would count twice"
+                f"{printable(path)} and {printable(known[real])} are one file; its cases would count twice"
             )
         known[real] = path
     return paths

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from toolmark._internal.json import JsonObject
-from toolmark._internal.text import count
+from toolmark._internal.text import plural
 from toolmark.dataset import placed_text, source_name, torn_text
 from toolmark.errors import (
     ConfigurationError,
@@ -226,7 +226,7 @@ class Run:
                 if len(gathered.problems) >= MOST_TOLD:  # nobody reads on, and the rest may be large
                     break
         if len(gathered.digests) < total and not gathered.problems:
-            raise WorkerDiedError(f"only {len(gathered.digests)} of {count(total, 'part')} came back")
+            raise WorkerDiedError(f"only {len(gathered.digests)} of {plural(total, 'part')} came back")
         return gathered
 
     def _workers(self, size: int, worth: int) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolmark._internal.json import canonical_json, json_path, to_json_value
-from toolmark._internal.text import count, visible
+from toolmark._internal.text import plural, printable
 from toolmark.analysis.field_paths import value_at
 from toolmark.cases import AnyCase, LLMTestCase
 from toolmark.dataset import Told, placed_text, read_any_case, source_name, write_cases
@@ -71,7 +71,7 @@ class Sample:
 
     def __str__(self) -> str:
         """Return how many were drawn, in all and of each stratum."""
-        lines = [f"{len(self.cases)} of {count(self.population, 'case')}"]
+        lines = [f"{len(self.cases)} of {plural(self.population, 'case')}"]
         lines += [f"  {canonical_json(one.value)}: {one.drawn} of {one.population}" for one in self.strata]
         return "\n".join(lines)
 
@@ -282,7 +282,7 @@ def _target(out: str | os.PathLike[str]) -> Path:
     """
     target = Path(out)
     if target.exists():
-        raise ConfigurationError(f"{visible(str(target))} is there already; name another file")
+        raise ConfigurationError(f"{printable(str(target))} is there already; name another file")
     return target
 
 

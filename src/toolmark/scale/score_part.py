@@ -11,9 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Final
 
-from toolmark._internal.atomic_files import draft_of, settle
+from toolmark._internal.atomic_files import draft_path, replace_durably
 from toolmark._internal.json import canonical_json, to_json_value
-from toolmark._internal.text import distinct
+from toolmark._internal.text import unique_labels
 from toolmark.analysis.field_paths import value_at
 from toolmark.cases import TestCase
 from toolmark.dataset import Document, Told, read_documents, read_line
@@ -54,7 +54,7 @@ class Options:
     @cached_property
     def names(self) -> list[str]:
         """What the metrics are called in results; no two are equal."""
-        return distinct([metric.label for metric in self.metrics])
+        return unique_labels([metric.label for metric in self.metrics])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options beside the metrics, as JSON values."""
@@ -134,12 +134,12 @@ def scored(part: Part, path: str, options: Options, target: Path | None) -> Outc
     if target is None:
         _score(part, path, options, None, outcome, told)
     else:
-        draft = draft_of(target)
+        draft = draft_path(target)
         try:
             with draft.open("wb") as file:
                 _score(part, path, options, file, outcome, told)
             if not told.problems:
-                settle(draft, target)
+                replace_durably(draft, target)
         finally:
             draft.unlink(missing_ok=True)
     outcome.problems, outcome.more_problems = told.problems, told.more_problems

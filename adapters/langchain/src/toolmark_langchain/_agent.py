@@ -15,7 +15,7 @@ _MESSAGES = "langchain.messages"
 
 
 def as_agent(
-    agent: Any,  # noqa: ANN401 - a graph, or anything that has `ainvoke`
+    agent: Any,
     *,
     config: Mapping[str, Any] | None = None,
     to_input: Callable[[str], Any] | None = None,

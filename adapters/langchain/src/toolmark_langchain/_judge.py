@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage
 from langsmith import run_helpers  # which langchain-core requires
 
 from toolmark import ConfigurationError
-from toolmark.judge import Prompt, Reply, TextModel, apart
+from toolmark.judge import Prompt, Reply, TextModel, run_isolated
 from toolmark_langchain._messages import model_of, usage_of
 
 _FINISH = {
@@ -64,7 +64,7 @@ class _ChatModelJudge:
 
     async def complete(self, prompt: Prompt, /) -> Reply:
         """Return the model's reply."""
-        return await apart(lambda: self._complete(prompt))
+        return await run_isolated(lambda: self._complete(prompt))
 
     async def _complete(self, prompt: Prompt) -> Reply:
         with run_helpers.tracing_context(enabled=False):

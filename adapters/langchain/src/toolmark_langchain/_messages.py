@@ -141,7 +141,7 @@ def is_command(value: object) -> bool:
     return _is_a(value, "Command") and hasattr(value, "goto")
 
 
-def command_update(command: Any) -> Mapping[str, Any]:  # noqa: ANN401 - LangGraph's class, which is not imported
+def command_update(command: Any) -> Mapping[str, Any]:
     """Return the change of state that a command asks for."""
     update = command.update
     if isinstance(update, Mapping):
@@ -162,7 +162,7 @@ def _fields(state: object) -> Mapping[str, Any]:
     return {name: getattr(state, name) for name in names if getattr(state, name, None) is not None}
 
 
-def handoff_target(value: Any) -> str | None:  # noqa: ANN401 - whatever a tool returned
+def handoff_target(value: Any) -> str | None:
     """Return the agent to which a tool's result passes control: a command that leads out of its own graph."""
     for item in value if isinstance(value, list) else [value]:
         if is_command(item) and item.graph is not None:

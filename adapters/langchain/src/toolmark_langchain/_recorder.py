@@ -27,7 +27,7 @@ def _guarded(method: _Callback) -> _Callback:
     """Make a callback safe: one at a time, and an error in it becomes a warning instead of the agent's error."""
 
     @functools.wraps(method)
-    def callback(self: ToolCallRecorder, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - whatever LangChain hands over
+    def callback(self: ToolCallRecorder, *args: Any, **kwargs: Any) -> None:
         node, finished = None, []
         try:
             with self._lock:
@@ -124,7 +124,7 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
         run_id: UUID,
         parent_run_id: UUID | None,
         inputs: object,
-        **about: Any,  # noqa: ANN401 - handed on
+        **about: Any,
     ) -> Recording | None:
         """Return the recording of a run that begins something new."""
         if not self._watcher.is_root(parent_run_id):
@@ -135,13 +135,13 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
     def on_chain_start(
         self,
         serialized: dict[str, Any] | None,
-        inputs: Any,  # noqa: ANN401 - the caller's own object
+        inputs: Any,
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
-        **kwargs: Any,  # noqa: ANN401
+        **kwargs: Any,
     ) -> None:
         """Note that a runnable, a graph or one of its nodes began."""
         kind = str(kwargs.get("run_type") or "chain")
@@ -150,26 +150,26 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
         self._watcher.chain_started(inputs, run_id, parent_run_id, name, tags, root)
 
     @_guarded
-    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Note what a runnable returned."""
         self._watcher.chain_ended(outputs, run_id)
 
     @_guarded
-    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Note that a runnable raised."""
         self._watcher.chain_failed(error, run_id)
 
     @_guarded
     def on_chat_model_start(
         self,
-        serialized: dict[str, Any] | None,  # noqa: ARG002
+        serialized: dict[str, Any] | None,
         messages: list[list[BaseMessage]],
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
-        **kwargs: Any,  # noqa: ANN401
+        **kwargs: Any,
     ) -> None:
         """Note what a model is asked, and which tools it is offered."""
         asked = messages[0] if messages else []
@@ -178,14 +178,14 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
     @_guarded
     def on_llm_start(
         self,
-        serialized: dict[str, Any] | None,  # noqa: ARG002
-        prompts: list[str],  # noqa: ARG002
+        serialized: dict[str, Any] | None,
+        prompts: list[str],
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
-        **kwargs: Any,  # noqa: ANN401
+        **kwargs: Any,
     ) -> None:
         """Note that a model without messages is asked."""
         self._model_started([], run_id, parent_run_id, tags, metadata, kwargs)
@@ -205,12 +205,12 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
         self._watcher.model_started(messages, run_id, parent_run_id, name, metadata, parameters, options, root)
 
     @_guarded
-    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
         """Note what a model answered."""
         self._watcher.model_ended(response, run_id)
 
     @_guarded
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Note that a model raised."""
         self._watcher.model_failed(error, run_id)
 
@@ -225,7 +225,7 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
         inputs: dict[str, Any] | None = None,
-        **kwargs: Any,  # noqa: ANN401
+        **kwargs: Any,
     ) -> None:
         """Note that a tool began, and with which arguments."""
         name = (serialized or {}).get("name") or kwargs.get("name") or ""
@@ -235,43 +235,43 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
         self._watcher.tool_started(name, arguments, run_id, parent_run_id, call_id, metadata, root)
 
     @_guarded
-    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
+    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Note what a tool returned."""
         self._watcher.tool_ended(output, run_id)
 
     @_guarded
-    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Note that a tool raised."""
         self._watcher.tool_failed(error, run_id)
 
     @_guarded
-    def on_agent_action(self, action: AgentAction, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
+    def on_agent_action(self, action: AgentAction, *, run_id: UUID, **kwargs: Any) -> None:
         """Note what a classic agent decided to do."""
         self._watcher.agent_acted(action, run_id)
 
     @_guarded
     def on_retriever_start(
         self,
-        serialized: dict[str, Any] | None,  # noqa: ARG002
+        serialized: dict[str, Any] | None,
         query: str,
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
-        **kwargs: Any,  # noqa: ANN401
+        **kwargs: Any,
     ) -> None:
         """Note that a retriever began: models may run inside it."""
         root = self._root(run_id, parent_run_id, query, tags=tags, metadata=metadata, kind="retriever")
         self._watcher.chain_started(query, run_id, parent_run_id, kwargs.get("name"), tags, root)
 
     @_guarded
-    def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
+    def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Note that a retriever returned."""
         self._watcher.chain_ended(None, run_id)
 
     @_guarded
-    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
+    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Note that a retriever raised."""
         self._watcher.chain_failed(error, run_id)
 

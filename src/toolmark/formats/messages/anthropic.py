@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
+from toolmark._internal.json import short_repr
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request
 from toolmark.errors import InvalidDataError
 from toolmark.formats.messages.detect import sign_of
 from toolmark.formats.messages.field_readers import (
     Notes,
+    arguments_of,
     as_object,
-    identifier,
+    output_of,
     plain,
-    read_arguments,
-    read_output,
-    said_in,
-    shown,
+    read_id,
+    read_text,
 )
 from toolmark.formats.messages.transcript import Answer, Entry, Telling
 
@@ -50,13 +50,13 @@ def _tell_message(message: object, path: str, telling: Telling) -> None:
     notes = telling.notes
     fields = as_object(message)
     if fields is None:
-        notes.problem(path, f"expected a message (an object with a role), got {shown(message)}")
+        notes.problem(path, f"expected a message (an object with a role), got {short_repr(message)}")
         return
     sign, role, content = sign_of(fields), fields.get("role"), fields.get("content")
     if sign is not None and sign.sure and sign.format != "anthropic":
         notes.problem(path, f"expected an Anthropic message; this looks like {sign.phrase}")
     elif role not in _ROLES:
-        notes.problem(f"{path}.role", f"expected one of {', '.join(_ROLES)}, got {shown(role)}")
+        notes.problem(f"{path}.role", f"expected one of {', '.join(_ROLES)}, got {short_repr(role)}")
     elif role == "assistant":
         _tell_assistant(_blocks(content), f"{path}.content", telling)
     elif role == "user":
@@ -84,7 +84,7 @@ def _tell_assistant(blocks: list[object], path: str, telling: Telling) -> None:
             answers.append((_answer(fields, place, telling.notes), place))
             joined = False
         elif kind not in _UNSPOKEN:
-            text = said_in([block], place, telling.notes)
+            text = read_text([block], place, telling.notes)
             if text and joined and isinstance(parts[-1], str):
                 parts[-1] += text
             elif text:
@@ -107,7 +107,7 @@ def _tell_user(blocks: list[object], path: str, telling: Telling) -> None:
             telling.notes.problem(f"{path}[{index}]", message)
         else:
             said.append(block)
-    text = said_in(said, path, telling.notes)
+    text = read_text(said, path, telling.notes)
     if text is not None:
         telling.user(text)
 
@@ -115,31 +115,31 @@ def _tell_user(blocks: list[object], path: str, telling: Telling) -> None:
 def _request(fields: _Fields, path: str, notes: Notes) -> Request | None:
     name, raw, kind = fields.get("name"), fields.get("input"), fields.get("type")
     if not isinstance(name, str) or not name:
-        notes.problem(f"{path}.name", f"a call needs the name of its tool, got {shown(name)}")
+        notes.problem(f"{path}.name", f"a call needs the name of its tool, got {short_repr(name)}")
         return None
     if kind not in _TYPES:
         notes.warn(path, f"the type {kind!r} is not known; it was read as a call of {name!r}")
     try:
-        arguments, reason = read_arguments(raw)
+        arguments, reason = arguments_of(raw)
     except InvalidDataError as error:
-        notes.adopt(error, path)
+        notes.add_error(error, path)
         return None
     caller = as_object(fields.get("caller")) or {}
     group = fields.get("server_name") or fields.get("toolset_name")
     return Request(
         name,
         arguments if reason is None else raw,
-        identifier(fields.get("id"), f"{path}.id", notes),
+        read_id(fields.get("id"), f"{path}.id", notes),
         _TYPES.get(str(kind)),
         group if isinstance(group, str) else None,
         error=reason,
-        caller=identifier(caller.get("tool_id"), f"{path}.caller.tool_id", notes),
+        caller=read_id(caller.get("tool_id"), f"{path}.caller.tool_id", notes),
         source=path,
     )
 
 
 def _answer(fields: _Fields, path: str, notes: Notes) -> Answer:
-    call_id = identifier(fields.get("tool_use_id"), f"{path}.tool_use_id", notes)
+    call_id = read_id(fields.get("tool_use_id"), f"{path}.tool_use_id", notes)
     content = fields.get("content")
     ran = fields.get("type") != "tool_result"
     known = as_object(content)
@@ -147,5 +147,5 @@ def _answer(fields: _Fields, path: str, notes: Notes) -> Answer:
         code = known.get("error_message") or known.get("error_code")
         return Answer(call_id, None, plain(known), failed=True, error=None if code is None else str(code), ran=ran)
     failed = fields.get("is_error") is True
-    said = "" if content is None else plain(read_output(content))
+    said = "" if content is None else plain(output_of(content))
     return Answer(call_id, None, said, failed=failed, error=None if said else "failed", ran=ran)

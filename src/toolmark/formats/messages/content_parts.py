@@ -7,20 +7,25 @@ where a form leaves empty arguments out (Google's) do they count as `{}`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from toolmark._internal.json import parse_json
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request
 from toolmark.errors import InvalidDataError
-from toolmark.formats.messages.field_readers import as_object, read_arguments, read_output
+from toolmark.formats.messages.field_readers import (
+    Fields,
+    arguments_of,
+    as_object,
+    decoded,
+    first_of,
+    output_of,
+    text_of,
+)
 from toolmark.formats.messages.openai_chat import call_body
 from toolmark.formats.messages.transcript import Answer
 from toolmark.matching.json_compare import ABSENT
 
-Fields: TypeAlias = Mapping[str, Any]
 Piece: TypeAlias = "str | Request | Answer"
 """What a part says: words, a call, or an answer."""
 
@@ -30,34 +35,6 @@ _NAMES = ("name", "toolName", "tool_name", "tool.name")
 _CONTENTS = ("response", "result", "output", "content")
 _TEXTS = frozenset({"text", "input_text", "output_text"})
 _FAILED = frozenset({"error", "failed"})
-
-
-def first_of(fields: Fields, *keys: str) -> Any:  # noqa: ANN401 - a JSON value
-    """Return the first value under one of these keys that is not `None`."""
-    return next((fields[key] for key in keys if fields.get(key) is not None), None)
-
-
-def listed(value: object) -> list[Any]:
-    """Return a list as it is; nothing of anything else."""
-    return list(value) if isinstance(value, (list, tuple)) else []
-
-
-def text_of(value: object) -> str | None:
-    """Return a text that is not empty; `None` for anything else."""
-    return value if isinstance(value, str) and value else None
-
-
-def decoded(value: object) -> Any:  # noqa: ANN401 - a JSON value
-    """Return the object, list or text that a JSON text stands for; any other value as it is.
-
-    Numbers and the like stay texts: `"3"` is as likely the text of a tool.
-    """
-    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "[", '"'):
-        return value
-    try:
-        return parse_json(value)
-    except InvalidDataError:
-        return value
 
 
 def cut_off(value: object) -> bool:
@@ -99,7 +76,7 @@ def with_arguments(request: Request, given: object, *, empty: object = ABSENT) -
     if isinstance(plain, dict) and plain.keys() == {"_raw"}:  # what OpenLLMetry makes of a text that is no JSON
         given = plain["_raw"]
     try:
-        arguments, reason = read_arguments(given)
+        arguments, reason = arguments_of(given)
     except InvalidDataError as error:
         return replace(request, arguments=ABSENT, error=str(error))
     return replace(request, arguments=arguments if reason is None else given, error=reason)
@@ -114,7 +91,7 @@ def answer_of(fields: Fields, *, call_id: object = None, name: object = None) ->
     return Answer(
         None if known in (None, "") else str(known),
         text_of(named),
-        content if content is ABSENT else read_output(content),
+        content if content is ABSENT else output_of(content),
         failed,
     )
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from toolmark._internal.json import to_json_value
+from toolmark._internal.json import short_repr, to_json_value
 from toolmark.cases import RunStatus
 from toolmark.formats.messages.detect import sign_of
-from toolmark.formats.messages.field_readers import Notes, as_object, shown
+from toolmark.formats.messages.field_readers import Notes, as_object
 from toolmark.formats.messages.stream_assembly import response_of
 from toolmark.formats.messages.transcript import Entry, FormatName, entries
 
@@ -79,7 +79,7 @@ def _hold(value: object, path: str, held: Held) -> None:
             return
     fields = as_object(value)
     if fields is None:
-        held.notes.problem(path, f"expected a list of messages, or an object that holds one, got {shown(value)}")
+        held.notes.problem(path, f"expected a list of messages, or an object that holds one, got {short_repr(value)}")
     elif "role" in fields or ((sign := sign_of(fields)) is not None and sign.format is not None):
         _hold_message(fields, path, held)
     elif "request" in fields or isinstance(fields.get("body"), Mapping):
@@ -110,7 +110,7 @@ def _hold_body(fields: _Fields, path: str, held: Held) -> None:
         return
     if not asked and not answered:
         error = fields.get("error")
-        told = f"is an error, not a response: {shown(error)}" if error else _unknown(fields)
+        told = f"is an error, not a response: {short_repr(error)}" if error else _unknown(fields)
         notes.problem(path, told)
         return
     _hold_tools(fields, path, held)
@@ -144,13 +144,13 @@ def _unknown(fields: _Fields) -> str:
 def _hold_choices(choices: object, path: str, held: Held) -> None:
     held.hints.append(("openai-chat", path, "a response of OpenAI's Chat Completions API"))
     if not isinstance(choices, (list, tuple)) or len(choices) != 1:
-        number = f"{len(choices)} choices" if isinstance(choices, (list, tuple)) else shown(choices)
+        number = f"{len(choices)} choices" if isinstance(choices, (list, tuple)) else short_repr(choices)
         told = "choices are alternatives, of which one went on; give the messages of that one"
         held.notes.problem(path, f"expected one choice, got {number}: {told}")
         return
     choice = as_object(choices[0]) or {}
     if "message" not in choice:
-        held.notes.problem(f"{path}[0]", f"expected a choice with a message, got {shown(choices[0])}")
+        held.notes.problem(f"{path}[0]", f"expected a choice with a message, got {short_repr(choices[0])}")
         return
     held.entries.append((f"{path}[0].message", choice["message"]))
     _note_end(choice.get("finish_reason"), held)
@@ -182,7 +182,7 @@ def _hold_tools(fields: _Fields, path: str, held: Held) -> None:
         if isinstance(tools, (list, tuple)):
             held.tools += [tool for tool in tools if tool not in held.tools]
         elif tools is not None:
-            held.notes.problem(f"{path}.{key}", f"expected a list of tools, got {shown(tools)}")
+            held.notes.problem(f"{path}.{key}", f"expected a list of tools, got {short_repr(tools)}")
 
 
 def _note_use(fields: _Fields, held: Held) -> None:

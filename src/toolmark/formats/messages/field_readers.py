@@ -1,168 +1,151 @@
-"""What all readers of foreign data share: notes on what was found, and the small values they all hold."""
+"""Readers of single fields, shared by all formats, and the `Notes` that collect problems and warnings.
+
+Two families: `*_of` takes any value and never fails, for data that may have any form; `read_*` also takes the JSON path
+of the value and notes a problem or a warning when the type is wrong.
+"""
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, is_dataclass
 from dataclasses import fields as fields_of
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
-from toolmark._internal.json import JsonObject, parse_json, to_json_value
+from toolmark._internal.json import JsonObject, parse_json, short_repr, to_json_value
 from toolmark.errors import InvalidDataError, Problem
 
-TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
-"""Types of content parts whose `text` is plain text."""
+Fields: TypeAlias = Mapping[str, Any]
+"""An object as it was recorded, or the fields of an SDK object."""
 
-_UNSPOKEN_PARTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
-"""Types of content parts that are no part of what was said."""
+_TEXT_KEYS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
+"""Types of content parts that are text, each with the key of the text."""
+
+_SILENT_PARTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
+"""Types of content parts that are not part of the message's text."""
 
 
 @dataclass
 class Notes:
-    """What a reader has to say about the data; errors are collected, so that all of them are told at once."""
+    """Problems and warnings of one reading; problems are collected, so that all of them are raised at once."""
 
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     tolerant: bool = False
-    """Arguments that are no JSON object may be read in other ways; see `_tolerant`."""
+    """Whether arguments that are not a JSON object may be read in other ways; see `lenient_arguments`."""
 
     def problem(self, path: str, message: str) -> None:
-        """Note something that makes the data unreadable."""
+        """Add something that makes the data unreadable."""
         self.problems.append(Problem(path, message))
 
-    def adopt(self, error: InvalidDataError, path: str) -> None:
-        """Note the problems of a value that stands at `path`, and whose own paths start at `$`."""
+    def add_error(self, error: InvalidDataError, path: str) -> None:
+        """Add the problems of a value at `path`, whose own paths start at `$`."""
         for problem in error.problems or (Problem("$", str(error)),):
             self.problem(path + problem.path.removeprefix("$"), problem.message)
 
     def warn(self, path: str, message: str) -> None:
-        """Note something that was understood only in part."""
+        """Add something that was read only in part."""
         self.warnings.append(f"{path}: {message}")
 
     def warn_once(self, paths: list[str], message: str) -> None:
-        """Note one thing that was found at several places; without a place there is nothing to note."""
+        """Add one warning for several places; none without a place."""
         if paths:
             more = f" (and {len(paths) - 1} more)" if len(paths) > 1 else ""
             self.warn(paths[0] + more, message)
 
     def raise_problems(self) -> None:
-        """Raise the problems found so far, all in one `InvalidDataError`; do nothing if there is none."""
+        """Raise all problems in one `InvalidDataError`; do nothing without any."""
         if self.problems:
             raise InvalidDataError("\n".join(map(str, self.problems)), self.problems)
 
 
-_SHOWN = 80
-"""Characters of a value that a message repeats."""
-
-_REPR = reprlib.Repr()
-_REPR.maxstring = _REPR.maxother = _REPR.maxlong = _SHOWN - 4
-
-
-def shown(value: object) -> str:
-    """Return the `repr` of a value, cut to a length that fits into a message, whatever its size and depth."""
-    text = _REPR.repr(value)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
-
-
-def as_object(value: object) -> Mapping[str, object] | None:
+def as_object(value: object) -> Fields | None:
     """Return a mapping as it is, the fields of an SDK object, and `None` for anything else.
 
-    An SDK object is one with `model_dump`, or a dataclass; fields that are `None` were not given, and are left out.
+    An SDK object is one with `model_dump`, or a dataclass; fields that are `None` were not set, and are left out.
     """
-    if type(value) is dict or isinstance(value, Mapping):  # asking a class of its own is slow, and asked most often
+    # Exact dicts are by far the most frequent, and `isinstance` of an abstract class is slow.
+    if type(value) is dict or isinstance(value, Mapping):
         return value
-    if isinstance(value, BaseModel):
-        # Clients build their objects unchecked, so that a field may hold what its type rules out.
-        return value.model_dump(exclude_none=True, warnings=False)
-    if is_dataclass(value) and not isinstance(value, type):
-        given = {field.name: getattr(value, field.name) for field in fields_of(value)}
-        return {name: item for name, item in given.items() if item is not None}
-    dump = getattr(value, "model_dump", None)
-    if callable(dump) and not isinstance(value, type):
-        fields = dump()
-        return fields if isinstance(fields, Mapping) else None
-    return None
-
-
-def identifier(value: object, path: str, notes: Notes) -> str | None:
-    """Return an id as text; a number is read as its text, `None` and `""` mean that there is none."""
-    if value is None or value == "":
+    if isinstance(value, type):
         return None
-    if isinstance(value, str):
+    if isinstance(value, BaseModel):
+        # Clients build their objects unchecked, so a field may hold what its type rules out.
+        return value.model_dump(exclude_none=True, warnings=False)
+    if is_dataclass(value):
+        items = [(field.name, getattr(value, field.name)) for field in fields_of(value)]
+        return {name: item for name, item in items if item is not None}
+    dump = getattr(value, "model_dump", None)
+    fields = dump() if callable(dump) else None
+    return fields if isinstance(fields, Mapping) else None
+
+
+def object_of(value: object) -> Fields:
+    """Return an object as `as_object` does; an empty one for anything else."""
+    return as_object(value) or {}
+
+
+def list_of(value: object) -> list[Any]:
+    """Return the items of a list or tuple; none of anything else."""
+    return list(value) if isinstance(value, (list, tuple)) else []
+
+
+def text_of(value: object) -> str | None:
+    """Return a text that is not empty; `None` for anything else."""
+    return value if isinstance(value, str) and value else None
+
+
+def id_of(value: object) -> str | None:
+    """Return an id as text, whatever its type; `None` for `None` and `""`."""
+    return None if value in (None, "") else str(value)
+
+
+def first_of(fields: Fields, *keys: str) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the first value under one of these keys that is not `None`."""
+    return next((fields[key] for key in keys if fields.get(key) is not None), None)
+
+
+def decoded(value: object) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the object, list or text that a JSON text stands for; any other value as it is.
+
+    Numbers and the like stay texts: `"3"` is as likely the text of a tool.
+    """
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "[", '"'):
         return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    notes.problem(path, f"expected an id as text, got {shown(value)}")
-    return None
+    try:
+        return parse_json(value)
+    except InvalidDataError:
+        return value
 
 
-def read_arguments(value: object) -> tuple[JsonObject, str | None]:
-    """Return the argument object of a call, and why it cannot be read where it cannot.
-
-    Args:
-        value: An object, or the JSON text of one. `None` and blank text, which some providers send for a call without
-            arguments, read as `{}`.
-
-    Returns:
-        The object and `None`; or `{}` and the reason, when it is no object or no text of one.
-
-    Raises:
-        InvalidDataError: An object (not a text) is deeper than toolmark keeps.
-    """
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return {}, None
-    if isinstance(value, str):
-        try:
-            plain = to_json_value(parse_json(value))
-        except InvalidDataError as error:
-            return {}, str(error)
-    else:
-        plain = to_json_value(value)
-    if isinstance(plain, dict):
-        return plain, None
-    return {}, f"expected a JSON object, got {shown(plain)}"
+def plain(value: object) -> Any:  # noqa: ANN401 - a JSON value
+    """Return SDK objects inside lists, and one itself, as plain objects; anything else as it is."""
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return value
+    fields = as_object(value)
+    return value if fields is None else dict(fields)
 
 
-def read_text(content: object) -> tuple[str | None, list[str]]:
-    """Return the text of a message's content, and the types of the parts that hold something else.
-
-    Args:
-        content: Text, or a list of content parts; the texts of parts are joined as they are.
-
-    Returns:
-        The text (`None` where there is none) and the types left out, e.g. `["image_url"]`.
-    """
-    if content is None or isinstance(content, str):
-        return content, []
-    if not isinstance(content, (list, tuple)):
-        return None, [type(content).__name__]
-    texts: list[str] = []
-    left_out: list[str] = []
-    for part in content:
-        text = part_text(part)
-        kind = part_type(part)
-        if text is not None:
-            texts.append(text)
-        elif kind not in _UNSPOKEN_PARTS:
-            left_out.append(kind or type(part).__name__)
-    return ("".join(texts) if texts else None), left_out
+def part_type(part: object) -> str | None:
+    """Return the `type` of a content part, if it has one."""
+    return text_of(object_of(part).get("type"))
 
 
-def said_in(content: object, path: str, notes: Notes) -> str | None:
-    """Return what a message says, `None` if nothing; what is no text is left out with a warning, and leaves `""`."""
-    text, left_out = read_text(content)
-    if left_out:
-        kinds = ", ".join(dict.fromkeys(map(repr, left_out)))
-        notes.warn(path, f"holds more than text ({kinds}); only the text was kept")
-        return text or ""
-    return text or None
+def part_text(part: object) -> str | None:
+    """Return the text of a content part that is text or a refusal, `None` for any other."""
+    if isinstance(part, str):
+        return part
+    fields = object_of(part)
+    key = _TEXT_KEYS.get(str(fields.get("type", "text")))
+    text = fields.get(key) if key else None
+    return text if isinstance(text, str) else None
 
 
-def read_output(content: object) -> Any:  # noqa: ANN401 - a JSON value
-    """Return what a tool answered: parts that are all text as one text, a list with other parts with its texts plain.
+def output_of(content: object) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the output of a tool: parts that are all text as one text, other lists with the texts among them plain.
 
     Anything else stays as it is.
     """
@@ -170,32 +153,82 @@ def read_output(content: object) -> Any:  # noqa: ANN401 - a JSON value
         return content
     texts = [part_text(part) for part in content]
     if None not in texts:
-        return "".join(text for text in texts if text is not None)
+        return "".join(map(str, texts))
     return [plain(part) if text is None else text for part, text in zip(content, texts, strict=True)]
 
 
-def plain(value: object) -> Any:  # noqa: ANN401 - a JSON value
-    """Return SDK objects inside lists, and one itself, as plain objects; anything else as it is."""
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    fields = None if isinstance(value, Mapping) else as_object(value)
-    return value if fields is None else dict(fields)
+def arguments_of(value: object) -> tuple[JsonObject, str | None]:
+    """Return the argument object of a call, or `{}` and the reason why there is none.
+
+    The value is an object or the JSON text of one. `None` and blank text, which some providers send for a call without
+    arguments, read as `{}`. An object (not a text) that is too deeply nested raises `InvalidDataError`.
+    """
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return {}, None
+    if isinstance(value, str):
+        try:
+            arguments = to_json_value(parse_json(value))
+        except InvalidDataError as error:
+            return {}, str(error)
+    else:
+        arguments = to_json_value(value)
+    if isinstance(arguments, dict):
+        return arguments, None
+    return {}, f"expected a JSON object, got {short_repr(arguments)}"
 
 
-def part_text(part: object) -> str | None:
-    """Return the text of a content part that is text or a refusal, `None` for any other."""
-    if isinstance(part, str):
-        return part
-    fields = as_object(part)
+def read_object(value: object, path: str, notes: Notes, expected: str) -> Fields | None:
+    """Return an object; `None`, with a problem that says what was expected, for anything else."""
+    fields = as_object(value)
     if fields is None:
-        return None
-    kind = str(fields.get("type", "text"))
-    text = fields.get("text") if kind in TEXT_PARTS else (fields.get("refusal") if kind == "refusal" else None)
-    return text if isinstance(text, str) else None
+        notes.problem(path, f"expected {expected}, got {short_repr(value)}")
+    return fields
 
 
-def part_type(part: object) -> str | None:
-    """Return the `type` that a content part names, if it names one."""
-    fields = as_object(part)
-    kind = None if fields is None else fields.get("type")
-    return kind if isinstance(kind, str) else None
+def read_list(value: object, path: str, notes: Notes, expected: str) -> list[Any]:
+    """Return the items of a list; none, with a problem that says what was expected, of anything else."""
+    if not isinstance(value, (list, tuple)):
+        notes.problem(path, f"expected {expected}, got {short_repr(value)}")
+    return list_of(value)
+
+
+def read_name(value: object, path: str, notes: Notes) -> str | None:
+    """Return the name of a call's tool; `None`, with a problem, where there is none."""
+    name = text_of(value)
+    if name is None:
+        notes.problem(path, f"a call needs the name of its tool, got {short_repr(value)}")
+    return name
+
+
+def read_id(value: object, path: str, notes: Notes) -> str | None:
+    """Return an id as text; `None` for `None` and `""`, and, with a problem, for what is neither text nor integer."""
+    if value is None or isinstance(value, str):
+        return value or None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    notes.problem(path, f"expected an id as text, got {short_repr(value)}")
+    return None
+
+
+def read_text(content: object, path: str, notes: Notes) -> str | None:
+    """Return the text of a message's content, its text parts concatenated; `None` where it has none.
+
+    Parts that are not text are left out with a warning; content of nothing else gives `""`.
+    """
+    if content is None or isinstance(content, str):
+        return content or None
+    texts: list[str] = []
+    left_out: list[str] = []
+    for part in list_of(content):
+        text, kind = part_text(part), part_type(part) or type(part).__name__
+        if text is not None:
+            texts.append(text)
+        elif kind not in _SILENT_PARTS:
+            left_out.append(kind)
+    if not isinstance(content, (list, tuple)):
+        left_out = [type(content).__name__]
+    if left_out:
+        kinds = ", ".join(dict.fromkeys(map(repr, left_out)))
+        notes.warn(path, f"holds more than text ({kinds}); only the text was kept")
+        return "".join(texts)
+    return "".join(texts) or None

@@ -11,11 +11,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from toolmark._internal.json import short_repr
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request
 from toolmark.errors import InvalidDataError
-from toolmark.formats.messages.content_parts import call_of, first_of, piece_of, text_of
-from toolmark.formats.messages.field_readers import Notes, as_object, identifier, read_output, said_in, shown
+from toolmark.formats.messages.content_parts import call_of, piece_of
+from toolmark.formats.messages.field_readers import (
+    Notes,
+    as_object,
+    first_of,
+    output_of,
+    read_id,
+    read_text,
+    text_of,
+)
 from toolmark.formats.messages.transcript import Answer, Entry, Telling
 from toolmark.matching.json_compare import ABSENT
 
@@ -64,7 +73,7 @@ def tell_messages(messages: Iterable[Entry], telling: Telling) -> None:
     for path, message in messages:
         fields = message_fields(message)
         if fields is None:
-            telling.notes.problem(path, f"expected a message of LangChain, got {shown(message)}")
+            telling.notes.problem(path, f"expected a message of LangChain, got {short_repr(message)}")
             continue
         kind = fields["type"]
         if kind == "ai":
@@ -72,7 +81,7 @@ def tell_messages(messages: Iterable[Entry], telling: Telling) -> None:
         elif kind in ("tool", "function"):
             telling.answer(result_of(fields, path, telling.notes), path)
         elif kind == "human":
-            text = said_in(fields.get("content"), f"{path}.content", telling.notes)
+            text = read_text(fields.get("content"), f"{path}.content", telling.notes)
             if text is not None:
                 telling.user(text)
 
@@ -110,10 +119,12 @@ def calls_of(fields: Mapping[str, Any], path: str, notes: Notes) -> tuple[list[R
             try:
                 found = call_of(given, path=place, empty={})
             except InvalidDataError as error:
-                notes.adopt(error, place)
+                notes.add_error(error, place)
                 continue
             if found is None:
-                notes.problem(f"{place}.name", f"a call needs the name of its tool, got {shown(given.get('name'))}")
+                notes.problem(
+                    f"{place}.name", f"a call needs the name of its tool, got {short_repr(given.get('name'))}"
+                )
             elif key == "invalid_tool_calls":
                 # An empty text is no JSON object either; LangChain says so by where it puts the call.
                 raw, told = first_of(given, "args", "arguments"), text_of(given.get("error"))
@@ -147,8 +158,8 @@ def result_of(fields: Mapping[str, Any], path: str, notes: Notes) -> Answer:
     """Return the answer that a message of a tool is."""
     content = fields.get("content")
     return Answer(
-        identifier(fields.get("tool_call_id"), f"{path}.tool_call_id", notes),
+        read_id(fields.get("tool_call_id"), f"{path}.tool_call_id", notes),
         text_of(fields.get("name")),
-        ABSENT if content is None else read_output(content),
+        ABSENT if content is None else output_of(content),
         fields.get("status") == "error",
     )

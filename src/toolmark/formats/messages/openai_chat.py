@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from toolmark._internal.json import short_repr
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request
 from toolmark.errors import InvalidDataError
 from toolmark.formats.messages.detect import sign_of
 from toolmark.formats.messages.field_readers import (
     Notes,
+    arguments_of,
     as_object,
-    identifier,
-    read_arguments,
-    read_output,
-    said_in,
-    shown,
+    output_of,
+    read_id,
+    read_text,
 )
 from toolmark.formats.messages.transcript import Answer, Entry, Telling
 from toolmark.matching.json_compare import ABSENT
@@ -43,13 +43,13 @@ def _tell_message(message: object, path: str, telling: Telling) -> None:
     notes = telling.notes
     fields = as_object(message)
     if fields is None:
-        notes.problem(path, f"expected a message (an object with a role), got {shown(message)}")
+        notes.problem(path, f"expected a message (an object with a role), got {short_repr(message)}")
         return
     sign, role = sign_of(fields), fields.get("role")
     if sign is not None and sign.sure and sign.format != "openai-chat":
         notes.problem(path, f"expected an OpenAI chat message; this looks like {sign.phrase}")
     elif role not in _ROLES:
-        notes.problem(f"{path}.role", f"expected one of {', '.join(_ROLES)}, got {shown(role)}")
+        notes.problem(f"{path}.role", f"expected one of {', '.join(_ROLES)}, got {short_repr(role)}")
     elif role == "assistant":
         _tell_assistant(fields, path, telling)
     elif fields.get("tool_calls") or fields.get("function_call"):
@@ -57,7 +57,7 @@ def _tell_message(message: object, path: str, telling: Telling) -> None:
     elif role in ("tool", "function"):
         telling.answer(_answer(fields, path, notes), path, legacy=role == "function")
     elif role == "user":
-        text = said_in(fields.get("content"), f"{path}.content", notes)
+        text = read_text(fields.get("content"), f"{path}.content", notes)
         if text is not None:
             telling.user(text)
 
@@ -70,9 +70,9 @@ def _tell_assistant(fields: Mapping[str, object], path: str, telling: Telling) -
         read = (_request(entry, f"{path}.tool_calls[{position}]", notes) for position, entry in enumerate(calls))
         requests += [request for request in read if request is not None]
     elif calls is not None:
-        notes.problem(f"{path}.tool_calls", f"expected a list of calls, got {shown(calls)}")
+        notes.problem(f"{path}.tool_calls", f"expected a list of calls, got {short_repr(calls)}")
     legacy = _legacy_request(fields.get("function_call"), f"{path}.function_call", requests, notes)
-    text = said_in(fields.get("content"), f"{path}.content", notes)
+    text = read_text(fields.get("content"), f"{path}.content", notes)
     spoken = (as_object(fields.get("audio")) or {}).get("transcript")
     said = [text, fields.get("refusal"), spoken]
     parts: list[str | Request] = [next((words for words in said if isinstance(words, str) and words), ""), *requests]
@@ -96,23 +96,23 @@ def _legacy_request(value: object, path: str, others: list[Request], notes: Note
 def _request(entry: object, path: str, notes: Notes, *, legacy: bool = False) -> Request | None:
     fields = as_object(entry)
     if fields is None:
-        notes.problem(path, f"expected a call (an object), got {shown(entry)}")
+        notes.problem(path, f"expected a call (an object), got {short_repr(entry)}")
         return None
     body, kind = call_body(fields)
     name = body.get("name")
     if not isinstance(name, str) or not name:
         where = f"{path}.function.name" if "function" in fields and not legacy else f"{path}.name"
-        notes.problem(where, f"a call needs the name of its tool, got {shown(name)}")
+        notes.problem(where, f"a call needs the name of its tool, got {short_repr(name)}")
         return None
-    call_id = identifier(fields.get("id"), f"{path}.id", notes)
+    call_id = read_id(fields.get("id"), f"{path}.id", notes)
     if kind is ToolCallType.CUSTOM:
         given = {} if body.get("input") is None else {"input": body["input"]}
         return Request(name, given, call_id, kind, source=path)
     raw = body.get("arguments", body.get("args"))
     try:
-        arguments, reason = read_arguments(raw)
+        arguments, reason = arguments_of(raw)
     except InvalidDataError as error:
-        notes.adopt(error, path)
+        notes.add_error(error, path)
         return None
     return Request(name, arguments if reason is None else raw, call_id, kind, error=reason, source=path)
 
@@ -132,7 +132,7 @@ def _answer(fields: Mapping[str, object], path: str, notes: Notes) -> Answer:
     name = fields.get("name", fields.get("tool_name"))
     content = fields.get("content")
     return Answer(
-        identifier(fields.get("tool_call_id"), f"{path}.tool_call_id", notes),
+        read_id(fields.get("tool_call_id"), f"{path}.tool_call_id", notes),
         name if isinstance(name, str) and name else None,
-        ABSENT if content is None else read_output(content),
+        ABSENT if content is None else output_of(content),
     )

@@ -1,7 +1,7 @@
 """What do the items of OpenAI's Responses API say about calls?
 
-An item is one entry of `Response.output`, or of the `input` that a program sends back. `item_call` and `item_answer`
-read one of them; both take a plain object or the SDK's own.
+An item is one entry of `Response.output`, or of the `input` that a program sends back. `read_responses_call` and
+`read_responses_answer` read one of them; both take a plain object or the SDK's own.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from toolmark._internal.json import json_text
+from toolmark._internal.json import json_text, short_repr
 from toolmark.calls import ToolCallType, ToolSpec
 from toolmark.capture import Request
 from toolmark.errors import InvalidDataError
 from toolmark.formats.messages.detect import sign_of
-from toolmark.formats.messages.field_readers import as_object, plain, read_arguments, read_output, said_in, shown
+from toolmark.formats.messages.field_readers import arguments_of, as_object, output_of, plain, read_text
 from toolmark.formats.messages.offered_tools import offered_tools
 from toolmark.formats.messages.transcript import Answer, Entry, Telling
 from toolmark.matching.json_compare import ABSENT
 
-__all__ = ["Answer", "item_answer", "item_call"]
+__all__ = ["Answer", "read_responses_answer", "read_responses_call"]
 
 _Fields: TypeAlias = Mapping[str, object]
 
@@ -36,7 +36,7 @@ _NO_CALLS = frozenset({"tool_search_call"})
 """Types that end like a call's: the model looked for tools, and used none."""
 
 
-def item_call(item: object) -> Request | None:
+def read_responses_call(item: object) -> Request | None:
     """Return the call that an item asks for or reports, `None` if it is none.
 
     Names: functions, custom tools and MCP tools have their own; the provider's tools are `web_search`, `file_search`,
@@ -62,11 +62,11 @@ def item_call(item: object) -> Request | None:
     return replace(read(fields), caller=_text(caller.get("caller_id")) if caller is not None else None)
 
 
-def item_answer(item: object) -> Answer | None:
+def read_responses_answer(item: object) -> Answer | None:
     """Return what an item answers to a call, `None` if it answers none.
 
     These are the types that end in `_call_output`, `program_output`, and `mcp_approval_response`. What the provider ran
-    itself answers in the item of the call, which `item_call` reads.
+    itself answers in the item of the call, which `read_responses_call` reads.
 
     Args:
         item: The item; anything that is no object, or names no type, is no answer.
@@ -82,7 +82,7 @@ def item_answer(item: object) -> Answer | None:
     if kind != "program_output" and not kind.endswith("_call_output"):
         return None
     given = fields.get("result" if kind == "program_output" else "output")
-    content = ABSENT if given is None else read_output(given)
+    content = ABSENT if given is None else output_of(given)
     failed = fields.get("status") in _FAILED
     return Answer(
         _text(fields.get("call_id")) or (_text(fields.get("id")) if kind == "local_shell_call_output" else None),
@@ -102,7 +102,7 @@ def tell_items(items: Iterable[Entry], telling: Telling) -> None:
     for path, item in items:
         fields = as_object(item)
         if fields is None:
-            telling.notes.problem(path, f"expected an item (an object with a role or a type), got {shown(item)}")
+            telling.notes.problem(path, f"expected an item (an object with a role or a type), got {short_repr(item)}")
         else:
             _tell_item(fields, path, message)
     message.end()
@@ -135,12 +135,12 @@ class _Message:
 
 def _tell_item(fields: _Fields, path: str, message: _Message) -> None:
     notes, kind, role = message.telling.notes, fields.get("type"), fields.get("role")
-    sign, request, answer = sign_of(fields), item_call(fields), item_answer(fields)
+    sign, request, answer = sign_of(fields), read_responses_call(fields), read_responses_answer(fields)
     if sign is not None and sign.sure and sign.format != "openai-responses":
         notes.problem(path, f"expected an item of OpenAI's Responses API; this looks like {sign.phrase}")
     elif request is not None:
         if not request.name:
-            notes.problem(f"{path}.name", f"a call needs the name of its tool, got {shown(fields.get('name'))}")
+            notes.problem(f"{path}.name", f"a call needs the name of its tool, got {short_repr(fields.get('name'))}")
             return
         if kind not in _CALLS:
             notes.warn(path, f"the type {kind!r} is not known; it was read as a call of {request.name!r}")
@@ -156,7 +156,7 @@ def _tell_item(fields: _Fields, path: str, message: _Message) -> None:
     elif kind in _ELSEWHERE:
         notes.warn(path, f"{kind!r} stands for items that are not here; calls among them are not in the record")
     elif kind not in _SILENT:
-        told = f"the type {shown(kind)} is not known" if kind is not None else "it has neither a role nor a type"
+        told = f"the type {short_repr(kind)} is not known" if kind is not None else "it has neither a role nor a type"
         notes.warn(path, f"{told}; the item was left out")
 
 
@@ -165,9 +165,9 @@ def _tell_message(fields: _Fields, path: str, message: _Message) -> None:
     if role in ("system", "developer"):
         return
     if role not in ("user", "assistant"):
-        notes.problem(f"{path}.role", f"expected one of user, assistant, system, developer, got {shown(role)}")
+        notes.problem(f"{path}.role", f"expected one of user, assistant, system, developer, got {short_repr(role)}")
         return
-    text = said_in(fields.get("content"), f"{path}.content", notes)
+    text = read_text(fields.get("content"), f"{path}.content", notes)
     if role == "assistant":
         message.add(text or "")
     elif text is not None:
@@ -177,7 +177,7 @@ def _tell_message(fields: _Fields, path: str, message: _Message) -> None:
 
 def _listed(tools: object, server: str | None, path: str, message: _Message) -> list[ToolSpec]:
     if not isinstance(tools, (list, tuple)):
-        message.telling.notes.problem(f"{path}.tools", f"expected a list of tools, got {shown(tools)}")
+        message.telling.notes.problem(f"{path}.tools", f"expected a list of tools, got {short_repr(tools)}")
         return []
     specs, _ = offered_tools("openai-responses", tools)
     return specs if server is None else [spec.model_copy(update={"type": ToolCallType.MCP}) for spec in specs]
@@ -195,7 +195,7 @@ def _asked(
     read: object = arguments
     reason = None
     with suppress(InvalidDataError):  # too deep to be kept: the builder says so, and keeps the call
-        read, reason = read_arguments(arguments)
+        read, reason = arguments_of(arguments)
     return Request(
         name,
         read if reason is None else arguments,
@@ -265,7 +265,7 @@ def _mcp_call(fields: _Fields) -> Request:
     request = _mcp_request(fields)
     output = fields.get("output")
     request = replace(request, replaces=_text(fields.get("approval_request_id")))
-    return _with_result(request, None if output is None else read_output(output), fields)
+    return _with_result(request, None if output is None else output_of(output), fields)
 
 
 def _mcp_request(fields: _Fields) -> Request:
@@ -302,7 +302,7 @@ def _failure_text(content: object, fields: _Fields) -> str:
     error = fields.get("error")
     known = as_object(error)
     if known is not None:
-        error = _text(known.get("message")) or (read_output(known.get("content")) if known.get("content") else known)
+        error = _text(known.get("message")) or (output_of(known.get("content")) if known.get("content") else known)
     if error:
         return error if isinstance(error, str) else json_text(plain(error))
     if isinstance(content, list):

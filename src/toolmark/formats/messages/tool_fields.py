@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolmark._internal.json import to_json_value
+from toolmark._internal.json import short_repr, to_json_value
 from toolmark.calls import CallStatus, ToolCall, ToolCallType
 from toolmark.errors import InvalidDataError
-from toolmark.formats.messages.field_readers import Notes, as_object, identifier, read_arguments, shown
+from toolmark.formats.messages.field_readers import Notes, arguments_of, as_object, read_id
 from toolmark.formats.messages.lenient_arguments import repaired
 from toolmark.formats.messages.openai_chat import call_body
 
@@ -47,7 +47,7 @@ def read_tools(value: object, path: str, notes: Notes, *, expected: bool) -> lis
             are what the model did, and give the status `invalid_arguments` and a warning.
     """
     if not isinstance(value, (list, tuple)):
-        notes.problem(path, f"expected a list of tools, got {shown(value)}")
+        notes.problem(path, f"expected a list of tools, got {short_repr(value)}")
         return []
     tools: list[ToolCall] = []
     said: _Said = {}
@@ -61,7 +61,7 @@ def read_tools(value: object, path: str, notes: Notes, *, expected: bool) -> lis
             if fields is not None:
                 tools.append(ToolCall.model_validate(fields))
         except InvalidDataError as error:
-            notes.adopt(error, place)
+            notes.add_error(error, place)
     for message, places in said.items():
         notes.warn_once(places, message)
     return tools
@@ -73,7 +73,7 @@ def readable_tool(tool: object, path: str, notes: Notes, *, called: bool) -> obj
         return tool
     for key in _ARGUMENT_KEYS:
         raw = tool.get(key)
-        if isinstance(raw, str) and read_arguments(raw)[1] is not None:
+        if isinstance(raw, str) and arguments_of(raw)[1] is not None:
             arguments = repaired(raw, tool["name"], path, notes)
             if arguments is not None:
                 known = tool.get("execution") or {}
@@ -87,16 +87,16 @@ def _read_tool(entry: object, path: str, notes: Notes, said: _Said, *, expected:
     """Return the fields of the `ToolCall` that an entry describes."""
     given = as_object(entry)
     if given is None:
-        notes.problem(path, f"expected a tool (an object with a name), got {shown(entry)}")
+        notes.problem(path, f"expected a tool (an object with a name), got {short_repr(entry)}")
         return None
     body, kind = call_body(given)
     name = body.get("name")
     if not isinstance(name, str) or not name:
-        notes.problem(f"{path}.name", f"a call needs the name of its tool, got {shown(name)}")
+        notes.problem(f"{path}.name", f"a call needs the name of its tool, got {short_repr(name)}")
         return None
     fields: JsonObject = {"name": name}
     fields |= {key: given[key] for key in (*_PLAIN_KEYS, "output") if given.get(key) is not None}
-    call_id = identifier(_one_of(_ID_KEYS, given, path, notes), f"{path}.id", notes)
+    call_id = read_id(_one_of(_ID_KEYS, given, path, notes), f"{path}.id", notes)
     if call_id is not None:
         fields["id"] = call_id
     if body is given:
@@ -138,9 +138,9 @@ def _read_type(given: Mapping[str, object], fields: JsonObject, path: str, notes
             if key == "type" or not expected:
                 fields.setdefault("type", plain)
         elif key == "type" and expected:
-            notes.problem(f"{path}.type", f"expected one of {', '.join(sorted(_TYPES))}, got {shown(kind)}")
+            notes.problem(f"{path}.type", f"expected one of {', '.join(sorted(_TYPES))}, got {short_repr(kind)}")
         else:
-            notes.warn(f"{path}.{key}", f"{shown(kind)} is no type of call that toolmark knows; it was left out")
+            notes.warn(f"{path}.{key}", f"{short_repr(kind)} is no type of call that toolmark knows; it was left out")
 
 
 def _read_arguments(
@@ -153,7 +153,7 @@ def _read_arguments(
     raw = _one_of(_ARGUMENT_KEYS, body, path, notes)
     if raw is None:
         return None
-    fields["input_parameters"], reason = read_arguments(raw)
+    fields["input_parameters"], reason = arguments_of(raw)
     return reason
 
 

@@ -11,10 +11,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
+from toolmark._internal.json import short_repr
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request, RunBuilder
 from toolmark.cases import ConversationalTestCase, Run, RunStatus, Turn
-from toolmark.formats.messages.field_readers import Notes, shown
+from toolmark.formats.messages.field_readers import Notes
 from toolmark.formats.messages.lenient_arguments import repaired
 from toolmark.matching.json_compare import ABSENT
 
@@ -300,5 +301,5 @@ def entries(value: object, path: str, notes: Notes) -> list[Entry]:
     """Return the messages or items of a list with their paths; what is no list is a problem."""
     if isinstance(value, (list, tuple)):
         return [(f"{path}[{index}]", entry) for index, entry in enumerate(value)]
-    notes.problem(path, f"expected a list of messages, got {shown(value)}")
+    notes.problem(path, f"expected a list of messages, got {short_repr(value)}")
     return []

@@ -9,8 +9,7 @@ from typing import Any
 
 from toolmark._internal.json import parse_json
 from toolmark.errors import InvalidDataError
-from toolmark.formats.messages.content_parts import decoded
-from toolmark.formats.messages.field_readers import as_object
+from toolmark.formats.messages.field_readers import as_object, decoded
 from toolmark.formats.messages.lenient_arguments import read_tolerantly
 
 _OF_MLFLOW = "mlflow.spanType"

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolmark.formats.messages.content_parts import call_of, cut_off, decoded, first_of, text_of
-from toolmark.formats.messages.field_readers import Notes, as_object, shown
+from toolmark._internal.json import short_repr
+from toolmark.formats.messages.content_parts import call_of, cut_off
+from toolmark.formats.messages.field_readers import Notes, as_object, decoded, first_of, text_of
 from toolmark.formats.traces.semantic_conventions import flat, interpret, take_result
 from toolmark.formats.traces.span_messages import RawSpan, note_cut_off
 from toolmark.formats.traces.span_tree import Span, SpanKind
@@ -64,7 +65,7 @@ def _spans(value: object, path: str, notes: Notes) -> Iterator[Span]:
     elif _is_observation(fields):
         yield _observation(fields, path)
     else:
-        notes.problem(path, f"expected an observation of Langfuse (id, traceId, type), got {shown(value)}")
+        notes.problem(path, f"expected an observation of Langfuse (id, traceId, type), got {short_repr(value)}")
 
 
 def _trace(fields: Mapping[str, Any], path: str, notes: Notes) -> Iterator[Span]:
@@ -76,7 +77,7 @@ def _trace(fields: Mapping[str, Any], path: str, notes: Notes) -> Iterator[Span]
         place = f"{path}.observations[{index}]"
         observation = as_object(entry)
         if observation is None or "type" not in observation:
-            notes.problem(place, f"expected an observation with its type, got {shown(entry)}")
+            notes.problem(place, f"expected an observation with its type, got {short_repr(entry)}")
             continue
         span = _observation({"traceId": trace.get("id"), **observation}, place)
         span.session = session or span.session

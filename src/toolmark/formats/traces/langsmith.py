@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolmark.formats.messages.content_parts import decoded, first_of, text_of
-from toolmark.formats.messages.field_readers import Notes, as_object, shown
+from toolmark._internal.json import short_repr
+from toolmark.formats.messages.field_readers import Notes, as_object, decoded, first_of, text_of
 from toolmark.formats.traces.semantic_conventions import take_result
 from toolmark.formats.traces.span_tree import Span, SpanKind
 from toolmark.formats.traces.timestamps import time_of
@@ -74,7 +74,7 @@ def _spans(value: object, path: str, notes: Notes, outer: Span | None) -> Iterat
         if fields is not None and "run_type" not in fields and isinstance(fields.get("runs"), list):
             waiting.insert(0, (fields["runs"], f"{place}.runs", around))
         elif fields is None or not _is_run(fields):
-            notes.problem(place, f"expected a run of LangSmith (id, run_type), got {shown(entry)}")
+            notes.problem(place, f"expected a run of LangSmith (id, run_type), got {short_repr(entry)}")
         else:
             span = _run(fields, place, around)
             yield span

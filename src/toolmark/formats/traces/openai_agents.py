@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from toolmark._internal.json import short_repr
 from toolmark.calls import ToolCallType
-from toolmark.formats.messages.content_parts import decoded, first_of, text_of
-from toolmark.formats.messages.field_readers import Notes, as_object, shown
+from toolmark.formats.messages.field_readers import Notes, as_object, decoded, first_of, text_of
 from toolmark.formats.traces.span_tree import Span, SpanKind
 from toolmark.formats.traces.timestamps import time_of
 from toolmark.formats.traces.trace_messages import messages_in
@@ -74,7 +74,7 @@ def _entries(value: object, path: str, notes: Notes) -> Iterator[tuple[str, Mapp
     elif fields is not None and isinstance(fields.get("data"), list):
         yield from _entries(fields["data"], f"{path}.data", notes)
     else:
-        notes.problem(path, f"expected a trace or span of the OpenAI Agents SDK, got {shown(value)}")
+        notes.problem(path, f"expected a trace or span of the OpenAI Agents SDK, got {short_repr(value)}")
 
 
 def _span(fields: Mapping[str, Any], path: str) -> Span:

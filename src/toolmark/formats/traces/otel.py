@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from toolmark.formats.messages.content_parts import first_of, listed, text_of
-from toolmark.formats.messages.field_readers import Notes, as_object, shown
+from toolmark._internal.json import short_repr
+from toolmark.formats.messages.field_readers import Notes, as_object, first_of, list_of, text_of
 from toolmark.formats.traces.semantic_conventions import flat, interpret
 from toolmark.formats.traces.span_messages import Event, RawSpan
 from toolmark.formats.traces.span_tree import Span
@@ -93,11 +93,11 @@ def _entries(value: object, path: str, notes: Notes) -> Iterator[tuple[str, str,
         return
     fields = as_object(value)
     if fields is None:
-        notes.problem(path, f"expected a span, or an object that holds spans, got {shown(value)}")
+        notes.problem(path, f"expected a span, or an object that holds spans, got {short_repr(value)}")
         return
     held = [key for key in (*_RESOURCES, *_SCOPES, "logRecords", "log_records") if isinstance(fields.get(key), list)]
     for key in held:
-        for index, entry in enumerate(listed(fields[key])):
+        for index, entry in enumerate(list_of(fields[key])):
             place = f"{path}.{key}[{index}]"
             if key in ("logRecords", "log_records"):
                 yield place, "log", as_object(entry) or {}
@@ -112,7 +112,7 @@ def _entries(value: object, path: str, notes: Notes) -> Iterator[tuple[str, str,
         for place, kind, entry in _entries(fields[inner], f"{path}.{inner}", notes):
             yield place, kind, entry if session is None else {**entry, "attributes.mlflow.trace.session": session}
     elif not held and (fields.keys() - {"resource", "scope", "schemaUrl", "schema_url"}):
-        notes.problem(path, f"expected a span (an object with a name and ids), got {shown(dict(fields))}")
+        notes.problem(path, f"expected a span (an object with a name and ids), got {short_repr(dict(fields))}")
 
 
 def _session_beside(fields: Mapping[str, Any]) -> str | None:
@@ -234,9 +234,9 @@ def _value(value: object) -> Any:  # noqa: ANN401 - a JSON value
     if kind == "intValue":
         return int(inner) if isinstance(inner, str) and inner.lstrip("-").isdigit() else inner
     if kind == "arrayValue":
-        return [_value(entry) for entry in listed((as_object(inner) or {}).get("values"))]
+        return [_value(entry) for entry in list_of((as_object(inner) or {}).get("values"))]
     if kind == "kvlistValue":
-        return _attributes(listed((as_object(inner) or {}).get("values")))
+        return _attributes(list_of((as_object(inner) or {}).get("values")))
     return inner
 
 

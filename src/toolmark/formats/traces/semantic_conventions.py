@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from toolmark.calls import ToolCallType
-from toolmark.formats.messages.content_parts import content_of, decoded, first_of, listed, text_of
-from toolmark.formats.messages.field_readers import as_object
+from toolmark.formats.messages.content_parts import content_of
+from toolmark.formats.messages.field_readers import as_object, decoded, first_of, list_of, text_of
 from toolmark.formats.traces.attribute_aliases import renamed
 from toolmark.formats.traces.span_messages import (
     HIDDEN,
@@ -359,7 +359,7 @@ def _read_model(raw: RawSpan) -> None:
     span.offered = list(_offered(said))
     for event in raw.events:
         if event.name == LLAMA_INDEX_ASKED:
-            span.offered += listed(decoded(event.attributes.get("additional_kwargs.tools")))
+            span.offered += list_of(decoded(event.attributes.get("additional_kwargs.tools")))
     span.wants_tools = _wants_tools(raw)
 
 
@@ -372,7 +372,7 @@ def _wants_tools(raw: RawSpan) -> bool | None:
     told += [(as_object(decoded(event.body)) or {}).get("finish_reason") for event in raw.events]
     for key in _ANSWERS:
         told += _finished_in(as_object(decoded(raw.attributes.get(key))) or {})
-    texts = [str(one) for entry in told if entry for one in (listed(entry) or [entry])]
+    texts = [str(one) for entry in told if entry for one in (list_of(entry) or [entry])]
     # Semantic Kernel joins the names that Python has for them: `FinishReason.TOOL_CALLS`.
     reasons = [one.rpartition(".")[2].replace("-", "_").lower() for text in texts for one in text.split(",")]
     if any(reason in _FOR_TOOLS for reason in reasons):
@@ -384,7 +384,7 @@ def _wants_tools(raw: RawSpan) -> bool | None:
 
 def _finished_in(response: Mapping[str, Any]) -> Iterator[object]:
     """Yield why each answer in a response stopped: OpenAI's, also as MLflow keeps it, or Haystack's."""
-    for entry in (*listed(response.get("choices")), *listed(response.get("replies"))):
+    for entry in (*list_of(response.get("choices")), *list_of(response.get("replies"))):
         fields = as_object(entry) or {}
         yield first_of(fields, "finish_reason") or (as_object(fields.get("meta")) or {}).get("finish_reason")
 
@@ -392,16 +392,16 @@ def _finished_in(response: Mapping[str, Any]) -> Iterator[object]:
 def _offered(said: Attributes) -> Iterator[Any]:
     """Yield the tools that a model could choose from; an empty object stands for some that are not named."""
     for key in _TOOLS:
-        yield from map(decoded, listed(decoded(said.get(key))))
+        yield from map(decoded, list_of(decoded(said.get(key))))
     parameters = as_object(decoded(said.get("model_request_parameters"))) or {}
-    for tool in (*listed(parameters.get("function_tools")), *listed(parameters.get("output_tools"))):
+    for tool in (*list_of(parameters.get("function_tools")), *list_of(parameters.get("output_tools"))):
         fields = as_object(tool) or {}
         yield {**fields, "parameters": fields.get("parameters_json_schema")}
     for key in _TOOLS_BESIDE:
         yield from tools_beside(said.get(key))
     asked = as_object(decoded(said.get("gcp.vertex.agent.llm_request"))) or {}
-    for group in listed((as_object(asked.get("config")) or {}).get("tools")):
-        yield from listed((as_object(group) or {}).get("function_declarations")) or [{}]
+    for group in list_of((as_object(asked.get("config")) or {}).get("tools")):
+        yield from list_of((as_object(group) or {}).get("function_declarations")) or [{}]
     for entry in indexed(said, "llm.tools."):
         schema = as_object(decoded(first_of(entry, "tool.json_schema", "json_schema"))) or {}
         inner = as_object(first_of(schema, "function", "toolSpec")) or schema

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from toolmark.capture import Request
-from toolmark.formats.messages.content_parts import cut_off, decoded, first_of, text_of
-from toolmark.formats.messages.field_readers import as_object
+from toolmark.formats.messages.content_parts import cut_off
+from toolmark.formats.messages.field_readers import as_object, decoded, first_of, text_of
 from toolmark.formats.messages.transcript import Answer
 from toolmark.formats.traces.span_tree import Span
 from toolmark.formats.traces.trace_messages import Said, Who, fuller, messages_in, read_once

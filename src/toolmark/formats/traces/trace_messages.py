@@ -18,10 +18,10 @@ from typing import Any, Literal, TypeAlias
 
 from toolmark.capture import Request
 from toolmark.formats.messages import langchain
-from toolmark.formats.messages.content_parts import Fields, answer_of, call_of, decoded, first_of, piece_of, text_of
-from toolmark.formats.messages.field_readers import Notes, as_object
+from toolmark.formats.messages.content_parts import answer_of, call_of, piece_of
+from toolmark.formats.messages.field_readers import Fields, Notes, as_object, decoded, first_of, text_of
 from toolmark.formats.messages.lenient_arguments import read_tolerantly
-from toolmark.formats.messages.openai_responses import item_answer, item_call
+from toolmark.formats.messages.openai_responses import read_responses_answer, read_responses_call
 from toolmark.formats.messages.transcript import Answer
 from toolmark.matching.json_compare import ABSENT
 
@@ -256,7 +256,7 @@ def _bare_call(fields: Fields, path: str) -> Request | None:
     if as_object(fields.get("function")) is not None or (kind in ("tool_call", "tool-call") and "name" in fields):
         return call_of(fields, path=path)
     if kind.endswith("_call") and "lc" not in fields:
-        item = item_call(fields)
+        item = read_responses_call(fields)
         return None if item is None else replace(item, source=path)
     return piece if isinstance(piece := piece_of(fields, path), Request) else None
 
@@ -272,7 +272,7 @@ def _object(fields: Fields, path: str, by: Who, depth: int) -> Iterator[Said]:
         return
     kind = str(fields.get("type") or "")
     if kind.endswith("_output") and "call_id" in fields:
-        answer = item_answer(fields)
+        answer = read_responses_answer(fields)
         if answer is not None:
             yield Said("tool", path, answer=answer)
         return

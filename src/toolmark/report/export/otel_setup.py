@@ -17,7 +17,7 @@ from importlib.metadata import entry_points
 from inspect import signature
 from typing import Any, Final, NamedTuple
 
-from toolmark._internal.text import count, visible
+from toolmark._internal.text import plural, printable
 from toolmark.errors import ConfigurationError, MissingPackageError, NotSentError
 from toolmark.redact import DEFAULT
 from toolmark.report.export.evaluation_records import EvaluationSpan, events_of, spans_of
@@ -123,7 +123,7 @@ def _watched(signal: _Signal, total: int) -> Generator[list[Watched], None, None
     for name, exporter in made.items():
         if exporter.accepted < total:
             why = _safe("; ".join(exporter.told or list(said)[-2:]) or "it does not say why")
-            accepted = f"{exporter.accepted} of {count(total, signal.record)}"
+            accepted = f"{exporter.accepted} of {plural(total, signal.record)}"
             raise NotSentError(f"the exporter {name!r} sent {accepted}: {why}")
 
 
@@ -200,7 +200,7 @@ def _resource() -> Any:  # noqa: ANN401 - a resource of the SDK
 
 def _safe(text: str) -> str:
     """Return what others said, without secrets, for a terminal."""
-    return visible(str(DEFAULT(text)))
+    return printable(str(DEFAULT(text)))
 
 
 def _sdk(module: str) -> Any:  # noqa: ANN401 - a module

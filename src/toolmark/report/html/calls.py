@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from toolmark._internal.json import json_text
-from toolmark._internal.text import count, number, shorten, shown
+from toolmark._internal.text import number_text, plural, short_json, shorten
 from toolmark.calls import CallOrigin, CallStatus, Execution, ToolCall
 from toolmark.report.html.texts import LONGEST_NAME, Clip, clip, value_clip
 
@@ -29,7 +29,7 @@ def call_view(call: ToolCall, *, anchor: str = "", label: str = "", level: int =
         "anchor": anchor,
         "label": label,
         "name": shorten(call.name, LONGEST_NAME),
-        "preview": shown(call.arguments, _PREVIEW) if call.arguments else "",
+        "preview": short_json(call.arguments, _PREVIEW) if call.arguments else "",
         "problem": problem_text(execution),
         "failed": is_failure(execution),
         "facts": list(_facts(call, execution)),
@@ -65,9 +65,9 @@ def _facts(call: ToolCall, execution: Execution) -> Iterator[str]:
     if call.type is not None:
         yield call.type.value
     if execution.attempts != 1:
-        yield count(execution.attempts, "attempt")
+        yield plural(execution.attempts, "attempt")
     if execution.duration is not None:
-        yield f"{number(execution.duration)} s"
+        yield f"{number_text(execution.duration)} s"
     if execution.step is not None:
         yield f"step {execution.step + 1}"
     if execution.origin is CallOrigin.CODE:

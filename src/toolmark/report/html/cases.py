@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from toolmark._internal.json import canonical_json
-from toolmark._internal.text import count, number, shorten
+from toolmark._internal.text import number_text, plural, shorten
 from toolmark.calls import ToolCall, ToolSpec
 from toolmark.cases import AnyCase, ConversationalTestCase, MLLMImage, Run, RunStatus
 from toolmark.report.html.calls import MOST_CALLS, call_view
@@ -131,7 +131,7 @@ class CaseViewer:
             views = [_tool_view(tool, f"g{number_of_set}", place) for place, tool in enumerate(tools[:MOST_TOOLS], 1)]
             self.toolsets[key] = {
                 "anchor": f"g{number_of_set}",
-                "title": f"Set {number_of_set}: {count(len(tools), 'tool')}",
+                "title": f"Set {number_of_set}: {plural(len(tools), 'tool')}",
                 "tools": views,
                 "hidden": len(tools) - len(views),
             }
@@ -166,13 +166,13 @@ def _case_facts(case: AnyCase) -> Iterator[tuple[str, Clip]]:
 def _run_facts(run: Run, case: AnyCase) -> Iterator[tuple[str, Clip]]:
     """Yield the facts about a recording; its calls are only those that are not calls of the case."""
     if run.calls:
-        yield "not scored", clip(f"{count(len(run.calls), 'other call')} of the run")
+        yield "not scored", clip(f"{plural(len(run.calls), 'other call')} of the run")
     if run.status is not RunStatus.OK:
         yield "run", clip(run.status.value)
     if run.started_at is not None:
         yield "started", clip(run.started_at.isoformat(sep=" "))
     if run.duration is not None:
-        yield "took", clip(f"{number(run.duration)} s")
+        yield "took", clip(f"{number_text(run.duration)} s")
     if run.models:
         yield "models", clip(", ".join(run.models), LONGEST_LINE)
     if run.usage:

@@ -20,9 +20,9 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from toolmark._internal.atomic_files import replacing
+from toolmark._internal.atomic_files import atomic_write
 from toolmark._internal.json import json_text
-from toolmark._internal.text import shorten, signed, visible_lines
+from toolmark._internal.text import printable_lines, shorten
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import Comparison
@@ -123,7 +123,7 @@ def write_html(
         OSError: The file cannot be written.
     """
     page = render_html(report, title=title, baseline=baseline, limit=limit, redactor=redactor)
-    with replacing(Path(path)) as draft:
+    with atomic_write(Path(path)) as draft:
         draft.write_bytes(page.encode())
 
 
@@ -144,7 +144,7 @@ def _trials_by_golden(report: Report) -> dict[int, list[CaseResult]]:
 
 def _printable(value: Any) -> Any:  # noqa: ANN401 - whatever a template prints
     """Return a text with every invisible character escaped; markup was already made from such texts."""
-    return visible_lines(value) if type(value) is str else value
+    return printable_lines(value) if type(value) is str else value
 
 
 def _source(name: str) -> str:
@@ -188,7 +188,7 @@ def _template() -> Template:
             "name": lambda text: shorten(text, LONGEST_NAME),
             "number": optional,
             "percent": percent,
-            "signed": signed,
+            "signed": difference_text,
             "verdict": result_verdict,
         }
     )

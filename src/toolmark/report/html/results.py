@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
-from toolmark._internal.text import number, visible
+from toolmark._internal.text import number_text, printable
 from toolmark.cases import AnyCase
 from toolmark.report.html.texts import LONGEST_LINE
 from toolmark.report.report import CaseResult
 from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.phrases import one_line
 from toolmark.report.text.side_by_side import rows
-from toolmark.result import FindingKind, Judged, MetricResult, ResultStatus
+from toolmark.result import FindingKind, MetricResult, QuestionResult, ResultStatus
 
 Verdict: TypeAlias = Literal["error", "failed", "passed", "skipped"]
 """Outcome of a result or of a case."""
@@ -63,7 +63,7 @@ def result_view(result: MetricResult, case: AnyCase) -> dict[str, Any]:
     """Return the template data of a redacted result."""
     lines = rows(result, case, nested=True, longest=_LONGEST_SIDE)
     # The reason does not repeat warnings, nor what the rows show; findings do not repeat the rows or the reason.
-    repeated = {f"Note: {visible(text).rstrip('.')}." for text in result.warnings}
+    repeated = {f"Note: {printable(text).rstrip('.')}." for text in result.warnings}
     if lines:
         repeated |= {one.message for one in result.findings if one.kind in _SIDE_BY_SIDE}
     reason = result.reason or ""
@@ -93,22 +93,22 @@ def usage_facts(usage: Mapping[str, int], cost: float | None) -> Iterator[str]:
     for name, amount in usage.items():
         yield f"{amount:,} {name.replace('_', ' ')}"
     if cost is not None:
-        yield f"cost {number(cost)}"
+        yield f"cost {number_text(cost)}"
     elif any(usage.values()):
         yield "cost not known"
 
 
-def decision_text(judged: Judged) -> str:
+def decision_text(judged: QuestionResult) -> str:
     """Return the decision on a question, or why there is none."""
     missing = f", {judged.missing} missing" if judged.missing else ""
     return (judged.decision or judged.outcome).replace("_", " ") + missing
 
 
-def decided_by(judged: Judged) -> str:
+def decided_by(judged: QuestionResult) -> str:
     """Return who decided a question, and how sure that is."""
     facts: list[str] = [judged.decided_by]
     if judged.probability is not None:
-        facts.append(f"probability {number(judged.probability)}")
+        facts.append(f"probability {number_text(judged.probability)}")
     if judged.flip_rate is not None:
-        facts.append(f"flips {number(judged.flip_rate)}")
+        facts.append(f"flips {number_text(judged.flip_rate)}")
     return ", ".join(facts)

@@ -10,8 +10,8 @@ import binascii
 import json
 from typing import Any, NamedTuple
 
-from toolmark._internal.images import DATA_URL, by_content, image_type
-from toolmark._internal.json import finite, json_text
+from toolmark._internal.images import DATA_URL, hash_images, image_type
+from toolmark._internal.json import json_text, replace_nonfinite
 from toolmark._internal.text import shorten
 from toolmark.cases import MLLMImage
 
@@ -45,12 +45,12 @@ def clip(text: str, limit: int = LONGEST_TEXT) -> Clip:
 
 def value_clip(value: Any, limit: int = LONGEST_VALUE) -> Clip:  # noqa: ANN401 - a JSON value
     """Return a JSON value as text, on several lines if it is long; an image inside it as its type and hash."""
-    plain = by_content(value)
+    plain = hash_images(value)
     if isinstance(plain, str) and plain.lstrip()[:1] not in {"[", "{"} and "\n" in plain:
         return clip(plain, limit)
     text = json_text(plain)
     if len(text) > _ONE_LINE:
-        text = json.dumps(finite(plain), ensure_ascii=False, indent=2)
+        text = json.dumps(replace_nonfinite(plain), ensure_ascii=False, indent=2)
     return clip(text, limit)
 
 

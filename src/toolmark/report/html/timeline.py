@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from toolmark._internal.text import number, shorten
+from toolmark._internal.text import number_text, shorten
 from toolmark.calls import Execution, ToolCall
 from toolmark.report.html.calls import DEEPEST, MOST_CALLS, is_failure, problem_text
 from toolmark.report.html.texts import LONGEST_NAME
@@ -119,4 +119,4 @@ def _bar(one: _Placed, at: float, width: float, words: str) -> dict[str, Any]:
 
 def _seconds(value: float) -> str:
     """Return a time in seconds, or in milliseconds if it is shorter than one."""
-    return f"{value * 1000:.3g} ms" if 0 < value < 1 else f"{number(round(value, 2))} s"
+    return f"{value * 1000:.3g} ms" if 0 < value < 1 else f"{number_text(round(value, 2))} s"

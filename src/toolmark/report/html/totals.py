@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from toolmark._internal.text import count, number
+from toolmark._internal.text import number_text, plural
 from toolmark.report.html.results import VERDICTS, Verdict, case_verdict, usage_facts
 from toolmark.report.report import MetricSummary, Report
 from toolmark.result import MetricResult
@@ -42,13 +42,13 @@ def headline(report: Report) -> tuple[Verdict, str, str]:
 
 def count_text(amount: int, noun: str) -> str:
     """Return `1 case`, `2,000 cases`."""
-    return count(amount, noun).replace(str(amount), f"{amount:,}", 1)
+    return plural(amount, noun).replace(str(amount), f"{amount:,}", 1)
 
 
 def percent(share: float) -> str:
     """Return a share as a percentage; only exactly 0 and 1 are shown as 0 % and 100 %."""
     text = f"{share * 100:.1f}".removesuffix(".0")
-    return f"{number(share * 100) if text in {'0', '100'} and share not in (0, 1) else text} %"
+    return f"{number_text(share * 100) if text in {'0', '100'} and share not in (0, 1) else text} %"
 
 
 def segments(report: Report) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from toolmark._internal.text import count, hundredths, number, visible
+from toolmark._internal.text import hundredths_text, number_text, plural, printable
 from toolmark.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison
 from toolmark.report.terminal.console import make_console, print_line, print_trimmed
 from toolmark.report.text.phrases import one_line
@@ -35,22 +35,22 @@ def print_comparison(
     """
     console = console or make_console()
     for name, title, cases in (("A", title_a, comparison.cases_a), ("B", title_b, comparison.cases_b)):
-        print_line(console, f"{name}  {visible(title)}: {count(cases, 'case')}", "bold")
-    print_line(console, f"{count(comparison.in_both, 'case')} in both")
+        print_line(console, f"{name}  {printable(title)}: {plural(cases, 'case')}", "bold")
+    print_line(console, f"{plural(comparison.in_both, 'case')} in both")
     print_trimmed(console, _table(comparison))
     for metric in comparison.metrics:
-        name = f"{visible(metric.metric)}: " if len(comparison.metrics) > 1 else ""
+        name = f"{printable(metric.metric)}: " if len(comparison.metrics) > 1 else ""
         worse, better = len(metric.regressions), len(metric.improvements)
         if worse:
-            print_line(console, f"\n{name}{count(worse, 'case')} passed in A, failed in B", "bold red")
+            print_line(console, f"\n{name}{plural(worse, 'case')} passed in A, failed in B", "bold red")
             _print_changes(console, metric.regressions, "first finding in B", limit)
         if better:
-            print_line(console, f"\n{name}{count(better, 'case')} failed in A, passed in B", "bold green")
+            print_line(console, f"\n{name}{plural(better, 'case')} failed in A, passed in B", "bold green")
             _print_changes(console, metric.improvements, "first finding in A", limit)
     console.print()
     for line in _column_key(comparison):
         print_line(console, line, "dim", indent=1)
-    for line in (*_caveats(comparison), *map(visible, comparison.notes)):
+    for line in (*_caveats(comparison), *map(printable, comparison.notes)):
         print_line(console, line, indent=1)
 
 
@@ -61,9 +61,9 @@ def _table(comparison: Comparison) -> Table:
     for name in ("pairs", "A", "B", "B - A", interval, "worse", "better", "p"):
         table.add_column(name, justify="right", no_wrap=True)
     for metric in comparison.metrics:
-        title = visible(metric.metric)
+        title = printable(metric.metric)
         if metric.metric_b != metric.metric:
-            title = f"{title} -> {visible(metric.metric_b)}"
+            title = f"{title} -> {printable(metric.metric_b)}"
         worse, better = len(metric.regressions), len(metric.improvements)
         table.add_row(
             Text(title),
@@ -89,11 +89,11 @@ def _interval(metric: MetricComparison) -> Text:
 
 
 def _short(value: float | None) -> str:
-    return "-" if value is None else hundredths(value)
+    return "-" if value is None else hundredths_text(value)
 
 
 def _signed(value: float) -> str:
-    return "0.00" if value == 0 else f"{'-' if value < 0 else '+'}{hundredths(abs(value))}"
+    return "0.00" if value == 0 else f"{'-' if value < 0 else '+'}{hundredths_text(abs(value))}"
 
 
 def _p_value(value: float | None) -> str:
@@ -112,7 +112,7 @@ def _print_changes(console: Console, changes: Sequence[CaseChange], finding_titl
     listed = changes[: limit or None]
     for change in listed:
         label, finding = Text(one_line(change.label, _LABEL)), Text(one_line(change.finding or "", _TEXT))
-        table.add_row(label, number(change.score_a), number(change.score_b), finding)
+        table.add_row(label, number_text(change.score_a), number_text(change.score_b), finding)
     print_trimmed(console, table)
     if len(listed) < len(changes):
         print_line(console, f" ... and {len(changes) - len(listed)} more (--limit 0 lists all)", "dim")
@@ -131,19 +131,19 @@ def _column_key(comparison: Comparison) -> Iterator[str]:
 def _caveats(comparison: Comparison) -> Iterator[str]:
     for side, only in (("A", comparison.only_a), ("B", comparison.only_b)):
         if only:
-            yield f"{count(len(only), 'case')} ({_few(only)}) {_are(only)} only in {side}, and not compared"
+            yield f"{plural(len(only), 'case')} ({_few(only)}) {_are(only)} only in {side}, and not compared"
     for side, metrics in (("A", comparison.metrics_only_a), ("B", comparison.metrics_only_b)):
         if metrics:
-            yield f"{', '.join(map(visible, metrics))} {_are(metrics)} only in {side}, and not compared"
+            yield f"{', '.join(map(printable, metrics))} {_are(metrics)} only in {side}, and not compared"
     for metric in comparison.metrics:
         for text in _metric_caveats(metric):
-            yield f"{visible(metric.metric)}: {text}"
+            yield f"{printable(metric.metric)}: {text}"
 
 
 def _metric_caveats(metric: MetricComparison) -> Iterator[str]:
     for what, gaps in _group_gaps(metric.unscored).items():
         reason = f": {one_line(gaps[0].reason, _TEXT)}" if gaps[0].reason else ""
-        yield f"{count(len(gaps), 'case')} {what} ({_few([gap.label for gap in gaps])}){reason}"
+        yield f"{plural(len(gaps), 'case')} {what} ({_few([gap.label for gap in gaps])}){reason}"
     if not metric.paired:
         yield "no case has a score in both"
     elif metric.interval is None:

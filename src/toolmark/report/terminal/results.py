@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from toolmark._internal.text import count, number, visible
+from toolmark._internal.text import number_text, plural, printable
 from toolmark.cases import AnyCase
 from toolmark.report.redaction import redact_entry
 from toolmark.report.report import CaseResult, Report
@@ -65,13 +65,13 @@ def print_report(
         console: Where to print; standard output by default.
     """
     console = console or make_console()
-    heading = f"{visible(title)}: {count(len(report.cases), 'case')}{' (interrupted)' if report.interrupted else ''}"
+    heading = f"{printable(title)}: {plural(len(report.cases), 'case')}{' (interrupted)' if report.interrupted else ''}"
     print_line(console, heading if quiet else f"{heading}, worst first", "bold")
     if not quiet:
         entries = sorted(report.results(), key=worst_first)
         for name in report.metrics:
             if len(report.metrics) > 1:
-                print_line(console, f"\n{visible(name)}", "bold")
+                print_line(console, f"\n{printable(name)}", "bold")
             _print_cases(console, [entry for entry in entries if entry[1].metric == name], 0 if full else limit)
         _print_details(console, entries if full else _worst_per_case(entries)[:details], full=full)
         console.print()
@@ -164,11 +164,11 @@ def _print_details(console: Console, entries: Sequence[Entry], *, full: bool) ->
 def _print_entry(console: Console, label: str, case: AnyCase, result: MetricResult, *, full: bool = False) -> None:
     """Print a redacted result: its verdict, its reason, and both sides, or its findings if it has no alignment."""
     name = (one_line(label, _LABEL), "bold")
-    print_trimmed(console, Text.assemble(name, "  ", visible(result.metric), "  ", _verdict(result)))
+    print_trimmed(console, Text.assemble(name, "  ", printable(result.metric), "  ", _verdict(result)))
     if result.reason:
         print_line(console, one_line(result.reason.split("\n", 1)[0], _REASON), indent=1)
     elif result.score is not None:
-        print_line(console, f"score {number(result.score)}", indent=1)
+        print_line(console, f"score {number_text(result.score)}", indent=1)
     lines = rows(result, case)
     shown = lines if full else lines[:_ROWS]
     if shown:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from toolmark._internal.text import count, visible
+from toolmark._internal.text import plural, printable
 from toolmark.report.redaction import redact_text
 from toolmark.report.report import MetricSummary, Report, TrialSummary
 from toolmark.report.terminal.console import NARROW, alarm, make_table, print_line, print_trimmed
@@ -51,7 +51,7 @@ def print_summary(console: Console, report: Report) -> None:
 
 
 def _title(summary: MetricSummary) -> str:
-    return f"{visible(summary.metric)} (threshold={summary.threshold:g})"
+    return f"{printable(summary.metric)} (threshold={summary.threshold:g})"
 
 
 def _print_stacked(console: Console, summary: MetricSummary) -> None:
@@ -62,7 +62,7 @@ def _print_stacked(console: Console, summary: MetricSummary) -> None:
         f"mean {optional(summary.mean)}, {summary.passed} passed, ",
         (f"{failed} failed", failed.style),
         f", {summary.skipped} skipped, ",
-        (count(summary.errored, "error"), errored.style),
+        (plural(summary.errored, "error"), errored.style),
     )
     print_trimmed(console, counts, indent=2)
 
@@ -82,7 +82,7 @@ def _print_estimates(console: Console, summaries: Sequence[MetricSummary]) -> No
 def _print_block(console: Console, metric: str, texts: Sequence[str]) -> None:
     """Print lines below the name of their metric; the name is empty if there is only one metric."""
     if metric and texts:
-        print_line(console, visible(metric), indent=1)
+        print_line(console, printable(metric), indent=1)
     for text in texts:
         print_line(console, text, indent=3 if metric else 1)
 
@@ -91,7 +91,7 @@ def _print_trials(console: Console, summaries: Sequence[TrialSummary]) -> None:
     """Print the chances that one or all of k trials pass, and the flaky goldens."""
     for trials in summaries:
         console.print()
-        amount = f"{count(trials.trials, 'trial')} of each of {count(trials.goldens, 'golden')}"
+        amount = f"{plural(trials.trials, 'trial')} of each of {plural(trials.goldens, 'golden')}"
         _print_block(console, trials.metric if len(summaries) > 1 else "", [amount])
         table = Table(box=None, pad_edge=True, show_edge=False, header_style="bold")
         for title in ("k", "pass@k", "pass^k", "goldens"):
@@ -112,7 +112,7 @@ def _print_warnings(console: Console, report: Report) -> None:
     if not warnings:
         return
     amount = sum(bool(result.warnings) for _, result in report.results())
-    heading = f"{count(amount, 'result')} with warnings (incomplete recordings or parts not judged):"
+    heading = f"{plural(amount, 'result')} with warnings (incomplete recordings or parts not judged):"
     print_line(console, heading, indent=1)
     for text, cases in list(warnings.items())[:_WARNINGS]:
         more = f" (and {len(cases) - 1} more)" if len(cases) > 1 else ""

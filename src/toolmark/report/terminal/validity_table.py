@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from toolmark._internal.text import count, hundredths, visible
+from toolmark._internal.text import hundredths_text, plural, printable
 from toolmark.report.terminal.console import make_console, make_table, print_line, print_trimmed
 from toolmark.report.text.phrases import one_line
 from toolmark.report.validity import MetricValidity, Validity
@@ -28,14 +28,14 @@ def print_validity(validity: Validity, *, title: str, console: Console | None = 
     """
     console = console or make_console()
     heading = (
-        f"{visible(title)}: {count(validity.cases, 'case')}; by {visible(validity.label)} {validity.good} good "
+        f"{printable(title)}: {plural(validity.cases, 'case')}; by {printable(validity.label)} {validity.good} good "
         f"(from {validity.positive_from:g}), {validity.bad} bad"
     )
     print_line(console, heading, "bold")
     table = make_table("scored", "AUC", f"{validity.confidence * 100:g} % interval", "balanced", "good", "bad")
     for metric in validity.metrics:
         table.add_row(
-            Text(f"{visible(metric.metric)} (threshold={metric.threshold:g})"),
+            Text(f"{printable(metric.metric)} (threshold={metric.threshold:g})"),
             Text(str(metric.scored), style="yellow" if metric.failed or metric.skipped else ""),
             _short(metric.auc),
             _interval(metric),
@@ -51,7 +51,7 @@ def print_validity(validity: Validity, *, title: str, console: Console | None = 
 
 
 def _short(value: float | None) -> str:
-    return "-" if value is None else hundredths(value)
+    return "-" if value is None else hundredths_text(value)
 
 
 def _interval(metric: MetricValidity) -> Text:
@@ -59,7 +59,7 @@ def _interval(metric: MetricValidity) -> Text:
     interval = metric.interval
     if interval is None:
         return Text("-")
-    text = f"{hundredths(interval.low)} - {hundredths(interval.high)}"
+    text = f"{hundredths_text(interval.low)} - {hundredths_text(interval.high)}"
     return Text(text, style="dim" if interval.low <= _CHANCE <= interval.high else "")
 
 
@@ -68,7 +68,7 @@ def _column_key(validity: Validity, clusters: int) -> Iterator[str]:
     if validity.cluster is None:
         unit = "single cases; name a cluster if some belong together, such as runs of one task, or it is too narrow"
     else:
-        unit = f"whole clusters ({clusters}), by {visible(validity.cluster)}"
+        unit = f"whole clusters ({clusters}), by {printable(validity.cluster)}"
     yield f"interval: of {validity.resamples} resamples of {unit}."
     yield "balanced: mean of the share of good runs that pass and of bad runs that fail. good, bad: mean scores."
 
@@ -77,19 +77,19 @@ def _caveats(validity: Validity, clusters: int) -> Iterator[str]:
     if len({metric.unscored for metric in validity.metrics}) > 1:
         yield "The metrics did not score the same cases; do not compare them with each other."
     if 0 < clusters < _FEW:
-        yield f"{count(clusters, 'cluster')}: with so few, the interval is a rough guess."
+        yield f"{plural(clusters, 'cluster')}: with so few, the interval is a rough guess."
     for metric in validity.metrics:
         for text in _metric_caveats(metric, validity.resamples):
-            yield f"{visible(metric.metric)}: {text}"
+            yield f"{printable(metric.metric)}: {text}"
     warned = max((metric.warned for metric in validity.metrics), default=0)
     if warned:
-        yield f"Up to {count(warned, 'result')} of a metric have warnings; `toolmark score` shows them."
-    yield from map(visible, validity.notes)
+        yield f"Up to {plural(warned, 'result')} of a metric have warnings; `toolmark score` shows them."
+    yield from map(printable, validity.notes)
 
 
 def _metric_caveats(metric: MetricValidity, resamples: int) -> Iterator[str]:
     for reason, cases in metric.unscored[:_REASONS]:
-        yield f"{count(cases, 'case')} without a score: {one_line(reason, _REASON)}"
+        yield f"{plural(cases, 'case')} without a score: {one_line(reason, _REASON)}"
     if len(metric.unscored) > _REASONS:
         more = sum(cases for _, cases in metric.unscored[_REASONS:])
         yield f"{more} more without a score (all reasons are in the JSON)"

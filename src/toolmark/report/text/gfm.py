@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import accumulate, takewhile
 
-from toolmark._internal.text import count, visible
+from toolmark._internal.text import plural, printable
 
 RESERVED = 1_000
 """Bytes reserved for the note that lists what was left out."""
@@ -19,7 +19,7 @@ RESERVED = 1_000
 
 def code(text: str) -> str:
     """Return data as a code span, on one line; empty for an empty text."""
-    plain = visible(text)
+    plain = printable(text)
     if not plain:
         return ""
     fence = "`" * (_longest_run(plain) + 1)
@@ -30,12 +30,12 @@ def code(text: str) -> str:
 
 def html_code(text: str) -> str:
     """Return data as the HTML element `code`, for places inside HTML, where Markdown is not parsed."""
-    return f"<code>{escape(visible(text))}</code>" if text else ""
+    return f"<code>{escape(printable(text))}</code>" if text else ""
 
 
 def fenced(text: str) -> str:
     """Return lines of data as a block between fences longer than any run of backticks in it."""
-    lines = "\n".join(map(visible, text.split("\n")))
+    lines = "\n".join(map(printable, text.split("\n")))
     fence = "`" * max(3, _longest_run(lines) + 1)
     return f"{fence}text\n{lines}\n{fence}"
 
@@ -110,7 +110,7 @@ class Page:
         """Return the page, with a note after its second block if anything was left out."""
         blocks = list(self._blocks)
         if self._missing:
-            missing = ", ".join(count(amount, what) for what, amount in self._missing.items())
+            missing = ", ".join(plural(amount, what) for what, amount in self._missing.items())
             blocks.insert(2, f"> **Cut** to {self._max_bytes} bytes, without {missing}. The JSON report has all.")
         return "\n\n".join(blocks) + "\n"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from toolmark._internal.text import count, hundredths, number, shorten, shown, visible
+from toolmark._internal.text import hundredths_text, number_text, plural, printable, short_json, shorten
 from toolmark.matching.argument_pattern import Wanted, json_of
 from toolmark.report.report import Flaky, MetricSummary, Report, TrialSummary
 
@@ -21,12 +21,12 @@ _TEXT = 300
 
 def one_line(text: str, limit: int = _TEXT) -> str:
     """Return a text on one line, shortened, with every character that does not print as an escape."""
-    return shorten(visible(text), limit)
+    return shorten(printable(text), limit)
 
 
 def value_text(value: Any, limit: int) -> str:  # noqa: ANN401 - a JSON value or a matcher
     """Return a value as JSON on one line, shortened; a matcher in its own words, in full."""
-    return visible(value.describe()) if isinstance(value, Wanted) else shown(json_of(value), limit)
+    return printable(value.describe()) if isinstance(value, Wanted) else short_json(json_of(value), limit)
 
 
 def verdict(report: Report) -> str:
@@ -50,12 +50,12 @@ def verdict_word(report: Report) -> str:
 
 def optional(value: float | None) -> str:
     """Return a score or a share; `-` if there is none."""
-    return "-" if value is None else number(value)
+    return "-" if value is None else number_text(value)
 
 
 def within(interval: tuple[float, float]) -> str:
     """Return an interval: `0.31 to 0.69`."""
-    return f"{hundredths(interval[0])} to {hundredths(interval[1])}"
+    return f"{hundredths_text(interval[0])} to {hundredths_text(interval[1])}"
 
 
 def with_interval(value: float | None, interval: tuple[float, float] | None) -> str:
@@ -77,13 +77,13 @@ def judging(summary: MetricSummary) -> str:
         return ""
     parts: list[str] = []
     if summary.coverage is not None:
-        parts.append(f"{number(summary.coverage)} of its questions decided")
+        parts.append(f"{number_text(summary.coverage)} of its questions decided")
     if "requests" in summary.usage:
-        parts.append(count(summary.usage["requests"], "request"))
+        parts.append(plural(summary.usage["requests"], "request"))
     tokens = [summary.usage[name] for name in ("input_tokens", "output_tokens") if name in summary.usage]
     if tokens:
-        parts.append(count(sum(tokens), "token"))
-    parts.append("cost not known" if summary.cost is None else f"cost {number(summary.cost)}")
+        parts.append(plural(sum(tokens), "token"))
+    parts.append("cost not known" if summary.cost is None else f"cost {number_text(summary.cost)}")
     return f"judge: {', '.join(parts)}"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, zip_longest
 from typing import Any, Literal, NamedTuple
 
-from toolmark._internal.text import number
+from toolmark._internal.text import number_text
 from toolmark.cases import AnyCase, LLMTestCase, MLLMTestCase
 from toolmark.expect import wanted_names
 from toolmark.matching.alignment import Alignment, Pair
@@ -74,7 +74,7 @@ def rows(result: MetricResult, case: AnyCase, *, nested: bool = False, longest: 
         mark: Mark = "same"
         if pair.similarity < 1:
             mark = "differs"
-            right += f" ({number(pair.similarity)})"
+            right += f" ({number_text(pair.similarity)})"
         if index in moved:
             mark = "moved"
             right += f" ({pair.breaks[1]})" if pair.breaks else " (out of order)"

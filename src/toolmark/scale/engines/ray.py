@@ -14,8 +14,8 @@ from itertools import islice
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
-from toolmark._internal.compression import extra
-from toolmark._internal.text import visible
+from toolmark._internal.lazy_imports import import_extra
+from toolmark._internal.text import printable
 from toolmark.errors import ConfigurationError, WorkerDiedError
 from toolmark.scale.engines.local_pool import attempted, received
 
@@ -43,7 +43,7 @@ def done_on_ray(work: Callable[[J], T], jobs: Sequence[J], processes: int) -> Ge
     """
     if not jobs:
         return
-    ray = extra("ray", "ray", "--engine ray")
+    ray = import_extra("ray", "ray", "--engine ray")
     is_ours = not ray.is_initialized()
     if is_ours:
         _start(ray, processes)
@@ -65,7 +65,7 @@ def _start(ray: Any, processes: int) -> None:  # noqa: ANN401 - a module without
         ray.init(address=address, **quiet)
     except (OSError, RuntimeError, ValueError) as error:
         remedy = "name what ray start printed, with RAY_AUTH_MODE=token if the cluster asks for one"
-        where = f"RAY_ADDRESS={visible(address)}"
+        where = f"RAY_ADDRESS={printable(address)}"
         raise ConfigurationError(f"Ray cannot be reached at {where}: {error}; {remedy}") from error
 
 

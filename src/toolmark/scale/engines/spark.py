@@ -22,8 +22,8 @@ from itertools import islice
 from pickle import dumps, loads
 from typing import IO, Any, TypeVar
 
-from toolmark._internal.compression import extra
-from toolmark._internal.text import visible
+from toolmark._internal.lazy_imports import import_extra
+from toolmark._internal.text import printable
 from toolmark.errors import ConfigurationError, WorkerDiedError
 from toolmark.scale.engines.local_pool import attempted, received
 
@@ -62,7 +62,7 @@ def done_on_spark(work: Callable[[J], T], jobs: Sequence[J], processes: int) -> 
     """
     if not jobs:
         return
-    sql = extra("pyspark.sql", "spark", "--engine spark")
+    sql = import_extra("pyspark.sql", "spark", "--engine spark")
     with _session(sql, processes) as spark:
         yield from _done(spark, work, jobs)
 
@@ -159,7 +159,7 @@ class _Task:
 
     def batches(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Yield a row for each, as soon as it is done."""
-        arrow = extra("pyarrow", "spark", "--engine spark")
+        arrow = import_extra("pyarrow", "spark", "--engine spark")
         for batch in batches:
             for place in batch.column(0).to_pylist():
                 made = dumps(attempted(self.work, self.jobs[place]))
@@ -189,14 +189,14 @@ def _connected(sql: Any) -> Any:  # noqa: ANN401 - as above
     try:
         return sql.SparkSession.builder.getOrCreate()
     except Exception as error:
-        where = visible(os.environ["SPARK_REMOTE"])
+        where = printable(os.environ["SPARK_REMOTE"])
         raise ConfigurationError(f"Spark cannot be reached at SPARK_REMOTE={where}: {_gist(str(error))}") from error
 
 
 def _started(sql: Any, processes: int) -> Any:  # noqa: ANN401 - as above
     """Start Spark as its settings say; what it logs is shown if that fails."""
-    pyspark = extra("pyspark", "spark", "--engine spark")
-    gateways = extra("pyspark.java_gateway", "spark", "--engine spark")
+    pyspark = import_extra("pyspark", "spark", "--engine spark")
+    gateways = import_extra("pyspark.java_gateway", "spark", "--engine spark")
     with tempfile.TemporaryFile() as log:
         try:
             gateway = pyspark.SparkContext._gateway or gateways.launch_gateway(  # noqa: SLF001 - one is left of a session before
@@ -250,4 +250,4 @@ def _tail(log: IO[bytes]) -> str:
 def _gist(text: str) -> str:
     """Return what an error of Spark says, without the stack of the machine below."""
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("at ", "..."))]
-    return "\n".join(map(visible, lines[:_TOLD_LINES]))
+    return "\n".join(map(printable, lines[:_TOLD_LINES]))

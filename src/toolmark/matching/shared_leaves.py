@@ -44,11 +44,6 @@ def leaves_of(arguments: dict[str, Any]) -> Leaves:
     return found
 
 
-def key_of(arguments: dict[str, Any]) -> Hashable:
-    """Return what is the same of two argument objects exactly where they are equal."""
-    return frozenset(leaves_of(arguments).items())
-
-
 def shares(a: dict[str, Any], b: dict[str, Any]) -> Iterator[tuple[Hashable, int]]:
     """Yield each path at which both objects have a leaf, with the number that its share is one part of.
 

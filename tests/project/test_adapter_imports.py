@@ -1,0 +1,85 @@
+"""The adapters import public names of the core only, so that they work with every compatible release of it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+PUBLIC_MODULES = {
+    "toolmark",
+    *(
+        f"toolmark.{name}"
+        for name in (
+            "agents",
+            "calls",
+            "capture",
+            "cases",
+            "dataset",
+            "errors",
+            "evaluation",
+            "expect",
+            "formats",
+            "judge",
+            "linting",
+            "matching",
+            "metrics",
+            "redact",
+            "report",
+            "results",
+            "scale",
+            "stats",
+            "testing",
+        )
+    ),
+}
+
+ADAPTERS = Path(__file__).parents[2] / "adapters"
+SOURCES = sorted(ADAPTERS.glob("*/src/**/*.py"))
+
+
+def core_imports(source: Path) -> Iterator[tuple[str, str, int]]:
+    """Yield module, name and line of everything that a file imports from the core, also inside functions."""
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "toolmark":
+            for alias in node.names:
+                yield str(node.module), alias.name, node.lineno
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.partition(".")[0] == "toolmark":
+                    yield alias.name, "", node.lineno
+
+
+def is_public(module: str, name: str) -> bool:
+    """Return whether a name is listed in the `__all__` of a public module, or is a whole public module."""
+    if not name:
+        return module in PUBLIC_MODULES
+    if module not in PUBLIC_MODULES:
+        return False
+    home = import_module(module)
+    # A module that lists no names defines all of them for users, except those with an underscore.
+    return name in getattr(home, "__all__", [other for other in vars(home) if not other.startswith("_")])
+
+
+def test_there_are_adapters_to_look_at() -> None:
+    """A moved folder does not turn the next test into one of nothing."""
+    assert {source.relative_to(ADAPTERS).parts[0] for source in SOURCES} == {
+        "langchain",
+        "llama-index",
+        "openai-agents",
+    }
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: "/".join(path.parts[-2:]))
+def test_adapters_import_public_names_only(source: Path) -> None:
+    """Every name that an adapter takes from the core stands in the `__all__` of a public module."""
+    private = [
+        f"line {line}: {name} from {module}"
+        for module, name, line in core_imports(source)
+        if not is_public(module, name)
+    ]
+
+    assert private == []
