@@ -103,14 +103,14 @@ class CaseViewer:
                 (None, "assistant", case.actual_output, case.tools_called or (), None),
             ]
         for index, (turn, role, content, calls, metadata) in enumerate(messages, 1):
-            shown = [(call, labels[turn, position]) for position, call in enumerate(calls[:MOST_CALLS])]
+            labelled = [(call, labels[turn, position]) for position, call in enumerate(calls[:MOST_CALLS])]
             yield {
                 "anchor": f"{anchor}m{index}",
                 "label": f"m{index}",
                 "role": role,
                 "parts": list(self._parts(content, f"message {index}")),
-                "calls": [call_view(call, anchor=anchor + label, label=label) for call, label in shown],
-                "hidden": len(calls) - len(shown),
+                "calls": [call_view(call, anchor=anchor + label, label=label) for call, label in labelled],
+                "hidden": len(calls) - len(labelled),
                 "metadata": value_clip(metadata) if metadata else None,
             }
 

@@ -22,7 +22,7 @@ from markupsafe import Markup
 
 from toolmark._internal.atomic_files import atomic_write
 from toolmark._internal.json import json_text
-from toolmark._internal.text import printable_lines, shorten
+from toolmark._internal.text import difference_text, printable_lines, shorten
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import Comparison

@@ -135,9 +135,8 @@ def _print_cases(console: Console, entries: Sequence[Entry], limit: int) -> None
         table.add_column("", no_wrap=True)
         table.add_column("first problem", overflow="fold", ratio=1)
         for case, result in listed:
-            cells = (one_line(case.label, _LABEL), optional(result.score), first_problem(result))
-            label, score, problem = map(Text, cells)
-            table.add_row(label, score, _verdict(result), problem)
+            label, first = Text(one_line(case.label, _LABEL)), Text(first_problem(result))
+            table.add_row(label, optional(result.score), _verdict(result), first)
         print_trimmed(console, table)
     if len(listed) < len(entries):
         print_line(console, f" ... and {len(entries) - len(listed)} more (--limit 0 lists all)", "dim")
@@ -170,11 +169,11 @@ def _print_entry(console: Console, label: str, case: AnyCase, result: MetricResu
     elif result.score is not None:
         print_line(console, f"score {number_text(result.score)}", indent=1)
     lines = rows(result, case)
-    shown = lines if full else lines[:_ROWS]
-    if shown:
-        print_trimmed(console, _call_table(shown), indent=1)
-    if len(shown) < len(lines):
-        more = f"... and {len(lines) - len(shown)} more lines (all calls are in the JSON report)"
+    listed = lines if full else lines[:_ROWS]
+    if listed:
+        print_trimmed(console, _call_table(listed), indent=1)
+    if len(listed) < len(lines):
+        more = f"... and {len(lines) - len(listed)} more lines (all calls are in the JSON report)"
         print_line(console, more, "dim", indent=1)
     if result.alignment is None:
         findings = result.findings if full else result.findings[:_FINDINGS]
