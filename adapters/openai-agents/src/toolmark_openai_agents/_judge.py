@@ -8,7 +8,7 @@ from typing import Any
 from agents import Model, ModelResponse, ModelSettings, ModelTracing
 
 from toolmark import ConfigurationError
-from toolmark.judge import Prompt, Reply, TextModel, apart
+from toolmark.judge import Prompt, Reply, TextModel, run_isolated
 
 
 def as_judge(model: Model, *, settings: ModelSettings | None = None) -> TextModel:
@@ -61,7 +61,7 @@ class _ModelJudge:
 
     async def complete(self, prompt: Prompt, /) -> Reply:
         """Return the model's reply."""
-        return await apart(lambda: self._complete(prompt))
+        return await run_isolated(lambda: self._complete(prompt))
 
     async def _complete(self, prompt: Prompt) -> Reply:
         first, *others = prompt.messages
