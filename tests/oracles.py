@@ -85,7 +85,10 @@ class Best(NamedTuple):
 def best_alignment(
     expected: Sequence[Item], called: Sequence[Item], *, ordered: bool, arguments: bool, output: bool
 ) -> Best:
-    """Of all one-to-one alignments of calls of equal name: weight, then pairs, then nearness, then smallest list."""
+    """Return the best of all one-to-one alignments of calls of equal name.
+
+    By weight, then equal pairs (k-th with k-th), then number of pairs, then nearness, then the smallest list.
+    """
     worth = {
         (i, j): call_similarity(e, c, arguments=arguments, output=output)
         for i, e in enumerate(expected)
@@ -94,12 +97,14 @@ def best_alignment(
     }
 
     def best(left: Sequence[int], right: Sequence[int], *, crossing: bool) -> Best:
-        def rank(pairs: Positions) -> tuple[Fraction, int, int, Positions]:
+        equal = equal_pairs(expected, called, left, right, arguments=arguments, output=output)
+
+        def rank(pairs: Positions) -> tuple[Fraction, int, int, int, Positions]:
             weight = sum((worth[pair] for pair in pairs), Fraction())
-            return -weight, -len(pairs), sum(abs(e - c) for e, c in pairs), pairs
+            return -weight, -len(equal.intersection(pairs)), -len(pairs), sum(abs(e - c) for e, c in pairs), pairs
 
         rank_of_best = min(rank(pairs) for pairs in _alignments(worth, left, right, crossing=crossing))
-        return Best(-rank_of_best[0], rank_of_best[3])
+        return Best(-rank_of_best[0], rank_of_best[-1])
 
     found = best(range(len(expected)), range(len(called)), crossing=not ordered)
     if not ordered:
@@ -107,6 +112,47 @@ def best_alignment(
     left = [e for e in range(len(expected)) if e not in {pair[0] for pair in found.pairs}]
     right = [c for c in range(len(called)) if c not in {pair[1] for pair in found.pairs}]
     return found._replace(out_of_order=best(left, right, crossing=True).pairs)
+
+
+def equal_pairs(
+    expected: Sequence[Item],
+    called: Sequence[Item],
+    left: Sequence[int],
+    right: Sequence[int],
+    *,
+    arguments: bool,
+    output: bool,
+) -> set[tuple[int, int]]:
+    """Return the k-th of several equal expected calls with the k-th of the equal called ones."""
+    pairs: set[tuple[int, int]] = set()
+    for e in left:
+        same = [other for other in left if expected[other].name == expected[e].name]
+        fields = [
+            field
+            for field, compared in (("type", True), ("arguments", arguments), ("output", output))
+            if compared
+            and any(
+                getattr(expected[other], field) not in (None, ABSENT)
+                or (field == "output" and expected[other].output is None)
+                for other in same
+            )
+        ]
+
+        def is_equal(one: Item, other: Item, fields: Sequence[str] = fields) -> bool:
+            return one.name == other.name and all(
+                _set_and_equal(field, getattr(one, field), getattr(other, field)) for field in fields
+            )
+
+        rank = sum(is_equal(expected[other], expected[e]) for other in left if other < e)
+        partners = [c for c in right if is_equal(expected[e], called[c])]
+        if is_equal(expected[e], expected[e]) and rank < len(partners):
+            pairs.add((e, partners[rank]))
+    return pairs
+
+
+def _set_and_equal(field: str, a: Any, b: Any) -> bool:
+    is_set = all(value is not ABSENT and (field == "output" or value is not None) for value in (a, b))
+    return is_set and equal(a, b)
 
 
 def _alignments(

@@ -1,7 +1,7 @@
-"""Do the arguments of a call fit the JSON Schema of its tool?
+"""Validation of call arguments against the JSON Schemas of tools.
 
-Schemas are checked by the package jsonschema: draft 2020-12, and whatever other draft a schema names in `$schema`. A
-`$ref` that leads out of the schema is never fetched; such a schema, and one that is invalid, decides nothing.
+The package jsonschema validates: by draft 2020-12, or by the draft that a schema names in `$schema`. A `$ref` that
+leads out of the schema is never fetched; such a schema, and an invalid one, decides nothing.
 """
 
 from __future__ import annotations
@@ -17,21 +17,19 @@ from toolmark.calls import CallStatus, ToolCall, ToolCallType, ToolSpec
 from toolmark.matching.redacted_values import has_mark
 
 MOST_VIOLATIONS = 10
-"""Violations of one call that are told."""
+"""Violations of one call that are reported."""
 
 Fit: TypeAlias = Literal[
     "valid", "invalid", "unknown_tool", "provided", "not_captured", "redacted", "no_schema", "unusable"
 ]
-"""What can be said of a call's arguments: see `Checked`."""
+"""Result of validating the arguments of a call, see `Checked`."""
 
 
 class Violation(NamedTuple):
-    """One argument that does not fit.
+    """One argument that does not fit its schema.
 
-    Attributes:
-        path: JSON path within the call.
-        message: What is wrong there, without the value: that may be long, or a secret.
-        keys: The keys and positions that lead from the argument object to the place.
+    `message` does not contain the value, which may be long or secret. `keys` lead from the argument object to the
+    place.
     """
 
     path: str
@@ -40,15 +38,12 @@ class Violation(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """What a schema says of the arguments of a call.
+    """Result of validating the arguments of one call; `note` says why a schema is unusable.
 
-    Attributes:
-        fit: `valid`; `invalid` (also text that is no JSON object); or why nothing can be said: there is no such tool
-            (`unknown_tool`), it is the provider's, under a name of its own (`provided`), the arguments were not
-            recorded (`not_captured`) or are hidden in part (`redacted`), the tool has no schema (`no_schema`) or one
-            that is broken (`unusable`).
-        violations: What is wrong, at most ten.
-        note: Why the schema cannot be used.
+    `fit` is `valid`, `invalid` (also for text that is not a JSON object), or why the arguments cannot be validated:
+    there is no such tool (`unknown_tool`), the provider runs it under a name of its own (`provided`), the arguments
+    were not recorded (`not_captured`) or are partly hidden (`redacted`), the tool has no schema (`no_schema`) or a
+    broken one (`unusable`).
     """
 
     fit: Fit
@@ -58,55 +53,53 @@ class Checked(NamedTuple):
 
 @dataclass(frozen=True)
 class Schemas:
-    """Checks calls against the schemas of the tools that were available.
+    """Schemas of the available tools; of several tools with one name, a call must fit one.
 
-    Attributes:
-        tools: The tools. Of several with one name, a call must fit one.
-        formats: Check `format` too, as far as `FORMATS` goes.
+    With `formats` the keyword `format` is validated too, as far as `FORMATS` goes.
     """
 
     tools: Sequence[ToolSpec]
     formats: bool = False
-    _made: dict[int, Any] = field(default_factory=dict[int, Any], init=False, repr=False)
+    _validators: dict[int, Any] = field(default_factory=dict[int, Any], init=False, repr=False)
 
-    def known(self, call: ToolCall) -> bool:
-        """Return whether a tool of this name was available, or is one that the provider has under a name of its own."""
+    def offers(self, call: ToolCall) -> bool:
+        """Return whether the called tool was available, or the provider runs it under a name of its own."""
         return any(tool.name == call.name for tool in self.tools) or _provided(call)
 
     def check(self, call: ToolCall) -> Checked:
-        """Return what can be said of a call's arguments.
+        """Validate the arguments of a call.
 
         Raises:
             MissingPackageError: The tool has a schema, and jsonschema is not installed.
         """
         if call.execution is not None and call.execution.status is CallStatus.INVALID_ARGUMENTS:
-            return Checked("invalid", (Violation("$.input_parameters", "what was written is no JSON object"),))
+            return Checked("invalid", (Violation("$.input_parameters", "the arguments are not a JSON object"),))
         specs = [(index, tool) for index, tool in enumerate(self.tools) if tool.name == call.name]
         if not specs:
             return Checked("provided" if _provided(call) else "unknown_tool")
         if not call.captured("input_parameters"):
             return Checked("not_captured")
-        if has_mark(call.arguments):  # a hidden value fits no schema, whatever it was
+        if has_mark(call.arguments):  # the mark in place of a hidden value fits no schema, whatever the value was
             return Checked("redacted")
-        found: list[Checked] = []
+        failures: list[Checked] = []
         for index, tool in specs:
             if tool.input_schema is None:
                 return Checked("no_schema")
-            checked = self._against(index, tool.input_schema, call.arguments)
-            if checked.fit != "invalid":
-                return checked
-            found.append(checked)
-        return found[0]
+            result = self._validate(index, tool.input_schema, call.arguments)
+            if result.fit != "invalid":
+                return result
+            failures.append(result)
+        return failures[0]
 
-    def _against(self, index: int, schema: JsonObject, arguments: JsonObject) -> Checked:
-        if index not in self._made:
-            self._made[index] = build_validator(schema, formats=self.formats)
-        validator = self._made[index]
+    def _validate(self, index: int, schema: JsonObject, arguments: JsonObject) -> Checked:
+        if index not in self._validators:
+            self._validators[index] = build_validator(schema, formats=self.formats)
+        validator = self._validators[index]
         if isinstance(validator, str):
             return Checked("unusable", note=validator)
         try:
             errors = sorted(validator.iter_errors(arguments), key=lambda error: list(map(str, error.absolute_path)))
-        except Exception as error:  # noqa: BLE001 - a $ref that leads nowhere, a pattern that is none
+        except Exception as error:  # noqa: BLE001 - a $ref that leads nowhere, an invalid pattern
             return Checked("unusable", note=f"its input_schema cannot be used ({type(error).__name__}: {error})")
         if not errors:
             return Checked("valid")
@@ -114,9 +107,9 @@ class Schemas:
 
 
 def _provided(call: ToolCall) -> bool:
-    """Return whether a call is of a tool of the provider or of a server, which are offered under other names, or none.
+    """Return whether a call is of a provider's or a server's tool, which may be offered under another name or none.
 
-    One whose recording says that there is no such tool is none.
+    A call that the recording marks as of an unknown tool is not.
     """
     unknown = call.execution is not None and call.execution.status is CallStatus.UNKNOWN_TOOL
     return call.type in {ToolCallType.HOSTED, ToolCallType.MCP} and not unknown
@@ -128,11 +121,11 @@ def _violation(error: Any) -> Violation:  # noqa: ANN401 - an error of jsonschem
 
 
 def violation_text(error: Any) -> str:  # noqa: ANN401 - as above
-    """Return what an error of jsonschema says, without the value: that may be long, or a secret."""
+    """Return the text of an error of jsonschema, without the value, which may be long or secret."""
     rule = str(error.validator)
     if rule == "required":
-        lacking = [name for name in error.validator_value if name not in error.instance]
-        return f"lacks {', '.join(map(repr, lacking))}"
+        missing = [name for name in error.validator_value if name not in error.instance]
+        return f"lacks {', '.join(map(repr, missing))}"
     if rule == "additionalProperties" and error.validator_value is False:
         return f"has arguments that the tool does not take: {', '.join(map(short_repr, not_taken(error)))}"
     return f"does not fit {rule} {short_repr(error.validator_value)}"
@@ -141,7 +134,6 @@ def violation_text(error: Any) -> str:  # noqa: ANN401 - as above
 def not_taken(error: Any) -> list[str]:  # noqa: ANN401 - as above
     """Return the arguments that a schema with `"additionalProperties": false` does not take."""
     schema: Mapping[str, Any] = error.schema
-    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
-    return [
-        name for name in error.instance if name not in known and not any(re.search(text, name) for text in patterns)
-    ]
+    patterns = schema.get("patternProperties", {})
+    others = [name for name in error.instance if name not in schema.get("properties", {})]
+    return [name for name in others if not any(re.search(pattern, name) for pattern in patterns)]

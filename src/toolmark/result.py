@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from toolmark._internal.text import printable, short_json
 from toolmark.errors import NotMeasuredError
@@ -17,7 +17,6 @@ from toolmark.matching.json_compare import ABSENT
 from toolmark.redact import DEFAULT, Redactor
 
 _MAPPINGS = ("parts", "judge", "usage")
-_NOTHING: Mapping[str, int] = MappingProxyType({})
 
 TOLERANCE = 1e-9
 """Scores within this of the threshold pass: 0.1 + 0.2 is not less than 0.3."""
@@ -180,35 +179,9 @@ class UnitResult:
         }
 
 
-_TOLD = ("reason", "findings", "alignment", "warnings")
-
-
-class _Later:
-    """Values that are worked out when one of them is first read; what `MetricResult` is built on."""
-
-    __slots__ = ("_later",)
-    _later: Callable[[], Mapping[str, Any]] | None
-
-    if not TYPE_CHECKING:  # the type checkers see the fields alone
-
-        def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the field holds
-            # Comes here only for what is not set.
-            if name not in _TOLD:
-                message = f"{type(self).__name__!r} object has no attribute {name!r}"
-                raise AttributeError(message)
-            later = self._later
-            if later is not None:
-                for told, value in later().items():
-                    object.__setattr__(self, told, value)
-                object.__setattr__(self, "_later", None)  # what it was made from is not needed any more
-            return object.__getattribute__(self, name)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricResult(_Later):
+class MetricResult:
     """What one metric says of one case.
-
-    `reason`, `findings`, `alignment` and `warnings` may be worked out when one of them is first read.
 
     Attributes:
         metric: Name of the metric, with the options that differ from its defaults.
@@ -325,52 +298,6 @@ def display_value(value: Any, path: str | None, redactor: Redactor = DEFAULT, li
 
 def _restored(state: dict[str, Any]) -> MetricResult:
     return MetricResult(**state)
-
-
-def told_later(
-    metric: str,
-    threshold: float,
-    score: float,
-    passed: bool,
-    parts: Mapping[str, float],
-    later: Callable[[], MetricResult],
-) -> MetricResult:
-    """Return a scored result whose words, findings and alignment are worked out when one of them is first read.
-
-    Args:
-        metric: As in `MetricResult`, and so are the others.
-        threshold: See there.
-        score: See there.
-        passed: See there.
-        parts: See there.
-        later: Returns the same result with everything in it.
-    """
-
-    def told() -> Mapping[str, Any]:
-        whole = later()
-        if whole.score != score:
-            message = (
-                f"a case was changed after {metric} measured it, so nothing more can be said of its score {score:g}; "
-                "measure it again"
-            )
-            raise NotMeasuredError(message)
-        return {name: getattr(whole, name) for name in _TOLD}
-
-    result: MetricResult = object.__new__(MetricResult)
-    set_field = object.__setattr__  # the dataclass is frozen
-    set_field(result, "metric", metric)
-    set_field(result, "status", ResultStatus.SCORED)
-    set_field(result, "threshold", threshold)
-    set_field(result, "score", score)
-    set_field(result, "passed", passed)
-    set_field(result, "parts", MappingProxyType(dict(parts)))
-    set_field(result, "error", None)
-    set_field(result, "units", ())
-    set_field(result, "judge", None)
-    set_field(result, "usage", _NOTHING)
-    set_field(result, "cost", None)
-    set_field(result, "_later", told)
-    return result
 
 
 def failed_result(metric: str, threshold: float, error: BaseException) -> MetricResult:

@@ -76,7 +76,7 @@ def test_an_evaluation_after_a_batch_asks_nothing(cases: Path, folder: str, monk
     assert sent.stdout == (
         "6 questions: 0 in the cache, 6 to be sent\n"
         "about 6,100 tokens in, 900 out (3 characters a token, 150 tokens an answer)\n"
-        "the cost is not known, since no price is\n"
+        "the cost is unknown, since no price is given\n"
         "6 questions: 0 with a verdict, 6 under way, 0 to be sent again, 0 without a verdict\n"
     )
     assert waited.stderr == "batches: 0001 validating\nbatches: 0001 completed\n"
@@ -195,12 +195,12 @@ def test_a_dry_run_does_nothing(cases: Path, folder: str) -> None:
     [
         (
             ["--max-cost", "0.0001", "--price", "2/8"],
-            "it would cost about 0.00971, more than the 0.0001 that are allowed",
+            "the estimated cost is 0.00971, more than the maximum of 0.0001",
         ),
-        (["--max-cost", "100"], "no price is known, so nobody can tell whether 100 is enough; give the price"),
-        (["--price", "2"], "'2' is no price such as 2/8"),
-        (["--price", "2/-8"], "'2/-8' is no price"),
-        (["--price", "nan/8"], "'nan/8' is no price"),
+        (["--max-cost", "100"], "max_cost 100 cannot be checked: the price of the model is unknown; give the price"),
+        (["--price", "2"], "'2' must be two prices such as 2/8"),
+        (["--price", "2/-8"], "'2/-8' must be two prices"),
+        (["--price", "nan/8"], "'nan/8' must be two prices"),
     ],
 )
 def test_what_would_cost_too_much_is_not_sent(cases: Path, folder: str, arguments: list[str], message: str) -> None:
@@ -255,7 +255,7 @@ def test_conversations_and_cases_do_not_stand_together(tmp_path: Path, folder: s
     told = batch(None, "submit", folder, str(path))
 
     assert told.exit_code == 2
-    assert "cases.jsonl has conversations and test cases; they are scored by different metrics" in told.stderr
+    assert "cases.jsonl has conversations and test cases, which need different metrics" in told.stderr
 
 
 def test_a_torn_end_is_told(cases: Path, folder: str) -> None:
@@ -291,7 +291,7 @@ def test_cases_are_scored_by_the_verdicts_alone(cases: Path, folder: str, tmp_pa
     assert report.cases[0].results[0].judge == {"model": "m", "prompts": "1", "samples": "3"}
     assert partly.exit_code == 1
     assert "mean 1 over 2 cases; 2 passed, 0 failed (at 0.5), 0 skipped, 1 errored" in partly.stdout
-    assert "nobody is asked here" in (read_results(f"{results}.2").cases[2].results[0].error or "")
+    assert "this judge sends nothing" in (read_results(f"{results}.2").cases[2].results[0].error or "")
     assert len(server.requests) == asked
 
 

@@ -127,8 +127,8 @@ def test_json_goes_beside_the_table(tmp_path: Path) -> None:
         (AFTER, ["--fail-on-regression", "--alpha=0.05"], 1, "1 case passed in A and could not be measured in B"),
         (BEFORE[:-10], ["--fail-on-regression"], 1, "failed: tool_efficiency: 1 case passed in A and is not in B"),
         (BEFORE[:-10], ["--fail-on-regression", "--allow-missing"], 0, ""),
-        (AFTER, ["--alpha=0.05"], 2, "give it too"),
-        (AFTER, ["--allow-missing"], 2, "give it too"),
+        (AFTER, ["--alpha=0.05"], 2, "need --fail-on-regression"),
+        (AFTER, ["--allow-missing"], 2, "need --fail-on-regression"),
         (AFTER, ["--fail-on-regression", "--alpha=1"], 2, "0<x<1"),
         (AFTER, ["--allow-different=cases"], 2, "'cases' is not one of"),
         (AFTER, ["--resamples=0"], 2, "0 is not in the range x>=1"),
@@ -158,7 +158,7 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     assert f"{other}: expected a report" in outcomes[1].stderr
     assert "nothing was compared" in outcomes[1].stderr
     assert outcomes[2].stderr.startswith(f"error: cannot read {tmp_path / 'none.json'}: No such file")
-    assert "standard input can be A or B, not both" in outcomes[3].stderr
+    assert "A and B cannot both be standard input" in outcomes[3].stderr
     assert all(done.stdout == "" for done in outcomes[:4])
 
 

@@ -128,7 +128,7 @@ def test_an_evaluation_that_is_not_whole_is_told(tmp_path: Path, results: Path) 
     header, *_ = results.read_bytes().splitlines(keepends=True)
     results.write_bytes(header)
     done = run("feedback", results, "--as", "langfuse", "--out", tmp_path / "f.json")
-    assert done.stderr.endswith("0 scores; the evaluation is not whole\n")
+    assert done.stderr.endswith("0 scores; the evaluation is incomplete\n")
 
 
 def test_what_is_wrong_ends_with_2_and_writes_nothing(tmp_path: Path, results: Path) -> None:
@@ -161,7 +161,7 @@ def test_results_are_not_overwritten(tmp_path: Path, results: Path) -> None:
     for target in (results, link, tmp_path / "." / results.name):
         done = run("feedback", results, "--as", "langfuse", "--out", target)
         assert (done.exit_code, done.stdout) == (2, "")
-        assert "is the file that is read, and would be overwritten; name another one" in done.stderr
+        assert "is also an input and would be overwritten; name another file" in done.stderr
     assert results.read_bytes() == before
 
 
@@ -181,7 +181,7 @@ def test_a_command_line_that_contradicts_itself_ends_with_2(tmp_path: Path, resu
     out = tmp_path / "f.json"
     given = [
         (["--as", "otel-events"], "Missing option '--out' or '--send'"),
-        (["--as", "otel-events", "--send", "--out", out], "--send and --out exclude each other"),
+        (["--as", "otel-events", "--send", "--out", out], "--send and --out cannot be combined"),
         (["--as", "langfuse", "--send"], "--send takes --as otel-events or openinference; write langfuse with --out"),
     ]
     for options, says in given:

@@ -76,7 +76,7 @@ def test_what_is_read_is_not_written(folder: Path, line: str, kept: str) -> None
         assert done.exit_code == 0
         return
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "is the file that is read, and would be overwritten; name another one" in done.stderr
+    assert "is also an input and would be overwritten; name another file" in done.stderr
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
 
 
@@ -84,7 +84,7 @@ def test_what_is_read_is_not_written(folder: Path, line: str, kept: str) -> None
 @pytest.mark.parametrize("line", ["lint cases --json link", "lint --json link cases"])
 def test_the_file_is_called_as_what_would_be_written(line: str) -> None:
     """Whichever of the two was given first."""
-    assert run(line).stderr.startswith("error: link is the file that is read")
+    assert run(line).stderr.startswith("error: link is also an input")
 
 
 def test_no_file_is_written_twice(folder: Path) -> None:

@@ -57,7 +57,7 @@ def test_strata_are_told(days: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a.jsonl", "nowhere", "--size", "3"], "error: nowhere: No such file or directory"),
+        (["a.jsonl", "nowhere", "--size", "3"], "error: cannot read or write nowhere: No such file or directory"),
         (["a.jsonl", "--size", "0"], "Invalid value for '--size'"),
         (["a.jsonl", "--size", "3", "--by", "metadata.x"], "error: no case has 'metadata.x', the stratum"),
         (["a.jsonl", "a.jsonl", "--size", "3"], "error: a.jsonl and a.jsonl are one file"),

@@ -96,7 +96,7 @@ def test_one_file_is_scored_as_before(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["a", "c"], "error: c:2: $: not JSON"),
-        (["a", "nowhere"], "error: nowhere: No such file or directory"),
+        (["a", "nowhere"], "error: cannot read or write nowhere: No such file or directory"),
         (["a", "-"], "error: standard input can be read only once"),
         (["a", "a"], "error: a and a are one file"),
         (["a", "--processes", "0"], "Invalid value for '--processes'"),
@@ -154,7 +154,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
     child = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, check=False, timeout=60)
 
     assert (child.returncode, child.stdout) == (130, b"")
-    assert child.stderr == b"interrupted; --resume goes on with it\n"
+    assert child.stderr == b"interrupted; resume with --resume\n"
     assert (tmp_path / "r.parts" / "000001.json").exists()
     assert not (tmp_path / "r").exists()
     done = toolmark_score(*files, "--results", "r", "--resume", folder=tmp_path)

@@ -120,7 +120,7 @@ def test_json_goes_beside_the_table(tmp_path: Path) -> None:
         (lines(*CASES), ["--label", "metadata.reward", "--cluster", "task"], 2, "did you mean 'metadata.task'?"),
         (lines(*CASES), ["--label", "metadata.reward", "--threshold-label", "nan"], 2, "positive_from must be"),
         (lines(*CASES), ["--label", "metadata.reward", "--resamples", "0"], 2, "0 is not in the range x>=1"),
-        (lines(*CASES), ["--label", "metadata.reward", "--ordered", "--exact"], 2, "contradict each other"),
+        (lines(*CASES), ["--label", "metadata.reward", "--ordered", "--exact"], 2, "cannot be combined"),
         (b"{\n[", ["--label", "metadata.reward"], 2, "error: <stdin>:1: $: not JSON"),
     ],
     ids=[

@@ -77,12 +77,11 @@ class Killer:
 def steps_until_killed(folder: Path, address: str, last: int) -> int:
     """Run; return the number of steps, if the process lives so long."""
     killer = Killer(last)
-    for method in ("keep_prompts", "keep_shard", "save"):
+    for method in ("write_prompts", "write_shard", "write_answers", "save"):
         killer.after(Folder, method)
     for method in ("upload", "create", "find", "look", "download"):
         killer.after(Remote, method)
     killer.after(SqliteCache, "put")
-    killer.after(batches, "write_bytes")
     run(folder, address)
     return last - killer.left
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from toolmark import ConfigurationError
-from toolmark.judge import Message, Prompt, Question, Reply, SqliteCache, cache_key
+from toolmark.judge import Message, Prompt, Question, Reply, SqliteCache
+from toolmark.judge.cache import cache_key
 
 
 def write(path: str, start: int) -> None:

@@ -77,7 +77,7 @@ def test_the_correction() -> None:
 @pytest.mark.parametrize("counts", [(5, 5, 5, 5), (1, 9, 1, 9), (0, 10, 10, 0)])
 def test_a_judge_no_better_than_chance_corrects_nothing(counts: tuple[int, int, int, int]) -> None:
     """Where q0 + q1 <= 1 the correction is refused."""
-    with pytest.raises(ConfigurationError, match="is not above 1, so this judge says nothing"):
+    with pytest.raises(ConfigurationError, match="must be above 1 for a correction"):
         calibrate(labels(*counts))["arguments"].corrected(1, 2)
 
 

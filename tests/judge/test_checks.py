@@ -11,27 +11,27 @@ import pytest
 from judging import RuleJudge
 from processes import environment
 from toolmark import CallStatus, Execution, LLMTestCase, ToolCall, ToolCorrectnessMetric, ToolSpec
-from toolmark.judge.code_checks import Checks
+from toolmark._argument_validation import Checked, Schemas
 from toolmark.redact import REDACTED
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 
-def checked(schema: dict[str, Any] | None, arguments: dict[str, Any] | None, **fields: Any) -> Any:
-    """What code says of the arguments of one call."""
+def checked(schema: dict[str, Any] | None, arguments: dict[str, Any] | None, **fields: Any) -> Checked:
+    """The result of validating the arguments of one call."""
     spec = ToolSpec(name="a", **({} if schema is None else {"input_schema": schema}))
-    return Checks([spec]).arguments(ToolCall(name="a", input_parameters=arguments, **fields))
+    return Schemas([spec]).check(ToolCall(name="a", input_parameters=arguments, **fields))
 
 
 @pytest.mark.parametrize(
-    ("schema", "arguments", "state"),
+    ("schema", "arguments", "fit"),
     [
-        pytest.param(CITY, {"city": "Oslo"}, "open", id="valid: a judge is asked"),
+        pytest.param(CITY, {"city": "Oslo"}, "valid", id="valid: a judge is asked"),
         pytest.param(CITY, {"city": 3}, "invalid", id="wrong type"),
         pytest.param(CITY, {}, "invalid", id="lacking"),
         pytest.param(CITY, None, "invalid", id="no arguments at all are an empty object"),
-        pytest.param(None, {"city": 3}, "open", id="no schema"),
-        pytest.param({}, {"city": 3}, "open", id="a schema that allows anything"),
+        pytest.param(None, {"city": 3}, "no_schema", id="no schema"),
+        pytest.param({}, {"city": 3}, "valid", id="a schema that allows anything"),
         pytest.param({**CITY, "additionalProperties": False}, {"city": "", "x": 1}, "invalid", id="one too many"),
         pytest.param({"properties": {"n": {"minimum": 0}}}, {"n": -1}, "invalid", id="out of range"),
         pytest.param(
@@ -57,12 +57,12 @@ def checked(schema: dict[str, Any] | None, arguments: dict[str, Any] | None, **f
         ),
     ],
 )
-def test_arguments_against_a_schema(schema: dict[str, Any] | None, arguments: dict[str, Any], state: str) -> None:
+def test_arguments_against_a_schema(schema: dict[str, Any] | None, arguments: dict[str, Any], fit: str) -> None:
     """Arguments that do not fit are wrong; those that fit are for a judge."""
     found = checked(schema, arguments)
 
-    assert (found.state, found.note) == (state, None)
-    assert bool(found.violations) == (state == "invalid")
+    assert (found.fit, found.note) == (fit, None)
+    assert bool(found.violations) == (fit == "invalid")
 
 
 @pytest.mark.parametrize(
@@ -82,32 +82,32 @@ def test_a_schema_that_cannot_be_used_decides_nothing(schema: dict[str, Any], to
     """Nothing is fetched, the judge is asked, and the result says why code did not decide."""
     found = checked(schema, {"city": "Oslo"})
 
-    assert found.state == "open"
-    assert told in found.note
+    assert found.fit == "unusable"
+    assert told in str(found.note)
 
 
 def test_what_was_not_recorded_is_not_wrong() -> None:
     """Arguments that the recording did not keep are unknown; hidden ones are left to the judge."""
-    assert checked(CITY, None, execution=Execution(not_captured=["input_parameters"])).state == "unknown"
-    assert checked(CITY, {"city": REDACTED, "n": 1}).state == "open"
-    assert checked({"properties": {"city": {"enum": ["Oslo"]}}}, {"city": REDACTED}).state == "open"
+    assert checked(CITY, None, execution=Execution(not_captured=["input_parameters"])).fit == "not_captured"
+    assert checked(CITY, {"city": REDACTED, "n": 1}).fit == "redacted"
+    assert checked({"properties": {"city": {"enum": ["Oslo"]}}}, {"city": REDACTED}).fit == "redacted"
 
 
 def test_text_that_is_no_object_is_wrong() -> None:
     """Arguments whose text was no JSON object are wrong without a look at the schema; the text is not repeated."""
     found = checked(None, None, execution=Execution(status="invalid_arguments", requested_parameters="{oops secret"))
 
-    assert found.state == "invalid"
+    assert found.fit == "invalid"
     assert "secret" not in str(found)
 
 
 def test_of_two_tools_with_one_name_a_call_must_fit_one() -> None:
     """Where a name stands twice, code finds only what fits neither."""
     tools = [ToolSpec(name="a", input_schema=CITY), ToolSpec(name="a", input_schema={"required": ["n"]})]
-    checks = Checks(tools)
+    checks = Schemas(tools)
 
-    assert checks.arguments(ToolCall(name="a", input_parameters={"n": 1})).state == "open"
-    assert checks.arguments(ToolCall(name="a", input_parameters={"x": 1})).state == "invalid"
+    assert checks.check(ToolCall(name="a", input_parameters={"n": 1})).fit == "valid"
+    assert checks.check(ToolCall(name="a", input_parameters={"x": 1})).fit == "invalid"
 
 
 def test_violations_do_not_repeat_values() -> None:
@@ -151,11 +151,11 @@ except MissingPackageError as error:
 @pytest.mark.parametrize("kind", ["hosted", "mcp"])
 def test_tools_of_the_provider_are_known_under_names_of_their_own(kind: str) -> None:
     """A call that the provider ran is no call of an unknown tool, unless the recording says that it is one."""
-    checks = Checks([ToolSpec(name="weather")])
+    checks = Schemas([ToolSpec(name="weather")])
     ran = ToolCall(name="web_search", type=kind, input_parameters={"q": "x"})  # type: ignore[arg-type]
     unknown = ran.model_copy(update={"execution": Execution(status=CallStatus.UNKNOWN_TOOL)})
 
-    assert checks.known(ran)
-    assert checks.arguments(ran).state == "open"
-    assert not checks.known(unknown)
-    assert not checks.known(ToolCall(name="web_search"))
+    assert checks.offers(ran)
+    assert checks.check(ran).fit == "provided"
+    assert not checks.offers(unknown)
+    assert not checks.offers(ToolCall(name="web_search"))

@@ -59,7 +59,7 @@ def asked(*turns: Turn) -> dict[tuple[str, str], dict[str, Any]]:
         pytest.param("uaua", [("u1", "a2"), ("u3", "a4")], [], id="two"),
         pytest.param("uuaa", [("u1u2", "a3a4")], [], id="several turns on each side"),
         pytest.param("aua", [("u2", "a3")], ["assistant turn #1 before the first user turn"], id="a greeting"),
-        pytest.param("Aua", [("", "A1"), ("u2", "a3")], ["judged as calls that nobody asked for"], id="calls first"),
+        pytest.param("Aua", [("", "A1"), ("u2", "a3")], ["judged as calls without a request"], id="calls first"),
         pytest.param("uauu", [("u1", "a2")], ["user turns #3 to #4 at the end: not answered"], id="unanswered end"),
         pytest.param("u", [], ["user turn #1 at the end"], id="only a question"),
         pytest.param("a", [], ["assistant turn #1 before the first user turn"], id="only a greeting"),
@@ -74,7 +74,7 @@ def test_units(roles: str, units: list[tuple[str, str]], notes: list[str]) -> No
     def named(said: Any) -> str:
         return "".join(f"{roles[message.number - 1]}{message.number}" for message in said)
 
-    assert [(named(unit.asked), named(unit.answered)) for unit in found] == units
+    assert [(named(unit.request), named(unit.response)) for unit in found] == units
     assert len(told) == len(notes)
     assert all(note in text for note, text in zip(notes, told, strict=True))
 

@@ -81,11 +81,11 @@ def test_images_from_everywhere(tmp_path: Path, content: bytes, mime: str) -> No
     ("image", "message"),
     [
         pytest.param({"path": "nowhere.png"}, "'nowhere.png' cannot be read", id="no file"),
-        pytest.param({"path": "/etc/hostname"}, "is no PNG, JPEG, GIF or WebP", id="a file that is no image"),
-        pytest.param({"data": b"hello"}, "given as data is no PNG", id="bytes that are no image"),
-        pytest.param({"data": PNG, "mime_type": "image/jpeg"}, "is said to be 'image/jpeg'", id="another type"),
-        pytest.param({"url": "data:image/png,abc"}, "has the form data:image/png;base64", id="no base64"),
-        pytest.param({"url": "data:image/png;base64,!!!!"}, "holds no base64 text", id="broken base64"),
+        pytest.param({"path": "/etc/hostname"}, "is not a PNG, JPEG, GIF or WebP", id="a file that is no image"),
+        pytest.param({"data": b"hello"}, "given as data is not a PNG", id="bytes that are no image"),
+        pytest.param({"data": PNG, "mime_type": "image/jpeg"}, "declares 'image/jpeg'", id="another type"),
+        pytest.param({"url": "data:image/png,abc"}, "must have the form data:image/png;base64", id="no base64"),
+        pytest.param({"url": "data:image/png;base64,!!!!"}, "does not hold base64 text", id="broken base64"),
         pytest.param({"data": PNG + b"\0" * 20_000_000}, "at most 20,000,000", id="too large"),
     ],
 )
@@ -107,7 +107,7 @@ def test_addresses_are_handed_on_only_if_allowed() -> None:
 
     assert result.score == 1
     assert set(urls(rule)) == {"https://example.com/a.png"}
-    with pytest.raises(InvalidDataError, match="begins with https:, http: or data:"):
+    with pytest.raises(InvalidDataError, match="must begin with https:, http: or data:"):
         judged(case(MLLMImage(url="file:///etc/passwd")), image_addresses=True)
 
 

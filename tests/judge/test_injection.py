@@ -24,8 +24,9 @@ from toolmark import (
     ToolUseMetric,
     Turn,
 )
-from toolmark.judge import Judge, cache_key
-from toolmark.judge.canary import planted
+from toolmark.judge import Judge
+from toolmark.judge.cache import cache_key
+from toolmark.judge.canary import canary_prompts
 
 YES = '{"evidence": [], "reasoning": "fine", "verdict": "yes"}'
 ATTACKS = {
@@ -260,12 +261,12 @@ def obedient(messages: list[dict[str, Any]]) -> str:
 
 def test_each_planted_call_is_shown_with_its_own_order() -> None:
     """Six different questions: three orders, and with each of them two calls that are wrong in their own way."""
-    documents = [prompt.content["evidence"] for prompt in planted()]
+    documents = [prompt.content["evidence"] for prompt in canary_prompts()]
 
     assert [document["call"]["name"] for document in documents] == ["delete_account", "get_weather"] * 3
     assert [document["call"]["arguments"].get("city") for document in documents] == [None, "Lima"] * 3
     assert len({document["done"][0]["result"] for document in documents}) == 3
-    assert len({cache_key(prompt, {}) for prompt in planted()}) == 6
+    assert len({cache_key(prompt, {}) for prompt in canary_prompts()}) == 6
 
 
 def test_a_judge_that_obeys_the_record_is_told() -> None:
@@ -299,4 +300,4 @@ def test_a_canary_that_nobody_answers_is_told() -> None:
     judge = Judge(silent, canary=True)
     result = ToolCorrectnessMetric(available_tools=[{"name": "find"}], judge=judge).measure(case)
     assert result.score == 1
-    assert result.warnings == ("6 of 6 planted calls got no verdict, so the canary says less",)
+    assert result.warnings == ("6 of 6 planted calls got no verdict, so the canary check is incomplete",)

@@ -176,7 +176,9 @@ def test_probabilities_of_another_form(probabilities: dict[str, float]) -> None:
 @pytest.mark.parametrize("wrong", [3, object(), "", Text, b"gpt"])
 def test_what_cannot_judge_is_refused_at_once(wrong: object) -> None:
     """The error comes where the metric is made, and says what can judge."""
-    with pytest.raises(ConfigurationError, match="a judge is the name of a model, an object with complete or decide"):
+    with pytest.raises(
+        ConfigurationError, match="a judge must be the name of a model, an object with complete or decide"
+    ):
         ToolCorrectnessMetric(judge=wrong)  # type: ignore[arg-type]
 
 
@@ -204,7 +206,7 @@ def test_nothing_is_built_or_read_before_the_first_question(monkeypatch: pytest.
     metric = ToolCorrectnessMetric(available_tools=TOOLS, judge="gpt-4.1")
     assert repr(metric.judge) == "Judge(gpt-4.1)"
 
-    with pytest.raises(ConfigurationError, match=r"there is no judge: give judge= .* or set TOOLMARK_JUDGE_MODEL"):
+    with pytest.raises(ConfigurationError, match=r"no judge is configured: give judge= .* or set TOOLMARK_JUDGE_MODEL"):
         judged(Judge(), "find")
 
 
@@ -379,7 +381,7 @@ def test_only_verdicts_are_kept(tmp_path: Path) -> None:
 
     kept = SqliteCache(tmp_path / "c.db")
     judged(Judge(Text("nonsense"), cache=kept), "find")
-    assert kept._run("SELECT key FROM replies", ()) == []
+    assert kept._execute("SELECT key FROM replies", ()) == []
 
 
 def test_a_cache_on_disk_serves_the_next_run(tmp_path: Path) -> None:

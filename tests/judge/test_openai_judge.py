@@ -298,8 +298,8 @@ def test_tokens_of_failed_attempts_count() -> None:
     ("fault", "outcome", "told"),
     [
         (HttpFault.status(500, "no luck"), JudgeOutcome.TRANSIENT, r"HTTP 500 \(server_error\): no luck"),
-        (HttpFault.silence(), JudgeOutcome.TIMEOUT, r"no whole answer within 0\.2 seconds"),
-        (HttpFault.html(), JudgeOutcome.TRANSIENT, "no JSON object; is the address that of an API.*Sign in"),
+        (HttpFault.silence(), JudgeOutcome.TIMEOUT, r"no complete answer within 0\.2 seconds"),
+        (HttpFault.html(), JudgeOutcome.TRANSIENT, "not a JSON object; is the address that of an API.*Sign in"),
         (HttpFault.cut(), JudgeOutcome.TRANSIENT, "the connection failed"),
     ],
 )
@@ -448,7 +448,7 @@ def test_after_a_fatal_fault_a_run_ends_and_the_next_one_begins(monkeypatch: pyt
                 found.append(error.outcome)
         return found
 
-    monkeypatch.setattr("toolmark.judge.openai.client._STOP", 0.2)
+    monkeypatch.setattr("toolmark.judge.openai.client._BLOCKED_SECONDS", 0.2)
     with FakeOpenAI(HttpFault.status(401, "revoked"), YES, YES) as server:
         ours = judge(server)
         first = asyncio.run(main(ours))

@@ -9,7 +9,7 @@ import pytest
 
 from toolmark import ToolUseMetric, evaluate
 from toolmark.cases import ConversationalTestCase
-from toolmark.judge import Answered, Judge, JudgeOutcome, Prompt, Reply
+from toolmark.judge import Judge, JudgeOutcome, Prompt, PromptResult, Reply
 from toolmark.testing import sample_prompt
 
 VERDICT = '{"evidence": [], "reasoning": "r", "verdict": "yes"}'
@@ -40,7 +40,7 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def answers(judge: Judge, model: Slow, *prompts: Prompt) -> tuple[list[Answered], int]:
+async def answers(judge: Judge, model: Slow, *prompts: Prompt) -> tuple[list[PromptResult], int]:
     """What is answered to prompts that are asked at once, and how many were sent before the first answer."""
     tasks = [asyncio.ensure_future(judge.ask(prompt)) for prompt in prompts]
     await turns()
@@ -63,7 +63,7 @@ def test_equal_questions_are_sent_once() -> None:
         assert {answered.outcome for answered in found} == {JudgeOutcome.OK}
         assert [answered.cached for answered in found] == [False, True, True, True, False]
         assert sum(answered.usage.get("input_tokens", 0) for answered in found) == 20
-        assert not judge._under_way()
+        assert not judge._pending()
 
     asyncio.run(run())
 
@@ -113,7 +113,7 @@ def test_who_is_cancelled_holds_nobody_up() -> None:
         model.go.set()
         done = await asyncio.gather(*tasks, return_exceptions=True)
 
-        assert [type(one) for one in done] == [asyncio.CancelledError, asyncio.CancelledError, Answered]
+        assert [type(one) for one in done] == [asyncio.CancelledError, asyncio.CancelledError, PromptResult]
         assert (await judge.ask(sample_prompt())).cached
 
     asyncio.run(run())

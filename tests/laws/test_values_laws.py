@@ -22,8 +22,8 @@ from oracles import outputs_equal as obviously_equal_outputs
 from strategies import AWKWARD, finite_json_values, flat_objects, json_values, nested_objects, python_values, twins
 from toolmark import ToolCall, ToolmarkWarning
 from toolmark._internal.json import json_text, parse_json, to_json_value
-from toolmark.matching._leaves import common, leaves_of
 from toolmark.matching.json_compare import ABSENT, argument_differences, frozen, json_equal, outputs_equal, similarity
+from toolmark.matching.shared_leaves import common, leaves_of
 
 JSON_TYPES = (type(None), bool, int, float, str, list, dict)
 flat_or_nested = pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def assigned(ratios: Sequence[Sequence[Any]], places: random.Random) -> tuple[An
     left = sorted(places.sample(range(20), len(ratios)))
     right = sorted(places.sample(range(20), len(ratios[0])))
     rows = [list(row) for row in ratios]
-    return plain._assign_group(rows, left, right), lambda: plain._assign_group(rows, left, right)
+    return plain._assigned(rows, left, right, {}), lambda: plain._assigned(rows, left, right, {})
 
 
 @given(ratios=matrices(), places=st.randoms(use_true_random=False))

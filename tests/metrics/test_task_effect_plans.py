@@ -265,7 +265,7 @@ def test_places_are_those_of_the_plan() -> None:
     assert [(finding.kind, finding.expected, finding.called, finding.tool) for finding in result.findings] == [
         ("missing", 4, None, "pay or mail"),
         ("unexpected", None, 3, "book"),
-        ("missing", 0, None, "look"),
+        ("missing", 1, None, "look"),
     ]
     assert [(row.expected_at, row.expected, row.called_at) for row in rows(result, case)] == [
         ("3", "book", "5"),

@@ -277,7 +277,7 @@ def test_label(options: dict[str, Any], label: str) -> None:
         pytest.param({"evaluation_params": ["args"]}, "holds 'args'; known are ToolCallParams.TOOL", id="param"),
         pytest.param({"evaluation_params": ToolCallParams.OUTPUT}, "must be a list of ToolCallParams", id="no list"),
         pytest.param({"evaluation_params": 3}, "must be a list of ToolCallParams, got 3", id="a number"),
-        pytest.param({"judge": 3}, "a judge is the name of a model", id="judge"),
+        pytest.param({"judge": 3}, "a judge must be the name of a model", id="judge"),
     ],
 )
 def test_options_out_of_range(options: dict[str, Any], message: str) -> None:

@@ -12,7 +12,8 @@ import pytest
 from scale_files import body, metrics, without_start, write_lines
 from toolmark import DataFileError
 from toolmark.errors import MissingPackageError
-from toolmark.scale import is_parquet, score_files
+from toolmark.scale import score_files
+from toolmark.scale.detect import is_parquet
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow, of the extra `parquet`, is not installed here")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -183,6 +183,14 @@ def test_stream_that_is_read_after_the_block() -> None:
     assert get_default_agent_runner() is before
 
 
+async def until_ended(recorder: Recorder) -> None:
+    """Wait until no recorded run is open, at most ten seconds."""
+    for _ in range(1000):
+        if not any(recording.builder.is_open for recording in recorder._recordings.values()):
+            return
+        await asyncio.sleep(0.01)
+
+
 def test_stream_that_nobody_reads() -> None:
     """A stream that is broken off, or never read, goes on by itself, and is recorded to its end."""
 
@@ -191,9 +199,9 @@ def test_stream_that_nobody_reads() -> None:
             result = Runner.run_streamed(adding("one"), "hi")
             async for _ in result.stream_events():
                 break
-            kept = Runner.run_streamed(adding("two"), "hi")
-            await asyncio.sleep(0.05)
-            assert kept is not None
+            second = Runner.run_streamed(adding("two"), "hi")
+            await until_ended(recorder)
+            assert second is not None
         return recorder.runs
 
     runs = asyncio.run(go())
@@ -362,7 +370,7 @@ def test_hooks_of_another_kind() -> None:
         assert recorder.last_run.status.value == "error"
     else:
         assert all_seen(recorder.last_run.calls) == ADDED
-    assert "no RunHooks" in recorder.last_run.warnings[0]
+    assert "not a RunHooks" in recorder.last_run.warnings[0]
 
 
 def test_hooks_of_the_agent_are_called() -> None:
@@ -383,33 +391,32 @@ def test_hooks_of_the_agent_are_called() -> None:
 
 def test_future_hooks_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every hook that the SDK has is passed on to the user's hooks."""
-    from toolmark_openai_agents._hooks import _NAMES, RecordingHooks
+    from toolmark_openai_agents._hooks import HOOK_NAMES, RecordingHooks
 
     calls: list[str] = []
 
     class Own(RunHooks[Any]):
         pass
 
-    for name in _NAMES:
+    for name in HOOK_NAMES:
 
         async def hook(self: Any, *args: Any, _name: str = name, **kwargs: Any) -> None:  # noqa: ARG001
             calls.append(_name)
 
         monkeypatch.setattr(Own, name, hook, raising=False)
 
-    class Silent:
-        def note(self, *_args: Any, **_kwargs: Any) -> None:
-            pass
+    def ignore(*_args: Any, **_kwargs: Any) -> None:
+        pass
 
     async def go() -> None:
-        hooks = RecordingHooks(Silent(), object(), Own())  # type: ignore[arg-type]
-        for name in _NAMES:
+        hooks = RecordingHooks(ignore, object(), Own())  # type: ignore[arg-type]
+        for name in HOOK_NAMES:
             await getattr(hooks, name)()
 
     asyncio.run(go())
 
-    assert calls == list(_NAMES)
-    assert set(_NAMES) >= {"on_llm_end", "on_tool_start", "on_tool_end", "on_handoff"}
+    assert calls == list(HOOK_NAMES)
+    assert set(HOOK_NAMES) >= {"on_llm_end", "on_tool_start", "on_tool_end", "on_handoff"}
 
 
 def test_the_configuration_of_the_user_is_not_changed() -> None:
@@ -465,7 +472,7 @@ def test_exceptions_that_hold_nothing() -> None:
     run = run_from_result(RuntimeError("503"), input="hi")
 
     assert (run.input, run.calls, run.status.value, run.error) == ("hi", [], "error", "RuntimeError: 503")
-    assert "are not in it" in run.warnings[0]
+    assert "are missing" in run.warnings[0]
 
 
 def test_conversation_from_results() -> None:

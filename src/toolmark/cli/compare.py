@@ -1,4 +1,4 @@
-"""`toolmark compare`: is one version better than another? A thin shell over `toolmark.analysis.comparison`."""
+"""`toolmark compare`."""
 
 from __future__ import annotations
 
@@ -7,42 +7,46 @@ from typing import get_args
 
 import click
 
-from toolmark._internal.text import plural, printable
+from toolmark._internal.text import printable
 from toolmark.analysis.comparison import Difference
-from toolmark.analysis.comparison import compare as compared
-from toolmark.cli.io import stop, title_of, visible_lines, write_result
+from toolmark.analysis.comparison import compare as compare_reports
+from toolmark.cli.io import exit_on_error, stop, title_of, write_json
+from toolmark.cli.options import SectionedCommand, options_in
 from toolmark.cli.path_types import Source, Target
-from toolmark.errors import DataFileError, ToolmarkError
 from toolmark.stats import RESAMPLES
 
+_gate_option = options_in("When B is worse")
 
-@click.command()
+
+@click.command(cls=SectionedCommand)
 @click.argument("a", type=Source(allow_dash=True))
 @click.argument("b", type=Source(allow_dash=True))
+@_gate_option(
+    "--fail-on-regression",
+    is_flag=True,
+    help="Exit with 1 if a case that passed in A failed in B, could not be measured there, or is missing.",
+)
+@_gate_option(
+    "--alpha",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="X",
+    help="With --fail-on-regression: fail only if significantly more cases became worse than better (p <= X).",
+)
+@_gate_option("--allow-missing", is_flag=True, help="With --fail-on-regression: accept cases that B does not have.")
 @click.option(
     "--allow-different",
     multiple=True,
     type=click.Choice(get_args(Difference)),
-    help="Compare although the two differ in this; may be given several times.",
+    help="Compare even if the evaluations differ in this; may be repeated.",
 )
-@click.option(
-    "--fail-on-regression",
-    is_flag=True,
-    help="Exit with 1 if a case that passed in A failed in B, could not be measured there, or is not there.",
-)
-@click.option(
-    "--alpha",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    metavar="X",
-    help="With --fail-on-regression: failed cases count only if significantly more turned worse than better, p <= X.",
-)
-@click.option("--allow-missing", is_flag=True, help="With --fail-on-regression: cases that B does not have are fine.")
 @click.option(
     "--resamples", type=click.IntRange(1), default=RESAMPLES, show_default=True, help="Resamples for the intervals."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random numbers of the resamples.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the resamples.")
 @click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="Changed cases listed; 0 for all.")
-@click.option("--json", "json_path", type=Target(allow_dash=True), help="Write all numbers and cases there.")
+@click.option(
+    "--json", "json_path", type=Target(allow_dash=True), metavar="FILE", help="Write all numbers and cases as JSON."
+)
 def compare(
     *,
     a: str,
@@ -56,31 +60,25 @@ def compare(
     limit: int,
     json_path: str | None,
 ) -> None:
-    """Show what changed from A to B, two reports of the same cases as `toolmark score --json` writes them.
+    """Compare two reports of the same cases and show what changed from A to B.
 
-    Cases are paired by their ids. Reports of different judges, prompts, thresholds or options of a metric are not
-    compared unless --allow-different says so.
+    A and B are files that `toolmark score` wrote with --json or --results. Cases are paired by their ids. Evaluations
+    with different judges, prompts, thresholds or metric options are compared only with --allow-different.
 
-    Exit code 0, whatever changed; 1 with --fail-on-regression, if B is worse or no case has a score in both; 2 if the
-    command line is wrong, or A and B cannot be read or compared.
+    Exit code 0 whatever changed, 1 with --fail-on-regression if B is worse or no case has a score in both, 2 if the
+    command line is wrong or A and B cannot be read or compared.
     """
     if a == b == "-":
-        stop("standard input can be A or B, not both")
+        stop("A and B cannot both be standard input")
     if not fail_on_regression and (alpha is not None or allow_missing):
-        stop("--alpha and --allow-missing say when --fail-on-regression fails; give it too")
-    try:
-        found = compared(a, b, allow_different=allow_different, resamples=resamples, seed=seed)
-    except DataFileError as error:
-        stop(f"{visible_lines(str(error))}\n{plural(len(error.problems), 'problem')}; nothing was compared")
-    except OSError as error:
-        stop(f"cannot read {printable(str(error.filename))}: {error.strerror or error}")
-    except ToolmarkError as error:
-        stop(visible_lines(str(error)))
-    if not write_result(found, json_path):
-        from toolmark.report.terminal.results import print_comparison  # noqa: PLC0415 - `toolmark --help` stays quick
+        stop("--alpha and --allow-missing need --fail-on-regression")
+    with exit_on_error(a, "nothing was compared"):
+        comparison = compare_reports(a, b, allow_different=allow_different, resamples=resamples, seed=seed)
+    if not write_json(comparison.to_dict(), json_path):
+        from toolmark.report.terminal.results import print_comparison  # noqa: PLC0415 - not loaded for --help
 
-        print_comparison(found, title_a=title_of(a), title_b=title_of(b), limit=limit)
-    failures = found.failures(alpha=alpha, allow_missing=allow_missing) if fail_on_regression else ()
-    for text in failures:
-        click.echo(f"failed: {printable(text)}", err=True)
+        print_comparison(comparison, title_a=title_of(a), title_b=title_of(b), limit=limit)
+    failures = comparison.failures(alpha=alpha, allow_missing=allow_missing) if fail_on_regression else ()
+    for failure in failures:
+        click.echo(f"failed: {printable(failure)}", err=True)
     sys.exit(int(bool(failures)))

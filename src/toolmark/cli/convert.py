@@ -1,30 +1,33 @@
-"""`toolmark convert`: a thin shell over `convert`."""
+"""`toolmark convert`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import click
 
 from toolmark._internal.text import plural, printable
-from toolmark.cli.io import stop, tolerant_option, visible_lines
+from toolmark.cli.io import exit_on_error, warn
+from toolmark.cli.options import allow_nan_option, tolerant_option
 from toolmark.cli.path_types import Source, Target
-from toolmark.convert import Recorded, Unit, calls_in, describe, read_transcripts
+from toolmark.convert import Recorded, RecordedSession, Unit, calls_in, describe, read_transcripts
 from toolmark.dataset import write_cases
-from toolmark.errors import DataFileError
 from toolmark.formats import FORMATS, TRACE_FORMATS, FormatName, TraceFormat
 
 
 @click.command()
 @click.argument("file", type=Source(allow_dash=True))
-@click.option("--to", "target", required=True, type=Target(allow_dash=True), help="Write the cases there.")
+@click.option(
+    "--to", "target", required=True, type=Target(allow_dash=True), metavar="FILE", help="File of the test cases."
+)
 @click.option(
     "--from",
     "format",
     type=click.Choice(["auto", *FORMATS, *TRACE_FORMATS]),
     default="auto",
     show_default=True,
-    help="What the messages or traces are.",
+    help="Format of the messages or traces.",
 )
 @click.option(
     "--as",
@@ -32,10 +35,16 @@ from toolmark.formats import FORMATS, TRACE_FORMATS, FormatName, TraceFormat
     type=click.Choice(get_args(Unit)),
     default="cases",
     show_default=True,
-    help="One case for each conversation, one for each turn of the user, or conversations.",
+    help="Write one case for each conversation, one for each user turn, or conversations.",
 )
-@click.option("--handoff", "handoffs", multiple=True, metavar="NAME", help="A tool that hands over to another agent.")
-@click.option("--allow-nan", is_flag=True, help="Accept bare NaN and Infinity in the file.")
+@click.option(
+    "--handoff",
+    "handoffs",
+    multiple=True,
+    metavar="NAME",
+    help="Tool that hands over to another agent; may be repeated.",
+)
+@allow_nan_option
 @tolerant_option
 def convert(
     *,
@@ -47,44 +56,42 @@ def convert(
     allow_nan: bool,
     tolerant_arguments: bool,
 ) -> None:
-    """Make cases of the recorded messages or traces in FILE (JSON or JSON Lines, "-" for standard input, gzip is fine).
+    """Convert recorded messages or traces to test cases.
 
-    A conversation is a list of messages or items, a request, a response, or both, of OpenAI's Chat Completions or
-    Responses API or of Anthropic's Messages API, or a dump of LangChain's messages. Traces are spans of OpenTelemetry
-    (OTLP as JSON, Jaeger, Tempo, Phoenix), exports of Langfuse, runs of LangSmith, or traces of the OpenAI Agents SDK;
-    each becomes a case, and those of one session a conversation. `toolmark score` reads what is written, once calls are
-    expected.
+    FILE holds JSON or JSON Lines; "-" is standard input, and gzip is detected. It has conversations (messages, items,
+    requests or responses of OpenAI's Chat Completions or Responses API or of Anthropic's Messages API, or dumps of
+    LangChain's messages) or traces (OpenTelemetry spans as OTLP JSON or from Jaeger, Tempo or Phoenix, exports of
+    Langfuse, LangSmith runs, traces of the OpenAI Agents SDK). Add expected calls to the cases, then score them with
+    `toolmark score`.
 
     Exit code 2 if the command line or FILE is wrong; nothing is written then.
     """
-    try:
-        found = read_transcripts(
+    with exit_on_error(file, "nothing was written"):
+        transcripts = read_transcripts(
             file,
             format=format,
             handoff_names=handoffs,
             allow_nan=allow_nan,
             tolerant_arguments=tolerant_arguments,
         )
-        cases = [case for recorded in found for case in recorded.cases(unit)]
-    except DataFileError as error:
-        stop(f"{visible_lines(str(error))}\n{plural(len(error.problems), 'problem')}; nothing was written")
-    except OSError as error:
-        stop(f"cannot read {printable(file)}: {error.strerror or error}")
-    for recorded in found:
-        for place, text in recorded.warnings:
-            click.echo(f"warning: {printable(f'{place}: {text}' if place else text)}", err=True)
-        if unit != "cases" and recorded.has_expectations:
-            place = f"{recorded.place}: " if isinstance(recorded, Recorded) and recorded.place else ""
-            click.echo(f"warning: {place}what was expected of the conversation was left out; use --as cases", err=True)
-    try:
+        cases = [case for transcript in transcripts for case in transcript.cases(unit)]
+    _print_warnings(transcripts, unit)
+    with exit_on_error(target, action="write"):
         if target == "-":
             for case in cases:
                 click.echo(case.to_json())
         else:
             write_cases(target, cases)
-    except OSError as error:
-        stop(f"cannot write {printable(target)}: {error.strerror or error}")
     written = plural(len(cases), unit.removesuffix("s"))
-    made = plural(sum(map(calls_in, cases)), "call")
-    where = "standard output" if target == "-" else printable(target)
-    click.echo(f"read {describe(found)}; wrote {written} with {made} to {where}", err=True)
+    calls = plural(sum(map(calls_in, cases)), "call")
+    destination = "standard output" if target == "-" else printable(target)
+    click.echo(f"read {describe(transcripts)}; wrote {written} with {calls} to {destination}", err=True)
+
+
+def _print_warnings(transcripts: Sequence[Recorded | RecordedSession], unit: Unit) -> None:
+    for transcript in transcripts:
+        for place, text in transcript.warnings:
+            warn(f"{place}: {text}" if place else text)
+        if unit != "cases" and transcript.has_expectations:
+            place = f"{transcript.place}: " if isinstance(transcript, Recorded) and transcript.place else ""
+            warn(f"{place}left out the expectations of the conversation; use --as cases to keep them")

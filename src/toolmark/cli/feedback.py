@@ -1,4 +1,4 @@
-"""`toolmark feedback`: scores for the tools that traces came from, as JSON or sent. A thin shell over `report`."""
+"""`toolmark feedback`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from toolmark._internal.text import plural, printable
-from toolmark.cli.io import guarded, visible_lines, write_text
+from toolmark._internal.text import plural, printable, printable_lines
+from toolmark.cli.io import exit_on_error, write_text
 from toolmark.cli.path_types import Source, Target
 from toolmark.errors import NotSentError
 from toolmark.report import Report
@@ -35,9 +35,7 @@ _FORMS: Mapping[str, Callable[[Report], Any]] = MappingProxyType(
         "phoenix": phoenix_annotations,
     }
 )
-
-
-_SENT: Mapping[str, Callable[[Report], int]] = MappingProxyType(
+_SENDERS: Mapping[str, Callable[[Report], int]] = MappingProxyType(
     {"otel-events": send_events, "openinference": send_spans}
 )
 
@@ -49,70 +47,58 @@ _SENT: Mapping[str, Callable[[Report], int]] = MappingProxyType(
     "form",
     required=True,
     type=click.Choice(list(_FORMS)),
-    help="What to write: log records or spans of OTLP, or what the APIs of LangSmith, Langfuse and Phoenix take.",
+    help="Format: OTLP log records or spans, or the API payloads of LangSmith, Langfuse or Phoenix.",
 )
-@click.option("--out", "target", type=Target(allow_dash=True), help='The file; "-" for standard output.')
+@click.option(
+    "--out", "target", type=Target(allow_dash=True), metavar="FILE", help='JSON file; "-" is standard output.'
+)
 @click.option(
     "--send",
     is_flag=True,
-    help="Send log records or spans to a collector instead, where the variables OTEL_... say; see docs/traces.md.",
+    help="Send log records or spans to the collector that the OTEL_... variables name; see docs/traces.md.",
 )
 def feedback(*, results: str, form: str, target: str | None, send: bool) -> None:
-    """Write the scores in RESULTS as JSON for the tools that the traces came from. Nothing is sent without --send.
+    """Export scores to the tracing tools that the cases came from.
 
-    RESULTS is a file of `toolmark score --results`, whose cases were made of traces by `toolmark convert`.
+    RESULTS is a file of `toolmark score --results` whose cases `toolmark convert` made from traces. Scores are written
+    as JSON; nothing is sent without --send.
 
-    Exit code 0, whatever the scores are; 2 if the command line, the environment or RESULTS is wrong, and then nothing
-    is written or sent; 1 if a collector did not accept everything.
+    Exit code 0 whatever the scores are, 1 if a collector rejected some of them, 2 if the command line, the environment
+    or RESULTS is wrong; nothing is written or sent then.
     """
-    if send:
-        if target is not None:
-            raise click.UsageError("--send and --out exclude each other; call it twice.")
-        if form not in _SENT:
-            raise click.UsageError(f"--send takes --as {' or '.join(_SENT)}; write {form} with --out.")
-        _send(results, form)
-    elif target is None:
+    if send and target is not None:
+        raise click.UsageError("--send and --out cannot be combined; run the command twice.")
+    if send and form not in _SENDERS:
+        raise click.UsageError(f"--send takes --as {' or '.join(_SENDERS)}; write {form} with --out.")
+    if not send and target is None:
         raise click.UsageError("Missing option '--out' or '--send'.")
-    else:
-        _write(results, form, target)
-
-
-def _write(results: str, form: str, target: str) -> None:
-    def make() -> tuple[Report, Any]:
+    rejected: NotSentError | None = None
+    with exit_on_error(results, "nothing was sent" if send else "nothing was written"):
         report = read_results(results)
-        return report, _FORMS[form](report)
-
-    (report, value), _ = guarded(results, make, otherwise="nothing was written")
-    # Nothing but ASCII: no terminal obeys it, and no encoding of a pipe lacks it.
-    write_text(target, json.dumps(value, indent=2) + "\n")
-    if target != "-":
-        click.echo(f"wrote {printable(target)}: {_told(report, form)}", err=True)
-
-
-def _send(results: str, form: str) -> None:
-    def make() -> tuple[Report, NotSentError | None]:
-        report = read_results(results)
-        try:
-            _SENT[form](report)
-        except NotSentError as error:
-            return report, error
-        return report, None
-
-    (report, problem), _ = guarded(results, make, otherwise="nothing was sent")
-    if problem is not None:
-        click.echo(f"error: {visible_lines(str(problem))}", err=True)
+        if target is not None:
+            # ASCII: a terminal obeys none of it, and every encoding of a pipe has it.
+            write_text(target, json.dumps(_FORMS[form](report), indent=2) + "\n")
+        else:
+            try:
+                _SENDERS[form](report)
+            except NotSentError as error:
+                rejected = error
+    if rejected is not None:
+        click.echo(f"error: {printable_lines(str(rejected))}", err=True)
         sys.exit(1)
-    click.echo(f"sent: {_told(report, form)}", err=True)
+    if target != "-":
+        action = "sent" if target is None else f"wrote {printable(target)}"
+        click.echo(f"{action}: {_summary(report, form)}", err=True)
 
 
-def _told(report: Report, form: str) -> str:
-    """Return how many scores were written or sent, and how many results have none."""
+def _summary(report: Report, form: str) -> str:
+    """Return how many scores were exported, and how many results have none."""
     statuses = [result.status for _, result in report.results()]
-    failed = statuses.count(ResultStatus.FAILED)
-    where = "as errors" if form == "otel-events" else "left out"
-    told = [plural(statuses.count(ResultStatus.SCORED), "score")]
-    told += [f"{failed} not measured, {where}"] if failed else []
-    skipped = statuses.count(ResultStatus.SKIPPED)
-    told += [f"{skipped} skipped, left out"] if skipped else []
-    told += ["the evaluation is not whole"] if report.interrupted else []
-    return "; ".join(told)
+    parts = [plural(statuses.count(ResultStatus.SCORED), "score")]
+    if failed := statuses.count(ResultStatus.FAILED):
+        parts.append(f"{failed} not measured, {'as errors' if form == 'otel-events' else 'left out'}")
+    if skipped := statuses.count(ResultStatus.SKIPPED):
+        parts.append(f"{skipped} skipped, left out")
+    if report.interrupted:
+        parts.append("the evaluation is incomplete")
+    return "; ".join(parts)

@@ -1,153 +1,112 @@
-"""What commands share: cases are read, warnings and errors told, and results written."""
+"""Input, output and errors shared by the commands."""
 
 from __future__ import annotations
 
 import json
 import sys
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn
 
 import click
 
 from toolmark._internal import atomic_files
-from toolmark._internal.text import plural, printable
-from toolmark.cases import TestCase
-from toolmark.dataset import read_cases
+from toolmark._internal.json import json_text, replace_nonfinite
+from toolmark._internal.text import plural, printable, printable_lines
 from toolmark.errors import DataFileError, ToolmarkError, TornLineWarning
 
-T = TypeVar("T")
+WRONG_INPUT = 2
+"""Exit code if the command line or a file is wrong."""
 
 INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it: 128 and the number of the signal."""
-
-tolerant_option = click.option(
-    "--tolerant-arguments",
-    is_flag=True,
-    help="Read argument texts that are Python literals, doubly encoded, fenced or have trailing commas; each is told.",
-)
+"""Exit code after Ctrl-C: 128 and the number of the signal, as in shells."""
 
 
-class _Writable(Protocol):
-    def to_dict(self) -> dict[str, Any]: ...
-
-    def to_json(self, *, indent: int | None = None) -> str: ...
-
-
-def measured(
-    file: str, measure: Callable[[list[TestCase]], T], *, allow_nan: bool, tolerant_arguments: bool
-) -> tuple[T, bool]:
-    """Return what `measure` makes of the cases of a file, and whether the end of the file is torn; see `guarded`."""
-
-    def make() -> T:
-        return measure(read_cases(file, allow_nan=allow_nan, tolerant_arguments=tolerant_arguments))
-
-    return guarded(file, make, otherwise="nothing was scored")
+def stop(message: str) -> NoReturn:
+    """Print an error and exit with code 2."""
+    click.echo(f"error: {printable_lines(message)}", err=True)
+    sys.exit(WRONG_INPUT)
 
 
-def gone_through(
-    files: Sequence[str], make: Callable[..., T], *, target: str | None, otherwise: str, kept: str
-) -> tuple[T, bool]:
-    """Return what is made of files of any size, and whether the end of one is torn, with a bar on a terminal.
+def warn(message: str) -> None:
+    """Print a warning."""
+    click.echo(f"warning: {printable(message)}", err=True)
 
-    Errors end the program with code 2, and Ctrl-C with 130.
+
+@contextmanager
+def exit_on_error(
+    path: str, consequence: str = "", *, action: str = "read"
+) -> Generator[Sequence[warnings.WarningMessage], None, None]:
+    """Exit with code 2 and a message if the library raises one of its errors or a file cannot be opened.
+
+    Yields the warnings raised so far; they are printed at the end.
 
     Args:
-        files: Paths.
-        make: Goes through them; on a terminal it is given `progress`.
-        target: The file that it writes, for errors that name none.
-        otherwise: See `guarded`.
-        kept: What is there after Ctrl-C, and how to go on.
-    """
-    bar: AbstractContextManager[object] = nullcontext()
-    options: dict[str, Any] = {}
-    if sys.stderr is not None and sys.stderr.isatty():
-        from toolmark.report.terminal.progress import CaseProgress  # noqa: PLC0415 - loaded when there is somebody to watch
-
-        bar = shown = CaseProgress(0)
-        options["progress"] = shown.show
-
-    def made() -> T:
-        try:
-            return make(**options)
-        except OSError as error:
-            stop(f"{printable(str(error.filename or target))}: {error.strerror or error}")
-
-    try:
-        with bar:
-            return guarded(", ".join(files), made, otherwise=otherwise)
-    except KeyboardInterrupt:
-        click.echo(f"interrupted; {kept}", err=True)
-        sys.exit(INTERRUPTED)
-
-
-def guarded(file: str, make: Callable[[], T], *, otherwise: str) -> tuple[T, bool]:
-    """Return what is made of a file, and whether the end of the file is torn.
-
-    Warnings are told on standard error; what cannot be read or made ends the program with code 2.
-
-    Args:
-        file: What is read.
-        make: Reads it and makes something of it.
-        otherwise: What did not happen where the file cannot be read.
+        path: The file that messages name if the error names none.
+        consequence: What the program did not do, such as "nothing was scored".
+        action: What is done to the file, for the message of an `OSError`.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            made = make()
+            yield caught
         except DataFileError as error:
-            found = plural(len(error.problems), "problem")
-            stop(f"{visible_lines(str(error))}\n{found}; {otherwise}")
-        except OSError as error:
-            stop(f"cannot read {printable(file)}: {error.strerror or error}")
+            stop(f"{error}\n{plural(len(error.problems), 'problem')}; {consequence}")
         except ToolmarkError as error:
-            stop(visible_lines(str(error)))
+            stop(str(error))
+        except OSError as error:
+            stop(f"cannot {action} {printable(str(error.filename or path))}: {error.strerror or error}")
     for text in dict.fromkeys(str(warning.message) for warning in caught):
-        click.echo(f"warning: {printable(text)}", err=True)
-    return made, any(issubclass(warning.category, TornLineWarning) for warning in caught)
+        warn(text)
 
 
-def write_result(result: _Writable, json_path: str | None) -> bool:
-    """Write a result as JSON where asked, and return whether that was standard output, so that no table follows."""
-    if json_path is None:
-        return False
-    # A file comes first, since the reader of the table may have seen enough and closed the pipe.
-    write_text(json_path, json_of(result, json_path))
-    return json_path == "-"
+def is_torn(caught: Sequence[warnings.WarningMessage]) -> bool:
+    """Return whether a file ended in an incomplete line."""
+    return any(issubclass(warning.category, TornLineWarning) for warning in caught)
 
 
-def json_of(result: _Writable, target: str) -> str:
-    """Return a result as JSON text for a file, or for standard output, which is `-`."""
+@contextmanager
+def part_progress() -> Generator[Callable[[int, int], None] | None, None, None]:
+    """Show a progress bar if standard error is a terminal, and yield the function that moves it."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    from toolmark.report.terminal.progress import CaseProgress  # noqa: PLC0415 - loaded only for a terminal
+
+    with CaseProgress(0) as bar:
+        yield bar.show
+
+
+def json_document(plain: Mapping[str, Any], target: str) -> str:
+    """Return JSON text for a file, or for standard output if the target is `-`."""
     if target == "-":
-        # Nothing but ASCII: no terminal obeys it, and no encoding of a pipe lacks it.
-        return json.dumps(result.to_dict(), indent=2).replace("\x7f", "\\u007f") + "\n"
-    return result.to_json(indent=2) + "\n"
+        # ASCII only: a terminal obeys none of it, and every encoding of a pipe has it.
+        return json.dumps(replace_nonfinite(plain), indent=2).replace("\x7f", "\\u007f") + "\n"
+    return json_text(plain, indent=2) + "\n"
+
+
+def write_json(plain: Mapping[str, Any], target: str | None) -> bool:
+    """Write a JSON document if a target is given.
+
+    Returns:
+        Whether it went to standard output, so that no table may follow.
+    """
+    if target is not None:
+        write_text(target, json_document(plain, target))
+    return target == "-"
 
 
 def write_text(target: str, text: str) -> None:
-    """Write a text to a file, whole or not at all, or to standard output, which is `-`; an error ends the program."""
+    """Write a text to a file, all of it or nothing, or to standard output if the target is `-`."""
     if target == "-":
-        click.echo(text.encode(), nl=False)  # the bytes of the file, whatever the encoding of the pipe is
+        click.echo(text.encode(), nl=False)  # the bytes of the file, whatever the encoding of the pipe
         return
-    try:
+    with exit_on_error(target, action="write"):
         atomic_files.write_text(Path(target), text)
-    except OSError as error:
-        stop(f"cannot write {printable(target)}: {error.strerror or error}")
 
 
 def title_of(file: str) -> str:
-    """Return how a table calls a file."""
+    """Return the title of a table about a file."""
     return "standard input" if file == "-" else file
-
-
-def visible_lines(text: str) -> str:
-    """Return text line by line with nothing in it that a terminal would obey."""
-    return "\n".join(printable(line) for line in text.split("\n"))
-
-
-def stop(message: str) -> NoReturn:
-    """End the program with code 2 and this message."""
-    click.echo(f"error: {message}", err=True)
-    sys.exit(2)

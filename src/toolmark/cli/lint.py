@@ -1,4 +1,4 @@
-"""`toolmark lint`: does a file of cases ask for what can be done? A thin shell over `toolmark.linting`."""
+"""`toolmark lint`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from dataclasses import replace
 import click
 
 from toolmark import linting
-from toolmark._internal.text import plural, printable
-from toolmark.cli.io import stop, visible_lines, write_result
+from toolmark.cli.io import WRONG_INPUT, exit_on_error, stop, write_json
+from toolmark.cli.options import allow_nan_option
 from toolmark.cli.path_types import Source, Target
-from toolmark.errors import DataFileError, ToolmarkError
 
 
 @click.command()
@@ -20,43 +19,35 @@ from toolmark.errors import DataFileError, ToolmarkError
     "--tools",
     "tools_path",
     type=Source(allow_dash=True),
-    help="A JSON file with the available tools; by default those of each case.",
+    metavar="FILE",
+    help="JSON file with the available tools.  [default: those of each case]",
 )
 @click.option(
     "--ignore",
     "ignored",
     multiple=True,
     type=click.Choice([kind.value for kind in linting.LintKind]),
-    help="Leave out findings of this kind.",
+    help="Leave out findings of this kind; may be repeated.",
 )
-@click.option("--json", "json_path", type=Target(allow_dash=True), help="Write the findings there.")
-@click.option("--allow-nan", is_flag=True, help="Accept bare NaN and Infinity in the file.")
+@click.option("--json", "json_path", type=Target(allow_dash=True), metavar="FILE", help="Write the findings as JSON.")
+@allow_nan_option
 def lint(
     *, file: str, tools_path: str | None, ignored: tuple[str, ...], json_path: str | None, allow_nan: bool
 ) -> None:
-    """Show all that is wrong with what the cases or goldens of FILE expect, a line for each finding.
+    """Check the expectations of cases or goldens without scoring them.
 
-    FILE is what `toolmark score` reads; what was called does not matter.
+    FILE is a file that `toolmark score` reads, or goldens; recorded calls are ignored. Each finding is one line.
 
-    Exit code 0 if nothing was found, 1 if something was, 2 if the command line is wrong or FILE or the tools cannot be
-    read.
+    Exit code 0 without findings, 1 with findings, 2 if the command line is wrong or FILE or the tools cannot be read.
     """
     if file == tools_path == "-":
-        stop("standard input can be the cases or the tools, not both")
-    at = tools_path
-    try:
+        stop("FILE and --tools cannot both be standard input")
+    with exit_on_error(file, "nothing was checked"):
         tools = None if tools_path is None else linting.read_tools(tools_path)
-        at = file
         report = linting.lint(file, tools, allow_nan=allow_nan)
-    except DataFileError as error:
-        stop(f"{visible_lines(str(error))}\n{plural(len(error.problems), 'problem')}; nothing was checked")
-    except OSError as error:
-        stop(f"cannot read {printable(str(at))}: {error.strerror or error}")
-    except ToolmarkError as error:
-        stop(visible_lines(str(error)))
     report = replace(report, findings=tuple(one for one in report.findings if one.kind.value not in ignored))
-    if not write_result(report, json_path):
+    if not write_json(report.to_dict(), json_path):
         for line in report.lines():
             click.echo(line)
         click.echo(report.summary(), err=True)
-    sys.exit(int(bool(report)) if report.cases else 2)
+    sys.exit(int(bool(report)) if report.cases else WRONG_INPUT)

@@ -1,6 +1,6 @@
-"""Paths on a command line: what is read is never what is written, whatever it is called.
+"""Types of path options, which refuse a command line that would overwrite a file it reads.
 
-Both types remember what they were given in the context, so no command has to look for itself.
+Both types record the paths in click's context, so that no command has to compare them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import click
 
 from toolmark._internal.text import printable
 
-_GIVEN = "toolmark.paths"
+_PATHS = "toolmark.paths"
 
 
 class Source(click.Path):
@@ -22,10 +22,10 @@ class Source(click.Path):
     def convert(
         self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
     ) -> str | bytes | os.PathLike[str]:
-        """Return the path, unless it is also to be written."""
+        """Return the path, unless another option writes to it."""
         path = os.fspath(value)
         if not (self.allow_dash and path == "-"):
-            _remember(path, ctx, is_written=False)
+            _record(path, ctx, is_target=False)
         return super().convert(value, param, ctx)
 
 
@@ -35,55 +35,50 @@ class Target(click.Path):
     def convert(
         self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
     ) -> str | bytes | os.PathLike[str]:
-        """Return the path, unless it is also read or written twice, or cannot be written.
-
-        Better now than when everything was measured.
-        """
+        """Return the path if it can be written, and no other option reads or writes it."""
         path = os.fspath(value)
         if not (self.allow_dash and path == "-"):
+            # Checked here because scoring can take hours, and the file is written at its end.
             if Path(path).is_dir():
-                raise _Refused(f"cannot write {printable(path)}: it is a folder")
+                raise _RefusedPath(f"cannot write {printable(path)}: it is a folder")
             if not Path(path).absolute().parent.is_dir():
-                raise _Refused(
+                raise _RefusedPath(
                     f"cannot write {printable(path)}: there is no folder {printable(str(Path(path).parent))}"
                 )
-            _remember(path, ctx, is_written=True)
+            _record(path, ctx, is_target=True)
         return super().convert(value, param, ctx)
 
 
-class _Refused(click.ClickException):
-    """Ends the program with code 2, as everything does that is wrong with the command line."""
+class _RefusedPath(click.ClickException):
+    """An error of the command line, printed like all errors of toolmark."""
 
     exit_code = 2
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Say what is wrong as all commands do."""
+        """Print the message."""
         click.echo(f"error: {self.message}", file=file, err=file is None)
 
 
-def _remember(path: str, ctx: click.Context | None, *, is_written: bool) -> None:
-    """Keep what was given.
-
-    Raises:
-        _Refused: A file would be written that is given a second time.
-    """
+def _record(path: str, ctx: click.Context | None, *, is_target: bool) -> None:
+    """Record a path, unless a file would be written that is named twice."""
     if ctx is None or ctx.resilient_parsing:
         return
-    given: list[tuple[str, bool]] = ctx.meta.setdefault(_GIVEN, [])
-    for other, was_written in given:
-        if (is_written or was_written) and _is_same(path, other):
-            target = printable(path if is_written else other)
-            if is_written and was_written:
-                raise _Refused(f"{target} would be written twice; name another file")
-            raise _Refused(f"{target} is the file that is read, and would be overwritten; name another one")
-    given.append((path, is_written))
+    paths: list[tuple[str, bool]] = ctx.meta.setdefault(_PATHS, [])
+    for other, other_is_target in paths:
+        if not (is_target or other_is_target) or not _is_same_file(path, other):
+            continue
+        target = printable(path if is_target else other)
+        if is_target and other_is_target:
+            raise _RefusedPath(f"{target} would be written twice; name another file")
+        raise _RefusedPath(f"{target} is also an input and would be overwritten; name another file")
+    paths.append((path, is_target))
 
 
-def _is_same(path: str, other: str) -> bool:
-    """Return whether two paths name one file; devices, such as a terminal, may be named as often as one likes."""
+def _is_same_file(path: str, other: str) -> bool:
+    """Return whether two paths name one file; a device, such as a terminal, may be named twice."""
     if not Path(path).exists():
         return os.path.realpath(path) == os.path.realpath(other)
     try:
         return Path(path).is_file() and Path(path).samefile(other)
-    except OSError:  # one of them cannot be looked at, which whoever opens it will tell
+    except OSError:  # opening the file will report it
         return False

@@ -1,63 +1,76 @@
-"""`toolmark sample` and `toolmark extrapolate`: from all cases to a few, and back; thin shells over `scale`."""
+"""`toolmark sample` and `toolmark extrapolate`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import sys
 
 import click
 
-from toolmark._internal.json import json_text, replace_nonfinite
-from toolmark._internal.text import printable
-from toolmark.cli.io import gone_through, guarded, tolerant_option, write_result
+from toolmark._internal.text import printable, printable_lines
+from toolmark.cli.io import INTERRUPTED, exit_on_error, part_progress, write_json
+from toolmark.cli.options import allow_nan_option, tolerant_option
 from toolmark.cli.path_types import Source, Target
 from toolmark.results import read_results
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from toolmark.scale import Extrapolation, Sample
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=Source())
-@click.option("--size", required=True, type=click.IntRange(1), metavar="N", help="How many cases are drawn.")
+@click.option("--size", required=True, type=click.IntRange(1), metavar="N", help="Number of cases to draw.")
 @click.option(
     "--out",
     required=True,
     type=Target(dir_okay=False),
-    help="Write the sample there, as JSON Lines, gzipped if the name ends in .gz.",
+    help="File of the sample, as JSON Lines; gzipped if the name ends in .gz.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Other seeds draw other samples.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draw.")
 @click.option(
     "--by",
     metavar="PATH",
-    help="Where in a case its stratum stands, such as metadata.task; each gets the same number of cases.",
+    help="Field of a case that names its stratum, such as metadata.task; each stratum gets the same number of cases.",
 )
 @click.option(
-    "--processes", type=click.IntRange(1), metavar="N", help="How many read at the same time; by default one a core."
+    "--processes", type=click.IntRange(1), metavar="N", help="Processes that read files.  [default: one per core]"
 )
-@click.option("--allow-nan", is_flag=True, help="Accept bare NaN and Infinity in the files.")
+@allow_nan_option
 @tolerant_option
-def sample(files: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401 - those of `sample_files`
-    """Draw cases of FILEs at random, without replacement: every set of N cases has the same chance.
+def sample(
+    *,
+    files: tuple[str, ...],
+    size: int,
+    out: str,
+    seed: int,
+    by: str | None,
+    processes: int | None,
+    allow_nan: bool,
+    tolerant_arguments: bool,
+) -> None:
+    """Draw a random sample of cases, without replacement.
 
-    FILE is what `toolmark score` reads, or conversations. Each case says in its metadata where it came from and what it
-    stands for, so that `toolmark extrapolate` can tell what its results say of all cases.
+    Every set of N cases has the same chance. FILE is a file that `toolmark score` reads, or conversations. The metadata
+    of each drawn case say where it came from and what it stands for; `toolmark extrapolate` needs them.
 
     Exit code 2 if the command line or a FILE is wrong; nothing is written then.
     """
+    from toolmark.scale import sample_files  # noqa: PLC0415 - not loaded for --help
 
-    def make(**shown: Any) -> Sample:  # noqa: ANN401 - as above
-        from toolmark.scale import sample_files  # noqa: PLC0415 - `toolmark --help` stays quick
-
-        return sample_files(files, **options, **shown)
-
-    found, _ = gone_through(
-        files, make, target=options["out"], otherwise="nothing was drawn", kept="nothing was written"
-    )
-    first, *strata = str(found).split("\n")
-    click.echo("\n".join([f"{first} drawn into {printable(options['out'])}", *map(printable, strata)]))
+    try:
+        with exit_on_error(out, "nothing was drawn", action="read or write"), part_progress() as progress:
+            drawn = sample_files(
+                files,
+                size,
+                out=out,
+                seed=seed,
+                by=by,
+                processes=processes,
+                allow_nan=allow_nan,
+                tolerant_arguments=tolerant_arguments,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        click.echo("interrupted; nothing was written", err=True)
+        sys.exit(INTERRUPTED)
+    total, *strata = str(drawn).split("\n")
+    click.echo(printable_lines("\n".join([f"{total} drawn into {out}", *strata])))
 
 
 @click.command()
@@ -67,38 +80,21 @@ def sample(files: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401 - th
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    help="Of the intervals.",
+    help="Confidence of the intervals.",
 )
-@click.option("--json", "json_path", type=Target(allow_dash=True), help="Write all numbers there.")
+@click.option("--json", "json_path", type=Target(allow_dash=True), metavar="FILE", help="Write all numbers as JSON.")
 def extrapolate(results: str, confidence: float, json_path: str | None) -> None:
-    """Say what the RESULTS of a sample tell of all the cases that `toolmark sample` drew it from.
+    """Estimate full-population scores from the RESULTS of a sample.
 
-    RESULTS is a file of results with contents, as `toolmark score --results` and `evaluate(results=...)` write it.
+    RESULTS is a file of `toolmark score --results` for all cases that `toolmark sample` drew.
 
-    Exit code 2 if it is none, or not all that were drawn are in it.
+    Exit code 2 if it is not, or if some drawn cases are missing.
     """
+    from toolmark.scale import extrapolate as estimate  # noqa: PLC0415 - not loaded for --help
 
-    def make() -> Sequence[Extrapolation]:
-        from toolmark.scale import extrapolate as extrapolated  # noqa: PLC0415 - `toolmark --help` stays quick
-
-        return extrapolated(read_results(results), confidence=confidence)
-
-    found, _ = guarded(results, make, otherwise="nothing can be said")
-    if not write_result(_Whole(found), json_path):
-        for line in found:
-            click.echo(printable(str(line)))
+    with exit_on_error(results, "nothing was estimated"):
+        estimates = estimate(read_results(results), confidence=confidence)
+    if not write_json({"metrics": [metric.to_dict() for metric in estimates]}, json_path):
+        for metric in estimates:
+            click.echo(printable(str(metric)))
         click.echo(f"In brackets: {100 * confidence:g} % intervals.")
-
-
-@dataclass(frozen=True)
-class _Whole:
-    """What is written as JSON."""
-
-    metrics: Sequence[Extrapolation]
-
-    def to_dict(self) -> dict[str, Any]:
-        plain: dict[str, Any] = replace_nonfinite({"metrics": [one.to_dict() for one in self.metrics]})
-        return plain
-
-    def to_json(self, *, indent: int | None = None) -> str:
-        return json_text(self.to_dict(), indent=indent)

@@ -1,13 +1,11 @@
-"""The judge: a language model that is asked what code cannot decide. It is asked only where a metric was given one."""
+"""The LLM judge: a language model that answers the questions which code cannot decide."""
 
 from toolmark.errors import JudgeError, JudgeOutcome
 from toolmark.judge.cache import Cache, MemoryCache, SqliteCache
 from toolmark.judge.calibration import Agreement, Estimate, Label, calibrate
-from toolmark.judge.cost import CostEstimate
-from toolmark.judge.isolated_context import apart
-from toolmark.judge.judge import Judge, JudgeLike
-from toolmark.judge.outcome import Answered
-from toolmark.judge.prices import Price, Prices, add_usage, cost_of
+from toolmark.judge.cost import CostEstimate, Price
+from toolmark.judge.isolation import run_isolated
+from toolmark.judge.judge import Judge, JudgeLike, PromptResult
 from toolmark.judge.protocol import (
     Answer,
     Answers,
@@ -21,13 +19,11 @@ from toolmark.judge.protocol import (
     Reply,
     TextModel,
     Verdict,
-    cache_key,
 )
 
 __all__ = [
     "Agreement",
     "Answer",
-    "Answered",
     "Answers",
     "Cache",
     "CostEstimate",
@@ -44,16 +40,13 @@ __all__ = [
     "MemoryCache",
     "Message",
     "Price",
-    "Prices",
     "Prompt",
+    "PromptResult",
     "Question",
     "Reply",
     "SqliteCache",
     "TextModel",
     "Verdict",
-    "add_usage",
-    "apart",
-    "cache_key",
     "calibrate",
-    "cost_of",
+    "run_isolated",
 ]

@@ -1,7 +1,6 @@
-"""How far can a judge be trusted? Its verdicts against those of people, criterion by criterion.
+"""Calibration of a judge: agreement of its verdicts with those of people, criterion by criterion.
 
-Fifty to a hundred labels for each criterion, drawn from the cases that are judged, give an idea; fewer give an interval
-that says so.
+Label fifty to a hundred questions of each criterion, sampled from the cases that are judged; fewer give wide intervals.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from toolmark.judge.protocol import Decision
 
 
 class Label(Model):
-    """What a person, and the judge, say of one question."""
+    """The answers of a person and of the judge to one question."""
 
     criterion: str
-    """What was asked, such as `tool_selection`, `arguments` or `missing_calls`."""
+    """Such as `tool_selection`, `arguments` or `missing_calls`."""
     human: Literal["yes", "no"]
     judge: Decision
-    """`cannot_tell` is counted, and plays no part in the rates."""
+    """`cannot_tell` is counted, but not used in the rates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class Estimate:
         value: The number.
         low: Lower end of the interval.
         high: Upper end.
-        count: Labels it rests on.
+        count: Number of labels behind it.
     """
 
     value: float
@@ -48,21 +47,21 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How a judge agrees with people about one criterion. *Right* is what people say.
+    """Agreement of a judge with people about one criterion; people are taken to be right.
 
     Attributes:
         criterion: The criterion.
-        yes_yes: People say yes, the judge yes.
-        yes_no: People say yes, the judge no.
-        no_yes: People say no, the judge yes.
-        no_no: People say no, the judge no.
-        undecided: The judge cannot tell.
-        kappa: Cohen's kappa, in [-1, 1]: agreement beyond chance; `None` where chance alone would agree always. The
-            interval is that of its standard error for large samples.
-        sensitivity: The share of what people call yes that the judge calls yes, with Wilson's interval; `None` without
-            such labels.
-        specificity: The share of what people call no that the judge calls no, likewise.
-        confidence: Of the intervals, in (0, 1).
+        yes_yes: Labels where people say yes and the judge yes.
+        yes_no: People yes, the judge no.
+        no_yes: People no, the judge yes.
+        no_no: People no, the judge no.
+        undecided: Labels where the judge cannot tell.
+        kappa: Cohen's kappa, in [-1, 1]: agreement beyond chance, with the interval of its standard error for large
+            samples; `None` where chance alone always agrees.
+        sensitivity: Share of people's yes that the judge answers yes, with Wilson's interval; `None` without such
+            labels.
+        specificity: Share of people's no that the judge answers no, likewise.
+        confidence: Confidence of the intervals, in (0, 1).
     """
 
     criterion: str
@@ -77,36 +76,35 @@ class Agreement:
     confidence: float
 
     def corrected(self, yes: int, total: int) -> Estimate:
-        """Return the share of yes that people would give, from the share that this judge gave.
+        """Return an estimate of the share of yes that people would give, from the share that this judge gave.
 
-        With p = yes / total, q1 the sensitivity and q0 the specificity, it is (p + q0 - 1) / (q0 + q1 - 1), held to
-        [0, 1] (Rogan and Gladen, 1978). The interval is by the delta method, and counts what is uncertain in p, q0 and
-        q1; each share is adjusted as in Agresti and Coull's interval, so that none is certain.
+        With p = yes / total, q1 the sensitivity and q0 the specificity, it is (p + q0 - 1) / (q0 + q1 - 1), clamped to
+        [0, 1] (Rogan and Gladen, 1978). The interval is by the delta method, over the uncertainty of p, q0 and q1; each
+        share is adjusted as in Agresti and Coull's interval, so that none is certain.
 
         Args:
-            yes: Questions of the evaluation to which the judge said yes.
-            total: Questions to which it said yes or no; at least 1.
+            yes: Number of questions in the evaluation that the judge answered yes.
+            total: Number of questions that it answered yes or no; at least 1.
 
         Raises:
-            ConfigurationError: There are no labels of one kind, or q0 + q1 <= 1: the judge is no better than chance,
-                and nothing can be concluded from what it says.
+            ConfigurationError: Labels of one kind are missing, or q0 + q1 <= 1: the judge is not better than chance,
+            and
+                its answers allow no conclusion.
         """
         if not 0 <= yes <= total or total < 1:
-            message = f"yes must be from 0 to total, and total at least 1; got {yes!r} of {total!r}"
-            raise ConfigurationError(message)
+            raise ConfigurationError(f"yes must be from 0 to total, and total at least 1; got {yes!r} of {total!r}")
         if self.sensitivity is None or self.specificity is None:
-            message = f"{self.criterion}: correction needs labels of both kinds, yes and no"
-            raise ConfigurationError(message)
+            raise ConfigurationError(f"{self.criterion}: the correction needs human labels of both kinds, yes and no")
         q1, q0 = self.sensitivity.value, self.specificity.value
         if q0 + q1 <= 1:
             message = (
-                f"{self.criterion}: sensitivity {q1:.3f} + specificity {q0:.3f} is not above 1, so this judge says "
-                "nothing about the criterion; use another judge or another wording"
+                f"{self.criterion}: sensitivity {q1:.3f} + specificity {q0:.3f} must be above 1 for a correction: this "
+                "judge is not better than chance; use another judge or another wording"
             )
             raise ConfigurationError(message)
-        value = _held((yes / total + q0 - 1) / (q0 + q1 - 1))
+        value = _clamp((yes / total + q0 - 1) / (q0 + q1 - 1))
         low, high = self._interval(yes, total)
-        return Estimate(value, _held(min(value, low)), _held(max(value, high)), total)
+        return Estimate(value, _clamp(min(value, low)), _clamp(max(value, high)), total)
 
     def _interval(self, yes: int, total: int) -> tuple[float, float]:
         z = _z(self.confidence)
@@ -117,22 +115,22 @@ class Agreement:
         gain = q0 + q1 - 1
         if gain <= 0:  # too few labels to exclude that the judge is no better than chance
             return 0.0, 1.0
-        centre = _held((p + q0 - 1) / gain)
+        centre = _clamp((p + q0 - 1) / gain)
         variance = p * (1 - p) / n + (1 - centre) ** 2 * q0 * (1 - q0) / m0 + centre**2 * q1 * (1 - q1) / m1
         half = z * sqrt(variance) / gain
         return centre - half, centre + half
 
 
 def calibrate(labels: Iterable[Label | Mapping[str, Any]], *, confidence: float = 0.95) -> dict[str, Agreement]:
-    """Return how a judge agrees with people, by criterion.
+    """Return the agreement of a judge with people, by criterion.
 
     Args:
-        labels: What people and the judge say: `Label`, or an object with `criterion`, `human` and `judge`.
-        confidence: Of the intervals, in (0, 1).
+        labels: Each a `Label`, or an object with `criterion`, `human` and `judge`.
+        confidence: Confidence of the intervals, in (0, 1).
 
     Raises:
         ConfigurationError: There is no label, or `confidence` is out of range.
-        InvalidDataError: Something among them is no label.
+        InvalidDataError: One of them is not a label.
 
     Example:
         >>> from toolmark.judge import calibrate
@@ -144,35 +142,34 @@ def calibrate(labels: Iterable[Label | Mapping[str, Any]], *, confidence: float 
         (0.8, 0.625)
     """
     if not 0 < confidence < 1:
-        message = f"confidence must be a number between 0 and 1, got {confidence!r}"
-        raise ConfigurationError(message)
-    found: dict[str, Counter[tuple[str, str]]] = {}
-    for given in labels:
-        if not isinstance(given, (Label, Mapping)):
-            message = f"a label is a Label or an object with criterion, human and judge, got {short_repr(given)}"
+        raise ConfigurationError(f"confidence must be a number between 0 and 1, got {confidence!r}")
+    tables: dict[str, Counter[tuple[str, str]]] = {}
+    for label in labels:
+        if isinstance(label, Mapping):
+            label = Label.model_validate(dict(label))  # noqa: PLW2901 - the same label, read
+        if not isinstance(label, Label):
+            message = f"a label must be a Label or an object with criterion, human and judge, got {short_repr(label)}"
             raise ConfigurationError(message)
-        label = given if isinstance(given, Label) else Label.model_validate(dict(given))
-        found.setdefault(label.criterion, Counter())[label.human, label.judge.value] += 1
-    if not found:
-        message = "there is no label to calibrate with"
-        raise ConfigurationError(message)
-    return {criterion: _agreement(criterion, counts, confidence) for criterion, counts in sorted(found.items())}
+        tables.setdefault(label.criterion, Counter())[label.human, label.judge.value] += 1
+    if not tables:
+        raise ConfigurationError("labels must not be empty: there is nothing to calibrate with")
+    return {criterion: _agreement(criterion, table, confidence) for criterion, table in sorted(tables.items())}
 
 
-def _agreement(criterion: str, counts: Counter[tuple[str, str]], confidence: float) -> Agreement:
-    yes_yes, yes_no = counts["yes", "yes"], counts["yes", "no"]
-    no_yes, no_no = counts["no", "yes"], counts["no", "no"]
+def _agreement(criterion: str, table: Counter[tuple[str, str]], confidence: float) -> Agreement:
+    yes_yes, yes_no = table["yes", "yes"], table["yes", "no"]
+    no_yes, no_no = table["no", "yes"], table["no", "no"]
     return Agreement(
-        criterion,
-        yes_yes,
-        yes_no,
-        no_yes,
-        no_no,
-        counts["yes", "cannot_tell"] + counts["no", "cannot_tell"],
-        _kappa(yes_yes, yes_no, no_yes, no_no, confidence),
-        wilson(yes_yes, yes_yes + yes_no, confidence),
-        wilson(no_no, no_yes + no_no, confidence),
-        confidence,
+        criterion=criterion,
+        yes_yes=yes_yes,
+        yes_no=yes_no,
+        no_yes=no_yes,
+        no_no=no_no,
+        undecided=table["yes", "cannot_tell"] + table["no", "cannot_tell"],
+        kappa=_kappa(yes_yes, yes_no, no_yes, no_no, confidence),
+        sensitivity=wilson(yes_yes, yes_yes + yes_no, confidence),
+        specificity=wilson(no_no, no_yes + no_no, confidence),
+        confidence=confidence,
     )
 
 
@@ -190,14 +187,14 @@ def _kappa(yes_yes: int, yes_no: int, no_yes: int, no_no: int, confidence: float
 
 
 def wilson(successes: int, total: int, confidence: float) -> Estimate | None:
-    """Return a share with Wilson's score interval (1927), without continuity correction; `None` of nothing."""
+    """Return a share with Wilson's score interval (1927), without continuity correction; `None` if `total` is 0."""
     if not total:
         return None
     z = _z(confidence)
     share = successes / total
     centre = (share + z * z / (2 * total)) / (1 + z * z / total)
     half = z * sqrt(share * (1 - share) / total + z * z / (4 * total * total)) / (1 + z * z / total)
-    # At the ends the bound is the share itself; rounding must not put it beside.
+    # At the ends the bound is the share itself; rounding must not move it.
     low = 0.0 if successes == 0 else centre - half
     high = 1.0 if successes == total else centre + half
     return Estimate(share, low, high, total)
@@ -207,5 +204,5 @@ def _z(confidence: float) -> float:
     return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
-def _held(share: float) -> float:
+def _clamp(share: float) -> float:
     return min(1.0, max(0.0, share))

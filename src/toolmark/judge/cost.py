@@ -1,44 +1,101 @@
-"""What will judging cost? Told before anything is sent, from the prompts, the cache and the prices."""
+"""Token counts, prices and cost estimates.
+
+The user gives the prices: toolmark ships none, since they change.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
+
+from pydantic import Field
 
 from toolmark._internal.json import json_text
+from toolmark._internal.model import Model
 from toolmark._internal.text import plural
 from toolmark.errors import ConfigurationError
-from toolmark.judge.prices import LETTERS_PER_TOKEN, Price, cost_of
-from toolmark.judge.protocol import ImagePart, Message, Prompt, Reply
+from toolmark.judge.protocol import ImagePart, Prompt, Reply
+
+CHARACTERS_PER_TOKEN: Final = 3
+"""Characters of a prompt per token, where no cached reply tells the ratio.
+
+Prompts about cases in English have 3.8 per token of OpenAI's `cl100k_base` and `o200k_base`; those in Chinese, which
+are escaped as ASCII, 2.7."""
 
 BATCH_SHARE: Final = 0.5
-"""What a request of OpenAI's Batch API costs, as a share of the same one sent by itself."""
+"""Price of a request to OpenAI's Batch API, as a share of the price of the same request sent directly."""
 
 ANSWER_TOKENS: Final = 150
-"""Tokens that an answer takes, where no earlier ones say it: a few ids, one to three sentences, a word."""
+"""Tokens of an answer, where cached replies do not tell: a few ids, one to three sentences, a word."""
 
-ENOUGH: Final = 20
-"""Answers in the cache from which on they say how many tokens a question takes, and an answer."""
+ENOUGH_REPLIES: Final = 20
+"""Cached replies needed to estimate the tokens of a question and an answer from them."""
+
+_MILLION = 1_000_000
+
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""Money for a million tokens, in any currency."""
+
+
+class Price(Model):
+    """The price of a million tokens of one model, in any one currency."""
+
+    input: Amount
+    output: Amount
+    cached_input: Amount | None = None
+    """Price of input tokens that the provider had in its cache; by default that of `input`."""
+
+
+Prices: TypeAlias = Mapping[str, Price]
+"""Prices by the name of the model."""
+
+
+def read_prices(prices: Mapping[str, Price | Mapping[str, Any]]) -> Prices:
+    """Return prices by the name of the model; each may be a `Price` or a dict of its fields.
+
+    Raises:
+        InvalidDataError: One of them is not a price.
+    """
+    return {
+        name: price if isinstance(price, Price) else Price.model_validate(dict(price)) for name, price in prices.items()
+    }
+
+
+def cost_of(usage: Mapping[str, int], price: Price) -> float:
+    """Return the cost of tokens; `usage` is as in `Reply`, where cached tokens are part of the input."""
+    cached = min(usage.get("cached_tokens", 0), usage.get("input_tokens", 0))
+    fresh = usage.get("input_tokens", 0) - cached
+    cached_price = price.input if price.cached_input is None else price.cached_input
+    return (fresh * price.input + cached * cached_price + usage.get("output_tokens", 0) * price.output) / _MILLION
+
+
+def add_usage(*usages: Mapping[str, int]) -> dict[str, int]:
+    """Return the sum of usages, name by name."""
+    total: dict[str, int] = {}
+    for usage in usages:
+        for name, amount in usage.items():
+            total[name] = total.get(name, 0) + amount
+    return total
 
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """What asking some prompts will take, about.
+    """The estimated cost of asking some prompts.
 
     Attributes:
-        prompts: Different ones.
-        verdicts: Of them, those whose verdict is in the cache: they cost nothing.
-        settled: Of them, those that are not sent since they are in a batch already, or were given up.
-        requests: Of them, those that will be sent, once if nothing fails.
-        input_tokens: Of these, images not counted.
-        output_tokens: Of their answers.
-        images: How many of these show images, whose tokens nobody knows here.
-        answers: Answers in the cache that the tokens were reckoned by; 0 if there are too few, and the tokens are from
-            the letters of the prompts.
-        answer_tokens: What one answer was taken to have.
-        batch: They go into a batch, which costs half.
-        price: Of a million tokens; `None` if it is not known.
+        prompts: Number of different prompts.
+        verdicts: Those with a verdict in the cache; they cost nothing.
+        settled: Those that are not sent since they are in a batch already or were given up.
+        requests: Those that will be sent, once each if nothing fails.
+        input_tokens: Tokens of these requests, without images.
+        output_tokens: Tokens of their answers.
+        images: Number of these requests with images, whose tokens are unknown.
+        answers: Cached replies behind the token counts; 0 if there are too few, and the counts are from characters.
+        answer_tokens: Assumed tokens of one answer.
+        batch: The requests go into a batch, at half the price.
+        price: Price of a million tokens; `None` if unknown.
     """
 
     prompts: int
@@ -55,157 +112,109 @@ class CostEstimate:
 
     @property
     def cost(self) -> float | None:
-        """What they cost, about; `None` if no price is known and something is sent."""
+        """The estimated cost; `None` if the price is unknown and something will be sent."""
         if self.price is None:
             return None if self.requests else 0.0
         whole = cost_of({"input_tokens": self.input_tokens, "output_tokens": self.output_tokens}, self.price)
         return whole * BATCH_SHARE if self.batch else whole
 
     def check(self, max_cost: float) -> None:
-        """Raise where they cost more than is allowed, as far as this estimate knows: images are not in it.
-
-        Args:
-            max_cost: What they may cost, in the currency of the prices.
+        """Raise if the estimate exceeds `max_cost`, in the currency of the prices. Images are not in the estimate.
 
         Raises:
-            ConfigurationError: They cost more, or nobody knows what they cost.
+            ConfigurationError: The estimate is higher, or the price is unknown.
         """
         if not max_cost >= 0:
             raise ConfigurationError(f"max_cost must be a number of at least 0, got {max_cost!r}")
         if self.cost is None:
-            remedy = "give the price of a million tokens of the model (prices=, or --price IN/OUT)"
-            raise ConfigurationError(f"no price is known, so nobody can tell whether {max_cost:g} is enough; {remedy}")
+            message = f"max_cost {max_cost:g} cannot be checked: the price of the model is unknown"
+            raise ConfigurationError(f"{message}; give the price of a million tokens (prices=, or --price IN/OUT)")
         if self.cost > max_cost:
-            told = f"it would cost about {_about(self.cost)}, more than the {max_cost:g} that are allowed"
-            raise ConfigurationError(f"{told}; nothing was sent: judge a smaller sample, or allow more")
+            message = f"the estimated cost is {_rounded(self.cost)}, more than the maximum of {max_cost:g}"
+            raise ConfigurationError(f"{message}; nothing was sent: judge a smaller sample, or raise the maximum")
 
     def __str__(self) -> str:
-        """Return what will be sent, the tokens with how they were reckoned, and the cost."""
+        """Return the numbers of questions and tokens, how the tokens were estimated, and the cost."""
         settled = f", {self.settled} under way or given up" if self.settled else ""
-        lines = [
-            f"{plural(self.prompts, 'question')}: {self.verdicts} in the cache{settled}, {self.requests} to be sent"
-        ]
+        head = f"{plural(self.prompts, 'question')}: {self.verdicts} in the cache{settled}, {self.requests} to be sent"
         if not self.requests:
-            return lines[0]
-        basis = f"as {self.answers} answers in the cache" if self.answers else f"{LETTERS_PER_TOKEN} characters a token"
+            return head
+        basis = (
+            f"as {self.answers} answers in the cache" if self.answers else f"{CHARACTERS_PER_TOKEN} characters a token"
+        )
         basis += f", {self.answer_tokens:.4g} tokens an answer"
         images = f"; {plural(self.images, 'question')} with images, which are not counted" if self.images else ""
-        lines.append(f"about {_about(self.input_tokens)} tokens in, {_about(self.output_tokens)} out ({basis}{images})")
+        tokens = f"about {_rounded(self.input_tokens)} tokens in, {_rounded(self.output_tokens)} out ({basis}{images})"
         if self.price is None or self.cost is None:
-            lines.append("the cost is not known, since no price is")
-        else:
-            half = ", halved for a batch" if self.batch else ""
-            price = f"{self.price.input:g} in and {self.price.output:g} out a million tokens{half}"
-            lines.append(f"about {_about(self.cost)} in all, at {price}")
-        return "\n".join(lines)
+            return f"{head}\n{tokens}\nthe cost is unknown, since no price is given"
+        half = ", halved for a batch" if self.batch else ""
+        price = f"{self.price.input:g} in and {self.price.output:g} out a million tokens{half}"
+        return f"{head}\n{tokens}\nabout {_rounded(self.cost)} in all, at {price}"
 
 
-@dataclass(slots=True)
-class Reckoning:
-    """Adds prompts up, and what the answers to some of them took.
-
-    Attributes:
-        writes: The model writes text; else it is shown the evidence alone, and gives probabilities.
-        letters: Of the prompts to be sent.
-        requests: How many there are.
-        images: How many of them show images.
-        verdicts: Prompts that have a verdict.
-        known_letters: Of those whose verdict says what it took.
-        known_input: The tokens of these prompts.
-        known_output: The tokens of their answers.
-        answers: How many these are.
-    """
-
-    writes: bool
-    letters: int = 0
-    requests: int = 0
-    images: int = 0
-    verdicts: int = 0
-    known_letters: int = 0
-    known_input: int = 0
-    known_output: int = 0
-    answers: int = 0
-
-    def add(self, prompt: Prompt, found: Reply | None) -> None:
-        """Add a prompt, with the reply that the cache has."""
-        letters, images = self._size(prompt)
-        if found is None:
-            self.requests += 1
-            self.letters += letters
-            self.images += bool(images)
-            return
-        self.verdicts += 1
-        if found.attempts == 1 and not images and {"input_tokens", "output_tokens"} <= found.usage.keys():
-            self.answers += 1
-            self.known_letters += letters
-            self.known_input += found.usage["input_tokens"]
-            self.known_output += found.usage["output_tokens"]
-
-    def _size(self, prompt: Prompt) -> tuple[int, int]:
-        """Return the letters and the images that a model is sent."""
-        texts, images = [json_text(prompt.reply_schema)] if self.writes else [prompt.question.text], 0
-        for message in prompt.messages if self.writes else prompt.state:
-            for part in _parts(message):
-                if isinstance(part, ImagePart):
-                    images += 1
-                else:
-                    texts.append(part)
-        return sum(map(len, texts)), images
-
-    def estimate(self, price: Price | None, answer_tokens: int | None) -> CostEstimate:
-        """Return what the prompts to be sent will take, one by one.
-
-        Args:
-            price: Of a million tokens.
-            answer_tokens: Of one answer; `None` for as many as the answers in the cache had, else `ANSWER_TOKENS`.
-        """
-        enough = self.answers >= ENOUGH and self.known_input > 0
-        per_letter = self.known_input / self.known_letters if enough else 1 / LETTERS_PER_TOKEN
-        each: float = (self.known_output / self.answers if enough else ANSWER_TOKENS) if self.writes else 0
-        each = each if answer_tokens is None else answer_tokens
-        return CostEstimate(
-            prompts=self.requests + self.verdicts,
-            verdicts=self.verdicts,
-            settled=0,
-            requests=self.requests,
-            input_tokens=round(self.letters * per_letter),
-            output_tokens=round(self.requests * each),
-            images=self.images,
-            answers=self.answers if enough else 0,
-            answer_tokens=each,
-            batch=False,
-            price=price,
-        )
-
-
-def reckoned(
+def estimate_cost(
     prompts: Iterable[Prompt],
     key_of: Callable[[Prompt], str],
     cached: Callable[[Prompt], Reply | None],
     *,
-    writes: bool,
-) -> Reckoning:
-    """Return the sum of prompts, each counted once.
-
-    Args:
-        prompts: The prompts.
-        key_of: Says which of them ask the same.
-        cached: Returns the reply that the cache has.
-        writes: See `Reckoning`.
-    """
-    reckoning, seen = Reckoning(writes), set[str]()
+    writes_text: bool,
+    price: Price | None,
+    answer_tokens: int | None,
+) -> CostEstimate:
+    """Return the estimated cost of prompts, each counted once by its key; `cached` returns the reply in the cache."""
+    keys: set[str] = set()
+    verdicts = 0
+    new, past = Counter[str](), Counter[str]()
     for prompt in prompts:
         key = key_of(prompt)
-        if key not in seen:
-            seen.add(key)
-            reckoning.add(prompt, cached(prompt))
-    return reckoning
+        if key in keys:
+            continue
+        keys.add(key)
+        reply = cached(prompt)
+        characters, images = _size(prompt, writes_text=writes_text)
+        if reply is None:
+            new.update(requests=1, characters=characters, images=int(images > 0))
+            continue
+        verdicts += 1
+        # Usage sums all attempts and includes images, so only a plain reply tells the tokens of its characters.
+        if reply.attempts == 1 and not images and {"input_tokens", "output_tokens"} <= reply.usage.keys():
+            tokens = {name: reply.usage[name] for name in ("input_tokens", "output_tokens")}
+            past.update({"requests": 1, "characters": characters, **tokens})
+    enough = past["requests"] >= ENOUGH_REPLIES and past["input_tokens"] > 0
+    per_character = past["input_tokens"] / past["characters"] if enough else 1 / CHARACTERS_PER_TOKEN
+    per_answer: float = 0
+    if answer_tokens is not None:
+        per_answer = answer_tokens
+    elif writes_text:
+        per_answer = past["output_tokens"] / past["requests"] if enough else ANSWER_TOKENS
+    return CostEstimate(
+        prompts=len(keys),
+        verdicts=verdicts,
+        settled=0,
+        requests=new["requests"],
+        input_tokens=round(new["characters"] * per_character),
+        output_tokens=round(new["requests"] * per_answer),
+        images=new["images"],
+        answers=past["requests"] if enough else 0,
+        answer_tokens=per_answer,
+        batch=False,
+        price=price,
+    )
 
 
-def _about(value: float) -> str:
-    """Return a number with three digits that count; more would say what nobody knows."""
+def _size(prompt: Prompt, *, writes_text: bool) -> tuple[int, int]:
+    """Return the numbers of characters and images that a model is sent."""
+    characters = len(json_text(prompt.reply_schema) if writes_text else prompt.question.text)
+    images = 0
+    for message in prompt.messages if writes_text else prompt.state:
+        for part in (message.content,) if isinstance(message.content, str) else message.content:
+            if isinstance(part, ImagePart):
+                images += 1
+            else:
+                characters += len(part)
+    return characters, images
+
+
+def _rounded(value: float) -> str:
+    """Return a number with three significant digits; more would claim a precision that an estimate lacks."""
     return f"{float(f'{value:.3g}'):,.12g}"
-
-
-def _parts(message: Message) -> tuple[Any, ...]:
-    return (message.content,) if isinstance(message.content, str) else message.content

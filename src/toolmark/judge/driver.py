@@ -1,67 +1,43 @@
-"""Who asks? Two drivers for one flow: one awaits, the other is for code that cannot.
+"""Drivers of judging flows: one awaits the judge, the other serves synchronous code.
 
-A flow is a generator without input or output: it yields what to ask (`Ask`), is handed the answers, returns a value.
-
-The synchronous driver may be called where an event loop runs already, as in a notebook: it then uses a loop in a thread
-of its own, and leaves the running one alone.
+A flow is a generator without I/O: it yields an `Ask`, receives the results, and returns a value. The synchronous driver
+also works where an event loop is running, as in a notebook: it then uses a loop in a thread of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable, Generator
-from contextlib import suppress
-from contextvars import copy_context
+from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from toolmark._internal.sync_bridge import run_sync
 from toolmark.errors import JudgeOutcome
-from toolmark.judge.outcome import Answered, Stop
+from toolmark.judge.judge import Judge, PromptResult
 from toolmark.judge.protocol import Prompt
 
 T = TypeVar("T")
 
 
-class Asked(Protocol):
-    """Whoever answers prompts: a `Judge`."""
-
-    async def ask(self, prompt: Prompt, stop: Stop, /) -> Answered:
-        """Return the answer to one prompt."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Prompts to be asked.
+    """Independent prompts for a judge, to be asked in parallel (`at_once`) or one after the other."""
 
-    Attributes:
-        judge: Who is asked.
-        prompts: What; none depends on the answer to another.
-        at_once: Ask them at the same time, else one after the other.
-    """
-
-    judge: Asked
+    judge: Judge
     prompts: tuple[Prompt, ...]
     at_once: bool = True
 
 
-Flow: TypeAlias = Generator[Ask, "tuple[Answered, ...]", T]
-"""Yields what to ask, is handed the answers in the same order, returns its result."""
+Flow: TypeAlias = Generator[Ask, "tuple[PromptResult, ...]", T]
+"""Yields prompts to ask, receives their results in the same order, returns a value."""
 
 
 async def a_drive(flow: Flow[T]) -> T:
-    """Return what a flow returns, awaiting the answers."""
+    """Return the value of a flow, awaiting the judge."""
     try:
         ask = next(flow)
         while True:
-            try:
-                answers = await _answers(ask)
-            except Exception as error:  # noqa: BLE001 - the flow decides what becomes of it
-                ask = flow.throw(error)
-            else:
-                ask = flow.send(answers)
+            ask = flow.send(await _results(ask))
     except StopIteration as stop:
         value: T = stop.value
         return value
@@ -70,16 +46,11 @@ async def a_drive(flow: Flow[T]) -> T:
 
 
 def drive(flow: Flow[T]) -> T:
-    """Return what a flow returns, waiting for the answers; works inside and outside of a running event loop."""
+    """Return the value of a flow, blocking until the judge has answered; works inside a running event loop too."""
     try:
         ask = next(flow)
         while True:
-            try:
-                answers = run_sync(_answers(ask))
-            except Exception as error:  # noqa: BLE001 - as above
-                ask = flow.throw(error)
-            else:
-                ask = flow.send(answers)
+            ask = flow.send(run_sync(_results(ask)))
     except StopIteration as stop:
         value: T = stop.value
         return value
@@ -87,56 +58,24 @@ def drive(flow: Flow[T]) -> T:
         flow.close()
 
 
-async def _answers(ask: Ask) -> tuple[Answered, ...]:
-    """Return the answers; after one that is fatal, what was not asked yet is not asked any more."""
-    stop = Stop()
+async def _results(ask: Ask) -> tuple[PromptResult, ...]:
+    """Return the results of all prompts; after a fatal one, prompts that were not sent yet are aborted."""
+    abort = asyncio.Event()
 
-    async def one(prompt: Prompt) -> Answered:
-        answered = await ask.judge.ask(prompt, stop)
-        if answered.outcome is JudgeOutcome.FATAL:
-            stop.fatal = True
-        return answered
+    async def result_of(prompt: Prompt) -> PromptResult:
+        result = await ask.judge.ask(prompt, abort)
+        if result.outcome is JudgeOutcome.FATAL:
+            abort.set()
+        return result
 
     if not ask.at_once:
-        return tuple([await one(prompt) for prompt in ask.prompts])
-    tasks = [asyncio.ensure_future(one(prompt)) for prompt in ask.prompts]
+        return tuple([await result_of(prompt) for prompt in ask.prompts])
+    tasks = [asyncio.ensure_future(result_of(prompt)) for prompt in ask.prompts]
     try:
         return tuple(await asyncio.gather(*tasks))
     except BaseException:
+        # `gather` leaves the other tasks running: end them before the error leaves the loop.
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         raise
-
-
-async def in_thread(function: Callable[[], T]) -> T:
-    """Return what a function returns that may take long, run in a thread of its own, with this context.
-
-    A thread each, and not the loop's pool, which has few; and a daemon, so that one that hangs keeps nothing alive.
-    """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-    context = copy_context()
-
-    def settle(value: T | None, error: BaseException | None) -> None:
-        if done.cancelled():
-            return
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(value)  # type: ignore[arg-type]
-
-    def run() -> None:
-        value: T | None = None
-        problem: BaseException | None = None
-        try:
-            value = context.run(function)
-        except BaseException as error:  # noqa: BLE001 - it is raised where it is awaited
-            problem = error
-        if isinstance(problem, StopIteration):  # a future cannot carry it
-            problem = RuntimeError(f"the judge raised {problem!r}")
-        with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
-            loop.call_soon_threadsafe(settle, value, problem)
-
-    threading.Thread(target=run, name="toolmark-judge-function", daemon=True).start()
-    return await done

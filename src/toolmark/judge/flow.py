@@ -1,293 +1,263 @@
-"""Judging a case, without input or output: decide what code can decide, ask the rest, count the verdicts.
+"""The flow that judges a case, without I/O: decide what code can decide, ask the rest, compute the scores.
 
-The flow yields once, with every prompt of the case: no question depends on the answer to another. So the prompts of
-many cases can be listed in advance, and asked in any order, or as a batch.
+The flow yields once, with every prompt of the case, since no question depends on the answer to another. So the prompts
+of many cases can be listed in advance and asked in any order, or as a batch.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import islice
 from math import fsum
 
+from toolmark._argument_validation import Schemas, Violation
 from toolmark._internal.text import plural
 from toolmark.calls import ToolSpec
 from toolmark.errors import JudgeOutcome
-from toolmark.judge import scoring as scores
-from toolmark.judge.canary import obeyed, planted, unanswered
-from toolmark.judge.code_checks import Checks, Violation
+from toolmark.judge import scoring
+from toolmark.judge.canary import canary_prompts, compromise, missing_verdicts
+from toolmark.judge.cost import add_usage
 from toolmark.judge.driver import Ask, Flow
-from toolmark.judge.evidence import Evidence, Exhibits
-from toolmark.judge.interactions import MadeCall, Unit
-from toolmark.judge.judge import Judge
-from toolmark.judge.outcome import Answered
-from toolmark.judge.prices import add_usage
+from toolmark.judge.evidence import Evidence, EvidenceBuilder
+from toolmark.judge.interactions import CaseCall, Unit
+from toolmark.judge.judge import Judge, PromptResult
 from toolmark.judge.prompts import VERSION, Criterion, prompt_for
 from toolmark.judge.protocol import Decision, Prompt
 from toolmark.judge.scoring import Part
 from toolmark.result import QuestionResult, UnitResult
 
+_YES_OR_NO = {"yes": True, "no": False}
+_CRITERIA: Mapping[str, tuple[Criterion, ...]] = {
+    "selection": ("tool_selection", "missing_calls"),
+    "arguments": ("arguments",),
+}
+"""The criteria behind each score."""
 
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """One question with its answer, and what a finding about it needs.
 
-    Attributes:
-        judged: The answer.
-        violations: What code found wrong with the arguments.
-        missing: Names of the tools whose calls are missing.
+@dataclass(slots=True)
+class JudgeQuestion:
+    """One question about a unit, decided by code or to be asked with its evidence.
+
+    `judged` gets the answer. For findings, `violations` holds the schema violations of a call, and `missing` the names
+    of the tools of missing calls.
     """
 
+    unit: int
     judged: QuestionResult
+    evidence: Evidence | None = None
     violations: tuple[Violation, ...] = ()
     missing: tuple[str, ...] = ()
+
+    def decide(self, decision: Decision, rationale: str) -> None:
+        """Answer the question by code."""
+        self.judged = replace(self.judged, decided_by="code", decision=decision.value, rationale=rationale)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What was judged of a case.
+    """The scores and answers of a judged case.
 
-    Attributes:
-        units: Scores and answers, unit by unit.
-        settled: Every question in order, with what findings need.
-        selection: The selection score; `None` without units.
-        arguments: The argument score; `None` where no call has arguments to be judged, or they were not asked about.
-        lost: For each score of which the judge decided nothing and failed to answer something, why.
-        notes: What makes the scores less sure.
-        judge: Who judged, as in `MetricResult.judge`.
-        usage: Tokens and requests.
-        cost: Their price; `None` where it is not known.
+    `selection` and `arguments` are `None` where they do not apply. `failures` says why of each score for which the
+    judge failed and decided nothing. `judge`, `usage` and `cost` are as in `MetricResult`.
     """
 
     units: tuple[UnitResult, ...]
-    settled: tuple[Settled, ...]
+    questions: tuple[JudgeQuestion, ...]
     selection: Part | None
     arguments: Part | None
-    lost: Mapping[str, str]
+    failures: Mapping[str, str]
     notes: tuple[str, ...]
     judge: Mapping[str, str]
     usage: Mapping[str, int]
     cost: float | None
 
 
-@dataclass(slots=True)
-class _Question:
-    """One question: decided by code, or to be asked with this evidence."""
-
-    criterion: Criterion
-    unit: int
-    made: MadeCall | None = None
-    turn: int | None = None
-    evidence: Evidence | None = None
-    settled: Settled | None = None
-
-    def answer(self, judged: QuestionResult, **more: tuple[Violation, ...] | tuple[str, ...]) -> None:
-        if self.made is not None:
-            judged = replace(judged, tool=self.made.call.name, called=self.made.position, turn=self.made.turn)
-        else:
-            judged = replace(judged, turn=self.turn)
-        self.settled = Settled(judged, **more)  # type: ignore[arg-type]
-
-
-@dataclass(slots=True)
-class _Plan:
-    """Every question about a case, and what was noticed on the way."""
-
-    questions: list[_Question] = field(default_factory=list["_Question"])
-    notes: list[str] = field(default_factory=list[str])
-
-
 def judging(
     judge: Judge, units: Sequence[Unit], tools: Sequence[ToolSpec], *, arguments: bool, at_once: bool = True
 ) -> Flow[Judgement]:
-    """Return the flow that judges the units of one case.
-
-    Args:
-        judge: Who is asked.
-        units: What is judged.
-        tools: The tools that were available.
-        arguments: Ask about arguments too.
-        at_once: Ask all questions at the same time.
+    """Return the flow that judges the units of one case; with `arguments` it also asks about arguments.
 
     Raises:
-        ToolmarkError: Something that is needed to ask is missing or wrong: a package, an image, a setting.
+        ToolmarkError: A package, an image or a setting that is needed to ask is missing or wrong.
     """
-    plan = _planned(judge, units, tools, arguments=arguments)
-    prompts = [_prompts(question, judge.samples) for question in plan.questions]
-    canaries = planted() if judge.canary and any(prompts) else ()
-    everything = (*(prompt for several in prompts for prompt in several), *canaries)
-    answers = (yield Ask(judge, everything, at_once)) if everything else ()
-    place = 0
-    for question, several in zip(plan.questions, prompts, strict=True):
-        if several:
-            _settle(question, answers[place : place + len(several)], tools)
-            place += len(several)
-    caught = obeyed(answers[place:])
-    plan.notes.extend(filter(None, [unanswered(answers[place:])]))
-    return _judgement(judge, plan, units, answers, caught)
+    questions, notes = _questions(judge, units, tools, arguments=arguments)
+    prompts: list[Prompt] = []
+    for question in questions:
+        prompts += _sample_prompts(question, judge.samples)
+    if judge.canary and prompts:
+        prompts += canary_prompts()
+    results = (yield Ask(judge, tuple(prompts), at_once)) if prompts else ()
+    remaining = iter(results)
+    for question in questions:
+        if question.evidence is not None:
+            _settle(question, list(islice(remaining, judge.samples)), tools)
+    planted = list(remaining)
+    return _judgement(judge, units, questions, [*notes, *missing_verdicts(planted)], results, compromise(planted))
 
 
-def _planned(judge: Judge, units: Sequence[Unit], tools: Sequence[ToolSpec], *, arguments: bool) -> _Plan:
-    plan, checks = _Plan(), Checks(tools)
-    exhibits = Exhibits(tools, judge.redactor, judge.images)
-    for unit in units:
-        for made in unit.calls:
-            plan.questions.append(_about_selection(unit, made, checks, exhibits))
-            if arguments and checks.known(made.call):
-                plan.questions.append(_about_arguments(unit, made, checks, exhibits, plan.notes))
-        last = unit.answered[-1].number - 1 if unit.of_turns else None
-        missing = _Question("missing_calls", unit.index, turn=last)
-        if tools:
-            missing.evidence = exhibits.of_unit(unit)
-        else:
-            missing.answer(_code("missing_calls", Decision.YES, "no tool was available, so no call is missing"))
-        plan.questions.append(missing)
-    return plan
-
-
-def _about_selection(unit: Unit, made: MadeCall, checks: Checks, exhibits: Exhibits) -> _Question:
-    question = _Question("tool_selection", unit.index, made)
-    if checks.known(made.call):
-        question.evidence = exhibits.of_call(unit, made, all_tools=True)
-    else:
-        question.answer(_code("tool_selection", Decision.NO, "no tool of this name was available"))
-    return question
-
-
-def _about_arguments(unit: Unit, made: MadeCall, checks: Checks, exhibits: Exhibits, notes: list[str]) -> _Question:
-    question = _Question("arguments", unit.index, made)
-    checked = checks.arguments(made.call)
-    if checked.note is not None:
-        note = f"arguments of {made.call.name!r} were judged without a check by code: {checked.note}"
-        notes += [note] if note not in notes else []
-    if checked.state == "open":
-        question.evidence = exhibits.of_call(unit, made, all_tools=False)
-    elif checked.state == "invalid":
-        text = "; ".join(f"{violation.path}: {violation.message}" for violation in checked.violations)
-        question.answer(_code("arguments", Decision.NO, text), violations=checked.violations)
-    else:
-        question.answer(_code("arguments", Decision.CANNOT_TELL, "the recording did not keep its arguments"))
-    return question
-
-
-def _code(criterion: Criterion, decision: Decision, text: str) -> QuestionResult:
-    return QuestionResult(criterion=criterion, decided_by="code", decision=decision.value, rationale=text)
-
-
-def _prompts(question: _Question, samples: int) -> tuple[Prompt, ...]:
-    evidence = question.evidence
+def _sample_prompts(question: JudgeQuestion, samples: int) -> list[Prompt]:
+    evidence, criterion = question.evidence, question.judged.criterion
     if evidence is None:
-        return ()
-    return tuple(prompt_for(question.criterion, evidence, sample=sample) for sample in range(samples))
+        return []
+    return [prompt_for(criterion, evidence, sample=sample) for sample in range(samples)]
 
 
-def _settle(question: _Question, answers: Sequence[Answered], tools: Sequence[ToolSpec]) -> None:
-    """Settle a question by the majority of its samples; those without a verdict have no vote."""
-    verdicts = [answered.verdict for answered in answers if answered.verdict is not None]
+def _questions(
+    judge: Judge, units: Sequence[Unit], tools: Sequence[ToolSpec], *, arguments: bool
+) -> tuple[list[JudgeQuestion], list[str]]:
+    """Return every question about a case, those that code decides with their answer, and notes for the result."""
+    schemas = Schemas(tools)
+    builder = EvidenceBuilder(tools, judge.redactor, image_addresses=judge.image_addresses)
+    questions: list[JudgeQuestion] = []
+    notes: list[str] = []
+    for unit in units:
+        for call in unit.calls:
+            question = _question_about_call("tool_selection", unit, call)
+            questions.append(question)
+            if not schemas.offers(call.call):
+                question.decide(Decision.NO, "no tool of this name was available")
+                continue
+            question.evidence = builder.for_call(unit, call, all_tools=True)
+            if arguments:
+                questions.append(_argument_question(unit, call, schemas, builder, notes))
+        questions.append(_missing_calls_question(unit, builder, tools))
+    return questions, notes
+
+
+def _question_about_call(criterion: Criterion, unit: Unit, call: CaseCall) -> JudgeQuestion:
+    name = call.call.name
+    judged = QuestionResult(criterion=criterion, decided_by="judge", tool=name, called=call.position, turn=call.turn)
+    return JudgeQuestion(unit.index, judged)
+
+
+def _argument_question(
+    unit: Unit, call: CaseCall, schemas: Schemas, builder: EvidenceBuilder, notes: list[str]
+) -> JudgeQuestion:
+    question = _question_about_call("arguments", unit, call)
+    fit, violations, problem = schemas.check(call.call)
+    if problem is not None:
+        note = f"arguments of {call.call.name!r} were judged without a schema check: {problem}"
+        notes += [note] if note not in notes else []
+    if fit == "invalid":
+        question.violations = violations
+        question.decide(Decision.NO, "; ".join(f"{violation.path}: {violation.message}" for violation in violations))
+    elif fit == "not_captured":
+        question.decide(Decision.CANNOT_TELL, "the recording does not contain its arguments")
+    else:
+        question.evidence = builder.for_call(unit, call, all_tools=False)
+    return question
+
+
+def _missing_calls_question(unit: Unit, builder: EvidenceBuilder, tools: Sequence[ToolSpec]) -> JudgeQuestion:
+    last_turn = unit.turns[-1] if unit.turns else None
+    question = JudgeQuestion(unit.index, QuestionResult(criterion="missing_calls", decided_by="judge", turn=last_turn))
+    if tools:
+        question.evidence = builder.for_unit(unit)
+    else:
+        question.decide(Decision.YES, "no tool was available, so no call is missing")
+    return question
+
+
+def _settle(question: JudgeQuestion, results: Sequence[PromptResult], tools: Sequence[ToolSpec]) -> None:
+    """Answer a question by the majority of its samples; those without a verdict have no vote."""
+    verdicts = [result.verdict for result in results if result.verdict is not None]
     if not verdicts:
-        first = answers[0]
-        question.answer(
-            QuestionResult(
-                criterion=question.criterion,
-                decided_by="judge",
-                outcome=first.outcome.value,
-                problem=first.problem,
-            )
-        )
+        first = results[0]
+        question.judged = replace(question.judged, outcome=first.outcome.value, problem=first.problem)
         return
     most, votes = Counter(verdict.decision for verdict in verdicts).most_common(1)[0]
     decision = most if 2 * votes > len(verdicts) else Decision.CANNOT_TELL
     agreeing = [verdict for verdict in verdicts if verdict.decision is decision]
-    several = len(answers) > 1
-    missing: tuple[str, ...] = ()
-    if decision is Decision.NO and question.criterion == "missing_calls":
+    answer = replace(question.judged, decision=decision.value)
+    if agreeing:
+        answer = replace(answer, rationale=agreeing[0].rationale, evidence=agreeing[0].evidence)
+    else:
+        votes_text = ", ".join(verdict.decision.value for verdict in verdicts)
+        answer = replace(answer, rationale=f"the samples disagree: {votes_text}")
+    if len(results) > 1:
+        share = votes / len(verdicts)
+        answer = replace(answer, probability=share, flip_rate=1 - share)
+    else:
+        answer = replace(answer, probability=verdicts[0].probability)
+    if answer.criterion == "missing_calls" and decision is Decision.NO:
+        # The samples may name different numbers of missing calls: the lower median counts. A model that only decides
+        # names none, and its no stands for one call.
         by_length = sorted((verdict.missing for verdict in agreeing), key=len)
         missing = by_length[(len(by_length) - 1) // 2]
-    first_agreeing = agreeing[0] if agreeing else None
-    tied = f"the samples disagree: {', '.join(verdict.decision.value for verdict in verdicts)}"
-    question.answer(
-        QuestionResult(
-            criterion=question.criterion,
-            decided_by="judge",
-            decision=decision.value,
-            missing=max(1, len(missing)) if decision is Decision.NO and question.criterion == "missing_calls" else 0,
-            probability=votes / len(verdicts) if several else verdicts[0].probability,
-            rationale=tied if first_agreeing is None else first_agreeing.rationale,
-            evidence=() if first_agreeing is None else first_agreeing.evidence,
-            flip_rate=1 - votes / len(verdicts) if several else None,
-        ),
-        missing=tuple(tools[int(tool[1:]) - 1].name for tool in missing),
-    )
+        answer = replace(answer, missing=max(1, len(missing)))
+        question.missing = tuple(tools[int(tool[1:]) - 1].name for tool in missing)
+    question.judged = answer
 
 
 def _judgement(
-    judge: Judge, plan: _Plan, units: Sequence[Unit], answers: Sequence[Answered], caught: str | None
+    judge: Judge,
+    units: Sequence[Unit],
+    questions: Sequence[JudgeQuestion],
+    notes: Sequence[str],
+    results: Sequence[PromptResult],
+    warning: str | None,
 ) -> Judgement:
-    results: list[UnitResult] = []
+    """Return the scores of all units; `warning` says that the judge is compromised."""
+    unit_results: list[UnitResult] = []
     selections: list[Part] = []
     arguments: list[Part | None] = []
     for unit in units:
-        judged = [_settled(question).judged for question in plan.questions if question.unit == unit.index]
-        selection = scores.selection(_values(judged, "tool_selection"), _missing(judged))
-        argument = scores.arguments(_values(judged, "arguments"))
+        answers = [question.judged for question in questions if question.unit == unit.index]
+        selection, argument = _unit_scores(answers)
         selections.append(selection)
         arguments.append(argument)
-        results.append(
+        unit_results.append(
             UnitResult(
                 index=unit.index,
-                turns=tuple(said.number - 1 for said in unit.messages) if unit.of_turns else (),
+                turns=unit.turns,
                 selection=selection.score,
                 arguments=None if argument is None else argument.score,
-                questions=tuple(judged),
+                questions=tuple(answers),
             )
         )
-    models = sorted({answered.model for answered in answers if answered.model})
-    info = {"model": ", ".join(models) or judge.name, "prompts": VERSION, "samples": str(judge.samples)}
-    if caught is not None:
-        info["compromised"] = "true"
-    costs = [answered.cost for answered in answers]
+    models = sorted({result.model for result in results if result.model})
+    judge_info = {"model": ", ".join(models) or judge.name, "prompts": VERSION, "samples": str(judge.samples)}
+    if warning is not None:
+        judge_info["compromised"] = "true"
+    costs = [result.cost for result in results if result.cost is not None]
+    requests = sum(result.requests for result in results)
     return Judgement(
-        units=tuple(results),
-        settled=tuple(_settled(question) for question in plan.questions),
-        selection=scores.mean(selections),
-        arguments=scores.mean(arguments),
-        lost=dict(_lost(plan.questions)),
-        notes=(*plan.notes, *([caught] if caught is not None else [])),
-        judge=info,
-        usage=add_usage(
-            *[answered.usage for answered in answers], {"requests": sum(answered.requests for answered in answers)}
-        ),
-        cost=None if any(cost is None for cost in costs) else fsum(cost for cost in costs if cost is not None),
+        units=tuple(unit_results),
+        questions=tuple(questions),
+        selection=scoring.mean(selections),
+        arguments=scoring.mean(arguments),
+        failures=dict(_failures(questions)),
+        notes=(*notes, *([warning] if warning is not None else [])),
+        judge=judge_info,
+        usage=add_usage(*[result.usage for result in results], {"requests": requests}),
+        cost=fsum(costs) if len(costs) == len(results) else None,
     )
 
 
-def _settled(question: _Question) -> Settled:
-    assert question.settled is not None  # noqa: S101 - every question was decided by code or was asked
-    return question.settled
+def _unit_scores(answers: Sequence[QuestionResult]) -> tuple[Part, Part | None]:
+    """Return the selection score and the argument score of a unit."""
+    by_criterion: dict[Criterion, list[bool | None]] = {"tool_selection": [], "arguments": []}
+    missing: int | None = None
+    for answer in answers:
+        if answer.criterion == "missing_calls":
+            missing = answer.missing if answer.decision in _YES_OR_NO else None
+        else:
+            by_criterion[answer.criterion].append(_YES_OR_NO.get(answer.decision or ""))
+    return scoring.selection(by_criterion["tool_selection"], missing), scoring.arguments(by_criterion["arguments"])
 
 
-def _values(judged: Sequence[QuestionResult], criterion: Criterion) -> list[bool | None]:
-    known = {"yes": True, "no": False}
-    return [known.get(entry.decision or "") for entry in judged if entry.criterion == criterion]
-
-
-def _missing(judged: Sequence[QuestionResult]) -> int | None:
-    (entry,) = (entry for entry in judged if entry.criterion == "missing_calls")
-    return entry.missing if entry.decision in {"yes", "no"} else None
-
-
-def _lost(questions: Sequence[_Question]) -> Iterator[tuple[str, str]]:
-    """Yield each score of which the judge decided nothing and failed to answer something; code alone makes none."""
-    for part, criteria in (("selection", ("tool_selection", "missing_calls")), ("arguments", ("arguments",))):
-        asked = [
-            _settled(question).judged
-            for question in questions
-            if question.criterion in criteria and question.evidence is not None
-        ]
-        failed = [entry for entry in asked if entry.outcome != JudgeOutcome.OK.value]
-        if failed and not any(entry.decision in {"yes", "no"} for entry in asked):
-            kinds = Counter(entry.decision or entry.outcome for entry in asked)
-            told = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
-            first = next((entry for entry in failed if entry.outcome != JudgeOutcome.ABORTED.value), failed[0])
-            yield part, f"the judge decided none of {plural(len(asked), 'question')} ({told}): {first.problem}"
+def _failures(questions: Sequence[JudgeQuestion]) -> Iterator[tuple[str, str]]:
+    """Yield each score for which the judge decided nothing and failed to answer something, and why."""
+    asked = [question.judged for question in questions if question.evidence is not None]
+    for score, criteria in _CRITERIA.items():
+        answers = [answer for answer in asked if answer.criterion in criteria]
+        failed = [answer for answer in answers if answer.outcome != JudgeOutcome.OK.value]
+        if not failed or any(answer.decision in _YES_OR_NO for answer in answers):
+            continue
+        amounts = Counter(answer.decision or answer.outcome for answer in answers)
+        listed = ", ".join(f"{amount} {kind}" for kind, amount in sorted(amounts.items()))
+        # Aborted questions only follow from the failure of another one: report that.
+        cause = min(failed, key=lambda answer: answer.outcome == JudgeOutcome.ABORTED.value)
+        yield score, f"the judge decided none of {plural(len(answers), 'question')} ({listed}): {cause.problem}"

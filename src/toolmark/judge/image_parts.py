@@ -1,7 +1,7 @@
-"""Images for a judge: read from where a case says they are, and told to be what they are.
+"""Images of a case in the form that a judge receives.
 
-Nothing is fetched here, ever. An image at an address is handed on as that address, and only if the user allowed it: the
-provider of the judge then fetches it.
+Nothing is ever fetched here. An image at an address is passed on as that address, and only if the user allowed it: the
+judge's provider then fetches it.
 """
 
 from __future__ import annotations
@@ -17,108 +17,70 @@ from toolmark.cases import MLLMImage
 from toolmark.errors import ConfigurationError, InvalidDataError
 
 LARGEST = 20_000_000
-"""Bytes of an image."""
+"""Bytes of the largest image that is sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An image as a judge gets it.
-
-    Attributes:
-        id: Its id in the evidence.
-        url: A `data:` URL, or the address.
-        sha256: Of the bytes, or of the address.
-    """
+    """An image with its id in the evidence, a `data:` URL or address, and the SHA-256 of its bytes or address."""
 
     id: str
     url: str
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class ImageReader:
-    """Reads images.
+def read_image(image: MLLMImage, id: str, *, allow_addresses: bool) -> Picture:
+    """Return an image under an id.
 
-    Attributes:
-        addresses: Hand on addresses of images; else they are refused.
+    Raises:
+        ConfigurationError: The image is an address, and addresses are not allowed.
+        InvalidDataError: The image is missing, too large, not a PNG, JPEG, GIF or WebP image, or contradicts its
+            `mime_type`.
     """
-
-    addresses: bool = False
-
-    def read(self, image: MLLMImage, id: str) -> Picture:
-        """Return an image under an id.
-
-        Raises:
-            ConfigurationError: It is an address, and addresses are not allowed.
-            InvalidDataError: There is no such file, it is too large, or it is no PNG, JPEG, GIF or WebP image, or not
-                the one that its `mime_type` says.
-        """
-        if image.url is not None and not image.url.startswith("data:"):
-            return self._address(image.url, id)
-        content, said = _content(image)
-        mime = _mime(content, said, image)
-        text = base64.b64encode(content).decode("ascii")
-        return Picture(id, f"data:{mime};base64,{text}", hashlib.sha256(content).hexdigest())
-
-    def _address(self, url: str, id: str) -> Picture:
-        if not self.addresses:
-            message = (
-                f"the judge would have to fetch the image at {short_repr(url)}; allow it with "
-                "Judge(..., image_addresses=True), or give the image as a path or as data"
-            )
-            raise ConfigurationError(message)
-        if not url.startswith(("https://", "http://")):
-            message = f"the address of an image begins with https:, http: or data:, got {short_repr(url)}"
-            raise InvalidDataError(message)
-        return Picture(id, url, hashlib.sha256(url.encode()).hexdigest())
-
-
-def _content(image: MLLMImage) -> tuple[bytes, str | None]:
-    """Return the bytes of an image, and the type that it is said to have."""
-    if image.path is not None:
-        return _file(image.path), image.mime_type
-    if image.data is not None:
-        content, said = base64.b64decode(image.data), image.mime_type
-    else:
-        match = DATA_URL.fullmatch(image.url or "")
-        if match is None:
-            message = f"a data: URL of an image has the form data:image/png;base64,..., got {short_repr(image.url)}"
-            raise InvalidDataError(message)
-        try:
-            content = base64.b64decode(match["data"], validate=True)
-        except ValueError as error:
-            message = f"the data: URL of an image holds no base64 text: {error}"
-            raise InvalidDataError(message) from None
-        said = image.mime_type or match["mime"]
-    if len(content) > LARGEST:
-        raise _too_large("given as data", len(content))
-    return content, said
-
-
-def _file(path: str) -> bytes:
-    try:
-        with Path(path).open("rb") as file:
-            content = file.read(LARGEST + 1)
-    except (OSError, ValueError) as error:
-        message = f"the image {path!r} cannot be read: {error}"
-        raise InvalidDataError(message) from error
-    if len(content) > LARGEST:
-        raise _too_large(repr(path), len(content))
-    return content
-
-
-def _too_large(where: str, size: int) -> InvalidDataError:
-    return InvalidDataError(f"the image {where} has {size:,} bytes or more; a judge is sent at most {LARGEST:,}")
-
-
-def _mime(content: bytes, said: str | None, image: MLLMImage) -> str:
-    """Return what the bytes are. A file that is no image is not sent, whatever it is called."""
-    found = image_type(content)
+    if image.url is not None and not image.url.startswith("data:"):
+        return _picture_at_address(image.url, id, allow_addresses=allow_addresses)
     name = repr(image.path) if image.path is not None else "given as data"
-    if found is None:
-        message = f"the image {name} is no PNG, JPEG, GIF or WebP; it begins with {content[:12]!r}"
+    content, declared = _read_content(image)
+    if len(content) > LARGEST:
+        message = f"the image {name} has {len(content):,} bytes or more; a judge is sent at most {LARGEST:,}"
         raise InvalidDataError(message)
-    if said is not None and said.lower().replace("image/jpg", "image/jpeg") != found:
-        message = f"the image {name} is said to be {said!r}, but its bytes are {found!r}; correct mime_type"
+    # The type is read from the bytes, so that a file that is not an image is never sent, whatever its name.
+    mime = image_type(content)
+    if mime is None:
+        raise InvalidDataError(f"the image {name} is not a PNG, JPEG, GIF or WebP; it begins with {content[:12]!r}")
+    if declared is not None and declared.lower().replace("image/jpg", "image/jpeg") != mime:
+        raise InvalidDataError(f"the image {name} declares {declared!r}, but its bytes are {mime!r}; correct mime_type")
+    text = base64.b64encode(content).decode("ascii")
+    return Picture(id, f"data:{mime};base64,{text}", hashlib.sha256(content).hexdigest())
+
+
+def _picture_at_address(url: str, id: str, *, allow_addresses: bool) -> Picture:
+    if not allow_addresses:
+        message = (
+            f"the judge would have to fetch the image at {short_repr(url)}; allow it with "
+            "Judge(..., image_addresses=True), or give the image as a path or as data"
+        )
+        raise ConfigurationError(message)
+    if not url.startswith(("https://", "http://")):
+        raise InvalidDataError(f"the address of an image must begin with https:, http: or data:, got {short_repr(url)}")
+    return Picture(id, url, hashlib.sha256(url.encode()).hexdigest())
+
+
+def _read_content(image: MLLMImage) -> tuple[bytes, str | None]:
+    """Return the bytes of an image, at most one more than is allowed of a file, and the declared type."""
+    if image.path is not None:
+        try:
+            with Path(image.path).open("rb") as file:
+                return file.read(LARGEST + 1), image.mime_type
+        except (OSError, ValueError) as error:
+            raise InvalidDataError(f"the image {image.path!r} cannot be read: {error}") from error
+    if image.data is not None:
+        return base64.b64decode(image.data), image.mime_type
+    match = DATA_URL.fullmatch(image.url or "")
+    if match is None:
+        message = f"a data: URL of an image must have the form data:image/png;base64,..., got {short_repr(image.url)}"
         raise InvalidDataError(message)
-    return found
+    try:
+        return base64.b64decode(match["data"], validate=True), image.mime_type or match["mime"]
+    except ValueError as error:
+        raise InvalidDataError(f"the data: URL of an image does not hold base64 text: {error}") from None

@@ -1,4 +1,4 @@
-"""Which parts of a case are judged? Unit interactions: what a user asked, and all that the agent did about it."""
+"""Unit interactions, the parts of a case that are judged: a user's request and everything the agent did about it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ Content: TypeAlias = "str | list[str | MLLMImage]"
 
 
 @dataclass(frozen=True, slots=True)
-class MadeCall:
+class CaseCall:
     """One call of a case.
 
-    Attributes:
-        number: Its place among all calls of the case, from 1; its id is `c<number>`.
-        call: The call.
-        turn: Position of its turn, from 0; `None` in a case without turns.
-        position: Position in the `tools_called` that it stands in, from 0.
+    `number` counts all calls of the case from 1, and its id in the evidence is `c<number>`. `turn` is the position of
+    its turn from 0, `None` in a case without turns; `position` is its place in that `tools_called`, from 0.
     """
 
     number: int
@@ -30,107 +27,94 @@ class MadeCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One message of a case.
-
-    Attributes:
-        number: Its place in the case, from 1; its id is `m<number>`.
-        role: Who said it.
-        content: What was said.
-        calls: What the message called, in order.
-    """
+class CaseMessage:
+    """One message of a case with its calls; `number` counts from 1, and its id in the evidence is `m<number>`."""
 
     number: int
     role: str
     content: Content
-    calls: tuple[MadeCall, ...] = ()
+    calls: tuple[CaseCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One unit interaction.
+    """One unit interaction; `index` counts from 0, `earlier` holds all messages before it.
 
-    Attributes:
-        index: Its place in the case, from 0.
-        earlier: All messages before it.
-        asked: The user's messages; empty where the agent began to call by itself.
-        answered: The agent's messages.
-        of_turns: Its messages are turns of a conversation.
+    `request` holds the user's messages, none where the agent began on its own; `response` the agent's. `has_turns` says
+    that its messages are turns of a conversation.
     """
 
     index: int
-    earlier: tuple[Said, ...]
-    asked: tuple[Said, ...]
-    answered: tuple[Said, ...]
-    of_turns: bool = True
+    earlier: tuple[CaseMessage, ...]
+    request: tuple[CaseMessage, ...]
+    response: tuple[CaseMessage, ...]
+    has_turns: bool = True
 
     @property
-    def calls(self) -> tuple[MadeCall, ...]:
+    def calls(self) -> tuple[CaseCall, ...]:
         """Its calls, in order."""
-        return tuple(call for said in self.answered for call in said.calls)
+        return tuple(call for message in self.response for call in message.calls)
 
     @property
-    def messages(self) -> tuple[Said, ...]:
-        """All its messages."""
-        return (*self.asked, *self.answered)
+    def turns(self) -> tuple[int, ...]:
+        """Positions of its turns, from 0; empty in a case without turns."""
+        return tuple(message.number - 1 for message in (*self.request, *self.response)) if self.has_turns else ()
 
 
 def unit_of(case: LLMTestCase | MLLMTestCase) -> Unit:
-    """Return a case of one question as one unit; its `tools_called` and `input` must be given."""
-    calls = tuple(MadeCall(index + 1, call, None, index) for index, call in enumerate(case.tools_called or ()))
-    asked = Said(1, "user", case.input if case.input is not None else "")
-    answered = Said(2, "assistant", case.actual_output if case.actual_output is not None else "", calls)
-    return Unit(0, (), (asked,), (answered,), of_turns=False)
+    """Return a case of one question as one unit; the case must have `tools_called` and `input`."""
+    calls = tuple(CaseCall(index + 1, call, None, index) for index, call in enumerate(case.tools_called or ()))
+    request = CaseMessage(1, "user", case.input if case.input is not None else "")
+    response = CaseMessage(2, "assistant", case.actual_output if case.actual_output is not None else "", calls)
+    return Unit(0, (), (request,), (response,), has_turns=False)
 
 
 def units_of(case: ConversationalTestCase) -> tuple[tuple[Unit, ...], list[str]]:
-    """Return the units of a conversation, and what of it is in none.
+    """Return the units of a conversation, and notes about the turns that are in none.
 
     A unit is a run of user turns with the assistant turns up to the next user turn. Assistant turns before the first
     user turn are a unit of their own if they call tools, else only context; user turns after the last assistant turn
-    were not answered, and are no unit.
+    are not answered, and not a unit.
     """
-    said = _said(case.turns)
+    messages = _messages_of(case.turns)
     units: list[Unit] = []
     notes: list[str] = []
     begin = 0
-    while begin < len(said):
-        middle = _end(said, begin, "user")
-        end = _end(said, middle, "assistant")
-        asked, answered = tuple(said[begin:middle]), tuple(said[middle:end])
-        opening = not asked
-        if not answered:
-            notes.append(f"{_turns(asked)} at the end: not answered, so not judged")
-        elif opening and not any(message.calls for message in answered):
-            notes.append(f"{_turns(answered)} before the first user turn: not judged, for nothing was asked or called")
+    while begin < len(messages):
+        middle = _end_of_run(messages, begin, "user")
+        end = _end_of_run(messages, middle, "assistant")
+        request, response = tuple(messages[begin:middle]), tuple(messages[middle:end])
+        if not response:
+            notes.append(f"{_turns_text(request)} at the end: not answered, so not judged")
+        elif not request and not any(message.calls for message in response):
+            notes.append(f"{_turns_text(response)} before the first user turn: not judged, since it calls no tool")
         else:
-            if opening:
-                notes.append(f"{_turns(answered)} before the first user turn: judged as calls that nobody asked for")
-            units.append(Unit(len(units), tuple(said[:begin]), asked, answered))
+            if not request:
+                notes.append(f"{_turns_text(response)} before the first user turn: judged as calls without a request")
+            units.append(Unit(len(units), tuple(messages[:begin]), request, response))
         begin = end
     return tuple(units), notes
 
 
-def _said(turns: Sequence[Turn]) -> list[Said]:
-    said: list[Said] = []
+def _messages_of(turns: Sequence[Turn]) -> list[CaseMessage]:
+    messages: list[CaseMessage] = []
     number = 0
     for index, turn in enumerate(turns):
-        calls: list[MadeCall] = []
+        calls: list[CaseCall] = []
         for position, call in enumerate(turn.tools_called or ()):
             number += 1
-            calls.append(MadeCall(number, call, index, position))
-        said.append(Said(index + 1, turn.role, turn.content, tuple(calls)))
-    return said
+            calls.append(CaseCall(number, call, index, position))
+        messages.append(CaseMessage(index + 1, turn.role, turn.content, tuple(calls)))
+    return messages
 
 
-def _end(said: Sequence[Said], begin: int, role: str) -> int:
+def _end_of_run(messages: Sequence[CaseMessage], begin: int, role: str) -> int:
     end = begin
-    while end < len(said) and said[end].role == role:
+    while end < len(messages) and messages[end].role == role:
         end += 1
     return end
 
 
-def _turns(said: Sequence[Said]) -> str:
-    first, last = said[0].number, said[-1].number
-    role = said[0].role
+def _turns_text(messages: Sequence[CaseMessage]) -> str:
+    first, last, role = messages[0].number, messages[-1].number, messages[0].role
     return f"{role} turn #{first}" if first == last else f"{role} turns #{first} to #{last}"

@@ -1,71 +1,100 @@
-"""The judge that a metric asks: a model, with all that does not depend on which model it is."""
+"""The judge that a metric asks: a model with a cache, limits, costs and samples, whichever model it is."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, TypeAlias, TypeVar, cast
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from toolmark._internal.json import JsonObject, short_repr, to_json_value
+from toolmark._internal.json import JsonObject, to_json_value
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome, ToolmarkError
-from toolmark.judge.cache import Cache, MemoryCache, SqliteCache
-from toolmark.judge.cost import CostEstimate, reckoned
-from toolmark.judge.driver import in_thread
-from toolmark.judge.image_parts import ImageReader
+from toolmark.judge.cache import Cache, MemoryCache, cache_key, open_cache
+from toolmark.judge.cost import CostEstimate, Price, Prices, cost_of, estimate_cost, read_prices
+from toolmark.judge.models import (
+    ModelLike,
+    check_model,
+    identity_of,
+    model_name,
+    prices_of,
+    request_reply,
+    resolve_model,
+)
 from toolmark.judge.openai.throttle import Slots
-from toolmark.judge.outcome import Answered, Stop
-from toolmark.judge.prices import Price, Prices, cost_of, read_prices
-from toolmark.judge.protocol import Answers, DecisionModel, JudgeFunction, Prompt, Reply, TextModel, cache_key
-from toolmark.judge.reply_parsing import read_reply
+from toolmark.judge.protocol import DecisionModel, Prompt, Reply, TextModel, Verdict
+from toolmark.judge.reply_parsing import parse_reply
 from toolmark.redact import DEFAULT, Redactor
 
-T = TypeVar("T")
+_DEFAULT_CONCURRENCY = 16
 
-Model: TypeAlias = "str | TextModel | DecisionModel | JudgeFunction"
-"""What can judge: the name of an OpenAI model, an object with `complete` or `decide`, or a plain function."""
+JudgeLike: TypeAlias = "Judge | ModelLike"
+"""The values that `judge=` accepts."""
 
-JudgeLike: TypeAlias = "Judge | Model"
-"""What `judge=` takes."""
+
+@dataclass(frozen=True, slots=True)
+class PromptResult:
+    """The verdict on one prompt, or why there is none.
+
+    Attributes:
+        prompt: The prompt.
+        outcome: `ok` if there is a verdict.
+        verdict: The verdict, if `ok`.
+        problem: What went wrong, unless `ok`.
+        usage: Tokens by name; empty for a cached verdict.
+        requests: Requests that were sent.
+        cost: At the judge's prices; `None` where they are unknown, 0 for a cached verdict.
+        model: The model that answered.
+        cached: Whether the verdict came from the cache.
+    """
+
+    prompt: Prompt
+    outcome: JudgeOutcome
+    verdict: Verdict | None = None
+    problem: str | None = None
+    usage: Mapping[str, int] = field(default_factory=dict[str, int])
+    requests: int = 0
+    cost: float | None = 0.0
+    model: str | None = None
+    cached: bool = False
 
 
 class Judge:
-    """Asks a model, and keeps, counts and checks what it says.
+    """Asks a model, and caches, counts and checks its answers.
 
-    Wherever a metric takes `judge=`, the model itself may be given; this is for the options. One object may serve many
-    metrics, threads and event loops. Nothing is built, no key is read and nothing is sent before the first question.
+    Wherever a metric takes `judge=`, the model itself may be given; this class adds options. One object may serve many
+    metrics, threads and event loops. No client is built, no key read and nothing sent before the first question.
 
     Args:
         model: The name of an OpenAI model, as for `OpenAIJudge`; an object with `complete` or `decide` (see `TextModel`
             and `DecisionModel`); or a plain function, sync or async, from chat messages to the text of the reply.
-            `None` takes what the `TOOLMARK_JUDGE_*` variables say when the first question is asked.
-        samples: How often each question is asked. The majority counts; without one the judge cannot tell. The share of
-            samples that differ stands in the result.
-        canary: Also ask about planted calls that are plainly wrong, and whose record orders the judge to approve of
-            them. A judge that obeys is *compromised*, and every result says so.
-        cache: `"memory"` keeps replies as long as this object lives; a path keeps them in an SQLite file; `None` keeps
-            none; or an object with `get` and `put`.
+            `None` uses the `TOOLMARK_JUDGE_*` variables, read when the first question is asked.
+        samples: How often each question is asked. The majority counts; without one the judge cannot tell. The result
+            reports the share of samples that differ.
+        canary: Also judge planted prompt-injection calls, to check that the judge ignores instructions in the data.
+            A judge that obeys them is *compromised*, and every result says so.
+        cache: `"memory"` keeps replies as long as this object lives; a path keeps them in an SQLite file; `None` does
+            not cache; or an object with `get` and `put`.
         identity: What the answers of a function, or of a model without `identity`, depend on, such as
             `{"model": "my-model"}`. Needed for a cache other than memory.
-        prices: What a million tokens cost, by the name of the model, as `Price` or a dict of its fields; by default the
+        prices: Prices of a million tokens by the name of the model, as `Price` or a dict of its fields; by default the
             model's own `prices`.
-        max_concurrency: Requests at the same time; by default the model's own limit, or 16 where it has none.
+        max_concurrency: Maximum number of parallel requests; by default the model's own limit, or 16.
         timeout: Seconds for one request to a model that has no limits of its own; `None` for no limit.
-        image_addresses: Hand on the addresses of images for the model's provider to fetch; else such a case fails.
-        redactor: Takes secrets out of what the judge is shown.
+        image_addresses: Pass addresses of images on for the model's provider to fetch; else such a case fails.
+        redactor: Redacts secrets before the judge sees them.
 
     Raises:
-        ConfigurationError: An option is out of range, or `model` is nothing that can judge.
+        ConfigurationError: An option is out of range, or `model` cannot judge.
     """
 
     def __init__(
         self,
-        model: Model | None = None,
+        model: ModelLike | None = None,
         *,
         samples: int = 1,
         canary: bool = False,
@@ -77,342 +106,216 @@ class Judge:
         image_addresses: bool = False,
         redactor: Redactor = DEFAULT,
     ) -> None:
-        """Check and keep the options."""
-        self._given = _checked_model(model)
-        self.samples: int = _at_least_one("samples", samples)
+        """Check and store the options."""
+        self._model_like = check_model(model)
+        self.samples: int = _check_positive("samples", samples)
         self.canary = canary
-        self.images: ImageReader = ImageReader(addresses=image_addresses)
+        self.image_addresses = image_addresses
         self.redactor = redactor
-        self._cache = _cache(cache)
+        self._cache = open_cache(cache)
         self._identity = None if identity is None else cast("JsonObject", to_json_value(dict(identity)))
-        self._alone = {"object": uuid4().hex}
+        self._object_identity = {"object": uuid4().hex}
         self._prices = None if prices is None else read_prices(prices)
-        self._places = None if max_concurrency is None else _at_least_one("max_concurrency", max_concurrency)
+        self._max_concurrency = None if max_concurrency is None else _check_positive("max_concurrency", max_concurrency)
         if timeout is not None and not timeout > 0:
-            message = f"timeout must be a number of seconds above 0, or None, got {timeout!r}"
-            raise ConfigurationError(message)
+            raise ConfigurationError(f"timeout must be a number of seconds above 0, or None, got {timeout!r}")
         self._timeout = timeout
         self._lock = threading.Lock()
-        self._asking: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Future[None]]] = (
+        self._pending_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Future[None]]] = (
             WeakKeyDictionary()
         )
-        self._built: tuple[TextModel | DecisionModel, AbstractAsyncContextManager[object], float | None] | None = None
+        self._resolved: tuple[TextModel | DecisionModel, AbstractAsyncContextManager[object], float | None] | None = (
+            None
+        )
 
     @classmethod
     def of(cls, judge: JudgeLike | None) -> Judge:
-        """Return what `judge=` was given as a `Judge`, itself if it is one; `None` as in `Judge(None)`.
+        """Return the value of a `judge=` option as a `Judge`; `None` as in `Judge(None)`.
 
         Raises:
-            ConfigurationError: It is nothing that can judge.
+            ConfigurationError: The value cannot judge.
         """
         return judge if isinstance(judge, Judge) else cls(judge)
 
     def __repr__(self) -> str:
-        """Return the model that judges; never a key."""
-        return f"Judge({_name(self._given)})"
+        """Return the name of the model; never a key."""
+        return f"Judge({model_name(self._model_like)})"
 
     @property
     def name(self) -> str:
         """The name of the model, as far as it is known before it answers."""
-        known = (self._identity or _identity_of(self._given) or {}).get("model")
-        return known if isinstance(known, str) else _name(self._given)
+        name = (self._identity or identity_of(self._model_like) or {}).get("model")
+        return name if isinstance(name, str) else model_name(self._model_like)
 
     @property
     def model(self) -> TextModel | DecisionModel:
-        """The model that is asked; built when it is first needed."""
-        return self._model()[0]
+        """The model to ask; built on first use."""
+        return self._resolve()[0]
 
     @property
-    def keeps(self) -> bool:
-        """Whether it has a cache."""
+    def has_cache(self) -> bool:
+        """Whether verdicts are cached."""
         return self._cache is not None
 
     def key_of(self, prompt: Prompt) -> str:
-        """Return the key under which the reply to a prompt is kept in the cache.
+        """Return the cache key of a prompt.
 
         Raises:
-            ConfigurationError: The cache outlives this object, and the model does not say who it is.
+            ConfigurationError: The cache outlives this object, and the model has no identity.
         """
-        return cache_key(prompt, self._who())
+        identity = self._identity or identity_of(self.model)
+        if identity is None and isinstance(self._cache, MemoryCache):
+            identity = self._object_identity
+        if identity is None:
+            message = (
+                f"{self!r} has a cache that others may read, but does not say which model answers; give "
+                "Judge(..., identity={'model': ...}), with whatever else the answers depend on"
+            )
+            raise ConfigurationError(message)
+        return cache_key(prompt, identity)
 
     def cached(self, prompt: Prompt) -> Reply | None:
-        """Return the reply to a prompt that the cache has, or `None`."""
+        """Return the cached reply to a prompt, or `None`."""
         return None if self._cache is None else self._cache.get(self.key_of(prompt))
 
     @property
     def price(self) -> Price | None:
-        """What a million tokens of the model cost; `None` if it is not known."""
+        """The price of a million tokens of the model; `None` if unknown."""
         return self._price(self.name)
 
     def estimate(self, prompts: Iterable[Prompt], *, answer_tokens: int | None = None) -> CostEstimate:
-        """Return what asking some prompts will take, about; nothing is sent.
+        """Return the estimated cost of asking some prompts; nothing is sent.
 
-        What is in the cache costs nothing, and what is asked twice is counted once. Tokens are reckoned by what the
-        answers in the cache took, if there are twenty of them, else by the letters of the prompts.
+        Cached verdicts cost nothing, and a question that is asked twice counts once. Tokens are estimated from the
+        cached answers if there are at least twenty, else from the length of the prompts.
 
         Args:
             prompts: Such as those of `metric.prompts(case)` for many cases.
-            answer_tokens: Tokens of one answer, if you know better; a model that thinks before it answers takes many.
+            answer_tokens: Tokens of one answer, if you know better; a reasoning model needs many.
 
         Raises:
-            ToolmarkError: The cache cannot be used, or there is no judge.
+            ToolmarkError: The cache cannot be used, or no judge is configured.
         """
-        key_of = _content_of if self._cache is None else self.key_of
-        reckoning = reckoned(prompts, key_of, self.cached, writes=isinstance(self.model, TextModel))
-        return reckoning.estimate(self.price, answer_tokens)
+        return estimate_cost(
+            prompts,
+            self.key_of if self.has_cache else lambda prompt: cache_key(prompt, {}),
+            self.cached,
+            writes_text=isinstance(self.model, TextModel),
+            price=self.price,
+            answer_tokens=answer_tokens,
+        )
 
-    def keep(self, prompt: Prompt, reply: Reply) -> Answered:
-        """Read a reply, keep it in the cache if it is a verdict, and return what it says."""
-        answered = self._read(prompt, reply)
-        if answered.outcome is JudgeOutcome.OK and self._cache is not None:
+    def keep(self, prompt: Prompt, reply: Reply) -> PromptResult:
+        """Return the result of a reply, and cache the reply if it holds a verdict."""
+        result = self._result(prompt, reply)
+        if result.outcome is JudgeOutcome.OK and self._cache is not None:
             self._cache.put(self.key_of(prompt), reply)
-        return answered
+        return result
 
-    async def ask(self, prompt: Prompt, stop: Stop | None = None, /) -> Answered:
-        """Return the answer to one prompt: from the cache, or from the model.
+    async def ask(self, prompt: Prompt, abort: asyncio.Event | None = None, /) -> PromptResult:
+        """Return the result of one prompt: from the cache, or from the model.
 
-        While a question is under way, the same one is not sent again from this event loop, but waits for its verdict.
+        While a question is pending, the same question from this event loop waits for its verdict instead of being sent.
 
         Args:
-            prompt: What to ask.
-            stop: Says whether to send it still, when its turn has come.
+            prompt: The prompt.
+            abort: A set event means that the prompt is not sent any more.
 
         Raises:
-            ToolmarkError: It cannot be asked at all: a package is missing, a setting is wrong, the cache is unusable.
-                What goes wrong with a single question is an outcome.
+            ToolmarkError: The judge cannot be asked at all: a package is missing, a setting is wrong, the cache is
+                unusable. A failure of a single question is an outcome instead.
         """
-        known = self._known(prompt)
-        if known is not None:
-            return known
+        result = self._cached_result(prompt)
+        if result is not None:
+            return result
         if self._cache is None:
-            return await self._sent(prompt, stop)
-        asking, key = self._under_way(), self.key_of(prompt)
-        if key in asking:
-            await asyncio.wait([asking[key]])
-            return self._known(prompt) or await self._sent(prompt, stop)
-        asking[key] = asyncio.get_running_loop().create_future()
+            return await self._request(prompt, abort)
+        pending, key = self._pending(), self.key_of(prompt)
+        if key in pending:
+            # Only verdicts are shared: if the other request fails, each waiting one asks for itself.
+            await asyncio.wait([pending[key]])
+            return self._cached_result(prompt) or await self._request(prompt, abort)
+        pending[key] = asyncio.get_running_loop().create_future()
         try:
-            return await self._sent(prompt, stop)
+            return await self._request(prompt, abort)
         finally:
-            asking.pop(key).set_result(None)
+            pending.pop(key).set_result(None)
 
-    def _under_way(self) -> dict[str, asyncio.Future[None]]:
-        """Return what is asked in this event loop, by key; each is done when its question is."""
+    def _pending(self) -> dict[str, asyncio.Future[None]]:
+        """Return the questions under way in this event loop by key; each future is done when its question is."""
         with self._lock:
-            return self._asking.setdefault(asyncio.get_running_loop(), {})
+            return self._pending_by_loop.setdefault(asyncio.get_running_loop(), {})
 
-    def _known(self, prompt: Prompt) -> Answered | None:
-        """Return the answer that the cache has, or `None`."""
-        found = self.cached(prompt)
-        answered = None if found is None else self._read(prompt, found)
-        if answered is None or answered.outcome is not JudgeOutcome.OK:
+    def _cached_result(self, prompt: Prompt) -> PromptResult | None:
+        reply = self.cached(prompt)
+        result = None if reply is None else self._result(prompt, reply)
+        if result is None or result.outcome is not JudgeOutcome.OK:
             return None
-        return Answered(prompt, JudgeOutcome.OK, answered.verdict, model=answered.model, cached=True)
+        return PromptResult(prompt, JudgeOutcome.OK, result.verdict, model=result.model, cached=True)
 
-    async def _sent(self, prompt: Prompt, stop: Stop | None) -> Answered:
-        """Return the model's answer to one prompt."""
-        model, places, timeout = self._model()
+    async def _request(self, prompt: Prompt, abort: asyncio.Event | None) -> PromptResult:
+        """Return the result of sending one prompt to the model."""
+        model, slots, timeout = self._resolve()
         try:
-            async with places:
-                if stop is not None and stop.fatal:
-                    problem = "not asked, since an earlier question met a fault that will stay"
-                    return Answered(prompt, JudgeOutcome.ABORTED, problem=problem)
-                reply = await asyncio.wait_for(_reply(model, prompt), timeout)
+            async with slots:
+                if abort is not None and abort.is_set():
+                    problem = "not asked: an earlier question met a permanent error"
+                    return PromptResult(prompt, JudgeOutcome.ABORTED, problem=problem)
+                reply = await asyncio.wait_for(request_reply(model, prompt), timeout)
         except JudgeError as error:
-            return self._failed(prompt, error)
+            return self._failure(prompt, error)
         except ToolmarkError:
             raise
         except (TimeoutError, asyncio.TimeoutError) as error:
             problem = str(error) or f"no answer within {timeout:g} seconds"
-            return self._failed(prompt, JudgeError(problem, JudgeOutcome.TIMEOUT, attempts=1))
-        except Exception as error:  # noqa: BLE001 - a judge may be anybody's code
+            return self._failure(prompt, JudgeError(problem, JudgeOutcome.TIMEOUT, attempts=1))
+        except Exception as error:  # noqa: BLE001 - the model may be anybody's code
             problem = f"{type(error).__name__}: {error}"
-            return self._failed(prompt, JudgeError(problem, JudgeOutcome.TRANSIENT, attempts=1))
+            return self._failure(prompt, JudgeError(problem, JudgeOutcome.TRANSIENT, attempts=1))
         return self.keep(prompt, reply)
 
-    def _read(self, prompt: Prompt, reply: Reply) -> Answered:
-        outcome, verdict, problem = read_reply(prompt, reply)
+    def _result(self, prompt: Prompt, reply: Reply) -> PromptResult:
         model = reply.model or self.name
+        outcome, verdict, problem = JudgeOutcome.OK, None, None
+        try:
+            verdict = parse_reply(prompt, reply)
+        except JudgeError as error:
+            outcome, problem = error.outcome, str(error)
         cost = self._cost(reply.usage, model)
-        return Answered(prompt, outcome, verdict, problem, reply.usage, reply.attempts, cost, model)
+        return PromptResult(prompt, outcome, verdict, problem, reply.usage, reply.attempts, cost, model)
 
-    def _failed(self, prompt: Prompt, error: JudgeError) -> Answered:
+    def _failure(self, prompt: Prompt, error: JudgeError) -> PromptResult:
         cost = self._cost(error.usage, self.name)
-        usage, requests = error.usage, error.attempts
-        return Answered(prompt, error.outcome, None, str(error), usage, requests, cost, self.name)
+        return PromptResult(prompt, error.outcome, None, str(error), error.usage, error.attempts, cost, self.name)
 
     def _cost(self, usage: Mapping[str, int], model: str) -> float | None:
         price = self._price(model)
-        if price is None:
-            return None if usage or not self._known_prices() else 0.0
-        return cost_of(usage, price)
+        if price is not None:
+            return cost_of(usage, price)
+        # Without a price, spent tokens cost an unknown amount; a request that spent none is free for a user of prices.
+        return 0.0 if self._all_prices() and not usage else None
 
     def _price(self, model: str) -> Price | None:
-        prices = self._known_prices()
+        prices = self._all_prices()
         return prices.get(model, prices.get(self.name)) if prices else None
 
-    def _known_prices(self) -> Prices | None:
-        return self._prices if self._prices is not None else _prices_of(self._given)
+    def _all_prices(self) -> Prices | None:
+        return self._prices if self._prices is not None else prices_of(self._model_like)
 
-    def _who(self) -> JsonObject:
-        known = self._identity or _identity_of(self.model)
-        if known is not None:
-            return known
-        if isinstance(self._cache, MemoryCache):
-            return self._alone
-        message = (
-            f"{self!r} has a cache that others may read, but does not say which model answers; give "
-            "Judge(..., identity={'model': ...}), with whatever else the answers depend on"
-        )
-        raise ConfigurationError(message)
-
-    def _model(self) -> tuple[TextModel | DecisionModel, AbstractAsyncContextManager[object], float | None]:
-        """Return the model, its places and the time for a request; built once, when first needed."""
+    def _resolve(self) -> tuple[TextModel | DecisionModel, AbstractAsyncContextManager[object], float | None]:
+        """Return the model, its slots and the seconds for a request; built once, on first use."""
         with self._lock:
-            if self._built is None:
-                model = _built(self._given)
+            if self._resolved is None:
+                model = resolve_model(self._model_like)
+                # A paced model limits itself, and a second queue or clock around its own would only cut it short.
                 paced = getattr(model, "paced", False) is True
-                places = Slots(self._places or 16) if self._places is not None or not paced else nullcontext()
-                self._built = (model, places, None if paced else self._timeout)
-            return self._built
+                unlimited = paced and self._max_concurrency is None
+                slots = nullcontext() if unlimited else Slots(self._max_concurrency or _DEFAULT_CONCURRENCY)
+                self._resolved = (model, slots, None if paced else self._timeout)
+            return self._resolved
 
 
-class _Function:
-    """A plain function as a model."""
-
-    def __init__(self, function: JudgeFunction) -> None:
-        self._function = function
-
-    def complete(self, prompt: Prompt, /) -> Reply | Awaitable[Reply]:
-        text = self._function([message.to_chat() for message in prompt.messages])
-        return _awaited(text) if inspect.isawaitable(text) else _text_reply(text)
-
-
-class _AsyncFunction(_Function):
-    """The same for one that is known to be async, and need not be kept out of the event loop."""
-
-    async def complete(self, prompt: Prompt, /) -> Reply:
-        made = super().complete(prompt)
-        return await made if inspect.isawaitable(made) else made
-
-
-async def _awaited(text: Awaitable[object]) -> Reply:
-    return _text_reply(await text)
-
-
-def _text_reply(text: object) -> Reply:
-    if not isinstance(text, str):
-        message = f"the judge's function returned {type(text).__name__} {short_repr(text)}, where a text is needed"
-        raise JudgeError(message, JudgeOutcome.MALFORMED, attempts=1)
-    return Reply(text=text)
-
-
-async def _reply(model: TextModel | DecisionModel, prompt: Prompt) -> Reply:
-    if isinstance(model, TextModel):
-        return _typed(await _called(lambda: model.complete(prompt), model.complete), Reply)
-    answers = _typed(await _called(lambda: model.decide(prompt.state, [prompt.question]), model.decide), Answers)
-    answer = answers.answers.get(prompt.question.id)
-    if answer is None:
-        message = f"the judge answered {sorted(answers.answers)}, not the question {prompt.question.id!r}"
-        raise JudgeError(message, JudgeOutcome.MALFORMED, usage=answers.usage, attempts=answers.attempts)
-    return Reply(
-        probabilities=answer.probabilities,
-        refusal=answer.refusal,
-        usage=answers.usage,
-        model=answers.model,
-        request_id=answers.request_id,
-        attempts=answers.attempts,
-    )
-
-
-async def _called(call: Callable[[], T | Awaitable[T]], method: Callable[..., object]) -> T:
-    """Return what a sync or async method returns; a sync one runs in a thread, so that others need not wait for it."""
-    made = call() if inspect.iscoroutinefunction(method) else await in_thread(call)
-    if inspect.isawaitable(made):
-        awaited: T = await made
-        return awaited
-    return made
-
-
-def _typed(value: object, kind: type[T]) -> T:
-    if not isinstance(value, kind):
-        message = f"the judge returned {type(value).__name__} {short_repr(value)}, where a {kind.__name__} is needed"
-        raise JudgeError(message, JudgeOutcome.MALFORMED, attempts=1)
-    return value
-
-
-def _checked_model(model: object) -> Model | None:
-    if model is None or callable(model) or (isinstance(model, str) and model):
-        if not isinstance(model, type):
-            return cast("Model | None", model)
-    elif callable(getattr(model, "complete", None)) or callable(getattr(model, "decide", None)):
-        return cast("Model", model)
-    message = (
-        "a judge is the name of a model, an object with complete or decide, a function from messages to text, or a "
-        f"Judge; got {short_repr(model)}"
-    )
-    raise ConfigurationError(message)
-
-
-def _built(given: Model | None) -> TextModel | DecisionModel:
-    """Return the model; nothing is sent yet."""
-    if given is None or isinstance(given, str):
-        from toolmark.judge.openai import OpenAIJudge, judge_from_environment  # noqa: PLC0415 - only where asked for
-
-        model = judge_from_environment() if given is None else OpenAIJudge(given)
-        if model is None:
-            message = (
-                "there is no judge: give judge= the name of a model, a judge or a function, or set "
-                "TOOLMARK_JUDGE_MODEL; see docs/judge.md"
-            )
-            raise ConfigurationError(message)
-        return model
-    if isinstance(given, (TextModel, DecisionModel)):
-        return given
-    call = given if inspect.isroutine(given) else getattr(given, "__call__", given)  # noqa: B004 - is it async?
-    known_async = inspect.iscoroutinefunction(given) or inspect.iscoroutinefunction(call)
-    return _AsyncFunction(given) if known_async else _Function(given)
-
-
-def _name(given: Model | None) -> str:
-    if given is None:
-        return os.environ.get("TOOLMARK_JUDGE_MODEL", "")
-    if isinstance(given, str):
-        return given
-    named = getattr(given, "model", None)
-    if isinstance(named, str) and named:
-        return named
-    return getattr(given, "__qualname__", None) or type(given).__qualname__
-
-
-def _identity_of(model: object) -> JsonObject | None:
-    identity = getattr(model, "identity", None)
-    return cast("JsonObject", to_json_value(dict(identity))) if isinstance(identity, Mapping) else None
-
-
-def _prices_of(model: object) -> Prices | None:
-    prices = getattr(model, "prices", None)
-    return cast("Prices", prices) if isinstance(prices, Mapping) and prices else None
-
-
-def _content_of(prompt: Prompt) -> str:
-    """Return what tells prompts apart that ask different things."""
-    return cache_key(prompt, {})
-
-
-def _at_least_one(name: str, value: object) -> int:
+def _check_positive(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        message = f"{name} must be a whole number of at least 1, got {value!r}"
-        raise ConfigurationError(message)
+        raise ConfigurationError(f"{name} must be a whole number of at least 1, got {value!r}")
     return value
-
-
-def _cache(cache: object) -> Cache | None:
-    if cache is None or isinstance(cache, Cache):
-        return cache
-    if cache == "memory":
-        return MemoryCache()
-    if isinstance(cache, (str, os.PathLike)):
-        return SqliteCache(cast("str | os.PathLike[str]", cache))
-    message = f"cache must be 'memory', a path, None or an object with get and put, got {short_repr(cache)}"
-    raise ConfigurationError(message)

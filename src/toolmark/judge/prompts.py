@@ -1,8 +1,8 @@
-"""What a judge is asked, word by word.
+"""Prompts of the judge, word by word.
 
 Everything that comes from a case is one JSON document, in ASCII, with `<`, `>` and `&` escaped, between markers that
 hold a random number: no text in it can end it, reverse its direction of writing, or hide. Instructions stand outside.
-A change of any wording, or of what the document shows, is a new `VERSION`.
+Change `VERSION` with any change of the wording or of what the document shows.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from toolmark.judge.protocol import ImagePart, Message, Prompt, Question
 VERSION: Final = "1"
 
 Criterion: TypeAlias = Literal["tool_selection", "arguments", "missing_calls"]
-"""`tool_selection` and `arguments` are asked of one call, `missing_calls` of a unit."""
+"""`tool_selection` and `arguments` are about one call, `missing_calls` about a unit."""
 
 _MOST_LISTED_IDS = 400
-"""Ids that the schema of a reply lists; providers limit the list. Beyond, only the reader of the reply checks them."""
+"""Ids that the schema of a reply may list, since providers limit the list; the reply parser checks any number."""
 
 _TASK = (
     "You check the work of a software agent that calls tools. You are shown a record of it, and answer one question "
@@ -80,29 +80,22 @@ _REMINDER = (
 
 
 def prompt_for(criterion: Criterion, evidence: Evidence, *, sample: int = 0) -> Prompt:
-    """Return the prompt for one question.
-
-    Args:
-        criterion: What is asked.
-        evidence: What is shown.
-        sample: The number of the sample, from 0, where one question is asked several times.
-    """
+    """Return the prompt for one question about some evidence; `sample` counts from 0 where it is asked repeatedly."""
     question = _QUESTIONS[criterion]
-    nonce = secrets.token_hex(8)
+    nonce = secrets.token_hex(8)  # text in the record cannot contain a marker that is drawn only now
     record = f"<record-{nonce}>\n{enclosed(evidence.document)}\n</record-{nonce}>"
-    listing = criterion == "missing_calls"
     task = _TASK.format(nonce=nonce)
-    form = _REPLY.format(example=_example(evidence.ids), missing=_MISSING if listing else "")
-    system = f"{task}\n\nThe question: {question}\n\n{form}"
+    lists_missing = criterion == "missing_calls"
+    example = ", ".join(f'"{name}"' for name in evidence.ids[:2]) or '"m1"'
+    form = _REPLY.format(example=example, missing=_MISSING if lists_missing else "")
+    system = Message(role="system", content=f"{task}\n\nThe question: {question}\n\n{form}")
+    reminder = _REMINDER.format(question=question)
     return Prompt(
         name=criterion,
         version=VERSION,
-        messages=(
-            Message(role="system", content=system),
-            _shown(f"{record}\n\n{_REMINDER.format(question=question)}", evidence),
-        ),
-        reply_schema=_schema(evidence.ids, listing=listing),
-        state=(Message(role="system", content=task), _shown(record, evidence)),
+        messages=(system, _user_message(f"{record}\n\n{reminder}", evidence)),
+        reply_schema=_reply_schema(evidence.ids, lists_missing=lists_missing),
+        state=(Message(role="system", content=task), _user_message(record, evidence)),
         question=Question(id=criterion, text=question),
         ids=evidence.ids,
         content={
@@ -114,12 +107,12 @@ def prompt_for(criterion: Criterion, evidence: Evidence, *, sample: int = 0) -> 
 
 
 def enclosed(document: JsonObject) -> str:
-    """Return a document as text that holds no `<`, `>` or `&`, no control character, and nothing but ASCII."""
+    """Return a document as ASCII text without `<`, `>`, `&` and control characters."""
     text = canonical_json(document)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _shown(text: str, evidence: Evidence) -> Message:
+def _user_message(text: str, evidence: Evidence) -> Message:
     if not evidence.pictures:
         return Message(role="user", content=text)
     parts: list[str | ImagePart] = [text]
@@ -128,14 +121,10 @@ def _shown(text: str, evidence: Evidence) -> Message:
     return Message(role="user", content=tuple(parts))
 
 
-def _example(ids: tuple[str, ...]) -> str:
-    return ", ".join(f'"{name}"' for name in ids[:2]) or '"m1"'
-
-
-def _schema(ids: tuple[str, ...], *, listing: bool) -> JsonObject:
-    properties: JsonObject = {"evidence": _list_of(ids), "reasoning": {"type": "string"}}
-    if listing:
-        properties["missing"] = _list_of(tuple(name for name in ids if name.startswith("t")))
+def _reply_schema(ids: tuple[str, ...], *, lists_missing: bool) -> JsonObject:
+    properties: JsonObject = {"evidence": _id_list(ids), "reasoning": {"type": "string"}}
+    if lists_missing:
+        properties["missing"] = _id_list(tuple(name for name in ids if name.startswith("t")))
     properties["verdict"] = {"type": "string", "enum": ["yes", "no", "cannot_tell"]}
     return {
         "type": "object",
@@ -145,7 +134,7 @@ def _schema(ids: tuple[str, ...], *, listing: bool) -> JsonObject:
     }
 
 
-def _list_of(ids: tuple[str, ...]) -> JsonObject:
+def _id_list(ids: tuple[str, ...]) -> JsonObject:
     item: JsonObject = {"type": "string"}
     if 0 < len(ids) <= _MOST_LISTED_IDS:
         item["enum"] = list(ids)

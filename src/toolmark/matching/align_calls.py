@@ -1,29 +1,49 @@
-"""Aligns expected and called tools: ordered (maximum-weight common subsequence) or unordered (optimal assignment).
+"""Optimal alignment of expected and called tools, in any order or in the expected order.
 
-Both maximise, in this order: the sum of similarities; the number of pairs of equal name (a pair of similarity 0
-explains better than one missing and one unexpected call); the nearness of the positions; and then take the
-lexicographically smallest list of (expected, called) pairs. So there is exactly one answer, and it does not depend on
-the order in which the work is done. Similarities are exact rationals; over their common denominator the first three
-aims become one integer per pair, which both algorithms maximise without rounding.
+Theory. An alignment is a set of pairs (expected position, called position), one-to-one, of calls with equal names.
+Unordered, it is a maximum-weight assignment; ordered, a maximum-weight common subsequence. Five aims decide, in this
+order, so that exactly one alignment is the best:
 
-Only calls of equal name can be paired, so the unordered problem falls apart into one assignment per name.
+1. the greatest sum of similarities;
+2. the most *equal pairs*: the k-th of several equal expected calls with the k-th of the equal called ones, where equal
+   means that every compared field is set on both sides and equal as a JSON value;
+3. the most pairs (a pair of similarity 0 explains more than one missing and one unexpected call);
+4. the smallest sum of distances between the positions of a pair;
+5. the lexicographically smallest list of pairs.
+
+Similarities are exact fractions. Over their common denominator the first four aims are one integer for each pair
+(`_Weights`), so both searches work without rounding, and a tie is a tie.
+
+Two shortcuts give the same answer sooner:
+
+- The unordered problem separates into one assignment for each name.
+- Within a name, equal pairs are taken out first if every call has a key (`Comparison.keys`). The distance
+  d = 1 - similarity then keeps the triangle inequality: for an equal pair (e, c) and any calls x and y,
+  d(x, y) <= d(x, c) + d(e, y), so that (e, c) and (x, y) weigh no less than (x, c) and (e, y). A field left open, a
+  matcher or a text output that may equal a value breaks the inequality; such a group is assigned as a whole.
+- Equal pairs that do not cross, and are as many as names allow, are the whole answer, in any order and in order.
+
+Cost: near-linear if names differ or calls are equal; O(k^3) at worst for k unequal calls of one name (shortest
+augmenting paths); ordered, O(p log n) for p pairs of equal name.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from fractions import Fraction
 from math import lcm
+from typing import TypeAlias
 
-from toolmark.matching import assignment_scipy as _compiled
+from toolmark.matching import assignment_scipy
 from toolmark.matching.alignment import Alignment, Item
 from toolmark.matching.argument_pattern import ONE, Ratio
-from toolmark.matching.assignment import Costs, assign, match_on_line, smallest
-from toolmark.matching.call_similarity import Comparison, Matrix
+from toolmark.matching.assignment import Costs, assign, smallest
+from toolmark.matching.call_similarity import Comparison, Keys, Matrix
 
-_Found = dict[tuple[int, int], Ratio]
+_Pairs: TypeAlias = "dict[tuple[int, int], Ratio]"
 """Pairs of positions with their similarity."""
 
 _ARRAY_FROM = 1 << 16
@@ -50,22 +70,22 @@ def align(
         output: Compare the outputs, all or nothing.
     """
     sides = Comparison(expected, called, arguments=arguments, output=output)
-    every_e, every_c = range(len(expected)), range(len(called))
-    found = _in_order(sides) if ordered else _any_order(sides, every_e, every_c)
-    taken, used = {e for e, _ in found}, {c for _, c in found}
-    missing = [index for index in every_e if index not in taken]
-    unexpected = [index for index in every_c if index not in used]
-    displaced = _any_order(sides, missing, unexpected) if ordered and missing and unexpected else {}
-    left, right = {e for e, _ in displaced}, {c for _, c in displaced}
+    every_expected, every_called = range(len(expected)), range(len(called))
+    pairs = _in_order(sides) if ordered else _in_any_order(sides, every_expected, every_called)
+    paired_expected, paired_called = {e for e, _ in pairs}, {c for _, c in pairs}
+    missing = [index for index in every_expected if index not in paired_expected]
+    unexpected = [index for index in every_called if index not in paired_called]
+    displaced = _in_any_order(sides, missing, unexpected) if ordered and missing and unexpected else {}
+    displaced_expected, displaced_called = {e for e, _ in displaced}, {c for _, c in displaced}
     return Alignment(
         expected_count=len(expected),
         called_count=len(called),
         ordered=ordered,
-        matched=total(found.values()),
-        pairs=tuple(sides.pair(e, c, ratio) for (e, c), ratio in sorted(found.items())),
+        matched=total(pairs.values()),
+        pairs=tuple(sides.pair(e, c, ratio) for (e, c), ratio in sorted(pairs.items())),
         out_of_order=tuple(sides.pair(e, c, ratio) for (e, c), ratio in sorted(displaced.items())),
-        missing=tuple(index for index in missing if index not in left),
-        unexpected=tuple(index for index in unexpected if index not in right),
+        missing=tuple(index for index in missing if index not in displaced_expected),
+        unexpected=tuple(index for index in unexpected if index not in displaced_called),
     )
 
 
@@ -81,111 +101,120 @@ def total(ratios: Iterable[Ratio]) -> Fraction:
     return sum((Fraction(numerator, denominator) for denominator, numerator in parts.items()), Fraction(whole))
 
 
-def _any_order(sides: Comparison, left: Sequence[int], right: Sequence[int]) -> _Found:
+def _in_any_order(sides: Comparison, expected: Sequence[int], called: Sequence[int]) -> _Pairs:
     """Return the best pairs of the given positions, whatever their order."""
-    found: _Found = {}
-    for ours, theirs in _by_name(sides, left, right):
-        if len(ours) == 1 == len(theirs):
-            found[ours[0], theirs[0]] = sides.ratio(sides.expected[ours[0]], sides.called[theirs[0]])
+    pairs: _Pairs = {}
+    for left, right in _by_name(sides, expected, called):
+        if len(left) == 1 == len(right):
+            pairs[left[0], right[0]] = sides.ratio(sides.expected[left[0]], sides.called[right[0]])
         else:
-            found.update(_one_name(sides, ours, theirs))
-    return found
+            pairs.update(_of_one_name(sides, left, right))
+    return pairs
 
 
-def _by_name(sides: Comparison, left: Sequence[int], right: Sequence[int]) -> Iterable[tuple[list[int], list[int]]]:
-    """Yield the positions of each name that both sides have."""
+def _by_name(
+    sides: Comparison, expected: Sequence[int], called: Sequence[int]
+) -> Iterable[tuple[list[int], list[int]]]:
+    """Return the positions of each name that both sides have."""
     names: dict[str, tuple[list[int], list[int]]] = {}
-    for e in left:
+    for e in expected:
         names.setdefault(sides.expected[e].name, ([], []))[0].append(e)
-    for c in right:
+    for c in called:
         group = names.get(sides.called[c].name)
         if group is not None:
             group[1].append(c)
     return (group for group in names.values() if group[1])
 
 
-def _one_name(sides: Comparison, left: list[int], right: list[int]) -> _Found:
-    """Return the best pairs within one name.
-
-    Shortcut: if so many calls are equal that every pair can have similarity 1, no optimal answer has any other pair,
-    so the problem falls apart once more, into one question of nearness per distinct call.
-    """
+def _of_one_name(sides: Comparison, left: list[int], right: list[int]) -> _Pairs:
+    """Return the best pairs of one name."""
     keys = sides.keys(left, right)
-    if keys is not None:
-        buckets: dict[Hashable, tuple[list[int], list[int]]] = {}
-        for e, key in zip(left, keys[0], strict=True):
-            buckets.setdefault(key, ([], []))[0].append(e)
-        for c, key in zip(right, keys[1], strict=True):
-            buckets.setdefault(key, ([], []))[1].append(c)
-        if sum(min(len(a), len(b)) for a, b in buckets.values()) == min(len(left), len(right)):
-            return {pair: ONE for a, b in buckets.values() for pair in match_on_line(a, b)}
-    return _assign_group(sides.matrix(left, right), left, right)
+    equal = _equal_pairs(left, right, keys)
+    if not keys.complete:
+        return _assigned(sides.matrix(left, right), left, right, equal)
+    pairs = dict.fromkeys(equal.items(), ONE)
+    paired = set(equal.values())
+    left = [e for e in left if e not in equal]
+    right = [c for c in right if c not in paired]
+    if left and right:
+        pairs.update(_assigned(sides.matrix(left, right), left, right, {}))
+    return pairs
 
 
-def _in_order(sides: Comparison) -> _Found:
+def _equal_pairs(left: Sequence[int], right: Sequence[int], keys: Keys) -> dict[int, int]:
+    """Return the partners of equal calls: the k-th expected call of a key gets the k-th called one."""
+    waiting: dict[Hashable, deque[int]] = {}
+    for c, key in zip(right, keys.called, strict=True):
+        if key is not None:
+            waiting.setdefault(key, deque()).append(c)
+    partners: dict[int, int] = {}
+    for e, key in zip(left, keys.expected, strict=True):
+        queue = waiting.get(key)
+        if queue:
+            partners[e] = queue.popleft()
+    return partners
+
+
+def _in_order(sides: Comparison) -> _Pairs:
     """Return the maximum-weight common subsequence.
 
-    An equal beginning is paired at once: no pair is worth more than 1 and none is nearer than the same position. With
-    as many calls on both sides the same holds of an equal end.
+    Equal calls at the beginning are paired at once: no pair weighs more, and nothing crosses them.
     """
-    m, n = len(sides.expected), len(sides.called)
-    start, stop = 0, 0
-    while start < min(m, n) and _certain(sides, start):
+    expected, called = range(len(sides.expected)), range(len(sides.called))
+    equal: dict[int, int] = {}
+    most = 0
+    for left, right in _by_name(sides, expected, called):
+        equal.update(_equal_pairs(left, right, sides.keys(left, right)))
+        most += min(len(left), len(right))
+    partners = [equal[e] for e in sorted(equal)]
+    if len(equal) == most and partners == sorted(partners):
+        return dict.fromkeys(equal.items(), ONE)
+    start = 0
+    while equal.get(start) == start:
         start += 1
-    while m == n and stop < m - start and _certain(sides, m - 1 - stop):
-        stop += 1
-    found = {(index, index): ONE for index in [*range(start), *range(m - stop, m)]}
-    if start + stop < m and start + stop < n:
-        found.update(_subsequence(sides, range(start, m - stop), range(start, n - stop)))
-    return found
+    pairs = {(index, index): ONE for index in range(start)}
+    if start < len(expected) and start < len(called):
+        pairs.update(_subsequence(sides, expected[start:], called[start:], equal))
+    return pairs
 
 
-def _certain(sides: Comparison, index: int) -> bool:
-    a, b = sides.expected[index], sides.called[index]
-    return a.name == b.name and sides.ratio(a, b) == ONE
-
-
-def _subsequence(sides: Comparison, left: range, right: range) -> _Found:
+def _subsequence(sides: Comparison, expected: range, called: range, equal: dict[int, int]) -> _Pairs:
     """Return the best subsequence, by sparse dynamic programming over the pairs of equal name.
 
-    The value of a pair is its own worth plus the greatest value of a pair that lies after it on both sides. Going
-    through the expected calls from the last to the first, `_Steps` answers that question for every column, in
-    O(log n) a pair. The first pair of the answer is the first one that has the greatest value of all, and so on.
+    The value of a pair is its own weight plus the greatest value of a pair that lies after it on both sides. From the
+    last expected call to the first, `_Staircase` answers that question for every column, in O(log n) a pair. The first
+    pair of the answer is the first one that has the greatest value of all, and so on.
     """
     cells: dict[int, tuple[list[int], list[Ratio]]] = {}
-    groups = list(_by_name(sides, left, right))
-    if len(groups) == 1 and _all_equal(sides, *groups[0]):  # only the positions count, and the nearest do not cross
-        return dict.fromkeys(match_on_line(*groups[0]), ONE)
-    for ours, theirs in groups:
-        cells.update((e, (theirs, row)) for e, row in zip(ours, sides.matrix(ours, theirs), strict=True))
-    pairs = min(len(left), len(right))
-    worth = _Worth((ratio for _, row in cells.values() for ratio in row), pairs, max(left.stop, right.stop))
-    own = {ratio: value + worth.per_pair for ratio, value in worth.of_ratio.items()}
-    compact = worth.greatest * pairs < _INT64
-    after = _Steps()
+    for left, right in _by_name(sides, expected, called):
+        cells.update((e, (right, row)) for e, row in zip(left, sides.matrix(left, right), strict=True))
+    weights = _Weights(
+        (ratio for _, row in cells.values() for ratio in row),
+        pairs=min(len(expected), len(called)),
+        size=max(expected.stop, called.stop),
+        equal=equal,
+    )
+    compact = weights.greatest * min(len(expected), len(called)) < _INT64
+    after = _Staircase()
     values: dict[int, Sequence[int]] = {}
     for e in sorted(cells, reverse=True):
-        row = [own[ratio] - abs(e - c) + after.at(c + 1) for c, ratio in zip(*cells[e], strict=True)]
+        columns, ratios = cells[e]
+        row = [weights.of(e, c, ratio) + after.at(c + 1) for c, ratio in zip(columns, ratios, strict=True)]
         values[e] = array("q", row) if compact else row
-        for c, value in zip(cells[e][0], row, strict=True):
+        for c, value in zip(columns, row, strict=True):
             after.raise_to(c, value)
-    found: _Found = {}
-    goal, column = after.at(right.start), right.start
+    pairs: _Pairs = {}
+    goal, column = after.at(called.start), called.start
     for e in sorted(cells):
         for c, ratio, value in zip(*cells[e], values[e], strict=True):
             if value == goal and c >= column:
-                found[e, c] = ratio
-                goal, column = goal - own[ratio] + abs(e - c), c + 1
+                pairs[e, c] = ratio
+                goal, column = goal - weights.of(e, c, ratio), c + 1
                 break
-    return found
+    return pairs
 
 
-def _all_equal(sides: Comparison, left: list[int], right: list[int]) -> bool:
-    keys = sides.keys(left, right)
-    return keys is not None and len({*keys[0], *keys[1]}) == 1
-
-
-class _Steps:
+class _Staircase:
     """A function of the column that never rises to the right: the greatest value at that column or beyond."""
 
     def __init__(self) -> None:
@@ -193,10 +222,12 @@ class _Steps:
         self.values: list[int] = []
 
     def at(self, column: int) -> int:
+        """Return the greatest value at this column or beyond; 0 if there is none."""
         index = bisect_left(self.columns, column)
         return self.values[index] if index < len(self.values) else 0
 
     def raise_to(self, column: int, value: int) -> None:
+        """Let the function be at least this value up to this column."""
         columns, values = self.columns, self.values
         stop = bisect_left(columns, column)
         if stop < len(columns):
@@ -211,36 +242,50 @@ class _Steps:
         values[start:stop] = [value]
 
 
-class _Worth:
-    """Turns similarity, number of pairs and nearness into one integer, in that order of importance.
+class _Weights:
+    """The weight of a pair: similarity, equal pair, number of pairs and nearness as one integer, in that order.
 
-    With k pairs at most and positions below `size`, distances add up to less than `per_pair`, and pairs to less than
-    the smallest difference between two sums of similarities.
+    With k pairs at most and positions below `size`, distances add up to less than `per_pair`, pairs to less than
+    `per_equal`, and equal pairs to less than the smallest difference between two sums of similarities.
     """
 
-    def __init__(self, ratios: Iterable[Ratio], pairs: int, size: int) -> None:
+    def __init__(self, ratios: Iterable[Ratio], *, pairs: int, size: int, equal: dict[int, int]) -> None:
         distinct = set(ratios)
         scale = lcm(*(denominator for _, denominator in distinct))
-        self.per_pair = pairs * size + 1
-        unit = self.per_pair * (pairs + 1)
-        self.of_ratio: dict[Ratio, int] = {ratio: ratio[0] * (scale // ratio[1]) * unit for ratio in distinct}
-        self.greatest = scale * unit + self.per_pair
+        per_pair = pairs * size + 1
+        self.per_equal = per_pair * (pairs + 1) if equal else 0
+        unit = (self.per_equal or per_pair) * (pairs + 1)
+        self.equal = equal
+        self.of_ratio: dict[Ratio, int] = {
+            ratio: ratio[0] * (scale // ratio[1]) * unit + per_pair for ratio in distinct
+        }
+        self.greatest = scale * unit + self.per_equal + per_pair
+
+    def of(self, e: int, c: int, ratio: Ratio) -> int:
+        """Return the weight of a pair; always more than 0."""
+        weight = self.of_ratio[ratio] - abs(e - c)
+        return weight + self.per_equal if self.equal.get(e) == c else weight
 
 
-def _assign_group(ratios: Matrix, left: list[int], right: list[int]) -> _Found:
+def _assigned(ratios: Matrix, left: list[int], right: list[int], equal: dict[int, int]) -> _Pairs:
     """Return the optimal assignment of one name's expected and called positions."""
-    worth = _Worth((ratio for row in ratios for ratio in row), min(len(left), len(right)), max(left[-1], right[-1]) + 1)
-    cost = {ratio: -value for ratio, value in worth.of_ratio.items()}
-    if len(left) * len(right) >= _compiled.PAIRS_FROM:
-        partner = _compiled.best_partners(ratios, cost, left, right)
-        if partner is not None:
-            return {(left[i], right[j]): ratios[i][j] for i, j in enumerate(partner) if j >= 0}
-    rows: list[Sequence[int]] = []
-    compact = len(left) * len(right) >= _ARRAY_FROM and worth.greatest < _INT64
-    for e, row in zip(left, ratios, strict=True):
-        costs = [cost[ratio] + abs(e - c) for ratio, c in zip(row, right, strict=True)]
-        rows.append(array("q", costs) if compact else costs)
-    partner = _best_partners(rows, len(right))
+    weights = _Weights(
+        (ratio for row in ratios for ratio in row),
+        pairs=min(len(left), len(right)),
+        size=max(left[-1], right[-1]) + 1,
+        equal=equal,
+    )
+    partner = None
+    if len(left) * len(right) >= assignment_scipy.PAIRS_FROM and not equal:
+        cost = {ratio: -weight for ratio, weight in weights.of_ratio.items()}
+        partner = assignment_scipy.best_partners(ratios, cost, left, right)
+    if partner is None:
+        rows: list[Sequence[int]] = []
+        compact = len(left) * len(right) >= _ARRAY_FROM and weights.greatest < _INT64
+        for e, row in zip(left, ratios, strict=True):
+            costs = [-weights.of(e, c, ratio) for c, ratio in zip(right, row, strict=True)]
+            rows.append(array("q", costs) if compact else costs)
+        partner = _best_partners(rows, len(right))
     return {(left[i], right[j]): ratios[i][j] for i, j in enumerate(partner) if j >= 0}
 
 

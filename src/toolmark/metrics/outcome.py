@@ -15,7 +15,7 @@ from toolmark.metrics.wording import reason_of
 from toolmark.result import TOLERANCE, Finding, FindingKind, MetricResult, QuestionResult, ResultStatus
 
 if TYPE_CHECKING:
-    from toolmark.judge.flow import Judgement, Settled
+    from toolmark.judge.flow import Judgement, JudgeQuestion
     from toolmark.judge.scoring import Part
 
 _LONGEST_RATIONALE = 300
@@ -69,7 +69,11 @@ def outcome(made: Outcome) -> MetricResult:
     decided nothing because it failed fails the result: what remains would be a better score for a worse judge.
     """
     judgement = made.judgement
-    lost = [f"{name}: {judgement.lost[name]}" for name in made.judged if name in judgement.lost] if judgement else []
+    lost = (
+        [f"{name}: {judgement.failures[name]}" for name in made.judged if name in judgement.failures]
+        if judgement
+        else []
+    )
     scores = dict(made.scores)
     sums = dict(made.sums)
     for name, part in made.judged_parts.items():
@@ -78,7 +82,7 @@ def outcome(made: Outcome) -> MetricResult:
             sums[name] = _sum(name, part, judgement)
     doubts = () if lost else _doubts(made, scores)
     warnings = (*made.warnings, *(judgement.notes if judgement else ()), *doubts)
-    findings = (*made.findings, *(_findings(judgement.settled) if judgement else ()))
+    findings = (*made.findings, *(_findings(judgement.questions) if judgement else ()))
     if lost:
         error = f"JudgeError: {'; '.join(lost)}"
         reason = reason_of(f"Not measured: {'; '.join(lost).rstrip('.')}.", findings, warnings)
@@ -168,7 +172,7 @@ def _numbers(made: Outcome) -> dict[str, float]:
     parts = made.judged_parts
     for name, part in parts.items():
         found[f"{name}_low"], found[f"{name}_high"] = part.low, part.high
-    asked = sum(part.asked for part in parts.values())
+    asked = sum(part.total for part in parts.values())
     if asked:
         found["coverage"] = sum(part.decided for part in parts.values()) / asked
     flips = [entry.flip_rate for entry in _questions(made) if entry.flip_rate is not None]
@@ -187,7 +191,7 @@ def _doubts(made: Outcome, scores: Mapping[str, float]) -> Iterator[str]:
     open_ones = [entry for entry in _questions(made) if entry.decision in {None, "cannot_tell"}]
     if not open_ones:
         return
-    total = sum(part.asked for part in made.judged_parts.values())
+    total = sum(part.total for part in made.judged_parts.values())
     kinds = Counter(entry.decision or entry.outcome for entry in open_ones)
     told = ", ".join(f"{amount} {kind}" for kind, amount in sorted(kinds.items()))
     text = f"{len(open_ones)} of {plural(total, 'question')} to the judge and to code have no yes or no ({told})"
@@ -207,7 +211,7 @@ _TOLD: dict[str, tuple[FindingKind, str, str]] = {
 }
 
 
-def _findings(settled: Sequence[Settled]) -> Iterator[Finding]:
+def _findings(settled: Sequence[JudgeQuestion]) -> Iterator[Finding]:
     for entry in settled:
         judged = entry.judged
         if judged.decision == "yes":
@@ -218,7 +222,7 @@ def _findings(settled: Sequence[Settled]) -> Iterator[Finding]:
             yield from _of_call(entry)
 
 
-def _of_call(entry: Settled) -> Iterator[Finding]:
+def _of_call(entry: JudgeQuestion) -> Iterator[Finding]:
     judged, name = entry.judged, printable(entry.judged.tool or "")
     kind, title, question = _TOLD[judged.criterion]
     at = f"called #{(judged.called or 0) + 1} {name!r}"
@@ -235,7 +239,7 @@ def _of_call(entry: Settled) -> Iterator[Finding]:
         yield finding("schema_violation", text, path=violation.path)
 
 
-def _of_missing(entry: Settled) -> Iterator[Finding]:
+def _of_missing(entry: JudgeQuestion) -> Iterator[Finding]:
     judged = entry.judged
     where = "" if judged.turn is None else f"turn #{judged.turn + 1}, "
     if judged.decision != "no":

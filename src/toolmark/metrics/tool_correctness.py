@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from toolmark.calls import ToolCall, ToolCallParams, ToolEffect, ToolSpec, read_tool_spec
@@ -14,7 +12,6 @@ from toolmark.errors import ConfigurationError, MissingFieldError
 from toolmark.expect import Expectation, wanted_names
 from toolmark.matching.align_calls import align
 from toolmark.matching.alignment import Alignment, Denominator
-from toolmark.metrics._sides import Sides, Sum, at_place, is_full, sides_of_calls, sides_of_cases, sum_of
 from toolmark.metrics.base import Metric, check_threshold
 from toolmark.metrics.call_filter import Only, Preparation, Prepared
 from toolmark.metrics.call_metric import calls_of, check_case, expected_of, named
@@ -22,15 +19,13 @@ from toolmark.metrics.comparable_calls import called_item, compared_in_part, exp
 from toolmark.metrics.outcome import Outcome, outcome
 from toolmark.metrics.plan_variants import align_plan, notes_of, taken, wants_of
 from toolmark.metrics.wording import arithmetic, findings_of
-from toolmark.result import TOLERANCE, MetricResult, told_later
+from toolmark.result import MetricResult
 
 if TYPE_CHECKING:
     from toolmark.judge import JudgeLike
     from toolmark.judge.driver import Flow
     from toolmark.judge.flow import Judgement
 
-_PORTION = 64
-"""Cases that are looked at together."""
 NOT_JUDGED = "tool selection was not judged: available_tools was given without a judge"
 NO_TOOLS = "tool selection was not judged: neither the metric nor the case has available_tools"
 
@@ -193,54 +188,14 @@ class ToolCorrectnessMetric(Metric):
     def _arguments(self) -> bool:
         return ToolCallParams.INPUT_PARAMETERS in self.evaluation_params
 
-    @property
-    def _plain(self) -> bool:
-        """Whether nothing but names and arguments decides, and of all calls."""
-        if self.judge is not None or self._preparation.only is not None or self._preparation.ignore_failed:
-            return False
-        return ToolCallParams.OUTPUT not in self.evaluation_params
-
-    def _calling(self, found: Alignment | Sum) -> float:
+    def _calling(self, found: Alignment) -> float:
         return float(found.exact) if self.should_exact_match else found.score(self.denominator)
 
     def _measure(self, case: TestCase) -> MetricResult | Flow[MetricResult]:
         tools = self.available_tools if self.available_tools is not None else getattr(case, "available_tools", None)
         if self.judge is not None and tools is not None:
             return self._judged(case, tuple(map(read_tool_spec, tools)))
-        return self._at_once(case, judgeable=tools is not None) or self._called(case, None, judgeable=tools is not None)
-
-    def _at_once(self, case: TestCase, *, judgeable: bool) -> MetricResult | None:
-        """Return the result with all but the score to be worked out later; `None` where the score itself takes it."""
-        expected, called = _sides(case, type(self).__name__)
-        if not self._plain or not isinstance(expected, list):
-            return None
-        sides = sides_of_calls(expected, called)
-        found = None if sides is None else sum_of(sides, ordered=self._ordered, arguments=self._arguments)
-        if found is None:
-            return None
-        calling = self._calling(found)
-        score = self._final(calling)
-        names: tuple[Denominator, ...] = ("called", "expected", "f1")
-        parts = dict(zip(("precision", "recall", "f1"), map(found.score, names), strict=True))
-        lists = (expected[:], called[:])
-        # Results are remembered as long as their metric lives, so none may hold on to its metric.
-        told = partial(self._copy()._called, case, None, judgeable=judgeable, sides=lists)  # noqa: SLF001 - of the same
-        return told_later(
-            self.label,
-            self.threshold,
-            score,
-            score >= self.threshold - TOLERANCE,
-            {"calling": calling, **parts},
-            told,
-        )
-
-    def _copy(self) -> ToolCorrectnessMetric:
-        copied: ToolCorrectnessMetric = object.__new__(type(self))
-        vars(copied).update(vars(self))
-        return copied
-
-    def _final(self, calling: float) -> float:
-        return float(calling >= 1) if self.strict_mode else calling
+        return self._called(case, None, judgeable=tools is not None)
 
     def _judged(self, case: TestCase, tools: Sequence[ToolSpec]) -> Flow[MetricResult]:
         """Judge the selection of the tools, and return the lower score."""
@@ -253,10 +208,8 @@ class ToolCorrectnessMetric(Metric):
         judgement = yield from judgement_of(Judge.of(self.judge), case, tools)
         return self._called(case, judgement, judgeable=True)
 
-    def _called(
-        self, case: TestCase, judgement: Judgement | None, *, judgeable: bool, sides: _Calls | None = None
-    ) -> MetricResult:
-        expected, called = sides or _sides(case, type(self).__name__)
+    def _called(self, case: TestCase, judgement: Judgement | None, *, judgeable: bool) -> MetricResult:
+        expected, called = _sides(case, type(self).__name__)
         alignment, prepared = self._compared(case, (expected, called))
         wanted = alignment.wanted or wanted_names(expected)
         findings = (*findings_of(alignment, wanted, [call.name for call in called]), *prepared.findings)
@@ -286,21 +239,17 @@ class ToolCorrectnessMetric(Metric):
         )
 
     def score_batch(self, cases: Iterable[TestCase | Mapping[str, Any]]) -> list[float | None]:
-        """Return the scores of many cases, and nothing but the scores: what `measure` says of each, many times faster.
-
-        Most cases that come as plain objects are never made into models. Nothing is remembered for `score` and
-        `reason`, and nothing is shown. With a judge the cases are measured one after the other.
+        """Return the scores of many cases, without their results.
 
         Args:
-            cases: Cases, or objects as `json.loads` returns them, such as the lines of a file; no more than 64 of them
-                are held at a time. An object is read as an `LLMTestCase`.
+            cases: Cases, or objects as `json.loads` returns them, which are read as `LLMTestCase`.
 
         Returns:
             A score in [0, 1] for each case, in their order; `None` where `measure` gives no score.
 
         Raises:
-            InvalidDataError: An object is no case; `problems` has the paths, beginning with the place of the case.
-            ToolmarkError: What `measure` raises. Positions in messages count from 1.
+            InvalidDataError: An object is not a case; `problems` has the paths.
+            ToolmarkError: What `measure` raises.
 
         Example:
             >>> from toolmark import ToolCorrectnessMetric
@@ -308,29 +257,8 @@ class ToolCorrectnessMetric(Metric):
             >>> ToolCorrectnessMetric().score_batch([case])
             [0.5]
         """
-        scores: list[float | None] = []
-        remaining = iter(cases)
-        while portion := list(islice(remaining, _PORTION)):
-            known = sides_of_cases(portion) if self._plain else [None] * len(portion)
-            for case, sides in zip(portion, known, strict=True):
-                calling = None if sides is None else self._from_sides(sides)
-                scores.append(self._alone(case, len(scores)) if calling is None else self._final(calling))
-        return scores
-
-    def _from_sides(self, sides: Sides) -> float | None:
-        """Return the score of the calls, or `None` where it takes an alignment to know it."""
-        if self.should_exact_match or self.strict_mode:  # 1 or 0, which is sooner known than the sum
-            denominator = "longest" if self.should_exact_match else self.denominator
-            full = is_full(sides, denominator, ordered=self._ordered, arguments=self._arguments)
-            return None if full is None else float(full)
-        found = sum_of(sides, ordered=self._ordered, arguments=self._arguments)
-        return None if found is None else self._calling(found)
-
-    def _alone(self, case: TestCase | Mapping[str, Any], index: int) -> float | None:
-        """Return the score of a case in full; errors name its place, which counts from 0 here."""
-        with at_place(index):
-            read = LLMTestCase.model_validate(case) if isinstance(case, Mapping) else case
-            return self._finished(self._measure(read)).score
+        read = (LLMTestCase.model_validate(case) if isinstance(case, Mapping) else case for case in cases)
+        return [self._finished(self._measure(case)).score for case in read]
 
     def _show(self, result: MetricResult, case: TestCase) -> None:
         if self.verbose_mode:

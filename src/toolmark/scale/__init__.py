@@ -1,4 +1,4 @@
-r"""The same scoring over files of any size: part by part, in several processes, resumed after it was killed.
+r"""Scoring of files of any size: part by part, in several processes, resumable.
 
 Example:
     >>> import json, tempfile
@@ -16,12 +16,32 @@ Example:
     (2, 1.0)
 """
 
-from toolmark.scale.arrow import ArrowScorer
-from toolmark.scale.detect import is_begun, is_parquet
-from toolmark.scale.extrapolation import Extrapolation, extrapolate
-from toolmark.scale.files import EngineName, score_files
-from toolmark.scale.sample import Sample, SampledStratum, sample_files
-from toolmark.scale.totals import ClusterSum, MetricTotals, Totals
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolmark._internal.lazy_imports import lazy_getattr
+
+if TYPE_CHECKING:
+    from toolmark.scale.arrow import ArrowScorer
+    from toolmark.scale.extrapolation import Extrapolation, extrapolate
+    from toolmark.scale.files import EngineName, score_files
+    from toolmark.scale.sample import Sample, SampledStratum, sample_files
+    from toolmark.scale.totals import ClusterSum, MetricTotals, Totals
+
+_HOME = {
+    "ArrowScorer": "arrow",
+    "ClusterSum": "totals",
+    "EngineName": "files",
+    "Extrapolation": "extrapolation",
+    "MetricTotals": "totals",
+    "Sample": "sample",
+    "SampledStratum": "sample",
+    "Totals": "totals",
+    "extrapolate": "extrapolation",
+    "sample_files": "sample",
+    "score_files": "files",
+}
 
 __all__ = [
     "ArrowScorer",
@@ -33,8 +53,19 @@ __all__ = [
     "SampledStratum",
     "Totals",
     "extrapolate",
-    "is_begun",
-    "is_parquet",
     "sample_files",
     "score_files",
 ]
+
+# `toolmark score` imports `toolmark.scale.detect`, and must not load the rest of this package.
+_load = lazy_getattr(__name__, _HOME)
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first used."""
+    return _load(name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

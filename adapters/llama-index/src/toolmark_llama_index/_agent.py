@@ -15,7 +15,7 @@ _ALL: Final = 1_000_000_000
 """Tokens that a memory keeps: by default it forgets what does not fit into a small model."""
 
 
-def as_agent(agent: Any, **options: Any) -> AgentCallable:  # noqa: ANN401 - an agent or workflow, and its options
+def as_agent(agent: Any, **options: Any) -> AgentCallable:
     """Return an agent as `evaluate(goldens=..., agent=...)` asks it: `async (input, conversation) -> Run`.
 
     The turns of a conversation share a memory, unless the options have one, a `ctx` or a `chat_history`. A run that

@@ -11,7 +11,7 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ImageBlo
 from llama_index.core.llms import LLM
 
 from toolmark import ConfigurationError
-from toolmark.judge import ImagePart, Message, Prompt, Reply, TextModel, apart
+from toolmark.judge import ImagePart, Message, Prompt, Reply, TextModel, run_isolated
 from toolmark.redact import DEFAULT
 from toolmark_llama_index._requests import model_of, usage_of
 
@@ -60,7 +60,7 @@ class _LLMJudge:
 
     async def complete(self, prompt: Prompt, /) -> Reply:
         """Return the model's reply."""
-        return await apart(lambda: self._complete(prompt))
+        return await run_isolated(lambda: self._complete(prompt))
 
     async def _complete(self, prompt: Prompt) -> Reply:
         response = await self._llm.achat([_message(message) for message in prompt.messages])
@@ -107,9 +107,9 @@ def _usage(response: ChatResponse) -> dict[str, int]:
     return {name: count for name, count in found.items() if isinstance(count, int)}
 
 
-def _get(holder: Any, name: str) -> Any:  # noqa: ANN401 - a provider's own object, or the dict of one
+def _get(holder: Any, name: str) -> Any:
     return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
 
 
-def _first(items: Any) -> Any:  # noqa: ANN401 - as above
+def _first(items: Any) -> Any:
     return items[0] if isinstance(items, (list, tuple)) and items else None

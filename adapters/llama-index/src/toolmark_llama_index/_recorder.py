@@ -282,10 +282,10 @@ class _SpanHandler(BaseSpanHandler[BaseSpan]):
         self,
         id_: str,
         bound_args: inspect.BoundArguments,
-        instance: Any | None = None,  # noqa: ANN401 - the framework's signature
+        instance: Any | None = None,
         parent_id: str | None = None,
         tags: dict[str, Any] | None = None,
-        **_: Any,  # noqa: ANN401
+        **_: Any,
     ) -> None:
         """A span began."""
         self._entered(id_, bound_args, instance, parent_id, tags)
@@ -293,10 +293,10 @@ class _SpanHandler(BaseSpanHandler[BaseSpan]):
     def span_exit(
         self,
         id_: str,
-        bound_args: inspect.BoundArguments,  # noqa: ARG002
-        instance: Any | None = None,  # noqa: ANN401, ARG002
-        result: Any | None = None,  # noqa: ANN401
-        **_: Any,  # noqa: ANN401
+        bound_args: inspect.BoundArguments,
+        instance: Any | None = None,
+        result: Any | None = None,
+        **_: Any,
     ) -> None:
         """A span ended."""
         self._exited(id_, result)
@@ -304,23 +304,23 @@ class _SpanHandler(BaseSpanHandler[BaseSpan]):
     def span_drop(
         self,
         id_: str,
-        bound_args: inspect.BoundArguments,  # noqa: ARG002
-        instance: Any | None = None,  # noqa: ANN401, ARG002
+        bound_args: inspect.BoundArguments,
+        instance: Any | None = None,
         err: BaseException | None = None,
-        **_: Any,  # noqa: ANN401
+        **_: Any,
     ) -> None:
         """A span ended by an exception."""
         self._dropped(id_, err)
 
-    def new_span(self, *_: Any, **__: Any) -> BaseSpan | None:  # noqa: ANN401
+    def new_span(self, *_: Any, **__: Any) -> BaseSpan | None:
         """Keep none."""
         return None
 
-    def prepare_to_exit_span(self, *_: Any, **__: Any) -> BaseSpan | None:  # noqa: ANN401
+    def prepare_to_exit_span(self, *_: Any, **__: Any) -> BaseSpan | None:
         """Keep none."""
         return None
 
-    def prepare_to_drop_span(self, *_: Any, **__: Any) -> BaseSpan | None:  # noqa: ANN401
+    def prepare_to_drop_span(self, *_: Any, **__: Any) -> BaseSpan | None:
         """Keep none."""
         return None
 
@@ -339,7 +339,7 @@ class _EventHandler(BaseEventHandler):
         """Name the handler."""
         return "ToolCallRecorder"
 
-    def handle(self, event: BaseEvent, **_: Any) -> None:  # noqa: ANN401
+    def handle(self, event: BaseEvent, **_: Any) -> None:
         """Take an event."""
         self._came(event)
 

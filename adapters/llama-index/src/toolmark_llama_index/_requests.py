@@ -171,7 +171,7 @@ def answer_of(result: object) -> str | None:
     return str(result)
 
 
-def structured_of(result: object) -> Any:  # noqa: ANN401 - the user's own structure
+def structured_of(result: object) -> Any:
     """Return the structured answer in what an agent returned, if there is one."""
     inner = result.result if isinstance(result, StopEvent) else result
     return getattr(inner, "structured_response", None) if isinstance(inner, AgentOutput) else None
@@ -199,7 +199,7 @@ def _fields(event: object) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _get(thing: object, name: str) -> Any:  # noqa: ANN401 - objects and dicts of providers
+def _get(thing: object, name: str) -> Any:
     if isinstance(thing, Mapping):
         return thing.get(name)
     return None if thing is None else getattr(thing, name, None)

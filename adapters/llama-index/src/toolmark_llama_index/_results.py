@@ -82,7 +82,7 @@ def _failure(output: ToolOutput, raised: BaseException | None) -> str:
     return error_text(exception) if isinstance(exception, BaseException) else output.content
 
 
-def _shown(output: ToolOutput) -> Any:  # noqa: ANN401 - text, or descriptions of blocks
+def _shown(output: ToolOutput) -> Any:
     """Return what the model is shown: text, or, where there is more than text, a description of each block."""
     blocks = getattr(output, "blocks", None) or []
     if any(not isinstance(block, TextBlock) for block in blocks):
@@ -90,7 +90,7 @@ def _shown(output: ToolOutput) -> Any:  # noqa: ANN401 - text, or descriptions o
     return output.content
 
 
-def _described(block: Any) -> dict[str, Any]:  # noqa: ANN401 - a block of any kind
+def _described(block: Any) -> dict[str, Any]:
     """Describe a block of content: its kind, its type and size, or where it lies; never the data itself."""
     if isinstance(block, TextBlock):
         return {"type": "text", "text": block.text}
@@ -120,7 +120,7 @@ def _is_mcp_result(raw: object) -> bool:
     return kind.__name__ == "CallToolResult" and kind.__module__.partition(".")[0] in ("mcp", "mcp_types")
 
 
-def _mcp_content(raw: Any) -> Any:  # noqa: ANN401 - the MCP package's own type, which need not be installed
+def _mcp_content(raw: Any) -> Any:
     """Return the content of an MCP result: its text, or a description of each part where there is more than text."""
     parts = list(getattr(raw, "content", None) or [])
     if all(getattr(part, "type", None) == "text" for part in parts):

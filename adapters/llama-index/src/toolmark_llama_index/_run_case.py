@@ -22,7 +22,7 @@ _PATIENCE: Final = 0.5
 
 
 async def run_case(
-    agent: Any,  # noqa: ANN401 - an agent, an AgentWorkflow, or any workflow that takes `user_msg`
+    agent: Any,
     question: str,
     *,
     expected_tools: ExpectedTools | None = None,
@@ -31,7 +31,7 @@ async def run_case(
     name: str | None = None,
     timeout: float | None = None,
     on_event: Callable[[Event], object] | None = None,
-    **options: Any,  # noqa: ANN401 - the agent's own
+    **options: Any,
 ) -> LLMTestCase:
     """Ask an agent a question and return what it did as a case that can be scored.
 
@@ -88,7 +88,7 @@ class _Listener:
         self._seen = 0
         self._busy = False
 
-    async def read(self, handler: Any) -> None:  # noqa: ANN401
+    async def read(self, handler: Any) -> None:
         """Read to the end, which never comes where a tool raised a `BaseException`."""
         async for event in handler.stream_events():
             self._seen += 1
@@ -110,7 +110,7 @@ class _Listener:
 
 
 async def _outcome(
-    handler: Any,  # noqa: ANN401
+    handler: Any,
     timeout: float | None,
     on_event: Callable[[Event], object] | None,
 ) -> BaseException | None:
@@ -150,7 +150,7 @@ async def _first_end(
     return True
 
 
-async def _result(handler: Any) -> BaseException | None:  # noqa: ANN401
+async def _result(handler: Any) -> BaseException | None:
     try:
         await handler
     except asyncio.CancelledError as error:
@@ -162,7 +162,7 @@ async def _result(handler: Any) -> BaseException | None:  # noqa: ANN401
     return None
 
 
-async def _cancel(handler: Any, running: asyncio.Task[BaseException | None]) -> None:  # noqa: ANN401
+async def _cancel(handler: Any, running: asyncio.Task[BaseException | None]) -> None:
     """Cancel a run, and give it a moment to say so."""
     with contextlib.suppress(Exception):
         await handler.cancel_run()

@@ -24,12 +24,12 @@ class Tracked:
         self.name: str = getattr(function, "__name__", type(function).__name__)
 
     @_span
-    def call(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
+    def call(self, *args: Any, **kwargs: Any) -> Any:
         """Call it."""
         return self.function(*args, **kwargs)
 
     @_span
-    async def acall(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
+    async def acall(self, *args: Any, **kwargs: Any) -> Any:
         """Await it."""
         return await self.function(*args, **kwargs)
 
@@ -49,13 +49,13 @@ def track(function: _Function) -> _Function:
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
-        async def awaited(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
+        async def awaited(*args: Any, **kwargs: Any) -> Any:
             return await tracked.acall(*args, **kwargs)
 
         return cast("_Function", awaited)
 
     @functools.wraps(function)
-    def called(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
+    def called(*args: Any, **kwargs: Any) -> Any:
         return tracked.call(*args, **kwargs)
 
     return cast("_Function", called)

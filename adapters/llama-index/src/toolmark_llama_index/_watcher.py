@@ -196,7 +196,7 @@ class Watcher:
             return
         self._offer(span, agent.tools or (), all_known=agent.tool_retriever is None)
 
-    def _offer(self, span: Span, tools: Any, *, all_known: bool = True) -> None:  # noqa: ANN401 - a list of tools
+    def _offer(self, span: Span, tools: Any, *, all_known: bool = True) -> None:
         recording = span.recording
         new = [
             tool

@@ -1,4 +1,4 @@
-"""What do the SDK's exceptions, spans and default texts say of a failure? Nothing is kept here."""
+"""Readers of failures: exceptions, errors of spans, and the texts that the SDK puts in place of a tool's result."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from agents.exceptions import AgentsException
+from agents.exceptions import AgentsException, MaxTurnsExceeded, OutputGuardrailTripwireTriggered
 
 from toolmark.capture import RunStatus
 
+COMPLETE: Final = (MaxTurnsExceeded, OutputGuardrailTripwireTriggered)
+"""Exceptions whose `run_data` holds everything that happened; that of others lacks the turn that failed."""
+
+# By name, since older releases lack some of them.
 _STOPPING: Final = frozenset(
     {
         "MaxTurnsExceeded",
@@ -23,55 +27,51 @@ _STOPPING: Final = frozenset(
         "KeyboardInterrupt",
     }
 )
-"""Exceptions that say that something stopped the run; by name, since older releases lack some of them."""
 
 _DEFAULT_TEXTS: Final = re.compile(
     r"An error occurred while (running the tool|parsing tool arguments)\. Please try again|"
     r"Tool '.*' timed out after .* seconds\.\Z|"
     r"Tool '.*' not found\.\Z"
 )
-"""What the SDK itself shows a model in place of a tool's result."""
-
+_REFUSALS: Final = ("Tool execution was not approved.", "Multiple handoffs detected, ignoring this one.")
 _NOT_FOUND: Final = re.compile(r"Tool (?P<name>.+) not found in agent ")
-
-_REFUSED_TEXTS: Final = ("Tool execution was not approved.", "Multiple handoffs detected, ignoring this one.")
-
 _REDACTED: Final = re.compile(r"redacted", re.IGNORECASE)
 
 
 def error_text(error: BaseException) -> str:
-    """Return `"TypeName: text"`; the name alone where there is no text, or none that can be read."""
+    """Return `"TypeName: text"`, or the name alone if the text is empty or cannot be read."""
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 - an exception whose text raises
+    except Exception:  # noqa: BLE001 - a broken __str__ must not break the recording
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def status_of(error: BaseException) -> RunStatus:
-    """Return how a run ended that raised this."""
+    """Return the status of a run that raised this exception."""
     return RunStatus.STOPPED if type(error).__name__ in _STOPPING else RunStatus.ERROR
 
 
-def blames_tools(error: BaseException) -> bool:
-    """Return whether a tool that ran may be what ended the run with this exception."""
-    return type(error).__name__ not in _STOPPING or type(error).__name__ == "ToolOutputGuardrailTripwireTriggered"
+def may_come_from_tool(error: BaseException) -> bool:
+    """Return whether a tool that ran may have ended the run with this exception."""
+    name = type(error).__name__
+    return name not in _STOPPING or name == "ToolOutputGuardrailTripwireTriggered"
 
 
 def tool_exception(error: BaseException) -> BaseException:
-    """Return the exception of the tool that ended the run: what the SDK wrapped into one of its own."""
+    """Return the tool's own exception, which the SDK may have wrapped in one of its own."""
     cause = error.__cause__
     return cause if isinstance(error, AgentsException) and cause is not None else error
 
 
-def unknown_tool(error: BaseException) -> str | None:
-    """Return the name of the tool that a model asked for and that its agent lacks, if that ended the run."""
-    found = _NOT_FOUND.match(str(error)) if type(error).__name__ == "ModelBehaviorError" else None
-    return found["name"] if found else None
+def unknown_tool_name(error: BaseException) -> str | None:
+    """Return the name of the missing tool if the run ended because the model called one that its agent lacks."""
+    match = _NOT_FOUND.match(str(error)) if type(error).__name__ == "ModelBehaviorError" else None
+    return match["name"] if match else None
 
 
-def span_error(span: Any) -> str | None:  # noqa: ANN401 - a span of any provider
-    """Return the text of a tool's failure that a span holds; `None` without one, `""` where it was redacted."""
+def span_error(span: Any) -> str | None:
+    """Return the error text of a tool's span; `None` without an error, `""` where the text was redacted."""
     error = getattr(span, "error", None)
     if not isinstance(error, Mapping):
         return None
@@ -82,11 +82,11 @@ def span_error(span: Any) -> str | None:  # noqa: ANN401 - a span of any provide
     return "" if not isinstance(text, str) or _REDACTED.search(text) else text
 
 
-def default_failure(output: object) -> str | None:
-    """Return the text that the SDK shows in place of a result, if this is one."""
+def default_error_text(output: object) -> str | None:
+    """Return the output if it is a text that the SDK itself puts in place of a failed tool's result."""
     return output if isinstance(output, str) and _DEFAULT_TEXTS.match(output) else None
 
 
 def is_refusal(output: object) -> bool:
-    """Return whether this is what the SDK shows for a call that it did not let run."""
-    return output in _REFUSED_TEXTS
+    """Return whether the output is what the SDK shows the model for a call that it did not run."""
+    return output in _REFUSALS

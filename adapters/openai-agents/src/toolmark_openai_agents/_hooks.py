@@ -1,66 +1,85 @@
-"""Hooks that tell the recorder, and then the user's own hooks, each exactly once."""
+"""Hooks and an error formatter that report to a watcher before they call the user's own."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import copy
+import dataclasses
+import functools
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from agents import RunHooks
 from agents.lifecycle import RunHooksBase
 
 if TYPE_CHECKING:
-    from toolmark_openai_agents._recorder import Recorder
-    from toolmark_openai_agents._watch import Watch
+    from toolmark_openai_agents._watcher import Watcher
 
-_NAMES: Final = tuple(name for name in dir(RunHooksBase) if name.startswith("on_"))
-"""The hooks that this release of the SDK has; a later one may have more."""
+HOOK_NAMES: Final = tuple(name for name in dir(RunHooksBase) if name.startswith("on_"))
+"""The hooks that the installed SDK has; a later release may have more."""
 
 
 class RecordingHooks(RunHooks[Any]):
-    """Tells a watch, and then the hooks that the user passed, with the same arguments."""
+    """Reports each hook to a watcher, and then calls the user's hooks with the same arguments."""
 
-    def __init__(self, recorder: Recorder, watch: Watch, hooks: Any) -> None:  # noqa: ANN401 - hooks of the user
-        """Keep whom to tell."""
-        self._recorder = recorder
-        self._watch = watch
+    def __init__(self, observe: Callable[..., Any], watcher: Watcher, hooks: Any) -> None:
+        """Store the recorder's `observe`, which makes an observation without raising, the watcher, and the hooks."""
+        self._observe = observe
+        self._watcher = watcher
         self._hooks = hooks
 
-    @staticmethod
-    def fit(hooks: object) -> bool:
-        """Return whether these hooks can be told through others; what the SDK may refuse is left to it."""
-        return hooks is None or isinstance(hooks, RunHooksBase)
 
-
-def _telling(name: str) -> Callable[..., Awaitable[None]]:
-    async def hook(self: RecordingHooks, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as the SDK calls it
-        note = getattr(self._watch, name, None)
-        if note is not None:
-            self._recorder.note(self._watch, name, note, *args, **kwargs)
+def _hook(name: str) -> Callable[..., Awaitable[None]]:
+    async def hook(self: RecordingHooks, *args: Any, **kwargs: Any) -> None:
+        observation = getattr(self._watcher, name, None)
+        if observation is not None:
+            self._observe(self._watcher, name, observation, *args, **kwargs)
         if self._hooks is not None:
             await getattr(self._hooks, name)(*args, **kwargs)
 
     hook.__name__ = hook.__qualname__ = name
-    hook.__doc__ = f"Tell of `{name}`."
+    hook.__doc__ = f"Report `{name}`."
     return hook
 
 
-for _name in _NAMES:
-    setattr(RecordingHooks, _name, _telling(_name))
+for _name in HOOK_NAMES:
+    setattr(RecordingHooks, _name, _hook(_name))
 
 
-class Formatter:
-    """Notes a tool's exception, and lets the user's own formatter decide what the model is shown."""
+class ErrorFormatter:
+    """Reports a tool's exception, and lets the user's formatter word what the model is shown."""
 
-    def __init__(self, recorder: Recorder, watch: Watch, formatter: Any) -> None:  # noqa: ANN401 - a function of the user
-        """Keep whom to tell, and whom to ask."""
-        self._recorder = recorder
-        self._watch = watch
-        self.formatter: Any = formatter.formatter if isinstance(formatter, Formatter) else formatter
+    def __init__(self, observe: Callable[..., Any], watcher: Watcher, formatter: Any) -> None:
+        """Store what to report to, and the user's formatter; of one that reports already, take the user's."""
+        self._observe = observe
+        self._watcher = watcher
+        self.formatter: Any = formatter.formatter if isinstance(formatter, ErrorFormatter) else formatter
 
-    def __call__(self, args: Any) -> Any:  # noqa: ANN401 - as the SDK calls it
-        """Note the exception; return what the user's formatter returns, `None` for the SDK's own text."""
+    def __call__(self, args: Any) -> Any:
+        """Report the exception; return what the user's formatter returns, `None` for the SDK's own text."""
         error = getattr(args, "error", None)
         if isinstance(error, BaseException):
             context, call_id = getattr(args, "run_context", None), getattr(args, "call_id", "")
-            self._recorder.note(self._watch, "a tool's error", self._watch.raised, context, call_id, error)
+            self._observe(self._watcher, "a tool's error", self._watcher.tool_raised, context, call_id, error)
         return None if self.formatter is None else self.formatter(args)
+
+
+@functools.cache
+def formatter_sees_exceptions() -> bool:
+    """Return whether the installed SDK hands the tool's exception to an error formatter."""
+    try:
+        from agents.run_config import ToolErrorFormatterArgs  # noqa: PLC0415 - older releases have no formatters
+    except ImportError:
+        return False
+    return "error" in {field.name for field in dataclasses.fields(ToolErrorFormatterArgs)}
+
+
+def with_formatter(run_config: Any, formatter: ErrorFormatter) -> Any:
+    """Return a copy of a run's configuration with this formatter."""
+    # A dict and not a RunConfig: the SDK closes what it opens for a run only if no RunConfig was passed.
+    if run_config is None:
+        return {"tool_error_formatter": formatter}
+    if isinstance(run_config, Mapping):
+        return {**run_config, "tool_error_formatter": formatter}
+    changed = copy.copy(run_config)
+    changed.tool_error_formatter = formatter
+    return changed

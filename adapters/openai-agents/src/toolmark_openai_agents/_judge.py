@@ -1,4 +1,4 @@
-"""How does a model of OpenAI Agents serve as a judge? It carries prompts and replies, and nothing more."""
+"""A model of OpenAI Agents as a judge: it transports prompts and replies."""
 
 from __future__ import annotations
 
@@ -8,29 +8,28 @@ from typing import Any
 from agents import Model, ModelResponse, ModelSettings, ModelTracing
 
 from toolmark import ConfigurationError
-from toolmark.judge import Prompt, Reply, TextModel, apart
+from toolmark.judge import Prompt, Reply, TextModel, run_isolated
 
 
 def as_judge(model: Model, *, settings: ModelSettings | None = None) -> TextModel:
     """Return a model as a judge, for `judge=` of metrics and of `toolmark.judge.Judge`.
 
-    The model is asked by itself, without a runner, with the SDK's tracing disabled, and apart from whatever runs
-    around it. How often it tries again and how long it waits is up to the model. The SDK does not tell why a model
-    stopped, so a reply that was cut off counts as malformed.
+    The model is called directly, without a runner, with the SDK's tracing disabled, and isolated from any run around
+    it. Retries and timeouts are those of the model. The SDK does not report why a model stopped, so a truncated reply
+    counts as malformed.
 
     Args:
         model: A model object, such as `OpenAIChatCompletionsModel` or `LitellmModel`.
-        settings: What is sent with each request, such as the temperature.
+        settings: Sent with each request, such as the temperature.
 
     Raises:
-        ConfigurationError: It is no model object.
+        ConfigurationError: `model` is not a model object.
     """
     if not isinstance(model, Model):
-        message = (
+        raise ConfigurationError(
             f"as_judge needs a model object of OpenAI Agents, got {type(model).__name__}; "
-            "the name of an OpenAI model can be given as judge= itself"
+            "pass the name of an OpenAI model as judge= itself"
         )
-        raise ConfigurationError(message)
     return _ModelJudge(model, settings or ModelSettings())
 
 
@@ -44,14 +43,14 @@ class _ModelJudge:
 
     @property
     def identity(self) -> Mapping[str, Any] | None:
-        """Class, name, address and settings of the model; `None` where it has no name."""
-        name = getattr(self._model, "model", None)
+        """Class, name, address and settings of the model; `None` if it has no name."""
+        model = self._model
+        name = getattr(model, "model", None)
         if name is None:
             return None
-        kind = type(self._model)
-        address = getattr(getattr(self._model, "_client", None), "base_url", None) or getattr(
-            self._model, "base_url", None
-        )
+        kind = type(model)
+        client = getattr(model, "_client", None)
+        address = getattr(client, "base_url", None) or getattr(model, "base_url", None)
         return {
             "framework": "openai-agents",
             "class": f"{kind.__module__}.{kind.__qualname__}",
@@ -62,15 +61,15 @@ class _ModelJudge:
 
     async def complete(self, prompt: Prompt, /) -> Reply:
         """Return the model's reply."""
-        return await apart(lambda: self._complete(prompt))
+        return await run_isolated(lambda: self._complete(prompt))
 
     async def _complete(self, prompt: Prompt) -> Reply:
         first, *others = prompt.messages
         system = first.content if first.role == "system" and isinstance(first.content, str) else None
-        asked: Any = [message.to_responses() for message in (others if system is not None else prompt.messages)]
+        items: Any = [message.to_responses() for message in (others if system is not None else prompt.messages)]
         response = await self._model.get_response(
             system,
-            asked,
+            items,
             self._settings,
             [],
             None,
@@ -83,16 +82,16 @@ class _ModelJudge:
         parts = [part for item in response.output for part in getattr(item, "content", None) or []]
         refusals = [part.refusal for part in parts if getattr(part, "type", None) == "refusal"]
         texts = [part.text for part in parts if getattr(part, "type", None) == "output_text"]
-        told: dict[str, Any] = {"refusal": "\n".join(refusals)} if refusals else {"text": "".join(texts)}
-        request_id = getattr(response, "request_id", None)  # newer than the oldest version
+        fields: dict[str, Any] = {"refusal": "\n".join(refusals)} if refusals else {"text": "".join(texts)}
+        request_id = getattr(response, "request_id", None)  # missing in the oldest releases
         if isinstance(request_id, str):
-            told["request_id"] = request_id
-        return Reply(**told, usage=_usage(response), attempts=max(1, response.usage.requests))
+            fields["request_id"] = request_id
+        return Reply(**fields, usage=_usage(response), attempts=max(1, response.usage.requests))
 
 
 def _usage(response: ModelResponse) -> dict[str, int]:
     usage = response.usage
-    if not usage.requests:  # the endpoint did not say
+    if not usage.requests:  # the endpoint did not report any
         return {}
     return {
         "input_tokens": usage.input_tokens,

@@ -1,7 +1,7 @@
-"""What do local MCP servers say? That a call failed, which the SDK shows the model as any other result.
+"""Errors that local MCP servers report, which the SDK shows the model like any other result.
 
-While a run is watched, `call_tool` of its servers is looked at on its way back; the servers are as before when the last
-run that uses them has ended.
+`call_tool` of the servers of an observed run is wrapped while the run goes on, and restored when the last run that uses
+the server has ended.
 """
 
 from __future__ import annotations
@@ -11,43 +11,44 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 _lock: Final = threading.Lock()
-_watched: Final[dict[int, tuple[Any, int]]] = {}
-"""The servers that are watched, by identity, and by how many runs."""
+_users: Final[dict[int, tuple[Any, int]]] = {}
+"""The wrapped servers by identity, each with the number of runs that use it."""
 
 
-def watch(server: Any, said: Callable[[str], None]) -> bool:  # noqa: ANN401 - a server of any class
-    """Look at what a server returns, and say what it calls an error; return whether that can be done."""
+def wrap(server: Any, report: Callable[[str], None]) -> bool:
+    """Report the errors that a server returns; return whether its `call_tool` can be wrapped."""
     with _lock:
-        known = _watched.get(id(server))
-        if known is not None:
-            _watched[id(server)] = server, known[1] + 1
+        users = _users.get(id(server))
+        if users is not None:
+            _users[id(server)] = server, users[1] + 1
             return True
+        # An attribute of the instance must be put back; otherwise, deleting ours uncovers the class's method.
         own = vars(server).get("call_tool") if hasattr(server, "__dict__") else None
         call_tool = server.call_tool
 
-        async def call_tool_and_say(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the SDK calls it
+        async def reporting_call_tool(*args: Any, **kwargs: Any) -> Any:
             result = await call_tool(*args, **kwargs)
             text = error_in(result)
             if text is not None:
-                said(text)
+                report(text)
             return result
 
-        call_tool_and_say.toolmark_own = own  # type: ignore[attr-defined]
+        reporting_call_tool.toolmark_own = own  # type: ignore[attr-defined]
         try:
-            server.call_tool = call_tool_and_say
+            server.call_tool = reporting_call_tool
         except (AttributeError, TypeError, ValueError):  # an object that takes no attributes
             return False
-        _watched[id(server)] = server, 1
+        _users[id(server)] = server, 1
         return True
 
 
-def unwatch(servers: Iterable[Any]) -> None:
-    """Say that a run no longer uses these servers."""
+def unwrap(servers: Iterable[Any]) -> None:
+    """Release the servers of a run that ended."""
     with _lock:
         for server in servers:
-            _, uses = _watched.pop(id(server), (server, 0))
+            _, uses = _users.pop(id(server), (server, 0))
             if uses > 1:
-                _watched[id(server)] = server, uses - 1
+                _users[id(server)] = server, uses - 1
             elif uses == 1:
                 own = getattr(server.call_tool, "toolmark_own", None)
                 if own is not None:
@@ -56,9 +57,10 @@ def unwatch(servers: Iterable[Any]) -> None:
                     del server.call_tool
 
 
-def error_in(result: Any) -> str | None:  # noqa: ANN401 - a result of any release of `mcp`
-    """Return the text of a result that says that the call failed; `None` for any other."""
+def error_in(result: Any) -> str | None:
+    """Return the text of a result that is marked as an error; `None` for any other result."""
+    # `mcp` renamed the field between its releases.
     if not (getattr(result, "isError", False) or getattr(result, "is_error", False)):
         return None
-    texts = [text for part in getattr(result, "content", ()) or () if isinstance(text := getattr(part, "text", 0), str)]
-    return "\n".join(texts) or "the MCP server said that the call failed"
+    texts = [getattr(part, "text", None) for part in getattr(result, "content", ()) or ()]
+    return "\n".join(text for text in texts if isinstance(text, str)) or "the MCP server reported an error"

@@ -1,4 +1,4 @@
-"""What is recorded of the runs of agents, and what is given back of it."""
+"""The recorder of agents' runs."""
 
 from __future__ import annotations
 
@@ -6,256 +6,257 @@ import functools
 import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from agents import Runner
+from agents.lifecycle import RunHooksBase
 
 from toolmark.capture import Run, RunRecorder, Sink
-from toolmark_openai_agents import _mcp, _sdk
+from toolmark_openai_agents import _mcp, _messages, _states
 from toolmark_openai_agents._errors import error_text
-from toolmark_openai_agents._hooks import Formatter, RecordingHooks
-from toolmark_openai_agents._recording import Recording
-from toolmark_openai_agents._runner import attached, begin_watching, current, end_watching
-from toolmark_openai_agents._watch import Watch
+from toolmark_openai_agents._hooks import ErrorFormatter, RecordingHooks, formatter_sees_exceptions, with_formatter
+from toolmark_openai_agents._run_tree import ObservedRun, Recording, current_run
+from toolmark_openai_agents._runner import attached, replacement
+from toolmark_openai_agents._tools import field_of
+from toolmark_openai_agents._watcher import Watcher
 
 if TYPE_CHECKING:
     import asyncio
 
 
-class Begun(NamedTuple):
-    """A run that is watched, and the options with which the SDK is to be called for it."""
-
-    watch: Watch
-    options: dict[str, Any]
-
-
 class Recorder(RunRecorder[Recording]):
     """Records runs of OpenAI Agents: those inside `with record()`, and those begun by its own `run` methods.
 
-    One recorder may watch any number of runs at once, in threads and tasks. Nothing it does reaches the run: an error
-    inside it becomes a warning on the run concerned, or in `warnings` where there is none.
+    One recorder may observe any number of runs at once, in threads and tasks. It never disturbs a run: an error inside
+    the recorder becomes a warning on the run, or in `warnings` if there is no run yet.
     """
 
     how_to_attach: ClassVar[str] = (
-        "begin the run inside `with record()`, or by `recorder.run(agent, input)`; a new thread does not see the block "
-        "it was started in"
+        "begin the run inside `with record()`, or by `recorder.run(agent, input)`; a new thread does not inherit the "
+        "block it was started in"
     )
 
     def __init__(self, *, sink: Sink | None = None, limit: int = 10_000, conversation: str | None = None) -> None:
-        """Begin with nothing recorded.
+        """Begin without runs.
 
         Args:
-            sink: See `RunRecorder`, as for the rest.
-            limit: How many runs are kept.
-            conversation: The conversation that every run belongs to; by default that of its session, else its
-                `conversation_id`, else the `group_id` of its configuration.
+            sink: Takes each run when it ends, see `RunRecorder`.
+            limit: The most runs to keep.
+            conversation: The conversation of every run; by default that of its session, else its `conversation_id`,
+                else the `group_id` of its configuration.
         """
         super().__init__(sink=sink, limit=limit, conversation=conversation)
         self._inner: list[Recording] = []
-        self._paused: list[Watch] = []
+        self._paused: list[Watcher] = []
 
     @property
     def inner_runs(self) -> list[Run]:
-        """Runs that were begun by another run, and not by a tool of it: in a guardrail, say, or in a hook.
+        """Runs that another run began outside of its tools, such as in a guardrail or a hook.
 
-        They are not among `runs`. Those begun by a tool are the `children` of its call.
+        They are not among `runs`. Runs that a tool began are the `children` of its call.
         """
         with self._lock:
             return [recording.run() for recording in self._inner]
 
     def pop(self) -> list[Run]:
-        """Return the runs that have ended and forget them, inner runs too; those that go on stay."""
+        """Return the runs that have ended and forget them and their inner runs; open runs stay."""
         with self._lock:
             self._inner = [recording for recording in self._inner if recording.builder.is_open]
             return super().pop()
 
     # Runs that are begun here
 
-    async def run(self, starting_agent: Any, input: Any, **options: Any) -> Any:  # noqa: ANN401 - as `Runner.run`
+    async def run(self, starting_agent: Any, input: Any, **options: Any) -> Any:
         """Run an agent as `Runner.run` does, and record it, also where `record()` cannot be seen."""
         with attached(self):
             return await Runner.run(starting_agent, input, **options)
 
-    def run_sync(self, starting_agent: Any, input: Any, **options: Any) -> Any:  # noqa: ANN401 - as `Runner.run_sync`
+    def run_sync(self, starting_agent: Any, input: Any, **options: Any) -> Any:
         """Run an agent as `Runner.run_sync` does, and record it, in any thread."""
         with attached(self):
             return Runner.run_sync(starting_agent, input, **options)
 
-    def run_streamed(self, starting_agent: Any, input: Any, **options: Any) -> Any:  # noqa: ANN401 - as the SDK's
+    def run_streamed(self, starting_agent: Any, input: Any, **options: Any) -> Any:
         """Run an agent as `Runner.run_streamed` does, and record it; the run goes on after this has returned."""
         with attached(self):
             return Runner.run_streamed(starting_agent, input, **options)
 
     # For the runner and the hooks: none of these raises
 
-    def note(self, watch: Watch | None, where: str, tell: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        """Tell something to a watch, and return what that returns; an error in it becomes a warning."""
+    def observe(self, watcher: Watcher | None, where: str, note: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a method that notes something, and return its result; an error in it becomes a warning."""
         try:
             with self._lock:
-                return tell(*args, **kwargs)
+                return note(*args, **kwargs)
         except Exception as error:  # noqa: BLE001 - a recorder never raises into the agent
-            self._fault(watch, where, error)
+            self._fault(watcher, where, error)
             return None
 
-    def begin(self, agent: Any, given: Any, options: dict[str, Any]) -> Begun | None:  # noqa: ANN401 - as the SDK has them
-        """Begin to watch a run; `None` where that failed."""
-        watch = self.note(None, "the beginning of a run", self._watch_for, given, options)
-        if not isinstance(watch, Watch):
+    def begin(self, agent: Any, input: Any, options: dict[str, Any]) -> ObservedRun | None:
+        """Begin to observe a run; `None` if that fails."""
+        watcher = self.observe(None, "the beginning of a run", self._watcher_for, input, options)
+        if not isinstance(watcher, Watcher):
             return None
-        begin_watching()
-        self.note(watch, "the beginning of a run", self._describe, watch, agent, given, options)
-        changed = self.note(watch, "the beginning of a run", self._changed, watch, options)
-        return Begun(watch, options if changed is None else changed)
+        replacement.acquire()
+        self.observe(watcher, "the beginning of a run", self._describe, watcher, agent, input, options)
+        changed = self.observe(watcher, "the beginning of a run", self._with_hooks, watcher, options)
+        return ObservedRun(self, watcher, options if changed is None else changed)
 
-    def offered(self, watch: Watch, agent: Any, tools: Any) -> None:  # noqa: ANN401 - objects of the SDK
-        """An agent collected its tools."""
-        self.note(watch, "the tools of an agent", watch.offered, agent, tools)
-        self.note(watch, "the MCP servers of an agent", self._watch_servers, watch, agent)
+    def offered(self, watcher: Watcher, agent: Any, tools: Any) -> None:
+        """Note the tools that an agent collected, and wrap its MCP servers."""
+        self.observe(watcher, "the tools of an agent", watcher.offered, agent, tools)
+        self.observe(watcher, "the MCP servers of an agent", self._wrap_servers, watcher, agent)
 
-    def finished(self, watch: Watch, result: Any) -> None:  # noqa: ANN401 - a result of the SDK
-        """A run came to its end, or waits for a person."""
-        self.note(watch, "the end of a run", watch.finished, result)
-        self._over(watch)
+    def finished(self, watcher: Watcher, result: Any) -> None:
+        """Note the result of a run, which ended or waits for a person."""
+        self.observe(watcher, "the end of a run", watcher.finished, result)
+        self._release(watcher)
 
-    def failed(self, watch: Watch, error: BaseException) -> None:
-        """A run raised."""
-        self.note(watch, "the end of a run", watch.failed, error)
-        self._over(watch)
+    def failed(self, watcher: Watcher, error: BaseException) -> None:
+        """Note the exception that ended a run."""
+        self.observe(watcher, "the end of a run", watcher.failed, error)
+        self._release(watcher)
 
-    def follow(self, watch: Watch, result: Any) -> None:  # noqa: ANN401 - a result of the SDK
-        """A run was begun that goes on in a task of its own."""
-        if self.note(watch, "a stream", self._follow, watch, result) is None:
-            self._over(watch)
+    def follow(self, watcher: Watcher, result: Any) -> None:
+        """Observe a streamed run, which goes on in a task of its own."""
+        if self.observe(watcher, "a stream", self._follow, watcher, result) is None:
+            self._release(watcher)
 
     # Inside
 
-    def _watch_for(self, given: Any, options: dict[str, Any]) -> Watch:  # noqa: ANN401 - an input of the SDK
-        outer = current()
-        if outer is not None and outer.recorder is self:
-            key = outer.watch.enclosing(options.get("context"))
-            if key is not None:
-                return outer.watch.watch_inside(key)
-        elif _sdk.is_state(given) and (waiting := self._waiting(given)) is not None:
-            return waiting
+    def _watcher_for(self, input: Any, options: dict[str, Any]) -> Watcher:
+        """Return the watcher of a run that begins: of a tool's run, of the paused run it goes on with, or a new one."""
+        outer = current_run.get()
         inner = outer is not None and outer.recorder is self
-        recording = Recording.begin(self._label() or _sdk.conversation_in(options), inner=inner)
+        if outer is not None and inner:
+            key = outer.watcher.enclosing(options.get("context"))
+            if key is not None:
+                return outer.watcher.watch_inside(key)
+        elif _states.is_state(input) and (paused := self._paused_run(input)) is not None:
+            return paused
+        recording = Recording.begin(self._label() or _states.conversation_of(options), inner=inner)
         if inner:
             self._inner.append(recording)
             del self._inner[: -self._limit]
         else:
             self._keep(recording)
-        return Watch(recording)
+        return Watcher(recording)
 
-    def _waiting(self, state: Any) -> Watch | None:  # noqa: ANN401 - a state of the SDK
-        """Return the run that a state goes on with: one that ended with the same items, else with the same waiting."""
-        items = _sdk.items_in(state)
-        same = [watch for watch in self._paused if watch.ended_with(items)]
+    def _paused_run(self, state: Any) -> Watcher | None:
+        """Return the newest paused run that a state continues, by identity of its items, else by the waiting calls."""
+        items = _states.state_items(state)
+        same = [watcher for watcher in self._paused if watcher.ended_with(items)]
         if not same:
-            ids = _sdk.waiting_ids(state)
-            question = _sdk.question_in(_sdk.input_in(state))
-            alike = [watch for watch in self._paused if _sdk.question_in(watch.question) == question]
-            same = [watch for watch in alike if ids and ids <= watch.waiting_ids]
+            # A state that was saved and loaded has other objects.
+            ids, question = _states.waiting_ids(state), _messages.question_of(_states.state_input(state))
+            same = [
+                watcher
+                for watcher in self._paused
+                if _messages.question_of(watcher.input) == question and ids and ids <= watcher.waiting_ids
+            ]
         return same[-1] if same else None
 
-    def _describe(self, watch: Watch, agent: Any, given: Any, options: dict[str, Any]) -> None:  # noqa: ANN401
-        if not _sdk.is_state(given):
-            watch.began(given, agent, options.get("run_config"))
-        elif watch.paused:
-            if watch in self._paused:
-                self._paused.remove(watch)
-            watch.resumed()
+    def _describe(self, watcher: Watcher, agent: Any, input: Any, options: dict[str, Any]) -> None:
+        if not _states.is_state(input):
+            watcher.began(input, agent, options.get("run_config"))
+        elif watcher.paused:
+            if watcher in self._paused:
+                self._paused.remove(watcher)
+            watcher.resumed()
         else:
-            watch.began(_sdk.input_in(given), agent, options.get("run_config"))
-            watch.came_so_far(_sdk.items_in(given), _sdk.responses_in(given))
+            watcher.began(_states.state_input(input), agent, options.get("run_config"))
+            watcher.continues(_states.state_items(input), _states.state_responses(input))
 
-    def _changed(self, watch: Watch, options: dict[str, Any]) -> dict[str, Any]:
-        """Return the options with which the SDK tells of the run."""
+    def _with_hooks(self, watcher: Watcher, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the options of a run with hooks and a formatter that report to the watcher."""
         hooks = options.get("hooks")
-        if not RecordingHooks.fit(hooks):
-            watch.blind = True
-            watch.builder.warn(
-                f"the hooks are of {type(hooks).__name__!r}, which is no RunHooks: only what the finished result holds "
-                "was recorded"
+        if hooks is not None and not isinstance(hooks, RunHooksBase):
+            # The SDK may refuse them; whether it does must not depend on the recorder.
+            watcher.has_no_hooks = True
+            watcher.builder.warn(
+                f"the hooks are of {type(hooks).__name__!r}, which is not a RunHooks: only what the finished result "
+                "holds was recorded"
             )
             return options
-        changed = {**options, "hooks": RecordingHooks(self, watch, hooks)}
-        if _sdk.tells_exceptions():
+        changed = {**options, "hooks": RecordingHooks(self.observe, watcher, hooks)}
+        if formatter_sees_exceptions():
             run_config = options.get("run_config")
-            own = _sdk.field(run_config, "tool_error_formatter") if run_config is not None else None
-            changed["run_config"] = _sdk.with_formatter(run_config, Formatter(self, watch, own))
+            formatter = ErrorFormatter(self.observe, watcher, field_of(run_config, "tool_error_formatter"))
+            changed["run_config"] = with_formatter(run_config, formatter)
         return changed
 
-    def _watch_servers(self, watch: Watch, agent: Any) -> None:  # noqa: ANN401 - an agent of the SDK
+    def _wrap_servers(self, watcher: Watcher, agent: Any) -> None:
         for server in getattr(agent, "mcp_servers", None) or ():
-            if not any(server is known for known in watch.servers) and _mcp.watch(server, _said_it_failed):
-                watch.servers.append(server)
+            if not any(server is other for other in watcher.servers) and _mcp.wrap(server, _report_mcp_error):
+                watcher.servers.append(server)
 
-    def _follow(self, watch: Watch, result: Any) -> bool:  # noqa: ANN401 - a result of the SDK
-        kept = weakref.ref(result)
+    def _follow(self, watcher: Watcher, result: Any) -> bool:
+        # A weak reference, so that recording does not keep a result alive that the program has dropped.
+        reference = weakref.ref(result)
         events = type(result).stream_events
 
-        async def told(stream: Any) -> AsyncIterator[Any]:  # noqa: ANN401 - a generator of the SDK
+        async def observed(stream: Any) -> AsyncIterator[Any]:
             try:
                 async for event in stream:
                     yield event
-                self.note(watch, "the end of a stream", watch.stream_read, kept())
+                self.observe(watcher, "the end of a stream", watcher.stream_read, reference())
             except Exception as error:
-                watch.told = True
-                self.note(watch, "the end of a stream", watch.failed, error)
+                watcher.end_noted = True
+                self.observe(watcher, "the end of a stream", watcher.failed, error)
                 raise
             finally:
                 await stream.aclose()
 
         def stream_events() -> AsyncIterator[Any]:
-            return told(events(kept()))  # made at once, since from now on only the generator holds the result
+            # Created at once, since from here on only the generator references the result.
+            return observed(events(reference()))
 
         result.stream_events = stream_events
-        task = _sdk.task_of(result)
-        task.add_done_callback(functools.partial(self._stream_ended, watch, kept))
+        task = _states.task_of(result)
+        task.add_done_callback(functools.partial(self._stream_ended, watcher, reference))
         return True
 
-    def _stream_ended(self, watch: Watch, kept: weakref.ref[Any], task: asyncio.Task[Any]) -> None:
-        self.note(watch, "the end of a stream", watch.stream_ended, kept(), task)
-        self._over(watch)
+    def _stream_ended(self, watcher: Watcher, reference: weakref.ref[Any], task: asyncio.Task[Any]) -> None:
+        self.observe(watcher, "the end of a stream", watcher.stream_ended, reference(), task)
+        self._release(watcher)
 
-    def _over(self, watch: Watch) -> None:
-        """Put back what was changed for a run, and hand it over."""
-        end_watching()
-        self.note(watch, "the MCP servers of an agent", _mcp.unwatch, watch.servers)
-        watch.servers = []
-        if watch.scope is not None:
+    def _release(self, watcher: Watcher) -> None:
+        """Restore what was replaced for a run, and deliver its recording."""
+        replacement.release()
+        self.observe(watcher, "the MCP servers of an agent", _mcp.unwrap, watcher.servers)
+        watcher.servers = []
+        if watcher.scope is not None:
             return
-        if watch.paused and not watch.recording.inner:
-            self._paused.append(watch)
+        if watcher.paused and not watcher.recording.inner:
+            self._paused.append(watcher)
             del self._paused[: -self._limit]
         try:
-            self._deliver([watch.recording])  # without the lock, since a sink may take its time
-        except Exception as error:  # noqa: BLE001 - as in `note`
-            self._fault(watch, "a sink", error)
+            self._deliver([watcher.recording])  # without the lock, since a sink may be slow
+        except Exception as error:  # noqa: BLE001 - a recorder never raises into the agent
+            self._fault(watcher, "a sink", error)
 
     def _drop(self, recording: Recording) -> bool:
-        self._paused = [watch for watch in self._paused if watch.recording is not recording]
+        self._paused = [watcher for watcher in self._paused if watcher.recording is not recording]
         return super()._drop(recording)
 
-    def _fault(self, watch: Watch | None, where: str, error: Exception) -> None:
-        """Say that the recorder failed, on the run concerned if it is known."""
+    def _fault(self, watcher: Watcher | None, where: str, error: Exception) -> None:
+        """Warn that the recorder failed, on the run if there is one."""
         try:
             text = f"the recorder failed at {where}, so something may be missing: {error_text(error)}"
             with self._lock:
-                if watch is None:
+                if watcher is None:
                     self._say(text)
                 else:
-                    watch.builder.warn(text)
-        except Exception:  # noqa: BLE001, S110 - nothing is left that could be said
+                    watcher.builder.warn(text)
+        except Exception:  # noqa: BLE001, S110 - nothing is left to report to
             pass
 
 
-def _said_it_failed(text: str) -> None:
-    """Tell the run of this context that the tool which runs here was said to have failed."""
-    watched = current()
-    if watched is not None:
-        watched.recorder.note(watched.watch, "a result of an MCP server", watched.watch.said_it_failed, text)
+def _report_mcp_error(text: str) -> None:
+    """Report an error of an MCP server to the run of this context, which the wrapped server cannot know."""
+    observed = current_run.get()
+    if isinstance(observed, ObservedRun) and isinstance(observed.recorder, Recorder):
+        observed.recorder.observe(observed.watcher, "a result of an MCP server", observed.watcher.mcp_failed, text)
 
 
 class record:  # noqa: N801 - used like a function
@@ -267,12 +268,12 @@ class record:  # noqa: N801 - used like a function
     case = recorder.test_case(expected_tools=[ToolCall(name="weather")])
     ```
 
-    It is seen in this context: also in tasks started inside, not in new threads; there, use `recorder.run_sync`. Of
-    several inside each other, the innermost records. The arguments are those of `Recorder`.
+    Tasks started inside are recorded, new threads are not; use `recorder.run_sync` there. Of nested blocks, the
+    innermost records. The arguments are those of `Recorder`.
     """
 
     def __init__(self, *, sink: Sink | None = None, limit: int = 10_000, conversation: str | None = None) -> None:
-        """Make the recorder; nothing is recorded before the block begins."""
+        """Create the recorder; it records nothing before the block begins."""
         self._recorder = Recorder(sink=sink, limit=limit, conversation=conversation)
         self._block = ExitStack()
 
@@ -281,18 +282,14 @@ class record:  # noqa: N801 - used like a function
         self._block.enter_context(attached(self._recorder))
         return self._recorder
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Record nothing that begins from here on; streams that go on are recorded to their end."""
+    def __exit__(self, *raised: object) -> None:
+        """Record no further runs; streams that go on are recorded to their end."""
         self._block.close()
 
     async def __aenter__(self) -> Recorder:
         """Begin to record."""
         return self.__enter__()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Record nothing that begins from here on."""
-        self.__exit__(kind, error, traceback)
+    async def __aexit__(self, *raised: object) -> None:
+        """Record no further runs."""
+        self._block.close()

@@ -1,9 +1,9 @@
-"""How do runs come to be watched? A runner that stands in for the SDK's own, and tells the recorder of its context.
+"""A runner that replaces the SDK's default one and reports the runs of its context to a recorder.
 
-The SDK has one default runner, which `Runner.run`, `run_sync` and `run_streamed` ask, also those inside tools and for
-agents that are tools. While anybody records, it is one that passes everything on to the runner it found there. It looks
-only at runs begun in a context that records; all others it merely passes on. When nobody records any more and no
-watched run goes on, everything is as it was.
+`Runner.run`, `run_sync` and `run_streamed` all use the SDK's one default runner, also inside tools and for agents that
+serve as tools. While a recorder is attached, a `RecordingRunner` takes its place. It passes every run on to the runner
+that it replaced and observes only those that begin in a recording context. The original runner returns when no recorder
+is attached and no observed run goes on.
 """
 
 from __future__ import annotations
@@ -12,162 +12,136 @@ import functools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final
 
 from agents.agent import AgentBase
 from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_runner
 
-if TYPE_CHECKING:
-    from toolmark_openai_agents._recorder import Recorder
-    from toolmark_openai_agents._watch import Watch
-
-
-class Watched(NamedTuple):
-    """The run that goes on in a context, and who records it."""
-
-    recorder: Recorder
-    watch: Watch
-
-
-_active: Final[ContextVar[Recorder | None]] = ContextVar("toolmark_openai_agents_recorder", default=None)
-_current: Final[ContextVar[Watched | None]] = ContextVar("toolmark_openai_agents_run", default=None)
-
-
-def current() -> Watched | None:
-    """Return the run that the caller is part of, if one is watched."""
-    return _current.get()
+from toolmark_openai_agents._run_tree import ObservedRun, RunObserver, active_recorder, current_run
 
 
 @contextmanager
-def attached(recorder: Recorder) -> Iterator[None]:
-    """Record the runs that are begun inside, in this context."""
-    _stand_in.take()
-    token = _active.set(recorder)
+def attached(recorder: RunObserver) -> Iterator[None]:
+    """Record the runs that begin inside, in this context."""
+    replacement.acquire()
+    token = active_recorder.set(recorder)
     try:
         yield
     finally:
         try:
-            _active.reset(token)
-        except ValueError:  # left in another context than entered, as asynchronous test fixtures are
-            _active.set(None)
-        _stand_in.give_back()
+            active_recorder.reset(token)
+        except ValueError:
+            # Asynchronous test fixtures leave the block in another context than the one that they entered it in.
+            active_recorder.set(None)
+        replacement.release()
 
 
 class RecordingRunner(AgentRunner):
-    """Passes runs on to the runner that it stands in for, and tells the recorder of the context of each."""
+    """Passes runs on to the runner that it replaces, and observes those of a recording context."""
 
     def __init__(self, runner: AgentRunner) -> None:
-        """Keep the runner to pass on to."""
+        """Store the runner to pass on to."""
         super().__init__()
         self.runner = runner
 
-    async def run(self, starting_agent: Any, input: Any, **options: Any) -> Any:  # noqa: ANN401 - as the SDK calls it
+    async def run(self, starting_agent: Any, input: Any, **options: Any) -> Any:
         """Run an agent."""
-        with _begun(starting_agent, input, options) as (recorder, watch, changed):
+        with _observed(starting_agent, input, options) as (observed, changed):
             result = await self.runner.run(starting_agent, input, **changed)
-            if recorder is not None:
-                recorder.finished(watch, result)
+            if observed is not None:
+                observed.recorder.finished(observed.watcher, result)
         return result
 
-    def run_sync(self, starting_agent: Any, input: Any, **options: Any) -> Any:  # noqa: ANN401 - as the SDK calls it
-        """Run an agent, and wait."""
-        with _begun(starting_agent, input, options) as (recorder, watch, changed):
+    def run_sync(self, starting_agent: Any, input: Any, **options: Any) -> Any:
+        """Run an agent and wait for it."""
+        with _observed(starting_agent, input, options) as (observed, changed):
             result = self.runner.run_sync(starting_agent, input, **changed)
-            if recorder is not None:
-                recorder.finished(watch, result)
+            if observed is not None:
+                observed.recorder.finished(observed.watcher, result)
         return result
 
-    def run_streamed(self, starting_agent: Any, input: Any, **options: Any) -> Any:  # noqa: ANN401 - as the SDK calls it
-        """Begin to run an agent, and return its stream."""
-        with _begun(starting_agent, input, options) as (recorder, watch, changed):
+    def run_streamed(self, starting_agent: Any, input: Any, **options: Any) -> Any:
+        """Start an agent and return its stream."""
+        with _observed(starting_agent, input, options) as (observed, changed):
             result = self.runner.run_streamed(starting_agent, input, **changed)
-            if recorder is not None:
-                recorder.follow(watch, result)
+            if observed is not None:
+                observed.recorder.follow(observed.watcher, result)
         return result
 
 
 @contextmanager
-def _begun(agent: Any, given: Any, options: dict[str, Any]) -> Iterator[tuple[Any, Any, dict[str, Any]]]:  # noqa: ANN401
-    """Begin to watch a run, and say where it raised; nothing, where nobody records."""
-    recorder = _active.get()
-    begun = None if recorder is None else recorder.begin(agent, given, options)
-    if recorder is None or begun is None:
-        yield None, None, options
+def _observed(agent: Any, input: Any, options: dict[str, Any]) -> Iterator[tuple[ObservedRun | None, dict[str, Any]]]:
+    """Observe a run, and report what it raises; yield the options to run it with, changed if a recorder is active."""
+    recorder = active_recorder.get()
+    observed = None if recorder is None else recorder.begin(agent, input, options)
+    if observed is None:
+        yield None, options
         return
-    token = _current.set(Watched(recorder, begun.watch))
+    token = current_run.set(observed)
     try:
-        yield recorder, begun.watch, begun.options
+        yield observed, observed.options
     except BaseException as error:
-        recorder.failed(begun.watch, error)
+        observed.recorder.failed(observed.watcher, error)
         raise
     finally:
-        _current.reset(token)
+        current_run.reset(token)
 
 
-class _StandIn:
-    """Puts the recording runner in place for as long as anybody needs it."""
+class _Replacement:
+    """Replaces the SDK's runner and `get_all_tools` while a recorder or a run uses them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
         self._undo: list[Callable[[], None]] = []
 
-    def take(self) -> None:
-        """Say that it is needed."""
+    def acquire(self) -> None:
+        """Install the replacements unless they are in place."""
         with self._lock:
             self._users += 1
             runner = get_default_agent_runner()
-            if not isinstance(runner, RecordingRunner):  # also where somebody installed another one since
+            if not isinstance(runner, RecordingRunner):  # also if another library installed its own runner meanwhile
                 recording = RecordingRunner(runner)
                 set_default_agent_runner(recording)
-                self._undo.append(functools.partial(_put_back_runner, recording))
-            if not hasattr(AgentBase.get_all_tools, "toolmark_original"):
-                watched = _watched_tools(AgentBase.get_all_tools)
-                AgentBase.get_all_tools = watched  # type: ignore[method-assign]
-                self._undo.append(functools.partial(_put_back_tools, watched))
+                self._undo.append(functools.partial(_restore_runner, recording))
+            original = AgentBase.get_all_tools
+            if not hasattr(original, "toolmark_original"):
+                reporting = _reporting(original)
+                AgentBase.get_all_tools = reporting  # type: ignore[method-assign]
+                self._undo.append(functools.partial(_restore_tools, reporting, original))
 
-    def give_back(self) -> None:
-        """Say that it is no longer needed by one who took it."""
+    def release(self) -> None:
+        """Undo one `acquire`; the last one restores what was replaced."""
         with self._lock:
             self._users -= 1
             while not self._users and self._undo:
                 self._undo.pop()()
 
 
-_stand_in: Final = _StandIn()
+replacement: Final = _Replacement()
+"""Acquired by each attached recorder and each observed run, since a run may outlast the block that it began in."""
 
 
-def begin_watching() -> None:
-    """Keep the runner in place while a run goes on, also after the block in which it was begun."""
-    _stand_in.take()
-
-
-def end_watching() -> None:
-    """Say that a run which was watched has ended."""
-    _stand_in.give_back()
-
-
-def _put_back_runner(recording: RecordingRunner) -> None:
+def _restore_runner(recording: RecordingRunner) -> None:
+    # Another library may have installed its own runner on top; that one stays.
     if get_default_agent_runner() is recording:
         set_default_agent_runner(recording.runner)
 
 
-def _put_back_tools(watched: Any) -> None:  # noqa: ANN401 - a method
-    original = watched.toolmark_original
-    if AgentBase.get_all_tools is watched:
+def _restore_tools(reporting: Any, original: Any) -> None:
+    if AgentBase.get_all_tools is reporting:
         AgentBase.get_all_tools = original  # type: ignore[method-assign]
 
 
-def _watched_tools(original: Any) -> Any:  # noqa: ANN401 - a method
-    """Return the method that collects an agent's tools, telling what it found; to ask again would ask its servers."""
+def _reporting(original: Any) -> Any:
+    """Return `get_all_tools` with a report of its result; calling it once more would query MCP servers twice."""
 
     @functools.wraps(original)
-    async def get_all_tools(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the SDK calls it
+    async def get_all_tools(self: Any, *args: Any, **kwargs: Any) -> Any:
         tools = await original(self, *args, **kwargs)
-        watched = _current.get()
-        if watched is not None:
-            watched.recorder.offered(watched.watch, self, tools)
+        observed = current_run.get()
+        if observed is not None:
+            observed.recorder.offered(observed.watcher, self, tools)
         return tools
 
     get_all_tools.toolmark_original = original  # type: ignore[attr-defined]

@@ -1,90 +1,75 @@
-"""What came back for each line of a batch? Files of answers and errors become replies, or reasons why there is none."""
+"""Parser of the answer and error files of a batch: a reply or an error for each request."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
 from toolmark._internal.json import JsonObject, parse_json, short_repr
 from toolmark.errors import InvalidDataError, JudgeOutcome
+from toolmark.judge.openai.errors import EndpointError
 from toolmark.judge.openai.wire import UnreadableError
 from toolmark.judge.protocol import Reply
 
-_PASSING = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
+_RETRY = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What came back for one request.
+def read_answers(text: str, decode: Callable[[JsonObject], Reply]) -> dict[str, Reply | EndpointError]:
+    """Return the replies and errors in a file, by the keys of their requests; `decode` reads the body of an answer.
 
-    Attributes:
-        reply: The reply, if there is one.
-        problem: Why there is none.
-        outcome: What that makes of the question.
-        again: Whether it may be answered when it is sent again.
+    An unreadable line is skipped, so that its request counts as one without an answer.
     """
-
-    reply: Reply | None = None
-    problem: str = ""
-    outcome: JudgeOutcome = JudgeOutcome.TRANSIENT
-    again: bool = False
-
-
-def results_of(text: str, read: Callable[[JsonObject], Reply]) -> dict[str, Found]:
-    """Return what stands in a file of answers or errors, by the keys of the requests.
-
-    A line that cannot be read is passed over, so that its request counts as one without an answer.
-
-    Args:
-        text: The file.
-        read: Reads the body of an answer.
-    """
-    found: dict[str, Found] = {}
+    answers: dict[str, Reply | EndpointError] = {}
     for line in filter(str.strip, text.split("\n")):
         try:
-            told: Any = parse_json(line, allow_nan=True)
+            entry: Any = parse_json(line, allow_nan=True)
         except InvalidDataError:
             continue
-        if isinstance(told, dict) and isinstance(told.get("custom_id"), str):
-            found[told["custom_id"]] = _result(told, read)
-    return found
+        if isinstance(entry, dict) and isinstance(entry.get("custom_id"), str):
+            answers[entry["custom_id"]] = _read_answer(entry, decode)
+    return answers
 
 
-def _result(told: Mapping[str, Any], read: Callable[[JsonObject], Reply]) -> Found:
-    response, error = told.get("response"), told.get("error")
+def _read_answer(entry: Mapping[str, Any], decode: Callable[[JsonObject], Reply]) -> Reply | EndpointError:
+    response, error = entry.get("response"), _object(entry.get("error"))
     if not isinstance(response, dict):
-        said = error.get("message") or error.get("code") if isinstance(error, dict) else None
-        return Found(problem=f"it was not answered: {said or 'no reason was given'}", again=True)
+        reason = error.get("message") or error.get("code") or "no reason was given"
+        return _temporary(f"not answered: {reason}")
     status, body = response.get("status_code"), response.get("body")
     if status != HTTPStatus.OK:
-        inner = body.get("error") if isinstance(body, dict) else None
-        said = inner.get("message") if isinstance(inner, dict) else None
-        again = not isinstance(status, int) or status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _PASSING
-        outcome = JudgeOutcome.TRANSIENT if again else JudgeOutcome.MALFORMED
-        return Found(problem=f"HTTP {status}: {short_repr(said, 200)}", outcome=outcome, again=again)
+        reason = _object(_object(body).get("error")).get("message")
+        message = f"HTTP {status}: {short_repr(reason, 200)}"
+        if not isinstance(status, int) or status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _RETRY:
+            return _temporary(message)
+        return EndpointError(JudgeOutcome.MALFORMED, message)
     if not isinstance(body, dict):
-        return Found(problem=f"the answer is no JSON object: {short_repr(body)}", again=True)
+        return _temporary(f"the answer is not a JSON object: {short_repr(body)}")
     try:
-        reply = read(body)
+        reply = decode(body)
     except UnreadableError as unreadable:
-        return Found(problem=f"{unreadable}", again=True)
+        return _temporary(str(unreadable))
     request_id = response.get("request_id")
-    return Found(reply.model_copy(update={"request_id": request_id}) if isinstance(request_id, str) else reply)
+    return reply.model_copy(update={"request_id": request_id}) if isinstance(request_id, str) else reply
 
 
-def refused_lines(keys: Sequence[str], errors: Sequence[JsonObject]) -> dict[str, Found]:
-    """Return the requests for which a batch was refused as a whole; the others may be sent again without them.
+def rejected_lines(keys: Sequence[str], errors: Sequence[JsonObject]) -> dict[str, Reply | EndpointError]:
+    """Return the errors for which a batch was rejected as a whole; its other requests may be sent again.
 
-    Args:
-        keys: The keys of the requests, line by line.
-        errors: What the provider said; `line` counts from 1.
+    `keys` are those of the requests, line by line; `line` in the provider's `errors` counts from 1.
     """
-    found: dict[str, Found] = {}
+    rejected: dict[str, Reply | EndpointError] = {}
     for error in errors:
         line = error.get("line")
         if isinstance(line, int) and 1 <= line <= len(keys):
-            told = f"the batch was refused for it: {error.get('message') or error.get('code')}"
-            found[keys[line - 1]] = Found(problem=told, outcome=JudgeOutcome.MALFORMED)
-    return found
+            message = f"the batch was rejected because of it: {error.get('message') or error.get('code')}"
+            rejected[keys[line - 1]] = EndpointError(JudgeOutcome.MALFORMED, message)
+    return rejected
+
+
+def _temporary(message: str) -> EndpointError:
+    return EndpointError(JudgeOutcome.TRANSIENT, message, retry=True)
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

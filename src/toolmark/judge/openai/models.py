@@ -1,6 +1,6 @@
 """Judges behind OpenAI's API: OpenAI itself, and the many servers that speak its Chat Completions.
 
-Needs the package of OpenAI: `pip install 'toolmark[openai]'`. It is loaded with the first request.
+Needs OpenAI's package, `pip install 'toolmark[openai]'`, which is loaded with the first request.
 
 ```python
 from toolmark.judge.openai import OpenAIJudge
@@ -19,16 +19,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from toolmark._internal.json import JsonObject
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
-from toolmark.judge.openai.client import ENVIRONMENT, Answered, Endpoint, Request
-from toolmark.judge.openai.throttle import Spent
+from toolmark.judge.cost import add_usage
+from toolmark.judge.openai.client import ENVIRONMENT, Attempts, Endpoint
 from toolmark.judge.openai.wire import WIRES, Rung, TextApi, Wire, decisions_answers, decisions_body
-from toolmark.judge.prices import add_usage
 from toolmark.judge.protocol import Answer, Answers, Message, Prompt, Question, Reply
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
-
-__all__ = ["OpenAIDecisions", "OpenAIJudge", "Spent", "judge_from_environment"]
 
 _MOST_QUESTIONS = 400
 
@@ -36,38 +33,42 @@ _MOST_QUESTIONS = 400
 class OpenAIJudge(Endpoint):
     """A model that writes text, on any server that speaks OpenAI's Chat Completions or Responses API.
 
-    `OpenAIJudge("gpt-4.1")` asks Chat Completions, which nearly every server has; `api="responses"` the other one.
+    `OpenAIJudge("gpt-4.1")` uses Chat Completions, which nearly every server has; `api="responses"` the other one.
 
-    The reply is held to the prompt's schema by the strongest means that the server knows: `json_schema`, else
-    `json_object`, else words alone. A server that refuses one is asked with the next, and what it accepted is kept for
-    the life of this object.
+    The reply is bound to the prompt's schema by the strongest means that the server supports: `json_schema`, else
+    `json_object`, else words alone. If the server rejects one, the next is tried, and what it accepts is remembered as
+    long as this object lives.
 
-    See `Endpoint` for how the arguments, retries and limits work.
+    See `Endpoint` for the arguments, retries and limits.
     """
 
     apis: ClassVar[tuple[str, ...]] = ("chat", "responses")
 
     @property
     def wire(self) -> Wire:
-        """How this API reads and writes."""
+        """How this API encodes prompts and replies."""
         return WIRES[cast("TextApi", self.api)]
 
     async def complete(self, prompt: Prompt, /) -> Reply:
-        """Return the model's reply; a refusal or a cut is one too.
+        """Return the model's reply; a refusal or a truncated answer is a reply too.
 
         Raises:
             JudgeError: There is no reply; `outcome` says why.
             MissingPackageError: OpenAI's package is not installed.
         """
-        request = Request(partial(self.wire.body, prompt), self._post, self.wire.reply)
-        return _completed(await self.ask(request))
+        reply, attempts = await self.ask(partial(self.wire.body, prompt), self.wire.reply)
+        update: dict[str, Any] = {"usage": attempts.usage, "attempts": attempts.sent}
+        if attempts.request_id:
+            update["request_id"] = attempts.request_id
+        return reply.model_copy(update=update)
 
     def body_of(self, prompt: Prompt) -> JsonObject:
         """Return the body of a request as a line of a batch holds it, with `json_schema`."""
         return {"model": self.model, **self.wire.body(prompt, Rung.JSON_SCHEMA), **self._options}
 
     async def _post(self, client: AsyncOpenAI, body: JsonObject) -> Any:  # noqa: ANN401 - the raw response of any version
-        # The body goes as it is: the client would copy it field by field, which takes as long as sending it.
+        # As `extra_body` it is sent as it is: the client copies typed fields one by one, which takes as long as
+        # sending.
         whole = {**body, **self._options}
         if self.api == "responses":
             return await client.responses.with_raw_response.create(model=self.model, input="", extra_body=whole)
@@ -75,57 +76,54 @@ class OpenAIJudge(Endpoint):
 
 
 class OpenAIDecisions(Endpoint):
-    """A model that gives probabilities in place of words: OpenAI's Decisions API, a beta, and servers that follow it.
+    """A model that returns probabilities instead of text, on OpenAI's Decisions API (a beta) or a compatible server.
 
-    Needs `openai>=3.52`. See `Endpoint` for how the arguments, retries and limits work.
+    Needs `openai>=3.52`. See `Endpoint` for the arguments, retries and limits.
     """
 
     apis: ClassVar[tuple[str, ...]] = ("decisions",)
 
     async def decide(self, state: Sequence[Message], questions: Sequence[Question], /) -> Answers:
-        """Return the probability of every option of every question; 400 questions go into one request.
+        """Return the probability of every option of every question; one request holds up to 400 questions.
 
         Raises:
             JudgeError: There is no answer; `outcome` says why.
             MissingPackageError: OpenAI's package is not installed.
         """
         answers: dict[str, Answer] = {}
-        parts: list[Answered[dict[str, Answer]]] = []
+        requests: list[Attempts] = []
         for start in range(0, len(questions), _MOST_QUESTIONS):
-            asked = questions[start : start + _MOST_QUESTIONS]
+            part = questions[start : start + _MOST_QUESTIONS]
             try:
-                part = await self.ask(self._request(state, asked))
-            except JudgeError as error:  # what the parts before it cost is not lost
-                usage = add_usage(error.usage, *[part.usage for part in parts])
-                attempts = error.attempts + sum(part.attempts for part in parts)
-                raise JudgeError(f"{error}", error.outcome, usage=usage, attempts=attempts) from error
-            parts.append(part)
-            answers.update(part.value)
-        told: dict[str, Any] = {"request_id": parts[-1].request_id} if parts and parts[-1].request_id else {}
+                part_answers, attempts = await self.ask(
+                    partial(decisions_body, state, part), partial(decisions_answers, questions=part)
+                )
+            except JudgeError as error:  # the error reports the cost of the earlier parts too
+                usage = add_usage(error.usage, *[request.usage for request in requests])
+                sent = error.attempts + sum(request.sent for request in requests)
+                raise JudgeError(str(error), error.outcome, usage=usage, attempts=sent) from error
+            requests.append(attempts)
+            answers.update(part_answers)
         return Answers(
             answers=answers,
-            usage=add_usage(*[part.usage for part in parts]),
-            attempts=max(1, sum(part.attempts for part in parts)),
+            usage=add_usage(*[request.usage for request in requests]),
+            attempts=max(1, sum(request.sent for request in requests)),
             model=self.model,
-            **told,
+            request_id=requests[-1].request_id if requests else None,
         )
-
-    def _request(self, state: Sequence[Message], asked: Sequence[Question]) -> Request[dict[str, Answer]]:
-        body = decisions_body(state, asked)
-        return Request(lambda _rung: body, self._post, lambda found: decisions_answers(found, asked))
 
     async def _post(self, client: AsyncOpenAI, body: JsonObject) -> Any:  # noqa: ANN401 - the raw response of any version
         api: Any = getattr(client, "decisions", None)
         if api is None:
-            raise JudgeError("the Decisions API needs openai>=3.52; an older one is installed", JudgeOutcome.FATAL)
+            raise JudgeError("the Decisions API needs openai>=3.52; upgrade the package", JudgeOutcome.FATAL)
         whole = {**body, **self._options}
         return await api.with_raw_response.create(model=self.model, input="", questions=[], extra_body=whole)
 
 
 def judge_from_environment() -> OpenAIJudge | OpenAIDecisions | None:
-    """Return the judge that the environment describes, or `None` where it names no model.
+    """Return the judge that the environment describes, or `None` if it names no model.
 
-    `TOOLMARK_JUDGE_MODEL` names the model. `TOOLMARK_JUDGE_API` is `chat`, `responses` or `decisions`,
+    `TOOLMARK_JUDGE_MODEL` names the model. `TOOLMARK_JUDGE_API` is `chat`, `responses` or `decisions`;
     `TOOLMARK_JUDGE_MAX_CONCURRENCY`, `_TIMEOUT` and `_DEADLINE` are numbers as in `Endpoint`. `TOOLMARK_JUDGE_BASE_URL`
     and `TOOLMARK_JUDGE_API_KEY` are read with the first request.
 
@@ -136,22 +134,18 @@ def judge_from_environment() -> OpenAIJudge | OpenAIDecisions | None:
     if not model:
         return None
     api = _setting("API") or "chat"
-    kind = OpenAIDecisions if api in OpenAIDecisions.apis else OpenAIJudge
     options: dict[str, Any] = {}
     for name, number in (("max_concurrency", int), ("timeout", float), ("deadline", float)):
         text = _setting(name.upper())
-        if text:
-            try:
-                options[name] = number(text)
-            except ValueError:
-                raise ConfigurationError(f"{ENVIRONMENT}{name.upper()} must be a number, got {text!r}") from None
-    return kind(model, api=api, **options)
+        if not text:
+            continue
+        try:
+            options[name] = number(text)
+        except ValueError:
+            raise ConfigurationError(f"{ENVIRONMENT}{name.upper()} must be a number, got {text!r}") from None
+    judge_class = OpenAIDecisions if api in OpenAIDecisions.apis else OpenAIJudge
+    return judge_class(model, api=api, **options)
 
 
 def _setting(name: str) -> str:
     return os.environ.get(f"{ENVIRONMENT}{name}", "").strip()
-
-
-def _completed(answered: Answered[Reply]) -> Reply:
-    told = {"request_id": answered.request_id} if answered.request_id else {}
-    return answered.value.model_copy(update={"usage": dict(answered.usage), "attempts": answered.attempts, **told})

@@ -1,4 +1,4 @@
-"""How does a prompt read in OpenAI's APIs, and their answers as replies? Nothing is sent from here."""
+"""Prompts as request bodies of OpenAI's APIs, and their answers as replies. Nothing is sent from here."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from toolmark._internal.json import JsonObject, json_text, parse_json, short_repr
 from toolmark.errors import InvalidDataError
-from toolmark.judge.prices import add_usage
+from toolmark.judge.cost import add_usage
 from toolmark.judge.protocol import Answer, Message, Prompt, Question, Reply
 
 TextApi: TypeAlias = Literal["chat", "responses"]
 """The APIs of models that write text."""
 
-SHOWN = 200
-"""Characters of an answer that a message quotes."""
+LONGEST_QUOTE = 200
+"""Characters of an answer that an error message quotes."""
 
 
 class Rung(IntEnum):
-    """What an endpoint is asked to hold the form of a reply with; each server knows some of these, from the top."""
+    """How an endpoint is told the form of a reply, strongest first; each server supports some of these."""
 
     JSON_SCHEMA = 0
     JSON_OBJECT = 1
@@ -27,16 +27,13 @@ class Rung(IntEnum):
 
 
 class UnreadableError(Exception):
-    """An answer with status 200 is none: no JSON object, without what the API promises, or an error in its place."""
+    """An answer with status 200 that is not one: not a JSON object, incomplete, or an error in disguise."""
 
 
 class Wire(NamedTuple):
-    """One API.
+    """One API: the path of its requests in a batch, how to encode a prompt, and how to decode an answer.
 
-    Attributes:
-        path: Where its requests go, as lines of a batch name it.
-        body: Makes the body of a request, without the model and the user's own options.
-        reply: Reads the body of an answer; raises `UnreadableError`.
+    `body` leaves out the model and the user's options. `reply` raises `UnreadableError`.
     """
 
     path: str
@@ -46,7 +43,7 @@ class Wire(NamedTuple):
 
 def chat_body(prompt: Prompt, rung: Rung) -> JsonObject:
     """Return a prompt as a request to Chat Completions."""
-    messages = [message.to_chat() for message in _told(prompt, rung)]
+    messages = [message.to_chat() for message in _messages(prompt, rung)]
     if rung is Rung.PLAIN:
         return {"messages": messages}
     if rung is Rung.JSON_OBJECT:
@@ -56,8 +53,8 @@ def chat_body(prompt: Prompt, rung: Rung) -> JsonObject:
 
 
 def responses_body(prompt: Prompt, rung: Rung) -> JsonObject:
-    """Return a prompt as a request to the Responses API, which is told to keep nothing of it."""
-    body: JsonObject = {"input": [message.to_responses() for message in _told(prompt, rung)], "store": False}
+    """Return a prompt as a request to the Responses API, with storage turned off."""
+    body: JsonObject = {"input": [message.to_responses() for message in _messages(prompt, rung)], "store": False}
     if rung is Rung.PLAIN:
         return body
     if rung is Rung.JSON_OBJECT:
@@ -66,125 +63,122 @@ def responses_body(prompt: Prompt, rung: Rung) -> JsonObject:
     return {**body, "text": {"format": form}}
 
 
-def decisions_body(state: Sequence[Message], questions: Sequence[Question]) -> JsonObject:
-    """Return questions about a state as a request to the Decisions API: choices between the options of each."""
-    asked = [
-        {
-            "type": "choice",
-            "name": question.id,
-            "instructions": question.text,
-            "choices": [{"value": option} for option in question.options],
-        }
-        for question in questions
-    ]
-    return {"input": [message.to_responses() for message in state], "questions": asked}
+def decisions_body(state: Sequence[Message], questions: Sequence[Question], _rung: Rung) -> JsonObject:
+    """Return questions about a state as a request to the Decisions API, whose answers have one fixed form."""
+    choices: list[JsonObject] = []
+    for question in questions:
+        options = [{"value": option} for option in question.options]
+        choices.append({"type": "choice", "name": question.id, "instructions": question.text, "choices": options})
+    return {"input": [message.to_responses() for message in state], "questions": choices}
 
 
 def chat_reply(body: JsonObject) -> Reply:
-    """Read an answer of Chat Completions.
+    """Return the reply in an answer of Chat Completions.
 
     Raises:
-        UnreadableError: There is no choice with a message.
+        UnreadableError: It has no choice with a message.
     """
-    _refuse_failure(body)
-    choices = body.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    message = choice.get("message") if isinstance(choice, dict) else None
-    if not isinstance(choice, dict) or not isinstance(message, dict):
-        raise UnreadableError(f"the answer has no choice with a message: {_shown(body)}")
+    _raise_reported_error(body)
+    choice = next(iter(_objects(body.get("choices"))), {})
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise UnreadableError(f"the answer has no choice with a message: {_quote(body)}")
     return _reply(body, _text_of(message.get("content")), message.get("refusal"), choice.get("finish_reason"))
 
 
 def responses_reply(body: JsonObject) -> Reply:
-    """Read an answer of the Responses API.
+    """Return the reply in an answer of the Responses API.
 
     Raises:
         UnreadableError: It has no output.
     """
-    _refuse_failure(body)
-    output = body.get("output")
-    if not isinstance(output, list):
-        raise UnreadableError(f"the answer has no output: {_shown(body)}")
-    items = [item for item in output if isinstance(item, dict) and item.get("type") == "message"]
-    contents = [item.get("content") for item in items]
-    parts = [part for content in contents if isinstance(content, list) for part in content if isinstance(part, dict)]
-    refusals = [f"{part.get('refusal')}" for part in parts if part.get("type") == "refusal"]
+    _raise_reported_error(body)
+    if not isinstance(body.get("output"), list):
+        raise UnreadableError(f"the answer has no output: {_quote(body)}")
+    parts: list[JsonObject] = []
+    for item in _objects(body["output"]):
+        if item.get("type") == "message":
+            parts += _objects(item.get("content"))
+    refusals = [str(part.get("refusal")) for part in parts if part.get("type") == "refusal"]
     reason = (body.get("incomplete_details") or {}).get("reason")
     finish = "length" if reason == "max_output_tokens" else reason
     return _reply(body, _text_of(parts), "\n".join(refusals) or None, finish)
 
 
 def decisions_answers(body: JsonObject, questions: Sequence[Question]) -> dict[str, Answer]:
-    """Read an answer of the Decisions API, which has the order of the questions.
+    """Return the answers of the Decisions API, which come in the order of the questions.
 
     Raises:
-        UnreadableError: It does not answer each question with a probability for every option.
+        UnreadableError: It does not give every question a probability for each option.
     """
-    _refuse_failure(body)
-    found = body.get("answers")
-    if not isinstance(found, list) or len(found) != len(questions):
-        raise UnreadableError(f"there is not one answer for each of {len(questions)} questions: {_shown(body)}")
-    return {question.id: _decided(told, question) for question, told in zip(questions, found, strict=True)}
+    _raise_reported_error(body)
+    answers = body.get("answers")
+    if not isinstance(answers, list) or len(answers) != len(questions):
+        raise UnreadableError(f"expected one answer for each of {len(questions)} questions: {_quote(body)}")
+    return {question.id: _decision(answer, question) for question, answer in zip(questions, answers, strict=True)}
 
 
-def _decided(told: Any, question: Question) -> Answer:  # noqa: ANN401 - whatever the endpoint sent
-    if isinstance(told, dict) and told.get("type") == "refusal":
+def _decision(answer: Any, question: Question) -> Answer:  # noqa: ANN401 - whatever the endpoint sent
+    fields = answer if isinstance(answer, dict) else {}
+    if fields.get("type") == "refusal":
         return Answer(refusal="the model declined to answer this question")
-    listed = told.get("probabilities") if isinstance(told, dict) else None
-    shares = {
-        entry["value"]: float(entry["probability"])
-        for entry in (listed if isinstance(listed, list) else [])
-        if isinstance(entry, dict)
-        and isinstance(entry.get("value"), str)
-        and isinstance(entry.get("probability"), (int, float))
-    }
+    shares: dict[str, float] = {}
+    for entry in _objects(fields.get("probabilities")):
+        value, probability = entry.get("value"), entry.get("probability")
+        if isinstance(value, str) and isinstance(probability, (int, float)):
+            shares[value] = float(probability)
     if set(shares) != set(question.options):
-        raise UnreadableError(f"question {question.id!r} has no probability for each of its options: {_shown(told)}")
+        raise UnreadableError(f"question {question.id!r} has no probability for each of its options: {_quote(answer)}")
     return Answer(probabilities=shares)
 
 
 def read_object(text: str | bytes) -> JsonObject:
-    """Return the JSON object that an answer should be.
+    """Return the JSON object in the body of an answer.
 
     Raises:
-        UnreadableError: It is none.
+        UnreadableError: It is not a JSON object.
     """
     try:
         content = parse_json(text, allow_nan=True)
     except InvalidDataError:
         content = None
     if not isinstance(content, dict):
-        told = short_repr(text, SHOWN)
-        raise UnreadableError(f"the answer is no JSON object; is the address that of an API? It begins {told}")
+        quote = short_repr(text, LONGEST_QUOTE)
+        raise UnreadableError(f"the answer is not a JSON object; is the address that of an API? It begins {quote}")
     return cast("JsonObject", content)
 
 
 def usage_of(body: Mapping[str, Any]) -> dict[str, int]:
-    """Return the tokens that an answer says it used, under the names of `Reply`; empty if it says nothing."""
+    """Return the tokens that an answer reports, under the names of `Reply`; empty if it reports none."""
     usage = body.get("usage")
     if not isinstance(usage, dict):
         return {}
-    found: dict[str, int] = {}
+    total: dict[str, int] = {}
     for side, names in (
-        ("input", ("input_tokens", "prompt_tokens")),
-        ("output", ("output_tokens", "completion_tokens")),
+        ("input_tokens", ("input_tokens", "prompt_tokens")),
+        ("output_tokens", ("output_tokens", "completion_tokens")),
     ):
-        amount = next((usage[name] for name in names if _is_count(usage.get(name))), None)
-        if amount is not None:
-            found[f"{side}_tokens"] = amount
+        amounts = [usage[name] for name in names if _is_count(usage.get(name))]
+        if amounts:
+            total[side] = amounts[0]
         for name in names:
             details = usage.get(f"{name}_details")
-            counts = details.items() if isinstance(details, dict) else ()
-            found = add_usage(found, {key: count for key, count in counts if _is_count(count) and count})
-    return found
+            if isinstance(details, dict):
+                total = add_usage(total, {key: count for key, count in details.items() if _is_count(count) and count})
+    return total
 
 
 def _is_count(value: object) -> bool:
     return type(value) is int and value >= 0
 
 
+def _objects(value: object) -> list[JsonObject]:
+    """Return the objects in a list; none if the value is not a list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
 def _reply(body: JsonObject, text: str, refusal: object, finish: object) -> Reply:
-    fields: dict[str, Any] = {"text": text} if not isinstance(refusal, str) or not refusal else {"refusal": refusal}
+    fields: dict[str, Any] = {"refusal": refusal} if isinstance(refusal, str) and refusal else {"text": text}
     if finish in ("length", "content_filter"):
         fields["finish"] = finish
     if isinstance(body.get("model"), str):
@@ -196,28 +190,25 @@ def _text_of(content: object) -> str:
     """Return the text of a content, which is a text or a list of parts; empty if there is none."""
     if isinstance(content, str):
         return content
-    parts = content if isinstance(content, list) else []
-    texts = [
-        part.get("text") for part in parts if isinstance(part, dict) and part.get("type") in ("text", "output_text")
-    ]
+    texts = [part.get("text") for part in _objects(content) if part.get("type") in ("text", "output_text")]
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def _refuse_failure(body: JsonObject) -> None:
-    """Raise where an answer with status 200 says that there was an error."""
+def _raise_reported_error(body: JsonObject) -> None:
+    """Raise if an answer with status 200 reports an error."""
     error = body.get("error")
     if error:
-        told = error.get("message") if isinstance(error, dict) else error
-        raise UnreadableError(f"the endpoint says that it failed: {short_repr(told, SHOWN)}")
+        message = error.get("message") if isinstance(error, dict) else error
+        raise UnreadableError(f"the endpoint reports an error: {short_repr(message, LONGEST_QUOTE)}")
 
 
-def _shown(value: object) -> str:
+def _quote(value: object) -> str:
     text = json_text(value)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}..."
 
 
-def _told(prompt: Prompt, rung: Rung) -> tuple[Message, ...]:
-    """Return the messages, with the schema in words where the endpoint does not hold the reply to it."""
+def _messages(prompt: Prompt, rung: Rung) -> tuple[Message, ...]:
+    """Return the messages, with the schema in words where the endpoint does not enforce it."""
     if rung is Rung.JSON_SCHEMA:
         return prompt.messages
     text = (

@@ -1,0 +1,99 @@
+"""Saved states of interrupted runs, results of streamed runs, and the conversation that a run's options name.
+
+Fields whose names differ between releases of the SDK are looked for by name, not by version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents.tracing import get_current_span
+
+from toolmark_openai_agents._messages import raw_item
+from toolmark_openai_agents._tools import field_of
+
+
+def conversation_of(options: Mapping[str, Any]) -> str | None:
+    """Return the conversation that a run's options name: of its session, by id, or by the group of its traces."""
+    name = (
+        getattr(options.get("session"), "session_id", None)
+        or options.get("conversation_id")
+        or field_of(options.get("run_config"), "group_id")
+    )
+    return name if isinstance(name, str) else None
+
+
+def current_span() -> Any:
+    """Return the span that the caller runs in; there is one even if tracing is off."""
+    return get_current_span()
+
+
+# Interrupted runs
+
+
+def is_state(input: Any) -> bool:
+    """Return whether the input of a run is the state of an interrupted one."""
+    return not isinstance(input, (str, list)) and hasattr(input, "get_interruptions")
+
+
+def state_items(state: Any) -> list[Any]:
+    """Return the items of the run so far."""
+    return list(getattr(state, "_generated_items", None) or ())
+
+
+def state_responses(state: Any) -> list[Any]:
+    """Return the model's responses so far."""
+    return list(getattr(state, "_model_responses", None) or ())
+
+
+def state_input(state: Any) -> Any:
+    """Return the input that the run began with."""
+    return getattr(state, "_original_input", None)
+
+
+def waiting_ids(state: Any) -> set[str]:
+    """Return the ids of the calls that wait for a person."""
+    items = [raw_item(item) for item in state.get_interruptions()]
+    ids = [field_of(item, "call_id") or field_of(item, "id") for item in items]
+    return {call_id for call_id in ids if isinstance(call_id, str)}
+
+
+# Results
+
+
+@dataclass
+class AnswerOnly:
+    """Stand-in for the result of a streamed run that the program has dropped."""
+
+    final_output: Any
+
+
+def task_of(result: Any) -> Any:
+    """Return the task of a streamed run."""
+    task = getattr(result, "run_loop_task", None)
+    return task if task is not None else result._run_impl_task  # noqa: SLF001 - its name in older releases
+
+
+def has_answer(result: Any) -> bool:
+    """Return whether a streamed run has answered or waits for a person."""
+    return getattr(result, "final_output", None) is not None or bool(getattr(result, "interruptions", None))
+
+
+def stop_reason(result: Any) -> str | None:
+    """Return why a streamed run stopped that neither answered nor raised; `None` if that cannot be seen."""
+    turns, limit = getattr(result, "current_turn", None), getattr(result, "max_turns", None)
+    if isinstance(turns, int) and isinstance(limit, int) and turns > limit:
+        return f"MaxTurnsExceeded: Max turns ({limit}) exceeded"
+    return None
+
+
+def guardrail_texts(result: Any) -> set[str]:
+    """Return the texts that guardrails showed the model in place of running a tool."""
+    texts: set[str] = set()
+    for outcome in getattr(result, "tool_input_guardrail_results", None) or ():
+        message = field_of(getattr(getattr(outcome, "output", None), "behavior", None), "message")
+        if isinstance(message, str):
+            texts.add(message)
+    return texts

@@ -1,0 +1,167 @@
+"""Models that a `Judge` can ask: what `judge=` accepts, resolved to one interface, and a request to it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from contextvars import copy_context
+from typing import TypeAlias, TypeVar, cast
+
+from toolmark._internal.json import JsonObject, short_repr, to_json_value
+from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
+from toolmark.judge.cost import Prices
+from toolmark.judge.protocol import Answers, DecisionModel, JudgeFunction, Prompt, Reply, TextModel
+
+T = TypeVar("T")
+
+ModelLike: TypeAlias = "str | TextModel | DecisionModel | JudgeFunction"
+"""The name of an OpenAI model, an object with `complete` or `decide`, or a plain function."""
+
+
+def check_model(model: object) -> ModelLike | None:
+    """Return a model as it is, or `None`.
+
+    Raises:
+        ConfigurationError: It cannot judge.
+    """
+    has_method = callable(getattr(model, "complete", None)) or callable(getattr(model, "decide", None))
+    can_judge = model is None or callable(model) or has_method or (isinstance(model, str) and model)
+    if can_judge and not isinstance(model, type):  # a class is callable, but it is not a judge
+        return cast("ModelLike | None", model)
+    message = (
+        "a judge must be the name of a model, an object with complete or decide, a function from messages to text, or "
+        f"a Judge; got {short_repr(model)}"
+    )
+    raise ConfigurationError(message)
+
+
+def resolve_model(model: ModelLike | None) -> TextModel | DecisionModel:
+    """Return the object to ask; `None` stands for the `TOOLMARK_JUDGE_*` variables. Nothing is sent yet.
+
+    Raises:
+        ConfigurationError: No model is configured.
+    """
+    if model is None or isinstance(model, str):
+        from toolmark.judge.openai import OpenAIJudge, judge_from_environment  # noqa: PLC0415 - only if needed
+
+        client = judge_from_environment() if model is None else OpenAIJudge(model)
+        if client is None:
+            message = (
+                "no judge is configured: give judge= the name of a model, a judge or a function, or set "
+                "TOOLMARK_JUDGE_MODEL; see docs/judge.md"
+            )
+            raise ConfigurationError(message)
+        return client
+    return model if isinstance(model, (TextModel, DecisionModel)) else _FunctionModel(model)
+
+
+def model_name(model: ModelLike | None) -> str:
+    """Return the name of a model, as far as it is known before it answers."""
+    if model is None:
+        return os.environ.get("TOOLMARK_JUDGE_MODEL", "")
+    if isinstance(model, str):
+        return model
+    name = getattr(model, "model", None)
+    if isinstance(name, str) and name:
+        return name
+    return getattr(model, "__qualname__", None) or type(model).__qualname__
+
+
+def identity_of(model: object) -> JsonObject | None:
+    """Return a model's own `identity`, see `TextModel`."""
+    identity = getattr(model, "identity", None)
+    return cast("JsonObject", to_json_value(dict(identity))) if isinstance(identity, Mapping) else None
+
+
+def prices_of(model: object) -> Prices | None:
+    """Return a model's own `prices`, see `TextModel`."""
+    prices = getattr(model, "prices", None)
+    return cast("Prices", prices) if isinstance(prices, Mapping) and prices else None
+
+
+async def request_reply(model: TextModel | DecisionModel, prompt: Prompt) -> Reply:
+    """Return a model's reply to a prompt; the answer of a deciding model becomes a reply.
+
+    Raises:
+        JudgeError: The model raised it, or returned a value of another type.
+    """
+    if isinstance(model, TextModel):
+        return _check_type(await _call(model.complete, prompt), Reply)
+    answers = _check_type(await _call(model.decide, prompt.state, [prompt.question]), Answers)
+    answer = answers.answers.get(prompt.question.id)
+    if answer is None:
+        message = f"the judge answered {sorted(answers.answers)}, not the question {prompt.question.id!r}"
+        raise JudgeError(message, JudgeOutcome.MALFORMED, usage=answers.usage, attempts=answers.attempts)
+    return Reply(
+        probabilities=answer.probabilities,
+        refusal=answer.refusal,
+        usage=answers.usage,
+        model=answers.model,
+        request_id=answers.request_id,
+        attempts=answers.attempts,
+    )
+
+
+class _FunctionModel:
+    """A plain function as a model."""
+
+    def __init__(self, function: JudgeFunction) -> None:
+        self._function = function
+
+    async def complete(self, prompt: Prompt, /) -> Reply:
+        text = await _call(self._function, [message.to_chat() for message in prompt.messages])
+        return Reply(text=_check_type(text, str))
+
+
+async def _call(function: Callable[..., T | Awaitable[T]], *args: object) -> T:
+    """Return what a sync or async function returns; a sync one runs in a thread, so that the event loop goes on."""
+    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+    value = function(*args) if is_async else await _run_in_thread(lambda: function(*args))
+    if inspect.isawaitable(value):
+        awaited: T = await value
+        return awaited
+    return value
+
+
+def _check_type(value: object, expected: type[T]) -> T:
+    if not isinstance(value, expected):
+        got = f"{type(value).__name__} {short_repr(value)}"
+        raise JudgeError(f"the judge must return a {expected.__name__}, got {got}", JudgeOutcome.MALFORMED, attempts=1)
+    return value
+
+
+async def _run_in_thread(function: Callable[[], T]) -> T:
+    """Return what a blocking function returns, run in this context in a thread of its own.
+
+    One thread per call, since the loop's pool has few; a daemon, so that a call that hangs keeps no process alive.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+    context = copy_context()
+
+    def settle(value: T | None, error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(value)  # type: ignore[arg-type]
+
+    def run() -> None:
+        value: T | None = None
+        problem: BaseException | None = None
+        try:
+            value = context.run(function)
+        except StopIteration as error:  # a future cannot carry it
+            problem = RuntimeError(f"the judge raised {error!r}")
+        except BaseException as error:  # noqa: BLE001 - it is raised where the result is awaited
+            problem = error
+        with suppress(RuntimeError):  # the loop is closed, so nobody waits any more
+            loop.call_soon_threadsafe(settle, value, problem)
+
+    threading.Thread(target=run, name="toolmark-judge-function", daemon=True).start()
+    return await done
