@@ -289,7 +289,7 @@ def test_malformed_trajectories_are_never_an_empty_list() -> None:
     """Another format is an error, what can be read in part a warning."""
     with pytest.raises(InvalidDataError, match="Anthropic"):
         TrajectoryParser().parse([{"role": "assistant", "content": [{"type": "tool_use", "name": "add"}]}])
-    with pytest.warns(ToolmarkWarning, match="no JSON object"):
+    with pytest.warns(ToolmarkWarning, match="not a JSON object"):
         steps = TrajectoryParser().parse([asks(("a", "add", "{oops")), answers("a", "bad")])
     assert [(step["args"], step.get("output")) for step in steps] == [("{oops", None), ("{oops", "bad")]
     with pytest.warns(ToolmarkWarning, match="no content"):
@@ -368,7 +368,7 @@ def test_tool_calls_become_steps() -> None:
         {"tool_call_id": None, "kind": "tool_call", **CALCULATOR},
         {"tool_call_id": None, "kind": "tool_call", "name": "noop", "args": {}},
     ]
-    with pytest.warns(ToolmarkWarning, match="no JSON object"):
+    with pytest.warns(ToolmarkWarning, match="not a JSON object"):
         assert ToolCallParser().parse([{"name": "add", "args": "{oops"}])[0]["args"] == "{oops"
     with pytest.raises(InvalidDataError):
         ToolCallParser().parse([{"args": {}}])

@@ -75,12 +75,12 @@ CHAT: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
     "one id for all": (
         [asks(("add", '{"n": 1}', "c1"), ("add", '{"n": 2}', "c1")), tool("1"), tool("2")],
         [("add", {"n": 1}, "ok", "1"), ("add", {"n": 2}, "ok", "2")],
-        ["id 'c1' was given to 2 calls"],
+        ["id 'c1' has 2 calls"],
     ),
     "an id begun anew after a call was given up": (
         [asks(("add", '{"n": 1}', "c1")), user("Again."), asks(("add", '{"n": 2}', "c1")), tool("2")],
         [("add", {"n": 1}, "not_executed", None), ("add", {"n": 2}, "ok", "2")],
-        ["id 'c1' was given to 2 calls"],
+        ["id 'c1' has 2 calls"],
     ),
     "no ids": (
         [asks(("add", {}, None), ("sub", {}, "")), tool("S", None, name="sub"), tool("A", "")],
@@ -95,7 +95,7 @@ CHAT: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
     "arguments broken off": (
         [asks(("add", '{"a": 1', "c1")), tool("bad")],
         [("add", {}, "invalid_arguments", "not JSON")],
-        ["the arguments of 'add' are no JSON object"],
+        ["the arguments of 'add' are not a JSON object"],
     ),
     "null arguments": ([asks(("add", None, "c1")), tool("3")], [("add", {}, "ok", "3")], []),
     "custom": (
@@ -109,7 +109,7 @@ CHAT: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
             {"role": "function", "name": "add", "content": "3"},
         ],
         [("add", {}, "ok", "3")],
-        ["'function_call' is the form from before ids"],
+        ["'function_call' is the old form without ids"],
     ),
     "legacy that a server filled in": ([agent("Hi", function_call={"name": "", "arguments": ""})], [], []),
     "parts with an image": (
@@ -206,7 +206,7 @@ RESPONSES: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
     "arguments broken off": (
         [asked("add", arguments='{"a": 1'), output("bad")],
         [("add", {}, "invalid_arguments", "not JSON")],
-        ["the arguments of 'add' are no JSON object"],
+        ["the arguments of 'add' are not a JSON object"],
     ),
     "hosted, failed": (
         [{"type": "web_search_call", "id": "ws_1", "status": "failed", "action": WEB}],
@@ -256,13 +256,13 @@ RESPONSES: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
     "a later type of call": (
         [{"type": "teleport_call", "id": "t", "status": "completed", "to": "Rome"}],
         [("teleport", {"to": "Rome"}, "ok", None)],
-        ["the type 'teleport_call' is not known; it was read as a call of 'teleport'"],
+        ["the type 'teleport_call' is unknown; it was read as a call of 'teleport'"],
     ),
-    "a later type of item": ([agent("Hi"), {"type": "hologram"}], [], ["the type 'hologram' is not known"]),
+    "a later type of item": ([agent("Hi"), {"type": "hologram"}], [], ["the type 'hologram' is unknown"]),
     "what stands elsewhere": (
         [agent("Hi"), {"type": "item_reference", "id": "x"}],
         [],
-        ["stands for items that are not"],
+        ["refers to items that are not"],
     ),
 }
 
@@ -345,7 +345,7 @@ ANTHROPIC: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
     "input broken off": (
         [agent([use(input='{"a": ')])],
         [("add", {}, "invalid_arguments", "not JSON")],
-        ["the arguments of 'add' are no JSON object"],
+        ["the arguments of 'add' are not a JSON object"],
     ),
     "server tool": (
         [
@@ -389,7 +389,7 @@ ANTHROPIC: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
     "a later type of call": (
         [agent([use("beam", "x1", "teleport_tool_use"), result("there", "x1", "teleport_tool_result")])],
         [("beam", {}, "ok", "there")],
-        ["the type 'teleport_tool_use' is not known"],
+        ["the type 'teleport_tool_use' is unknown"],
     ),
     "an answer to nobody": ([agent("Hi"), user([result("3", "t9")])], [], ["answers no open call before it (id 't9')"]),
     "an empty message": ([agent(None), agent([])], [], []),
@@ -719,7 +719,7 @@ REFUSED: dict[str, tuple[object, str]] = {
     "two lists": ({"messages": [user()], "input": [user()]}, "$: has 'messages' and 'input'"),
     "two formats": ([asks(("add", "{}", "c1")), user([result("3")])], "$[1]: looks like Anthropic messages"),
     "two others": ([asked("add"), tool("3")], "$[1]: looks like OpenAI chat messages (role 'tool')"),
-    "calls of the user": ([user([use()])], "$[0].content[0]: a call stands in a message of role 'user'"),
+    "calls of the user": ([user([use()])], "$[0].content[0]: a message of role 'user' has a call"),
     "a call without a name": ([asked("")], "$[0].name: a call needs the name of its tool, got ''"),
     "another without one": ([agent([use("")])], "$[0].content[0].name: a call needs the name of its tool"),
     "Pydantic AI": ([{"kind": "response", "parts": []}], "$[0]: expected messages of OpenAI, Anthropic or LangChain"),

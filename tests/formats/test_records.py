@@ -242,7 +242,7 @@ def test_unknown_keys_of_a_tool_are_reported() -> None:
     """A call has no place for them, so it is said that they are gone."""
     case = case_from_record({"tools_called": [{"name": "a", "ms": 3}, {"name": "b", "ms": 4}]})
 
-    assert warnings_of(case) == ["$.tools_called[0] (and 1 more): 'ms' is no field of a call and was left out"]
+    assert warnings_of(case) == ["$.tools_called[0] (and 1 more): 'ms' is not a field of a call and was left out"]
 
 
 @pytest.mark.parametrize("arguments", ["{oops", "[1]", 7])

@@ -1,4 +1,4 @@
-"""Arguments that are no JSON object, read as what they can only mean: only if asked for, always told."""
+"""Arguments that are not a JSON object, read as what they can only mean: only if asked for, always told."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ LITERAL = "{'a': None, 'b': True}"
         ('{"a": 1,}', {"a": 1}, "without trailing commas"),
         ('{"a": [true, null, ] , }', {"a": [True, None]}, "without trailing commas"),
         ('{"a": ",}", "b": "\\",]",}', {"a": ",}", "b": '",]'}, "without trailing commas"),
-        (json.dumps('{"a": 1}'), {"a": 1}, "as JSON text inside of JSON text"),
-        (json.dumps(json.dumps('{"a": 1}')), {"a": 1}, "as JSON text inside of JSON text, " * 2),
+        (json.dumps('{"a": 1}'), {"a": 1}, "as JSON text inside JSON text"),
+        (json.dumps(json.dumps('{"a": 1}')), {"a": 1}, "as JSON text inside JSON text, " * 2),
         ('```json\n{"a": 1}\n```', {"a": 1}, "inside a code fence"),
         ('```\n{"a": 1}\n```', {"a": 1}, "inside a code fence"),
         ('```json {"a": 1}```', {"a": 1}, "inside a code fence"),
         ("```python\n{'a': 1}\n```", {"a": 1}, "inside a code fence, as a Python literal"),
         (
             json.dumps("```\n{'a': 1}\n```"), {"a": 1},
-            "as JSON text inside of JSON text, inside a code fence, as a Python literal",
+            "as JSON text inside JSON text, inside a code fence, as a Python literal",
         ),
         (json.dumps(""), None, ""),
     ],
@@ -115,7 +115,7 @@ def test_a_call_that_was_read_is_not_invalid() -> None:
     assert (call.execution.status, call.execution.requested_parameters) == (CallStatus.OK, LITERAL)
     assert call.execution.error is None
     assert run.warnings == [
-        "$.messages[0].tool_calls[0]: the arguments of 'f' are no JSON object; they were read as a Python literal"
+        "$.messages[0].tool_calls[0]: the arguments of 'f' are not a JSON object; they were read as a Python literal"
     ]
 
 
@@ -180,7 +180,7 @@ def test_records() -> None:
         "$.expected_tools[0]",
         "$.agent_trajectory[0].tool_calls[0]",
     ]
-    with pytest.raises(InvalidDataError, match="no JSON object"):
+    with pytest.raises(InvalidDataError, match="not a JSON object"):
         case_from_record(record)
 
 
@@ -190,7 +190,7 @@ def test_expected_trajectories() -> None:
 
     assert isinstance(case.expected_tools, list)
     assert case.expected_tools[0].arguments == {"a": None, "b": True}
-    with pytest.raises(InvalidDataError, match="no JSON object"):
+    with pytest.raises(InvalidDataError, match="not a JSON object"):
         case_from_record({"expected_agent_trajectory": messages("x")}, tolerant_arguments=True)
 
 
@@ -209,7 +209,7 @@ def test_cases_in_files(tmp_path: Any, side: str, key: str) -> None:
     assert (tools[0].execution is not None) is side.startswith("tools")
     assert case.run is not None
     assert case.run.warnings[0] == "cut short"
-    assert case.run.warnings[1].startswith(f"$.{side}[0]: the arguments of 'f' are no JSON object")
+    assert case.run.warnings[1].startswith(f"$.{side}[0]: the arguments of 'f' are not a JSON object")
     with pytest.raises(InvalidDataError, match="not JSON"):
         read_cases(path)
 
@@ -240,7 +240,7 @@ def test_a_case_without_a_run_gets_one(tmp_path: Any) -> None:
     (case,) = read_cases(path, tolerant_arguments=True)
     result = ToolErrorRate().measure(case)
 
-    assert any("the arguments of 'f' are no JSON object" in text for text in result.warnings)
+    assert any("the arguments of 'f' are not a JSON object" in text for text in result.warnings)
 
 
 def test_commands(tmp_path: Any) -> None:

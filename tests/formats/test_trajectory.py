@@ -269,7 +269,7 @@ def test_one_id_for_several_calls_is_first_come_first_served(together: bool) -> 
 
     assert outputs(run) == ["1", "2"]
     assert len(run.warnings) == 1
-    assert "id 'c1' was given to 2 calls" in run.warnings[0]
+    assert "id 'c1' has 2 calls" in run.warnings[0]
 
 
 def test_one_id_answered_once_leaves_the_other_call_open() -> None:

@@ -15,6 +15,7 @@ from lc_agents import add, all_seen, asks, called, make_agent, memory, react_age
 from toolmark.capture import Run, RunBuilder
 from toolmark.errors import ConfigurationError, ToolmarkError
 from toolmark_langchain import NothingRecordedError, ToolCallRecorder, record
+from toolmark_langchain._run_tree import RunTree
 from toolmark_langchain._watcher import Watcher
 
 HI = {"messages": [("user", "hi")]}
@@ -78,7 +79,7 @@ def test_a_fault_before_there_is_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("planted")
 
-    monkeypatch.setattr(Watcher, "root", fail)
+    monkeypatch.setattr(RunTree, "root", fail)
     recorder = ToolCallRecorder()
 
     agent().invoke(HI, {"callbacks": [recorder]})
@@ -95,7 +96,7 @@ def test_a_fault_at_the_end_still_ends_the_run(monkeypatch: pytest.MonkeyPatch) 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("planted")
 
-    monkeypatch.setattr(Watcher, "end_recording", fail)
+    monkeypatch.setattr(RunTree, "end_recording", fail)
     recorder = ToolCallRecorder()
 
     agent().invoke(HI, {"callbacks": [recorder]})
@@ -174,10 +175,10 @@ def test_nothing_of_a_run_is_left_after_pop() -> None:
 
     runs = recorder.pop()
 
-    kept = recorder._runs
+    tree = recorder._tree
     assert len(runs) == 4
-    assert (len(recorder._recordings), kept._nodes, kept._threads, kept._models) == (0, {}, {}, {})
-    assert not recorder._watcher._finished
+    assert (len(recorder._recordings), tree._nodes, tree._threads, tree._models) == (0, {}, {}, {})
+    assert not tree._finished
 
 
 def test_a_run_that_goes_on_stays() -> None:

@@ -20,7 +20,7 @@ from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError
 from toolmark.matching.align_calls import align
 from toolmark.matching.alignment import Alignment, Item
-from toolmark.matching.argument_pattern import ONE, ZERO, Ratio, Seen, Template
+from toolmark.matching.argument_pattern import ONE, ZERO, Mismatches, Ratio, Template
 from toolmark.matching.json_compare import Difference, argument_differences
 from toolmark.matching.redacted_values import has_mark, without_marks
 from toolmark.metrics.call_metric import Found, PlainMetric, calls_of, status_of
@@ -79,10 +79,10 @@ class Ruled(Template):
         wrong = {first.path[:1], *(difference.path[:1] for difference in differences)}
         return len(wanted) - len(wrong), len(wanted)
 
-    def seen(self, called: dict[str, Any]) -> Seen:
+    def mismatches(self, called: dict[str, Any]) -> Mismatches:
         """Return where a called argument object differs, and what is redacted."""
         wanted, made, hidden = self._known(called)
-        return Seen(list(self.rule(wanted, made)), hidden)
+        return Mismatches(list(self.rule(wanted, made)), hidden)
 
     def _known(self, called: JsonObject) -> tuple[JsonObject, JsonObject, list[tuple[str | int, ...]]]:
         tree = dict(self.tree)

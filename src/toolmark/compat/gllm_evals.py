@@ -23,7 +23,7 @@ from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError, InvalidDataError, JudgeError, JudgeOutcome, ToolmarkWarning
 from toolmark.formats.messages.field_readers import Notes
 from toolmark.formats.messages.tool_fields import read_tools
-from toolmark.formats.messages.trajectory import read_run_and_answers
+from toolmark.formats.messages.trajectory import read_run
 from toolmark.formats.names import describe_rewrites, strip_suffix, strip_suffixes
 from toolmark.formats.records import case_from_record
 from toolmark.judge import Judge, JudgeLike
@@ -54,7 +54,7 @@ class TrajectoryParser:
             InvalidDataError: The trajectory is no list of OpenAI chat messages; `problems` has every place.
         """
         notes = Notes()
-        run, answers = read_run_and_answers(trajectory, "$.trajectory", notes)
+        run, answers = read_run(trajectory, "$.trajectory", notes)
         notes.raise_problems()
         _warn(notes.warnings)
         placed: list[tuple[int, int, JsonObject]] = []

@@ -140,7 +140,7 @@ def _read_parts(record: Mapping[str, object], notes: Notes) -> _Parts:
     if "expected_tools" in given:
         parts.expected = _read_expected_tools(given["expected_tools"], path("expected_tools"), notes)
     if "agent_trajectory" in given:
-        parts.run = read_run(given["agent_trajectory"], path("agent_trajectory"), notes)
+        parts.run, _ = read_run(given["agent_trajectory"], path("agent_trajectory"), notes)
     if "expected_agent_trajectory" in given:
         parts.expected_run = _read_expected(
             given["expected_agent_trajectory"], path("expected_agent_trajectory"), notes
@@ -199,11 +199,11 @@ def _read_expected_tools(value: object, path: str, notes: Notes) -> ExpectedTool
 def _read_expected(value: object, path: str, notes: Notes) -> Run:
     """Read a trajectory whose calls are expectations: arguments that nobody can read are then an error."""
     heard = Notes(notes.problems, tolerant=notes.tolerant)
-    run = read_run(value, path, heard)
+    run, _ = read_run(value, path, heard)
     for call in run.calls:
         execution = call.execution
         if execution is not None and execution.status is CallStatus.INVALID_ARGUMENTS:
-            message = f"the arguments of {call.name!r} are no JSON object, so nothing can be compared with them"
+            message = f"the arguments of {call.name!r} are not a JSON object, so nothing can be compared with them"
             notes.problem(f"$.{execution.source}", message)
     notes.warnings.extend(heard.warnings)
     return run

@@ -243,4 +243,4 @@ def _hits(forbidden: Any, arguments: Any) -> bool:
     tree = arguments.tree if isinstance(arguments, Template) else arguments
     if not isinstance(forbidden, Template) or not isinstance(tree, dict) or any(matchers_in(tree)):
         return False
-    return not forbidden.seen(tree).hidden and forbidden.ratio(tree) == ONE
+    return not forbidden.mismatches(tree).hidden and forbidden.ratio(tree) == ONE

@@ -19,7 +19,7 @@ from typing import Any
 from toolmark._internal.json import json_path
 from toolmark.expect import Exact
 from toolmark.matching.alignment import Alignment, Item, Pair
-from toolmark.matching.argument_pattern import Ratio, Seen, Template, Wanted
+from toolmark.matching.argument_pattern import Mismatches, Ratio, Template, Wanted
 from toolmark.matching.json_compare import ABSENT, Absent, Path
 from toolmark.matching.plan import Layout
 from toolmark.matching.plan_slots import Want
@@ -102,12 +102,12 @@ class LeafTemplate(Template):
         """Return the share of leaves that agree; redacted ones are left out."""
         return Template(self.tree).ratio(_values(self._of_call(called)))
 
-    def seen(self, called: dict[str, Any]) -> Seen:
+    def mismatches(self, called: dict[str, Any]) -> Mismatches:
         """Return every place where a called argument object differs, or cannot be compared."""
         made = self._of_call(called)
-        seen = Template(self.tree).seen(_values(made))
+        seen = Template(self.tree).mismatches(_values(made))
         paths = {**self.paths, **{key: path for key, (path, _) in made.items()}}
-        return Seen(
+        return Mismatches(
             [replace(one, path=paths[str(one.path[0])]) for one in seen.differences],
             [paths[str(path[0])] for path in seen.hidden],
         )

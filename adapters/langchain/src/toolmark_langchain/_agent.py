@@ -1,9 +1,9 @@
-"""An agent of LangChain or LangGraph as an evaluation asks it."""
+"""An agent of LangChain or LangGraph wrapped for `evaluate`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from langchain_core.messages import HumanMessage
 
@@ -11,7 +11,7 @@ from toolmark.agents import AgentCallable, Conversation
 from toolmark.capture import Run
 from toolmark_langchain._recorder import record
 
-_MESSAGES = "langchain.messages"
+_MESSAGES: Final = "langchain.messages"
 
 
 def as_agent(
@@ -20,33 +20,32 @@ def as_agent(
     config: Mapping[str, Any] | None = None,
     to_input: Callable[[str], Any] | None = None,
 ) -> AgentCallable:
-    """Return an agent as `evaluate(goldens=..., agent=...)` asks it: `async (input, conversation) -> Run`.
+    """Return `async (input, conversation) -> Run` for `evaluate(goldens=..., agent=...)`.
 
-    A graph with a checkpointer is asked in a thread of the conversation's own; one without is given the messages of the
-    turns before. A run that fails is returned as far as it came, with its error.
+    A graph with a checkpointer runs in one thread per conversation. One without receives the messages of the turns
+    before. A run that fails is returned with its error and the calls up to it.
 
     Args:
-        agent: The graph, agent or other runnable.
+        agent: The graph, the agent, or any runnable with `ainvoke`.
         config: A configuration for each run, such as `{"recursion_limit": 10}`.
-        to_input: Makes the agent's input of the text of the user; by default `{"messages": [...]}`. An agent that has
-            one remembers nothing but what its checkpointer does.
+        to_input: Returns the agent's input for the text of the user; by default `{"messages": [...]}`. With it, the
+            agent only remembers what its checkpointer stores.
     """
+    remembers = to_input is None and not getattr(agent, "checkpointer", None)
 
     async def ask(input: str, conversation: Conversation) -> Run:
-        given = dict(config or {})
-        given["configurable"] = {"thread_id": conversation.id, **(given.get("configurable") or {})}
-        message = HumanMessage(input)
-        keeps = to_input is None and not getattr(agent, "checkpointer", None)
-        before = conversation.memory.get(_MESSAGES, []) if keeps else []
-        asked = {"messages": [*before, message]} if to_input is None else to_input(input)
+        run_config = dict(config or {})
+        run_config["configurable"] = {"thread_id": conversation.id, **(run_config.get("configurable") or {})}
+        earlier = conversation.memory.get(_MESSAGES, []) if remembers else []
+        inputs = {"messages": [*earlier, HumanMessage(input)]} if to_input is None else to_input(input)
         with record(conversation=conversation.id) as recorder:
             try:
-                state = await agent.ainvoke(asked, given)
+                state = await agent.ainvoke(inputs, run_config)
             except Exception:
                 if not recorder.runs:
                     raise
             else:
-                if keeps and isinstance(state, Mapping) and isinstance(state.get("messages"), list):
+                if remembers and isinstance(state, Mapping) and isinstance(state.get("messages"), list):
                     conversation.memory[_MESSAGES] = state["messages"]
         return recorder.last_run
 

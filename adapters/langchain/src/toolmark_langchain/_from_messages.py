@@ -1,6 +1,6 @@
-"""What did an agent do that nobody recorded? Its messages, or the state of its graph, tell most of it.
+"""Runs read from the messages of an agent, or from the state of its graph.
 
-Messages cannot show times, attempts, exceptions, or whether a tool itself ran: no call counts as `executed`.
+Messages show no times, attempts or exceptions, nor whether a tool itself ran, so no call counts as `executed`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, convert
 
 from toolmark.capture import Run, RunBuilder, RunStatus
 from toolmark.errors import InvalidDataError, Problem
-from toolmark_langchain import _messages, _states
+from toolmark_langchain import _messages, _results, _states
 
 
 def run_from_messages(
@@ -24,23 +24,31 @@ def run_from_messages(
 ) -> Run:
     """Return the run that a list of LangChain messages shows.
 
-    Only the last turn is the run: what follows the last message of the user. Calls stand in the model's order; results
-    are paired by id, of ids that repeat with the newest message. Without an answer of the model at the end, the run's
-    status is `stopped`.
+    The run is the last turn: what follows the last message of the user. Calls are in the model's order. Results are
+    paired by id; if an id repeats, with the newest message. Without a final answer of the model, the run's status is
+    `stopped`.
 
     Args:
-        messages: LangChain's messages, or the objects and pairs that LangChain takes for them.
-        available_tools: The tools that were offered, in any form that `ToolSpec` reads.
-        conversation_id: The conversation that the run belongs to.
-        run_id: Its id.
+        messages: LangChain's messages, or the objects and pairs that LangChain accepts for them.
+        available_tools: The offered tools, in any form that `ToolSpec` reads.
+        conversation_id: The conversation of the run.
+        run_id: The id of the run.
 
     Raises:
-        InvalidDataError: Something in the list is no message; `problems` names every place.
+        InvalidDataError: An item is not a message; `problems` lists each one.
     """
-    read = _read(messages)
+    read: list[BaseMessage] = []
+    problems: list[Problem] = []
+    for index, message in enumerate(messages):
+        try:
+            read += convert_to_messages([message])
+        except (ValueError, TypeError, KeyError, NotImplementedError) as error:
+            problems.append(Problem(f"$.messages[{index}]", f"not a message that LangChain can read: {error}"))
+    if problems:
+        raise InvalidDataError("; ".join(map(str, problems)), problems)
     builder = RunBuilder(run_id=run_id, conversation_id=conversation_id)
     builder.offered(available_tools)
-    _note_turn(read, builder)
+    _add_last_turn(builder, read)
     last = read[-1] if read else None
     answer = _states.message_answer(last) if isinstance(last, AIMessage) else None
     builder.ended(answer, status=RunStatus.STOPPED if answer is None else RunStatus.OK)
@@ -52,58 +60,42 @@ def run_from_state(state: object, *, available_tools: Iterable[object] = (), con
 
     Args:
         state: What `graph.get_state(config)` returned, or the values of a state, as `graph.invoke` returns them.
-        available_tools: The tools that were offered, in any form that `ToolSpec` reads.
-        conversation_id: The conversation that the run belongs to; by default the thread, where the state names it.
+        available_tools: The offered tools, in any form that `ToolSpec` reads.
+        conversation_id: The conversation of the run; by default the thread, if the state names it.
 
     Raises:
-        InvalidDataError: The state holds no messages, or something among them is no message.
+        InvalidDataError: The state holds no messages, or an item among them is not a message.
     """
     values = state if isinstance(state, Mapping) else getattr(state, "values", state)
-    read = _states.state_messages(values)
-    if not read:
+    messages = _states.state_messages(values)
+    if not messages:
         raise InvalidDataError(
             "expected the state of a graph that holds messages, as graph.get_state(config) returns it, "
             f"got {type(state).__name__} {str(state)[:60]!r}"
         )
-    builder = RunBuilder(conversation_id=conversation_id or _thread(state))
+    builder = RunBuilder(conversation_id=conversation_id or _thread_of(state))
     builder.offered(available_tools)
-    _note_turn(read, builder)
+    _add_last_turn(builder, messages)
     if isinstance(values, Mapping) and values.get("structured_response") is not None:
-        builder.pseudo_tools(_states.structured_tools(values["structured_response"], read))
-    waiting = bool(getattr(state, "next", ())) or bool(getattr(state, "interrupts", ()))
-    status = RunStatus.INTERRUPTED if waiting else RunStatus.OK
-    answer = _states.answer_of(values, graph=True)
-    if status is RunStatus.OK and answer is None:
-        status = RunStatus.STOPPED
+        builder.pseudo_tools(_states.pseudo_tools(values["structured_response"], messages))
+    answer = _states.answer_of(values, is_graph=True)
+    status = RunStatus.OK if answer is not None else RunStatus.STOPPED
+    if getattr(state, "next", ()) or getattr(state, "interrupts", ()):
+        status = RunStatus.INTERRUPTED
     builder.ended(answer, status=status)
     return builder.build()
 
 
-def _read(messages: Iterable[Any]) -> list[BaseMessage]:
-    read: list[BaseMessage] = []
-    problems: list[Problem] = []
-    for index, message in enumerate(messages):
-        try:
-            read += convert_to_messages([message])
-        except (ValueError, TypeError, KeyError, NotImplementedError) as error:
-            problems.append(Problem(f"$.messages[{index}]", f"no message that LangChain can read: {error}"))
-    if problems:
-        raise InvalidDataError("; ".join(map(str, problems)), problems)
-    return read
-
-
-def _note_turn(messages: list[BaseMessage], builder: RunBuilder) -> None:
-    """Note the last turn."""
-    builder.started(_messages.last_human_text(list(messages)))
-    turn = _states.since_last_human(messages)
-    before = len(messages) - len(turn)
-    for index, message in enumerate(turn, start=before):
+def _add_last_turn(builder: RunBuilder, messages: list[BaseMessage]) -> None:
+    builder.started(_messages.question_in(list(messages)))
+    turn = _states.last_turn(messages)
+    for index, message in enumerate(turn, start=len(messages) - len(turn)):
         if isinstance(message, AIMessage):
             builder.model_used(_messages.model_of(message), _messages.usage_of(message))
             builder.model_asked(_messages.requests_of(message), agent=message.name or None, source=f"messages[{index}]")
         elif isinstance(message, ToolMessage):
-            result = _messages.result_of(message)
-            found = builder.result_shown(
+            result = _results.result_of(message)
+            is_paired = builder.result_shown(
                 message.content,
                 call_id=message.tool_call_id,
                 name=message.name,
@@ -111,11 +103,11 @@ def _note_turn(messages: list[BaseMessage], builder: RunBuilder) -> None:
                 unknown_tool=result.unknown_tool,
                 artifact=message.artifact,
             )
-            if not found:
+            if not is_paired:
                 builder.warn(f"messages[{index}] answers {message.tool_call_id!r}, which no message asked for")
 
 
-def _thread(state: object) -> str | None:
+def _thread_of(state: object) -> str | None:
     config = getattr(state, "config", None)
     thread = (config.get("configurable") or {}).get("thread_id") if isinstance(config, Mapping) else None
     return None if thread is None else str(thread)

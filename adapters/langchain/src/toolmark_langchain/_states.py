@@ -1,4 +1,4 @@
-"""Where in an input, a graph's state or a node's output do the messages, the question and the answer stand?"""
+"""Messages, questions and answers in the inputs of runs, the states of graphs and the outputs of nodes."""
 
 from __future__ import annotations
 
@@ -11,60 +11,56 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.prompt_values import PromptValue
 from pydantic import BaseModel
 
-from toolmark_langchain._messages import command_update, is_command, last_human_text, text_of
+from toolmark_langchain._messages import question_in, text_of
+from toolmark_langchain._results import command_update, is_command
 
 _INPUT_KEYS: Final = ("input", "question", "query")
 _OUTPUT_KEYS: Final = ("output", "answer", "result", "text")
 _HUMAN: Final = frozenset({"human", "user"})
 
 
-def is_resumption(value: object) -> bool:
-    """Return whether a graph's input goes on with what was interrupted: a `Command`, or nothing."""
-    return value is None or is_command(value)
+def is_resumption(inputs: object) -> bool:
+    """Return whether the input of a graph continues an interrupted run: a `Command`, or nothing."""
+    return inputs is None or is_command(inputs)
 
 
 # Messages
 
 
 def as_messages(value: object) -> list[BaseMessage]:
-    """Return the messages of a list in any form that LangChain takes; what is no message is left out."""
+    """Return the messages of a list in any form that LangChain accepts; other items are left out."""
     if isinstance(value, PromptValue):
         return list(value.to_messages())
     if isinstance(value, BaseMessage):
         return [value]
-    if not isinstance(value, (list, tuple)):
-        return []
     messages: list[BaseMessage] = []
-    for item in value:
+    for item in value if isinstance(value, (list, tuple)) else ():
         if isinstance(item, BaseMessage):
             messages.append(item)
         elif isinstance(item, Mapping) and ("role" in item or "type" in item) and "content" in item:
-            messages += _converted(item)
+            try:
+                messages += convert_to_messages([dict(item)])
+            except (ValueError, TypeError, KeyError, NotImplementedError):
+                continue
     return messages
-
-
-def _converted(item: Mapping[str, Any]) -> list[BaseMessage]:
-    try:
-        return convert_to_messages([dict(item)])
-    except (ValueError, TypeError, KeyError, NotImplementedError):
-        return []
 
 
 def state_messages(state: object) -> list[BaseMessage]:
     """Return the messages of a state: those under `messages`, else the first list that holds messages."""
-    fields = _mapping(state)
+    fields = _fields_of(state)
     if fields is None:
         return as_messages(state)
-    found = as_messages(fields.get("messages"))
-    if found:
-        return found
+    messages = as_messages(fields.get("messages"))
+    if messages:
+        return messages
     for value in fields.values():
         if isinstance(value, BaseMessage) or (isinstance(value, list) and value and isinstance(value[-1], BaseMessage)):
             return as_messages(value)
     return []
 
 
-def _mapping(state: object) -> Mapping[str, Any] | None:
+def _fields_of(state: object) -> Mapping[str, Any] | None:
+    """Return the fields of a state, which may be a mapping, a model or a dataclass; `None` if it is no state."""
     if isinstance(state, Mapping):
         return state
     if isinstance(state, BaseMessage) or not (isinstance(state, BaseModel) or dataclasses.is_dataclass(state)):
@@ -72,16 +68,16 @@ def _mapping(state: object) -> Mapping[str, Any] | None:
     return vars(state) if hasattr(state, "messages") else None
 
 
-def since_last_human(messages: list[BaseMessage]) -> list[BaseMessage]:
-    """Return what follows the last message of a person: what came of it, without the turns before."""
+def last_turn(messages: list[BaseMessage]) -> list[BaseMessage]:
+    """Return the messages after the last message of a person."""
     for index in range(len(messages) - 1, -1, -1):
         if isinstance(messages[index], HumanMessage):
             return messages[index + 1 :]
     return messages
 
 
-def shown_results(messages: Iterable[BaseMessage]) -> list[ToolMessage]:
-    """Return the results that a model is shown as new: the tool messages after its last own message."""
+def new_results(messages: Iterable[BaseMessage]) -> list[ToolMessage]:
+    """Return the results that a model has not been shown before: the tool messages after its own last message."""
     results: list[ToolMessage] = []
     for message in reversed(list(messages)):
         if isinstance(message, AIMessage):
@@ -91,92 +87,85 @@ def shown_results(messages: Iterable[BaseMessage]) -> list[ToolMessage]:
     return results[::-1]
 
 
-def structured_tools(answer: object, messages: list[BaseMessage], *, at_once: bool = False) -> set[str]:
-    """Return the names of the pseudo-tools through which a structured answer came: those named like its type.
+def pseudo_tools(answer: object, messages: list[BaseMessage], *, same_node: bool = False) -> set[str]:
+    """Return the names of the pseudo-tools that carry a structured answer: those named like its type.
 
     Args:
         answer: The structured answer.
         messages: The messages that came with it.
-        at_once: They are of one node only, so that a call that is already answered there is such a pseudo-tool, too.
+        same_node: One node returned all of them. A real tool runs in another node, so a call that is already answered
+            here is one of a pseudo-tool, whatever its name.
     """
-    asked = next((m for m in reversed(messages) if isinstance(m, AIMessage) and m.tool_calls), None)
-    if asked is None:
+    last = next((m for m in reversed(messages) if isinstance(m, AIMessage) and m.tool_calls), None)
+    if last is None:
         return set()
-    named = {call["name"] for call in asked.tool_calls if call["name"] == type(answer).__name__}
-    if named or not at_once:
-        return named
-    answered = {m.tool_call_id for m in messages[messages.index(asked) + 1 :] if isinstance(m, ToolMessage)}
-    return {call["name"] for call in asked.tool_calls if call.get("id") in answered}
-
-
-# What a node put out
+    names = {call["name"] for call in last.tool_calls if call["name"] == type(answer).__name__}
+    if names or not same_node:
+        return names
+    answered = {m.tool_call_id for m in messages[messages.index(last) + 1 :] if isinstance(m, ToolMessage)}
+    return {call["name"] for call in last.tool_calls if call.get("id") in answered}
 
 
 def updates_in(output: object) -> Iterator[Mapping[str, Any]]:
-    """Yield the changes of state in what a node or a whole graph put out."""
+    """Yield the updates of the state in the output of a node or a graph."""
+    fields = _fields_of(output)
     if is_command(output):
         yield command_update(output)
-        return
-    fields = _mapping(output)
-    if fields is not None:
+    elif fields is not None:
         yield fields
     elif isinstance(output, (list, tuple)) and any(is_command(item) for item in output):
         for item in output:
             yield from updates_in(item)
-    elif output is not None and not isinstance(output, str):
+    else:
         messages = as_messages(output)
         if messages:
             yield {"messages": messages}
 
 
-# Calls that a node of tools was given
-
-
-def calls_given(value: object) -> list[Mapping[str, Any]]:
-    """Return the calls that a node was given to execute: calls themselves, or the last model message of its state."""
-    if isinstance(value, Mapping) and isinstance(value.get("tool_call"), Mapping):
-        return [value["tool_call"]]
-    if isinstance(value, Mapping) and value.get("type") == "tool_call":
-        return [value]
-    if isinstance(value, list) and value and isinstance(value[-1], Mapping):
-        return [item for item in value if isinstance(item, Mapping) and item.get("type") == "tool_call"]
-    fields = _mapping(value)
-    messages = value if fields is None else fields.get("messages")
-    if isinstance(messages, (list, tuple)):
-        for message in reversed(messages):
-            if isinstance(message, AIMessage):
-                return [dict(call) for call in message.tool_calls]
+def calls_to_run(inputs: object) -> list[Mapping[str, Any]]:
+    """Return the calls that a node is to execute: its input itself, or those of the last model message in it."""
+    if isinstance(inputs, Mapping) and isinstance(inputs.get("tool_call"), Mapping):
+        return [inputs["tool_call"]]
+    if isinstance(inputs, Mapping) and inputs.get("type") == "tool_call":
+        return [inputs]
+    if isinstance(inputs, list) and inputs and isinstance(inputs[-1], Mapping):
+        return [item for item in inputs if isinstance(item, Mapping) and item.get("type") == "tool_call"]
+    fields = _fields_of(inputs)
+    messages = inputs if fields is None else fields.get("messages")
+    for message in reversed(messages if isinstance(messages, (list, tuple)) else ()):
+        if isinstance(message, AIMessage):
+            return [dict(call) for call in message.tool_calls]
     return []
 
 
 # The question and the answer
 
 
-def question_of(value: object) -> str | None:
-    """Return the text of the user in a run's input."""
-    if isinstance(value, str):
-        return value
-    fields = _mapping(value)
+def question_of(inputs: object) -> str | None:
+    """Return the text of the user in the input of a run."""
+    if isinstance(inputs, str):
+        return inputs
+    fields = _fields_of(inputs)
     if fields is None:
-        return _last_human(value)
+        return _last_human_text(inputs)
     for name in _INPUT_KEYS:
         if isinstance(fields.get(name), str):
             return str(fields[name])
     if "messages" in fields:
         messages = fields["messages"]
-        return messages if isinstance(messages, str) else _last_human(messages)
-    found = last_human_text(list(state_messages(fields)))
-    if found is not None:
-        return found
+        return messages if isinstance(messages, str) else _last_human_text(messages)
+    question = question_in(list(state_messages(fields)))
+    if question is not None:
+        return question
     texts = [item for item in fields.values() if isinstance(item, str)]
     return texts[0] if len(fields) == 1 and texts else None
 
 
-def _last_human(value: object) -> str | None:
+def _last_human_text(value: object) -> str | None:
+    """Return the text of the last message of a person, in any form that LangChain accepts for messages."""
     if isinstance(value, PromptValue):
         value = value.to_messages()
-    items = value if isinstance(value, list) else [value]
-    for item in reversed(items):
+    for item in reversed(value if isinstance(value, list) else [value]):
         if isinstance(item, str):
             return item
         if isinstance(item, tuple) and len(item) == 2 and item[0] in _HUMAN:  # noqa: PLR2004 - a role and a text
@@ -188,36 +177,31 @@ def _last_human(value: object) -> str | None:
     return None
 
 
-def answer_of(value: object, *, graph: bool) -> str | None:
-    """Return the final answer in a run's output: structured output first, then the last message, then usual keys.
+def answer_of(output: object, *, is_graph: bool) -> str | None:
+    """Return the final answer in the output of a run: structured output, else the last message, else a usual key.
 
     Args:
-        value: The output.
-        graph: It is the state of a graph, of which no more than the answer is taken.
+        output: The output.
+        is_graph: It is the state of a graph, whose other fields are not part of the answer.
     """
-    if isinstance(value, str):
-        return value
-    if isinstance(value, BaseMessage):
-        return message_answer(value)
-    if isinstance(value, BaseModel) and not hasattr(value, "messages"):
-        return _compact(value)
-    fields = _mapping(value)
-    if fields is None:
-        messages = as_messages(value)
-        return message_answer(messages[-1]) if messages else None
+    if isinstance(output, str):
+        return output
+    if isinstance(output, BaseModel) and not isinstance(output, BaseMessage) and not hasattr(output, "messages"):
+        return _json_text(output)
+    fields = _fields_of(output) or {}
     if fields.get("structured_response") is not None:
-        return _compact(fields["structured_response"])
-    messages = state_messages(fields)
+        return _json_text(fields["structured_response"])
+    messages = state_messages(output)
     if messages:
         return message_answer(messages[-1])
     for name in _OUTPUT_KEYS:
         if isinstance(fields.get(name), str):
             return str(fields[name])
-    return None if graph else _compact(fields)
+    return None if is_graph or _fields_of(output) is None else _json_text(fields)
 
 
 def message_answer(message: BaseMessage) -> str | None:
-    """Return the text with which a message ends a run; None if it asks for more, or nobody but the user spoke."""
+    """Return the text with which a message ends a run; `None` of a person's message and of bare requests for calls."""
     if isinstance(message, HumanMessage):
         return None
     text = text_of(message.content)
@@ -226,8 +210,8 @@ def message_answer(message: BaseMessage) -> str | None:
     return text
 
 
-def _compact(value: object) -> str | None:
-    """Return the JSON text of a structured answer; None if it has none."""
+def _json_text(value: object) -> str | None:
+    """Return the JSON text of a structured answer; `None` if it has none."""
     if isinstance(value, BaseModel):
         return value.model_dump_json()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

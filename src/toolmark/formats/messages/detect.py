@@ -1,18 +1,21 @@
-"""Which format is this message of? So that calls in a shape that is not read are never taken for none."""
+"""Detection of the format of messages.
+
+A message that another format is sure to have is refused, so that calls in a form that is not read never count as none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from toolmark.formats.messages.field_readers import as_object, part_type
+from toolmark.formats.messages.field_readers import Fields, Notes, list_of, object_of, part_type, text_of
 
 if TYPE_CHECKING:
-    from toolmark.formats.messages.transcript import FormatName
+    from toolmark.formats.messages.transcript import Entry, FormatName
 
 _CALL_PARTS = ("tool", "function_call")
-"""A content part whose type holds one of these is a call or its answer. OpenAI's messages have no such parts."""
+"""A content part whose type contains one of these is a call or its answer. OpenAI's messages have no such parts."""
 
 _ITEM_TYPES = frozenset(
     {
@@ -37,116 +40,152 @@ _ANTHROPIC_PARTS = frozenset({"thinking", "redacted_thinking", "container_upload
 _CHAT_PARTS = frozenset({"image_url", "input_audio"})
 
 _LANGCHAIN_TYPES = frozenset({"ai", "human", "AIMessage", "HumanMessage", "AIMessageChunk", "constructor"})
-_LANGCHAIN_MORE = frozenset({"tool", "system", "function", "remove", "developer", "chat"})
-"""Types that other things have too; of a message only where there is something that it says."""
+_AMBIGUOUS_LANGCHAIN_TYPES = frozenset({"tool", "system", "function", "remove", "developer", "chat"})
+"""Types that other things have, too; they are a message's only if it has content."""
+
+_OTHER_SHAPES = (
+    (("kind", "parts"), "Pydantic AI messages"),
+    (("choices",), "a whole response of OpenAI's Chat Completions API; give its choices[0].message"),
+    (("messages",), "an object that holds the messages; give its 'messages'"),
+)
+"""Keys of objects without a role that are not messages of a supported format, with a description."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
-    """What a message looks like.
+class Evidence:
+    """What a message looks like: one of the formats that are read, or `None` for another one, with a description.
 
-    Attributes:
-        format: One of the formats that are read; `None` for another.
-        phrase: The same in words, for an error, e.g. `"Anthropic messages (a content part of type 'tool_use')"`.
-        sure: The message cannot be of another format without losing calls; else it is a hint that harms nobody.
+    It is `conclusive` where reading the message as another format would lose calls; otherwise it is a hint.
     """
 
     format: FormatName | None
     phrase: str
-    sure: bool = True
+    conclusive: bool = True
 
 
-def sign_of(message: Mapping[str, object]) -> Sign | None:
-    """Return what speaks for a format in a message or item, `None` where nothing does: it reads the same in all.
-
-    Args:
-        message: One entry of a list of messages or items.
-    """
-    found = _by_type(message)
-    if found is not None or message.get("role") is None:
-        return found
-    return _by_parts(message) or _by_keys(message) or _hint(message)
+Hint: TypeAlias = "tuple[FormatName, str, str]"
+"""A format, the path of the value whose form is evidence for it, and a description of that form."""
 
 
-def _by_type(message: Mapping[str, object]) -> Sign | None:
-    given, role = message.get("type"), message.get("role")
-    kind = given if isinstance(given, str) else None
-    holds = "content" in message or "data" in message
-    if "lc" in message or (role is None and (kind in _LANGCHAIN_TYPES or (kind in _LANGCHAIN_MORE and holds))):
-        return Sign("langchain", "LangChain messages")
-    if isinstance(kind, str) and kind.endswith(("_call", "_call_output")):
-        return Sign("openai-responses", f"items of OpenAI's Responses API (type {kind!r})")
-    if isinstance(kind, str) and kind in _ITEM_TYPES and (role is None or kind == "additional_tools"):
-        return Sign("openai-responses", f"items of OpenAI's Responses API (type {kind!r})")
-    if role is not None:
-        return None
-    if "kind" in message and "parts" in message:
-        return Sign(None, "Pydantic AI messages")
-    if "choices" in message:
-        return Sign(None, "a whole response of OpenAI's Chat Completions API; give its choices[0].message")
-    if message.get("object") == "response":
-        return Sign(None, "a whole response of OpenAI's Responses API; give its 'output'")
-    if "messages" in message:
-        return Sign(None, "an object that holds the messages; give its 'messages'")
+def detect_format(entries: Iterable[Entry], hints: Iterable[Hint], notes: Notes) -> FormatName:
+    """Return the one format of all messages; evidence for another format, or for two, is a problem."""
+    conclusive: dict[FormatName, tuple[str, str]] = {}
+    possible: list[FormatName] = []
+    for name, path, phrase in hints:
+        conclusive.setdefault(name, (path, phrase))
+    for path, entry in entries:
+        evidence = evidence_of(object_of(entry))
+        if evidence is None:
+            continue
+        if evidence.format is None:
+            supported = "messages of OpenAI, Anthropic or LangChain"
+            notes.problem(path, f"expected {supported}; this looks like {evidence.phrase}")
+        elif evidence.conclusive:
+            conclusive.setdefault(evidence.format, (path, evidence.phrase))
+        else:
+            possible.append(evidence.format)
+    if len(conclusive) > 1:
+        (first, one), (second, other) = list(conclusive.values())[:2]
+        notes.problem(second, f"looks like {other}, but {first} like {one}; one list has one format")
+    formats: list[FormatName] = [*conclusive, *possible, "openai-chat"]
+    return formats[0]
+
+
+def entries_in_format(format: FormatName, entries: Iterable[Entry], notes: Notes) -> list[Entry]:
+    """Return the messages that may have a format; each one that has another format is a problem."""
+    fitting: list[Entry] = []
+    for path, entry in entries:
+        evidence = evidence_of(object_of(entry))
+        if evidence is not None and evidence.conclusive and evidence.format != format:
+            notes.problem(path, f"expected a message or item of {format!r}; this looks like {evidence.phrase}")
+        else:
+            fitting.append((path, entry))
+    return fitting
+
+
+def evidence_of(message: Fields) -> Evidence | None:
+    """Return the evidence for a format in a message or item, `None` if it is equal in all formats."""
+    if message.get("role") is None:
+        return _type_evidence(message) or _shape_evidence(message)
+    return _type_evidence(message) or _part_evidence(message) or _key_evidence(message) or _hint(message)
+
+
+def _type_evidence(message: Fields) -> Evidence | None:
+    kind, has_role = text_of(message.get("type")) or "", message.get("role") is not None
+    if "lc" in message or (not has_role and _is_langchain(kind, message)):
+        return Evidence("langchain", "LangChain messages")
+    is_item = kind in _ITEM_TYPES and (not has_role or kind == "additional_tools")
+    if is_item or kind.endswith(("_call", "_call_output")):
+        return Evidence("openai-responses", f"items of OpenAI's Responses API (type {kind!r})")
     return None
 
 
-def _by_parts(message: Mapping[str, object]) -> Sign | None:
-    content = message.get("content")
-    if not isinstance(content, (list, tuple)) or message.get("role") in ("system", "developer"):
+def _is_langchain(kind: str, message: Fields) -> bool:
+    has_content = "content" in message or "data" in message
+    return kind in _LANGCHAIN_TYPES or (has_content and kind in _AMBIGUOUS_LANGCHAIN_TYPES)
+
+
+def _shape_evidence(message: Fields) -> Evidence | None:
+    if message.get("object") == "response":
+        return Evidence(None, "a whole response of OpenAI's Responses API; give its 'output'")
+    for keys, phrase in _OTHER_SHAPES:
+        if message.keys() >= set(keys):
+            return Evidence(None, phrase)
+    return None
+
+
+def _part_evidence(message: Fields) -> Evidence | None:
+    if message["role"] in ("system", "developer"):
         return None  # instructions may add and remove tools, and hold no calls
-    signs = [sign for sign in (_call_part(part, message.get("role")) for part in content) if sign is not None]
-    calls = message.get("tool_calls")
-    if not signs or (isinstance(calls, (list, tuple)) and len(calls) >= len(signs)):
-        return None  # some converters leave the provider's blocks beside the `tool_calls` they made from them
-    return signs[0]
-
-
-def _call_part(part: object, role: object) -> Sign | None:
-    fields = as_object(part)
-    if fields is not None and ("toolUse" in fields or "toolResult" in fields):
-        return Sign(None, "messages of Amazon Bedrock's Converse API (a content part with 'toolUse' or 'toolResult')")
-    kind = part_type(part)
-    if kind is None or not any(mark in kind for mark in _CALL_PARTS):
+    evidence = [_call_part_evidence(part, message["role"]) for part in list_of(message.get("content"))]
+    conclusive = [one for one in evidence if one is not None]
+    # Some converters keep the provider's blocks next to the `tool_calls` that they made from them.
+    if not conclusive or len(list_of(message.get("tool_calls"))) >= len(conclusive):
         return None
+    return conclusive[0]
+
+
+def _call_part_evidence(part: object, role: object) -> Evidence | None:
+    if object_of(part).keys() & {"toolUse", "toolResult"}:
+        phrase = "messages of Amazon Bedrock's Converse API (a content part with 'toolUse' or 'toolResult')"
+        return Evidence(None, phrase)
+    kind = part_type(part) or ""
     if kind.endswith(("tool_use", "tool_result")):
-        return Sign("anthropic", f"Anthropic messages (a content part of type {kind!r})")
+        return Evidence("anthropic", f"Anthropic messages (a content part of type {kind!r})")
     if kind.startswith("tool-"):
-        return Sign(None, f"messages of the Vercel AI SDK (a content part of type {kind!r})")
-    return None if role == "tool" else Sign(None, f"another format (a content part of type {kind!r})")
+        return Evidence(None, f"messages of the Vercel AI SDK (a content part of type {kind!r})")
+    if role != "tool" and any(mark in kind for mark in _CALL_PARTS):
+        return Evidence(None, f"another format (a content part of type {kind!r})")
+    return None
 
 
-def _by_keys(message: Mapping[str, object]) -> Sign | None:
+def _key_evidence(message: Fields) -> Evidence | None:
     for key in ("tool_calls", "function_call"):
         if message.get(key):
-            return Sign("openai-chat", f"OpenAI chat messages (calls under {key!r})")
-    if message.get("role") in ("tool", "function"):
-        return Sign("openai-chat", f"OpenAI chat messages (role {message.get('role')!r})")
+            return Evidence("openai-chat", f"OpenAI chat messages (calls under {key!r})")
+    if message["role"] in ("tool", "function"):
+        return Evidence("openai-chat", f"OpenAI chat messages (role {message['role']!r})")
     if message.get("toolCalls"):
-        return Sign(None, "another format (calls under 'toolCalls'; they belong under 'tool_calls')")
+        return Evidence(None, "another format (calls under 'toolCalls'; they belong under 'tool_calls')")
     if isinstance(message.get("parts"), (list, tuple)) and "content" not in message:
-        return Sign(None, "messages made of 'parts', as Google's Gemini and OpenTelemetry have them")
-    extra = as_object(message.get("additional_kwargs"))
-    if extra is not None and extra.get("tool_calls"):
-        return Sign(None, "LangChain or LlamaIndex messages (calls under 'additional_kwargs')")
-    blocks = message.get("blocks")
-    if isinstance(blocks, (list, tuple)):
-        kinds = [str((as_object(block) or {}).get("block_type")) for block in blocks]
-        if "tool_call" in kinds:
-            return Sign(None, "LlamaIndex messages (a block of type 'tool_call')")
+        return Evidence(None, "messages with 'parts', as Google's Gemini and OpenTelemetry have them")
+    if object_of(message.get("additional_kwargs")).get("tool_calls"):
+        return Evidence(None, "LangChain or LlamaIndex messages (calls under 'additional_kwargs')")
+    blocks = list_of(message.get("blocks"))
+    if any(str(object_of(block).get("block_type")) == "tool_call" for block in blocks):
+        return Evidence(None, "LlamaIndex messages (a block of type 'tool_call')")
     return None
 
 
-def _hint(message: Mapping[str, object]) -> Sign | None:
-    """Return what merely hints at a format: the message reads alike in all of them."""
-    content = message.get("content")
-    kinds = {part_type(part) for part in content} if isinstance(content, (list, tuple)) else set[str | None]()
-    if message.get("type") == "message" and "stop_reason" not in message and not kinds & {"text"}:
-        return Sign("openai-responses", "items of OpenAI's Responses API (type 'message')", sure=False)
+def _hint(message: Fields) -> Evidence | None:
+    """Return evidence that is not conclusive: the message means the same in all formats."""
+    kinds = {part_type(part) for part in list_of(message.get("content"))}
+    if message.get("type") == "message" and "stop_reason" not in message and "text" not in kinds:
+        return Evidence("openai-responses", "items of OpenAI's Responses API (type 'message')", conclusive=False)
     if "stop_reason" in message or kinds & _ANTHROPIC_PARTS:
-        return Sign("anthropic", "Anthropic messages", sure=False)
+        return Evidence("anthropic", "Anthropic messages", conclusive=False)
     if kinds & _RESPONSES_PARTS:
-        return Sign("openai-responses", "items of OpenAI's Responses API", sure=False)
+        return Evidence("openai-responses", "items of OpenAI's Responses API", conclusive=False)
     if kinds & _CHAT_PARTS or "tool_calls" in message or "refusal" in message:
-        return Sign("openai-chat", "OpenAI chat messages", sure=False)
+        return Evidence("openai-chat", "OpenAI chat messages", conclusive=False)
     return None

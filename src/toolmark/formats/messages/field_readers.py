@@ -7,13 +7,14 @@ of the value and notes a problem or a warning when the type is wrong.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, is_dataclass, replace
 from dataclasses import fields as fields_of
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
-from toolmark._internal.json import JsonObject, parse_json, short_repr, to_json_value
+from toolmark._internal.json import parse_json, short_repr, to_json_value
+from toolmark.capture import Request
 from toolmark.errors import InvalidDataError, Problem
 
 Fields: TypeAlias = Mapping[str, Any]
@@ -91,6 +92,13 @@ def list_of(value: object) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else []
 
 
+def parts_of(content: object) -> list[Any]:
+    """Return the parts of a message's content; anything but a list is one part, and `None` is none."""
+    if isinstance(content, (list, tuple)):
+        return list(content)
+    return [] if content is None else [content]
+
+
 def text_of(value: object) -> str | None:
     """Return a text that is not empty; `None` for anything else."""
     return value if isinstance(value, str) and value else None
@@ -157,8 +165,8 @@ def output_of(content: object) -> Any:  # noqa: ANN401 - a JSON value
     return [plain(part) if text is None else text for part, text in zip(content, texts, strict=True)]
 
 
-def arguments_of(value: object) -> tuple[JsonObject, str | None]:
-    """Return the argument object of a call, or `{}` and the reason why there is none.
+def arguments_of(value: object) -> tuple[Any, str | None]:
+    """Return the argument object of a call and `None`, or the value as it is and the reason why it is not one.
 
     The value is an object or the JSON text of one. `None` and blank text, which some providers send for a call without
     arguments, read as `{}`. An object (not a text) that is too deeply nested raises `InvalidDataError`.
@@ -169,12 +177,12 @@ def arguments_of(value: object) -> tuple[JsonObject, str | None]:
         try:
             arguments = to_json_value(parse_json(value))
         except InvalidDataError as error:
-            return {}, str(error)
+            return value, str(error)
     else:
         arguments = to_json_value(value)
     if isinstance(arguments, dict):
         return arguments, None
-    return {}, f"expected a JSON object, got {short_repr(arguments)}"
+    return value, f"expected a JSON object, got {short_repr(arguments)}"
 
 
 def read_object(value: object, path: str, notes: Notes, expected: str) -> Fields | None:
@@ -192,12 +200,12 @@ def read_list(value: object, path: str, notes: Notes, expected: str) -> list[Any
     return list_of(value)
 
 
-def read_name(value: object, path: str, notes: Notes) -> str | None:
-    """Return the name of a call's tool; `None`, with a problem, where there is none."""
+def read_name(value: object, path: str, notes: Notes) -> str:
+    """Return the name of a call's tool; `""`, with a problem, if there is none."""
     name = text_of(value)
     if name is None:
         notes.problem(path, f"a call needs the name of its tool, got {short_repr(value)}")
-    return name
+    return name or ""
 
 
 def read_id(value: object, path: str, notes: Notes) -> str | None:
@@ -208,6 +216,16 @@ def read_id(value: object, path: str, notes: Notes) -> str | None:
         return str(value)
     notes.problem(path, f"expected an id as text, got {short_repr(value)}")
     return None
+
+
+def read_call_arguments(request: Request, value: object, notes: Notes) -> Request:
+    """Return a request with these arguments; arguments that are too deeply nested are a problem at its `source`."""
+    try:
+        arguments, reason = arguments_of(value)
+    except InvalidDataError as error:
+        notes.add_error(error, request.source or "$")
+        return request
+    return replace(request, arguments=arguments, error=reason)
 
 
 def read_text(content: object, path: str, notes: Notes) -> str | None:

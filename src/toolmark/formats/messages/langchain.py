@@ -1,31 +1,32 @@
-"""What did the agent of these messages of LangChain do? Dumps of them, in the forms that LangChain writes.
+"""Reader of LangChain's messages: the objects themselves, and their dumps in every form that LangChain writes.
 
 Forms: `dumps` (`{"lc": 1, "type": "constructor", ...}`), `messages_to_dict` (`{"type": "ai", "data": {...}}`),
-`model_dump` (`{"type": "ai", "content": ...}`), and the message objects themselves. Calls stand under `tool_calls`,
-those whose arguments could not be read under `invalid_tool_calls`, those that the provider ran in the content blocks.
+`model_dump` (`{"type": "ai", "content": ...}`), and the message objects. Calls stand under `tool_calls`, those with
+unreadable arguments under `invalid_tool_calls`, those that the provider ran in the content blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from toolmark._internal.json import short_repr
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request
-from toolmark.errors import InvalidDataError
 from toolmark.formats.messages.content_parts import call_of, piece_of
 from toolmark.formats.messages.field_readers import (
+    Fields,
     Notes,
-    as_object,
     first_of,
+    list_of,
+    object_of,
     output_of,
+    parts_of,
     read_id,
     read_text,
     text_of,
 )
-from toolmark.formats.messages.transcript import Answer, Entry, Telling
+from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder
 from toolmark.matching.json_compare import ABSENT
 
 _KINDS = {
@@ -40,126 +41,104 @@ _KINDS = {
     "ChatMessage": "chat",
 }
 _TYPES = frozenset({"ai", "human", "tool", "function", "system", "chat", "remove", "developer"})
-_ROLES = {"user": "human", "assistant": "ai", "tool": "tool", "system": "system"}
+_KIND_OF_ROLE = {"user": "human", "assistant": "ai", "tool": "tool", "system": "system"}
 _USAGE = ("input_tokens", "output_tokens", "total_tokens")
-_PROVIDED = frozenset({ToolCallType.HOSTED, ToolCallType.MCP})
+_RUN_BY_PROVIDER = frozenset({ToolCallType.HOSTED, ToolCallType.MCP})
 
 
-def message_fields(value: object) -> Mapping[str, Any] | None:
+def message_fields(value: object) -> Fields | None:
     """Return the fields of a message of LangChain, with its `type` (`ai`, `human`, ...); `None` for anything else."""
-    given = as_object(value)
-    if given is None:
+    fields = object_of(value)
+    if not fields or "role" in fields:
         return None
-    fields: Mapping[str, Any] = given
-    kind = str(fields.get("type"))
+    kind, inner = str(fields.get("type")), fields
     if fields.get("lc") is not None and kind == "constructor":
-        names = fields.get("id")
-        name = names[-1] if isinstance(names, list) and names else ""
-        inner, kind = as_object(fields.get("kwargs")) or {}, str(name)
-    elif "data" in fields and "role" not in fields:
-        inner = as_object(fields["data"]) or {}
-    else:
-        inner = fields
+        names = list_of(fields.get("id"))
+        kind, inner = str(names[-1]) if names else "", object_of(fields.get("kwargs"))
+    elif "data" in fields:
+        inner = object_of(fields["data"])
     kind = _KINDS.get(kind, kind)
-    if kind not in _TYPES or "role" in fields:
+    if kind not in _TYPES or not (kind == "remove" or "content" in inner or "tool_calls" in inner):
         return None
     if kind == "chat":
-        kind = _ROLES.get(str(inner.get("role")), "system")
-    return {**inner, "type": kind} if "content" in inner or "tool_calls" in inner or kind == "remove" else None
+        kind = _KIND_OF_ROLE.get(str(inner.get("role")), "system")
+    return {**inner, "type": kind}
 
 
-def tell_messages(messages: Iterable[Entry], telling: Telling) -> None:
-    """Tell what messages say; what is wrong goes into the notes, with its path."""
-    for path, message in messages:
+def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> None:
+    """Add messages to a transcript; problems go to its notes."""
+    notes = transcript.notes
+    for path, message in entries:
         fields = message_fields(message)
         if fields is None:
-            telling.notes.problem(path, f"expected a message of LangChain, got {short_repr(message)}")
-            continue
-        kind = fields["type"]
-        if kind == "ai":
-            _tell_model(fields, path, telling)
-        elif kind in ("tool", "function"):
-            telling.answer(result_of(fields, path, telling.notes), path)
-        elif kind == "human":
-            text = read_text(fields.get("content"), f"{path}.content", telling.notes)
-            if text is not None:
-                telling.user(text)
+            notes.problem(path, f"expected a message of LangChain, got {short_repr(message)}")
+        elif fields["type"] == "ai":
+            _read_model(fields, path, transcript)
+        elif fields["type"] in ("tool", "function"):
+            transcript.add_answer(result_of(fields, path, notes), path)
+        elif fields["type"] == "human":
+            transcript.add_user_text(read_text(fields.get("content"), f"{path}.content", notes))
 
 
-def _tell_model(fields: Mapping[str, Any], path: str, telling: Telling) -> None:
-    requests, answers = calls_of(fields, path, telling.notes)
-    texts = [
-        piece for part in blocks_of(fields.get("content")) if isinstance(piece := piece_of(part, path), str) and piece
-    ]
-    telling.model(["".join(texts), *requests])
-    usage = as_object(fields.get("usage_metadata")) or {}
-    counts = {name: count for name in _USAGE if isinstance(count := usage.get(name), int)}
-    model = text_of((as_object(fields.get("response_metadata")) or {}).get("model_name"))
+def _read_model(fields: Fields, path: str, transcript: TranscriptBuilder) -> None:
+    requests, answers = calls_of(fields, path, transcript.notes)
+    pieces = [piece_of(part, path) for part in parts_of(fields.get("content"))]
+    text = "".join(piece for piece in pieces if isinstance(piece, str))
+    transcript.add_model_message([text, *requests])
+    usage = object_of(fields.get("usage_metadata"))
+    counts = {name: usage[name] for name in _USAGE if isinstance(usage.get(name), int)}
+    model = text_of(object_of(fields.get("response_metadata")).get("model_name"))
     if model or counts:
-        telling.model_used(model, counts)
+        transcript.add_model_use(model, counts)
     for answer in answers:
-        telling.answer(replace(answer, ran=True), path)
+        transcript.add_answer(replace(answer, ran=True), path)
 
 
-def blocks_of(content: object) -> list[Any]:
-    """Return the parts of a content; a text is one part."""
-    return list(content) if isinstance(content, (list, tuple)) else [] if content is None else [content]
-
-
-def calls_of(fields: Mapping[str, Any], path: str, notes: Notes) -> tuple[list[Request], list[Answer]]:
+def calls_of(fields: Fields, path: str, notes: Notes) -> tuple[list[Request], list[Answer]]:
     """Return the calls of a message of the model, and the answers to those that the provider ran.
 
-    Blocks that repeat what stands under `tool_calls` are passed over. A call without a name is a problem.
+    Blocks that repeat an entry of `tool_calls` are skipped. A call without a name is a problem.
     """
     requests: list[Request] = []
     for key in ("tool_calls", "invalid_tool_calls"):
-        for index, entry in enumerate(blocks_of(fields.get(key))):
-            place = f"{path}.{key}[{index}]"
-            given = as_object(entry) or {}
-            try:
-                found = call_of(given, path=place, empty={})
-            except InvalidDataError as error:
-                notes.add_error(error, place)
-                continue
-            if found is None:
-                notes.problem(
-                    f"{place}.name", f"a call needs the name of its tool, got {short_repr(given.get('name'))}"
-                )
-            elif key == "invalid_tool_calls":
-                # An empty text is no JSON object either; LangChain says so by where it puts the call.
-                raw, told = first_of(given, "args", "arguments"), text_of(given.get("error"))
-                requests.append(replace(found, arguments=str(raw or ""), error=told or found.error))
+        for index, entry in enumerate(parts_of(fields.get(key))):
+            place, call = f"{path}.{key}[{index}]", object_of(entry)
+            request = call_of(call, path=place, empty={})
+            if request is None:
+                name = short_repr(call.get("name"))
+                notes.problem(f"{place}.name", f"a call needs the name of its tool, got {name}")
+            elif key == "tool_calls":
+                requests.append(request)
             else:
-                requests.append(found)
+                # The arguments are invalid even if they are empty: LangChain says so by the key.
+                raw = str(first_of(call, "args", "arguments") or "")
+                requests.append(replace(request, arguments=raw, error=text_of(call.get("error")) or request.error))
     if not requests:
-        requests = _calls_beside(fields, path)
+        requests = _provider_calls(fields, path)
     answers: list[Answer] = []
-    for index, block in enumerate(blocks_of(fields.get("content"))):
+    for index, block in enumerate(parts_of(fields.get("content"))):
         piece = piece_of(block, f"{path}.content[{index}]")
         if isinstance(piece, Answer):
             answers.append(piece)
-        elif isinstance(piece, Request) and piece.type in _PROVIDED:
+        elif isinstance(piece, Request) and piece.type in _RUN_BY_PROVIDER:
             requests.append(piece)
     return requests, answers
 
 
-def _calls_beside(fields: Mapping[str, Any], path: str) -> list[Request]:
-    """Return the calls that stand only as the provider wrote them."""
-    extra = as_object(fields.get("additional_kwargs")) or {}
+def _provider_calls(fields: Fields, path: str) -> list[Request]:
+    """Return the calls that a message has only in the provider's own form."""
     place = f"{path}.additional_kwargs.tool_calls"
-    listed = [
-        call_of(as_object(entry) or {}, path=f"{place}[{index}]", empty={})
-        for index, entry in enumerate(blocks_of(extra.get("tool_calls")))
-    ]
-    return [request for request in listed if request is not None]
+    entries = parts_of(object_of(fields.get("additional_kwargs")).get("tool_calls"))
+    requests = [call_of(object_of(entry), path=f"{place}[{index}]", empty={}) for index, entry in enumerate(entries)]
+    return [request for request in requests if request is not None]
 
 
-def result_of(fields: Mapping[str, Any], path: str, notes: Notes) -> Answer:
-    """Return the answer that a message of a tool is."""
+def result_of(fields: Fields, path: str, notes: Notes) -> Answer:
+    """Return the answer in a message of a tool."""
     content = fields.get("content")
     return Answer(
         read_id(fields.get("tool_call_id"), f"{path}.tool_call_id", notes),
         text_of(fields.get("name")),
         ABSENT if content is None else output_of(content),
-        fields.get("status") == "error",
+        failed=fields.get("status") == "error",
     )

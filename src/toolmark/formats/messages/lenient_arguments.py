@@ -1,8 +1,8 @@
-"""Which argument object did a model mean by a text that is no JSON object? Read only if asked for, and told.
+"""Lenient reader of argument texts that are not JSON objects; used only on request, and every use is a warning.
 
-Models and the programs around them write arguments as Python literals, as JSON text inside of JSON text, inside of a
-code fence, or with a comma after the last entry. Each of these has one reading, so nothing here has to be guessed; any
-other text stays what it is.
+Models and the programs around them write arguments as Python literals, as JSON text inside JSON text, in a code fence,
+or with a comma after the last entry. Each of these has one reading, so nothing is guessed; any other text stays as it
+is.
 """
 
 from __future__ import annotations
@@ -17,78 +17,66 @@ from toolmark.errors import InvalidDataError
 from toolmark.formats.messages.field_readers import Notes
 
 LONGEST: Final = 100_000
-"""Characters of a text that is read tolerantly."""
+"""Most characters of a text that is read leniently."""
 
 _LAYERS: Final = 4
-"""Ways of wrapping that a text may have inside each other."""
+"""Most wrappers (fences, JSON texts) around an object."""
 
-_LANGUAGE: Final = re.compile(r"\w*\s*")
+_FENCE: Final = re.compile(r"```(\w*\s*)(.*)```", re.DOTALL)
 _STRING_OR_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
 
 
 def read_tolerantly(raw: object) -> tuple[JsonObject, str] | None:
     """Return the argument object that a text means, and how it was read, such as `as a Python literal`.
 
-    Returns:
-        `None` for what is no text, and for a text that means none in any of these ways, is longer than `LONGEST`
-        characters, or deeper than values may be.
+    The result is `None` for anything but text, and for a text that has none of these forms, is longer than `LONGEST`
+    characters, or is too deeply nested.
     """
     if not isinstance(raw, str) or len(raw) > LONGEST:
         return None
-    text, told = raw, list[str]()
+    text = raw
+    steps: list[str] = []
     for _ in range(_LAYERS):
         text = text.strip()
-        inner = _inside_fence(text)
-        if inner is not None:
-            told.append("inside a code fence")
-            text = inner
+        fence = _FENCE.fullmatch(text)
+        if fence is not None:
+            steps.append("inside a code fence")
+            text = fence[2]
             continue
-        value, how = _value_of(text)
-        told += [how] if how else []
-        if isinstance(value, str):
-            told.append("as JSON text inside of JSON text")
-            text = value
-        elif isinstance(value, dict):
-            return value, ", ".join(told) or "as JSON"
-        else:
+        value, step = _value_of(text)
+        steps += step
+        if isinstance(value, dict):
+            return value, ", ".join(steps) or "as JSON"
+        if not isinstance(value, str):
             return None
+        steps.append("as JSON text inside JSON text")
+        text = value
     return None
 
 
-def repaired(raw: object, name: str, path: str, notes: Notes) -> JsonObject | None:
-    """Return the argument object that a text means, with a warning that says how it was read; `None` if it means none.
+def repair_arguments(raw: object, name: str, path: str, notes: Notes) -> JsonObject | None:
+    """Return the argument object that a text means, with a warning that says how it was read; `None` if it has none.
 
-    Args:
-        raw: What stands in the place of the arguments, and is no object.
-        name: The tool's.
-        path: JSON path of the call.
-        notes: Takes the warning, and says whether texts are read tolerantly at all.
+    `raw` is the value in place of the arguments of a call of the tool `name`. Without `notes.tolerant`, no text is
+    read.
     """
-    found = read_tolerantly(raw) if notes.tolerant else None
-    if found is None:
+    result = read_tolerantly(raw) if notes.tolerant else None
+    if result is None:
         return None
-    notes.warn(path, f"the arguments of {name!r} are no JSON object; they were read {found[1]}")
-    return found[0]
+    arguments, how = result
+    notes.warn(path, f"the arguments of {name!r} are not a JSON object; they were read {how}")
+    return arguments
 
 
-def _inside_fence(text: str) -> str | None:
-    """Return what stands in a code fence; `None` where there is none."""
-    if not text.startswith("```") or not text.endswith("```") or len(text) < 6:  # noqa: PLR2004 - both fences
-        return None
-    body = text[3:-3]
-    language = _LANGUAGE.match(body)
-    return body[language.end() :] if language else body
-
-
-def _value_of(text: str) -> tuple[Any, str]:
-    """Return the value of a text and how it was read; `None` where it cannot be."""
+def _value_of(text: str) -> tuple[Any, list[str]]:
+    """Return the value of a text, `None` if it has none, and how it was read."""
     value = _json(text)
     if value is not None:
-        return value, ""
+        return value, []
     value = _json(_STRING_OR_COMMA.sub(lambda match: "" if match[0] == "," else match[0], text))
     if isinstance(value, dict):
-        return value, "without trailing commas"
-    return _literal(text), "as a Python literal"
+        return value, ["without trailing commas"]
+    return _literal(text), ["as a Python literal"]
 
 
 def _json(text: str) -> Any:  # noqa: ANN401 - a JSON value
@@ -99,30 +87,30 @@ def _json(text: str) -> Any:  # noqa: ANN401 - a JSON value
 
 
 def _literal(text: str) -> JsonObject | None:
-    """Return the object that a Python literal of JSON's kinds of values stands for."""
-    if not text.startswith("{") or _too_deep(text):
+    """Return the object that a Python literal with values of JSON's types stands for."""
+    if not text.startswith("{") or _is_too_deep(text):
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a doubtful escape, which Python reads as it stands
+            warnings.simplefilter("ignore")  # Python warns of invalid escapes and keeps them as they are
             value = ast.literal_eval(text)
         return to_json_value(value) if isinstance(value, dict) and _is_json(value) else None
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError, InvalidDataError):
         return None
 
 
-def _too_deep(text: str) -> bool:
-    """Return whether brackets are open inside each other beyond what a value may have; those in texts count, too."""
+def _is_too_deep(text: str) -> bool:
+    """Return whether more brackets are open at once than a value may have levels; those in texts count, too."""
     depth = 0
-    for sign in re.findall(r"[\[\](){}]", text):
-        depth += 1 if sign in "[({" else -1
+    for bracket in re.findall(r"[\[\](){}]", text):
+        depth += 1 if bracket in "[({" else -1
         if depth > MAX_DEPTH:
             return True
     return False
 
 
 def _is_json(value: object) -> bool:
-    """Return whether a literal has only what JSON has: no bytes, sets, complex numbers, or keys that are no texts."""
+    """Return whether a literal has only values of JSON's types: no bytes, sets, complex numbers, or non-text keys."""
     if isinstance(value, dict):
         return all(isinstance(key, str) and _is_json(item) for key, item in value.items())
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""What do the items of OpenAI's Responses API say about calls?
+"""Reader of the items of OpenAI's Responses API.
 
 An item is one entry of `Response.output`, or of the `input` that a program sends back. `read_responses_call` and
 `read_responses_answer` read one of them; both take a plain object or the SDK's own.
@@ -6,325 +6,316 @@ An item is one entry of `Response.output`, or of the `input` that a program send
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from toolmark._internal.json import json_text, short_repr
 from toolmark.calls import ToolCallType, ToolSpec
 from toolmark.capture import Request
 from toolmark.errors import InvalidDataError
-from toolmark.formats.messages.detect import sign_of
-from toolmark.formats.messages.field_readers import arguments_of, as_object, output_of, plain, read_text
+from toolmark.formats.messages.field_readers import (
+    Fields,
+    Notes,
+    arguments_of,
+    first_of,
+    object_of,
+    output_of,
+    plain,
+    read_list,
+    read_name,
+    read_object,
+    read_text,
+    text_of,
+)
 from toolmark.formats.messages.offered_tools import offered_tools
-from toolmark.formats.messages.transcript import Answer, Entry, Telling
+from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder
 from toolmark.matching.json_compare import ABSENT
 
-__all__ = ["Answer", "read_responses_answer", "read_responses_call"]
-
-_Fields: TypeAlias = Mapping[str, object]
+_ROLES = ("user", "assistant", "system", "developer")
 
 _UNFINISHED = frozenset({"queued", "in_progress", "searching", "interpreting", "generating", "calling"})
 _FAILED = frozenset({"failed", "incomplete", "cancelled"})
 
 _SILENT = frozenset({"reasoning", "tool_search_call", "tool_search_output", "configuration_update"})
-_ELSEWHERE = frozenset({"item_reference", "compaction", "compaction_trigger"})
+_REFERENCES = frozenset({"item_reference", "compaction", "compaction_trigger"})
 _TOOL_LISTS = frozenset({"mcp_list_tools", "additional_tools"})
 
-_NO_CALLS = frozenset({"tool_search_call"})
-"""Types that end like a call's: the model looked for tools, and used none."""
+_NOT_CALLS = frozenset({"tool_search_call"})
+"""Types that end like those of calls, for a search that uses no tool."""
+
+_OUTPUT_KEYS = ("output", "outputs", "result", "results")
+_KEYS_OF_ANY_CALL = frozenset(
+    {"type", "id", "call_id", "name", "status", "arguments", "caller", "created_by", "error", *_OUTPUT_KEYS}
+)
 
 
 def read_responses_call(item: object) -> Request | None:
-    """Return the call that an item asks for or reports, `None` if it is none.
+    """Return the call that an item requests or reports, `None` if it is not a call.
 
     Names: functions, custom tools and MCP tools have their own; the provider's tools are `web_search`, `file_search`,
     `code_interpreter`, `image_generation`, `computer_use_preview`, `local_shell`, `shell`, `apply_patch` and `program`.
     Any other type that ends in `_call` is a call of the name before that, with the item's own fields as arguments. A
-    search for tools (`tool_search_call`) is no call of a tool. A namespace stands in `server`, where it is not the name
-    of the tool itself.
+    search for tools (`tool_search_call`) is not a call. A namespace goes to `server`, unless it is the name of the tool
+    itself.
 
-    What the provider ran has its `result` or `failure` at once. A status of `failed`, `incomplete` or `cancelled` is a
-    failure, whatever else the item holds; while it is under way there is neither.
+    A call that the provider ran has its `result` or `failure` at once. A status of `failed`, `incomplete` or
+    `cancelled` is a failure, whatever else the item holds; an unfinished call has neither.
 
     Args:
-        item: The item; anything that is no object, or names no type, is no call.
+        item: The item; anything that is not an object, or has no type, is not a call.
     """
-    fields = as_object(item)
-    kind = None if fields is None else fields.get("type")
-    if fields is None or not isinstance(kind, str) or kind in _NO_CALLS:
-        return None
-    read = _CALLS.get(kind) or (_unknown_call if kind.endswith("_call") else None)
+    fields = object_of(item)
+    kind = text_of(fields.get("type")) or ""
+    read = _CALL_READERS.get(kind)
+    if read is None and kind.endswith("_call") and kind not in _NOT_CALLS:
+        read = _unknown_call
     if read is None:
         return None
-    caller = as_object(fields.get("caller"))
-    return replace(read(fields), caller=_text(caller.get("caller_id")) if caller is not None else None)
+    return replace(read(fields), caller=text_of(object_of(fields.get("caller")).get("caller_id")))
 
 
 def read_responses_answer(item: object) -> Answer | None:
-    """Return what an item answers to a call, `None` if it answers none.
+    """Return the answer of an item to a call, `None` if it is not an answer.
 
-    These are the types that end in `_call_output`, `program_output`, and `mcp_approval_response`. What the provider ran
-    itself answers in the item of the call, which `read_responses_call` reads.
+    These are the types that end in `_call_output`, `program_output`, and `mcp_approval_response`. Tools that the
+    provider runs answer in the item of the call, which `read_responses_call` reads.
 
     Args:
-        item: The item; anything that is no object, or names no type, is no answer.
+        item: The item; anything that is not an object, or has no type, is not an answer.
     """
-    fields = as_object(item)
-    kind = None if fields is None else fields.get("type")
-    if fields is None or not isinstance(kind, str):
-        return None
+    fields = object_of(item)
+    kind = text_of(fields.get("type")) or ""
     if kind == "mcp_approval_response":
         approved = fields.get("approve") is True
-        content = _text(fields.get("reason")) or ABSENT
-        return Answer(_text(fields.get("approval_request_id")), None, content, failed=not approved, approved=approved)
+        content = text_of(fields.get("reason")) or ABSENT
+        return Answer(text_of(fields.get("approval_request_id")), None, content, failed=not approved, approved=approved)
     if kind != "program_output" and not kind.endswith("_call_output"):
         return None
-    given = fields.get("result" if kind == "program_output" else "output")
-    content = ABSENT if given is None else output_of(given)
+    output = fields.get("result" if kind == "program_output" else "output")
+    content = ABSENT if output is None else output_of(output)
+    call_id = text_of(fields.get("call_id"))
+    if kind == "local_shell_call_output":
+        call_id = call_id or text_of(fields.get("id"))
     failed = fields.get("status") in _FAILED
-    return Answer(
-        _text(fields.get("call_id")) or (_text(fields.get("id")) if kind == "local_shell_call_output" else None),
-        _text(fields.get("name")),
-        content,
-        failed=failed,
-        error=_failure_text(content, fields) if failed else None,
-    )
+    error = _error_text(content, fields) if failed else None
+    return Answer(call_id, text_of(fields.get("name")), content, failed=failed, error=error)
 
 
-def tell_items(items: Iterable[Entry], telling: Telling) -> None:
-    """Tell what items say; what is wrong goes into the notes, with its path.
+def read_items(entries: Iterable[Entry], transcript: TranscriptBuilder) -> None:
+    """Add items to a transcript; problems go to its notes.
 
-    Items of the model that stand together are one message: a list does not show where a response ends.
+    Adjacent items of the model are one message: a list does not show where a response ends.
     """
-    message = _Message(telling)
-    for path, item in items:
-        fields = as_object(item)
-        if fields is None:
-            telling.notes.problem(path, f"expected an item (an object with a role or a type), got {short_repr(item)}")
-        else:
-            _tell_item(fields, path, message)
+    message = _ModelMessage(transcript)
+    for path, item in entries:
+        fields = read_object(item, path, transcript.notes, "an item (an object with a role or a type)")
+        if fields is not None:
+            _read_item(fields, path, message)
     message.end()
 
 
-class _Message:
-    """The items of the model that stand together."""
+class _ModelMessage:
+    """Adjacent items of the model, collected until something else follows."""
 
-    def __init__(self, telling: Telling) -> None:
-        self.telling = telling
-        self.hosted: set[str | None] = set()
-        """Ids of the calls whose tools the provider runs."""
+    def __init__(self, transcript: TranscriptBuilder) -> None:
+        self.transcript = transcript
+        self.provider_calls: set[str | None] = set()
+        """Ids of all calls whose tools the provider runs."""
         self._parts: list[str | Request] = []
         self._approvals: list[str] = []
 
-    def add(self, part: str | Request, *, for_approval: bool = False) -> None:
-        """One more item of the message."""
-        self._parts.append(part)
-        if isinstance(part, Request) and part.type is ToolCallType.HOSTED:
-            self.hosted.add(part.id)
-        if isinstance(part, Request) and part.id and for_approval:
-            self._approvals.append(part.id)
+    def add_call(self, request: Request, *, for_approval: bool) -> None:
+        """Add a call, which may wait for approval."""
+        self._parts.append(request)
+        if request.type is ToolCallType.HOSTED:
+            self.provider_calls.add(request.id)
+        if request.id and for_approval:
+            self._approvals.append(request.id)
 
-    def end(self) -> None:
-        """Something else comes next."""
+    def add_text(self, text: str) -> None:
+        """Add a text of the model."""
+        self._parts.append(text)
+
+    def end(self) -> TranscriptBuilder:
+        """Add the message to the transcript, if there is one, and return the transcript."""
         if self._parts:
-            self.telling.model(self._parts, approvals=self._approvals)
+            self.transcript.add_model_message(self._parts, approvals=self._approvals)
         self._parts, self._approvals = [], []
+        return self.transcript
 
 
-def _tell_item(fields: _Fields, path: str, message: _Message) -> None:
-    notes, kind, role = message.telling.notes, fields.get("type"), fields.get("role")
-    sign, request, answer = sign_of(fields), read_responses_call(fields), read_responses_answer(fields)
-    if sign is not None and sign.sure and sign.format != "openai-responses":
-        notes.problem(path, f"expected an item of OpenAI's Responses API; this looks like {sign.phrase}")
-    elif request is not None:
+def _read_item(fields: Fields, path: str, message: _ModelMessage) -> None:
+    notes, kind, role = message.transcript.notes, fields.get("type"), fields.get("role")
+    request, answer = read_responses_call(fields), read_responses_answer(fields)
+    if request is not None:
         if not request.name:
-            notes.problem(f"{path}.name", f"a call needs the name of its tool, got {short_repr(fields.get('name'))}")
-            return
-        if kind not in _CALLS:
-            notes.warn(path, f"the type {kind!r} is not known; it was read as a call of {request.name!r}")
-        message.add(replace(request, source=path), for_approval=kind == "mcp_approval_request")
+            read_name(fields.get("name"), f"{path}.name", notes)
+        if kind not in _CALL_READERS:
+            notes.warn(path, f"the type {kind!r} is unknown; it was read as a call of {request.name!r}")
+        message.add_call(replace(request, source=path), for_approval=kind == "mcp_approval_request")
     elif answer is not None:
-        message.end()
-        message.telling.answer(replace(answer, ran=answer.call_id in message.hosted), path)
+        message.end().add_answer(replace(answer, ran=answer.call_id in message.provider_calls), path)
     elif role is not None and kind in (None, "message"):
-        _tell_message(fields, path, message)
+        _read_message(fields, path, message)
     elif kind in _TOOL_LISTS:
-        server = _text(fields.get("server_label"))
-        message.telling.offered(_listed(fields.get("tools"), server, path, message), all_known=False)
-    elif kind in _ELSEWHERE:
-        notes.warn(path, f"{kind!r} stands for items that are not here; calls among them are not in the record")
+        message.transcript.offer_tools(_tools_of(fields, path, notes), all_known=False)
+    elif kind in _REFERENCES:
+        notes.warn(path, f"{kind!r} refers to items that are not in the data; calls among them are missing")
     elif kind not in _SILENT:
-        told = f"the type {short_repr(kind)} is not known" if kind is not None else "it has neither a role nor a type"
-        notes.warn(path, f"{told}; the item was left out")
+        reason = "it has neither a role nor a type" if kind is None else f"the type {short_repr(kind)} is unknown"
+        notes.warn(path, f"{reason}; the item was left out")
 
 
-def _tell_message(fields: _Fields, path: str, message: _Message) -> None:
-    role, notes = fields.get("role"), message.telling.notes
-    if role in ("system", "developer"):
-        return
-    if role not in ("user", "assistant"):
-        notes.problem(f"{path}.role", f"expected one of user, assistant, system, developer, got {short_repr(role)}")
-        return
-    text = read_text(fields.get("content"), f"{path}.content", notes)
-    if role == "assistant":
-        message.add(text or "")
-    elif text is not None:
-        message.end()
-        message.telling.user(text)
+def _read_message(fields: Fields, path: str, message: _ModelMessage) -> None:
+    role, notes = fields["role"], message.transcript.notes
+    if role not in _ROLES:
+        notes.problem(f"{path}.role", f"expected one of {', '.join(_ROLES)}, got {short_repr(role)}")
+    elif role == "assistant":
+        message.add_text(read_text(fields.get("content"), f"{path}.content", notes) or "")
+    elif role == "user":
+        text = read_text(fields.get("content"), f"{path}.content", notes)
+        if text is not None:
+            message.end().add_user_text(text)
 
 
-def _listed(tools: object, server: str | None, path: str, message: _Message) -> list[ToolSpec]:
-    if not isinstance(tools, (list, tuple)):
-        message.telling.notes.problem(f"{path}.tools", f"expected a list of tools, got {short_repr(tools)}")
-        return []
+def _tools_of(fields: Fields, path: str, notes: Notes) -> list[ToolSpec]:
+    tools = read_list(fields.get("tools"), f"{path}.tools", notes, "a list of tools")
     specs, _ = offered_tools("openai-responses", tools)
-    return specs if server is None else [spec.model_copy(update={"type": ToolCallType.MCP}) for spec in specs]
+    if text_of(fields.get("server_label")) is None:
+        return specs
+    return [spec.model_copy(update={"type": ToolCallType.MCP}) for spec in specs]
 
 
-def _function_call(fields: _Fields) -> Request:
-    return _asked(fields, fields.get("arguments"), id=fields.get("call_id"), type=ToolCallType.FUNCTION)
-
-
-def _asked(
-    fields: _Fields, arguments: object, *, id: object, type: ToolCallType | None = None, server: object = None
+def _named_call(
+    fields: Fields, arguments: object, *, id: object, type: ToolCallType | None = None, server: object = None
 ) -> Request:
-    """Return a request by name, whose arguments are an object or the text of one."""
-    name, group = _text(fields.get("name")) or "", _text(server or fields.get("namespace"))
-    read: object = arguments
+    """Return a call of a tool with its own name; the arguments are an object or the text of one."""
+    name, group = text_of(fields.get("name")) or "", text_of(server or fields.get("namespace"))
+    if group == name and server is None:  # a tool that is loaded late is its own namespace
+        group = None
     reason = None
-    with suppress(InvalidDataError):  # too deep to be kept: the builder says so, and keeps the call
-        read, reason = arguments_of(arguments)
-    return Request(
-        name,
-        read if reason is None else arguments,
-        _text(id),
-        type,
-        None if group == name and server is None else group,  # a tool that is loaded late is its own namespace
-        error=reason,
-    )
+    with suppress(InvalidDataError):  # too deeply nested: `RunBuilder` warns, and keeps the call
+        arguments, reason = arguments_of(arguments)
+    return Request(name, arguments, text_of(id), type, group, error=reason)
 
 
-def _custom_call(fields: _Fields) -> Request:
-    given = {} if fields.get("input") is None else {"input": fields["input"]}
-    return _asked(fields, given, id=fields.get("call_id"), type=ToolCallType.CUSTOM)
+def _function_call(fields: Fields) -> Request:
+    return _named_call(fields, fields.get("arguments"), id=fields.get("call_id"), type=ToolCallType.FUNCTION)
 
 
-def _computer_call(fields: _Fields) -> Request:
-    actions = fields.get("actions")
-    given = _object(fields.get("action")) if actions is None else {"actions": plain(actions)}
-    return Request("computer_use_preview", given, _text(fields.get("call_id")), ToolCallType.FUNCTION)
+def _custom_call(fields: Fields) -> Request:
+    return _named_call(fields, _some(fields, "input"), id=fields.get("call_id"), type=ToolCallType.CUSTOM)
 
 
-def _local_shell_call(fields: _Fields) -> Request:
-    call_id = _text(fields.get("call_id")) or _text(fields.get("id"))
-    return Request("local_shell", _object(fields.get("action")), call_id, ToolCallType.FUNCTION)
+def _computer_call(fields: Fields) -> Request:
+    arguments = _some(fields, "actions") or _without_nulls(fields.get("action"))
+    return Request("computer_use_preview", arguments, text_of(fields.get("call_id")), ToolCallType.FUNCTION)
 
 
-def _shell_call(fields: _Fields) -> Request:
-    where = _object(fields.get("environment")).get("type", "local")
-    kind = ToolCallType.FUNCTION if where == "local" else ToolCallType.HOSTED
-    return Request("shell", _object(fields.get("action")), _text(fields.get("call_id")), kind)
+def _local_shell_call(fields: Fields) -> Request:
+    call_id = text_of(fields.get("call_id")) or text_of(fields.get("id"))
+    return Request("local_shell", _without_nulls(fields.get("action")), call_id, ToolCallType.FUNCTION)
 
 
-def _apply_patch_call(fields: _Fields) -> Request:
-    call_id = _text(fields.get("call_id"))
-    return Request("apply_patch", _object(fields.get("operation")), call_id, ToolCallType.FUNCTION)
+def _shell_call(fields: Fields) -> Request:
+    is_local = _without_nulls(fields.get("environment")).get("type", "local") == "local"
+    kind = ToolCallType.FUNCTION if is_local else ToolCallType.HOSTED
+    return Request("shell", _without_nulls(fields.get("action")), text_of(fields.get("call_id")), kind)
 
 
-def _program(fields: _Fields) -> Request:
-    return Request("program", _some(fields, "code"), _text(fields.get("call_id")), ToolCallType.HOSTED)
+def _apply_patch_call(fields: Fields) -> Request:
+    arguments = _without_nulls(fields.get("operation"))
+    return Request("apply_patch", arguments, text_of(fields.get("call_id")), ToolCallType.FUNCTION)
 
 
-def _web_search_call(fields: _Fields) -> Request:
-    action = _object(fields.get("action"))
+def _program(fields: Fields) -> Request:
+    return Request("program", _some(fields, "code"), text_of(fields.get("call_id")), ToolCallType.HOSTED)
+
+
+def _web_search_call(fields: Fields) -> Request:
+    action = _without_nulls(fields.get("action"))
     sources = action.pop("sources", None)
     return _hosted("web_search", action, sources, fields)
 
 
-def _file_search_call(fields: _Fields) -> Request:
+def _file_search_call(fields: Fields) -> Request:
     return _hosted("file_search", _some(fields, "queries"), fields.get("results"), fields)
 
 
-def _code_interpreter_call(fields: _Fields) -> Request:
+def _code_interpreter_call(fields: Fields) -> Request:
     return _hosted("code_interpreter", _some(fields, "code"), fields.get("outputs"), fields)
 
 
-def _image_generation_call(fields: _Fields) -> Request:
-    asked = _some(fields, "action", "revised_prompt", "background", "output_format", "quality", "size")
-    return _hosted("image_generation", asked, fields.get("result"), fields)
+def _image_generation_call(fields: Fields) -> Request:
+    arguments = _some(fields, "action", "revised_prompt", "background", "output_format", "quality", "size")
+    return _hosted("image_generation", arguments, fields.get("result"), fields)
 
 
-def _hosted(name: str, arguments: dict[str, Any], result: object, fields: _Fields) -> Request:
-    request = Request(name, arguments, _text(fields.get("id")), ToolCallType.HOSTED)
-    return _with_result(request, result, fields)
+def _hosted(name: str, arguments: dict[str, Any], result: object, fields: Fields) -> Request:
+    request = Request(name, arguments, text_of(fields.get("id")), ToolCallType.HOSTED)
+    return _with_outcome(request, result, fields)
 
 
-def _mcp_call(fields: _Fields) -> Request:
-    request = _mcp_request(fields)
-    output = fields.get("output")
-    request = replace(request, replaces=_text(fields.get("approval_request_id")))
-    return _with_result(request, None if output is None else output_of(output), fields)
+def _mcp_call(fields: Fields) -> Request:
+    request = replace(_mcp_request(fields), replaces=text_of(fields.get("approval_request_id")))
+    return _with_outcome(request, output_of(fields.get("output")), fields)
 
 
-def _mcp_request(fields: _Fields) -> Request:
-    server, call_id = fields.get("server_label"), fields.get("id")
-    return _asked(fields, fields.get("arguments"), id=call_id, type=ToolCallType.MCP, server=server)
+def _mcp_request(fields: Fields) -> Request:
+    arguments, server = fields.get("arguments"), fields.get("server_label")
+    return _named_call(fields, arguments, id=fields.get("id"), type=ToolCallType.MCP, server=server)
 
 
-def _unknown_call(fields: _Fields) -> Request:
-    """Read a call of a type that came later than this reader: nothing of it is lost."""
-    about = ("type", "id", "call_id", "name", "status", "arguments", "caller", "created_by", "error")
-    outputs = ("output", "outputs", "result", "results")
-    call_id, kind = _text(fields.get("call_id")), str(fields["type"])
-    given = fields.get("arguments")
-    if given is None:
-        given = {key: value for key, value in fields.items() if key not in (*about, *outputs)}
-    named = {"name": _text(fields.get("name")) or kind.removesuffix("_call")}
+def _unknown_call(fields: Fields) -> Request:
+    """Read a call of a type that is newer than this reader, without losing anything of it."""
+    named = {"name": text_of(fields.get("name")) or str(fields["type"]).removesuffix("_call")}
+    arguments = fields.get("arguments")
+    if arguments is None:
+        arguments = {key: value for key, value in fields.items() if key not in _KEYS_OF_ANY_CALL}
+    call_id = text_of(fields.get("call_id"))
     if call_id:
-        return _asked(named, given, id=call_id)
-    result = next((fields[key] for key in outputs if fields.get(key) is not None), None)
-    return _with_result(_asked(named, given, id=fields.get("id"), type=ToolCallType.HOSTED), result, fields)
+        return _named_call(named, arguments, id=call_id)
+    request = _named_call(named, arguments, id=fields.get("id"), type=ToolCallType.HOSTED)
+    return _with_outcome(request, first_of(fields, *_OUTPUT_KEYS), fields)
 
 
-def _with_result(request: Request, result: object, fields: _Fields) -> Request:
-    """Return a request with what became of it, as the item of a provider-run tool says."""
-    status, error = fields.get("status"), fields.get("error")
+def _with_outcome(request: Request, result: object, fields: Fields) -> Request:
+    """Return the call of a provider-run tool with its result or its error."""
     content = ABSENT if result is None else plain(result)
-    if status in _FAILED or error:
-        return replace(request, ran=True, failure=_failure_text(content, fields))
-    return request if status in _UNFINISHED else replace(request, ran=True, result=content)
+    if fields.get("status") in _FAILED or fields.get("error"):
+        return replace(request, ran=True, failure=_error_text(content, fields))
+    if fields.get("status") in _UNFINISHED:
+        return request
+    return replace(request, ran=True, result=content)
 
 
-def _failure_text(content: object, fields: _Fields) -> str:
+def _error_text(content: object, fields: Fields) -> str:
     """Return the error of a call that failed: its own, else what it printed, else its status."""
     error = fields.get("error")
-    known = as_object(error)
-    if known is not None:
-        error = _text(known.get("message")) or (output_of(known.get("content")) if known.get("content") else known)
+    details = object_of(error)
+    error = text_of(details.get("message")) or output_of(details.get("content")) or error
     if error:
         return error if isinstance(error, str) else json_text(plain(error))
     if isinstance(content, list):
-        chunks = [as_object(chunk) or {} for chunk in content]
+        chunks = [object_of(chunk) for chunk in content]
         content = "\n".join(str(chunk[key]) for chunk in chunks for key in ("stdout", "stderr") if chunk.get(key))
-    return content if isinstance(content, str) and content else f"status: {fields.get('status')}"
+    return text_of(content) or f"status: {fields.get('status')}"
 
 
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
+def _without_nulls(value: object) -> dict[str, Any]:
+    """Return an object without its nulls, which SDK objects have for every field that was not set."""
+    fields = object_of(value)
+    return _some(fields, *fields)
 
 
-def _object(value: object) -> dict[str, Any]:
-    """Return an object without its nulls, which the SDK's objects have for every field that was not given."""
-    return {key: plain(item) for key, item in (as_object(value) or {}).items() if item is not None}
-
-
-def _some(fields: _Fields, *keys: str) -> dict[str, Any]:
+def _some(fields: Fields, *keys: str) -> dict[str, Any]:
+    """Return the values under these keys that are not `None`."""
     return {key: plain(fields[key]) for key in keys if fields.get(key) is not None}
 
 
-_CALLS: dict[str, Callable[[_Fields], Request]] = {
+_CALL_READERS: dict[str, Callable[[Fields], Request]] = {
     "function_call": _function_call,
     "custom_tool_call": _custom_call,
     "computer_call": _computer_call,

@@ -1,4 +1,4 @@
-"""What was recorded here, in whichever of the formats? The one reader that finds out."""
+"""Reader of recorded messages in any supported format."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Literal, get_args
 
 from toolmark.errors import ConfigurationError
 from toolmark.formats.messages import anthropic, langchain, openai_chat, openai_responses
-from toolmark.formats.messages.detect import sign_of
-from toolmark.formats.messages.envelopes import Held, unpack
-from toolmark.formats.messages.field_readers import Notes, as_object
+from toolmark.formats.messages.detect import detect_format, entries_in_format
+from toolmark.formats.messages.envelopes import unpack
+from toolmark.formats.messages.field_readers import Notes
 from toolmark.formats.messages.offered_tools import offered_tools
-from toolmark.formats.messages.transcript import Entry, FormatName, Telling, Transcript
+from toolmark.formats.messages.transcript import Entry, FormatName, Transcript, TranscriptBuilder
 
 FORMATS: tuple[FormatName, ...] = get_args(FormatName)
-"""The formats that `read` knows."""
+"""The formats that `read` supports."""
 
-_TELL: dict[FormatName, Callable[[Iterable[Entry], Telling], None]] = {
-    "openai-chat": openai_chat.tell_messages,
-    "openai-responses": openai_responses.tell_items,
-    "anthropic": anthropic.tell_messages,
-    "langchain": langchain.tell_messages,
+_READERS: dict[FormatName, Callable[[Iterable[Entry], TranscriptBuilder], None]] = {
+    "openai-chat": openai_chat.read_messages,
+    "openai-responses": openai_responses.read_items,
+    "anthropic": anthropic.read_messages,
+    "langchain": langchain.read_messages,
 }
 
 
@@ -32,67 +32,47 @@ def read(
     path: str = "$",
     tolerant_arguments: bool = False,
 ) -> Transcript:
-    """Return what messages of OpenAI, Anthropic or LangChain record: the run, its turns, and the conversation.
+    """Return the transcript of messages of OpenAI, Anthropic or LangChain: the run, its turns, and the conversation.
 
     The value is a list of messages (Chat Completions, Anthropic's, LangChain's) or items (Responses), the body of a
     request, of a response, or of both (in one object, or under `request` and `response`); plain objects or the
-    packages' own. What the calls and their results become is the same in all formats.
+    packages' own. All formats give the same calls and results.
 
-    Messages that are plain text read alike in all formats and are taken for `openai-chat`.
+    Messages that are plain text are equal in all formats and are read as `openai-chat`.
 
     Args:
-        value: What was recorded.
-        format: What it is; by default, what it looks like, which stands in the `format` of the result.
+        value: The recorded value.
+        format: Its format; detected by default, and then named in the `format` of the result.
         handoff_names: Names of tools that hand over to another agent; their calls are hand-offs of the run, and not
             among its called tools.
         path: JSON path of the value in what it was read from; it begins every warning and every problem.
         tolerant_arguments: See `run_from_messages`.
 
     Raises:
-        InvalidDataError: It is none of these, holds no message, mixes formats, or has several choices; `problems` has
-            every place that is wrong.
-        ConfigurationError: `format` is no format.
+        InvalidDataError: The value has another format, has no message, mixes formats, or has several choices;
+            `problems` has every wrong place.
+        ConfigurationError: `format` is not one of `FORMATS`.
     """
     if format != "auto" and format not in FORMATS:
         raise ConfigurationError(f"format must be 'auto' or one of {', '.join(map(repr, FORMATS))}; got {format!r}")
     notes = Notes(tolerant=tolerant_arguments)
-    held = unpack(value, path, notes)
+    envelope = unpack(value, path, notes)
     notes.raise_problems()
-    found = _detected(held) if format == "auto" else format
+    entries = envelope.entries
+    if format == "auto":
+        name = detect_format(entries, envelope.hints, notes)
+        notes.raise_problems()
+    else:
+        name = format
+        entries = entries_in_format(name, entries, notes)
+    transcript = TranscriptBuilder(notes, handoff_names=handoff_names)
+    specs, all_known = offered_tools(name, envelope.tools)
+    transcript.offer_tools(specs, all_known=all_known)
+    _READERS[name](entries, transcript)
+    for model, usage in envelope.usage:
+        transcript.add_model_use(model, usage)
+    transcript.end(*envelope.end)
+    transcript.warn_without_model(path)
+    result = transcript.build(name)
     notes.raise_problems()
-    telling = Telling(notes, handoff_names=handoff_names)
-    specs, all_known = offered_tools(found, held.tools)
-    telling.offered(specs, all_known=all_known)
-    _TELL[found](held.entries, telling)
-    for model, usage in held.used:
-        telling.model_used(model, usage)
-    telling.ended(*held.end)
-    if not telling.spoken and not notes.problems:
-        notes.warn(path, "holds no message of the assistant, so that no call was made is all it can say")
-    transcript = telling.finish(found)
-    notes.raise_problems()
-    return transcript
-
-
-def _detected(held: Held) -> FormatName:
-    """Return the one format that the messages are of; what speaks for another, or for two, is a problem."""
-    sure: dict[FormatName, tuple[str, str]] = {}
-    hinted: list[FormatName] = []
-    for name, path, phrase in held.hints:
-        sure.setdefault(name, (path, phrase))
-    for path, entry in held.entries:
-        sign = sign_of(as_object(entry) or {})
-        if sign is None:
-            continue
-        if sign.format is None:
-            known = "messages of OpenAI, Anthropic or LangChain"
-            held.notes.problem(path, f"expected {known}; this looks like {sign.phrase}")
-        elif sign.sure:
-            sure.setdefault(sign.format, (path, sign.phrase))
-        else:
-            hinted.append(sign.format)
-    if len(sure) > 1:
-        (first, one), (second, other) = list(sure.values())[:2]
-        held.notes.problem(second, f"looks like {other}, but {first} like {one}; one list has one format")
-    found: list[FormatName] = [*sure, *hinted, "openai-chat"]
-    return found[0]
+    return result

@@ -1,13 +1,13 @@
-"""What was said in a list of messages: the run, its turns, and the conversation that they are.
+"""Transcripts: a list of messages as one run, as one run per turn, and as a conversation.
 
-Readers of all formats tell a `Telling` what they find, message by message; what belongs together is decided by
-`RunBuilder`, as it is for recorders.
+The readers of all formats give a `TranscriptBuilder` what they read, message by message. Requests and answers are
+paired by `RunBuilder`, as they are for recorders.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -15,8 +15,8 @@ from toolmark._internal.json import short_repr
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request, RunBuilder
 from toolmark.cases import ConversationalTestCase, Run, RunStatus, Turn
-from toolmark.formats.messages.field_readers import Notes
-from toolmark.formats.messages.lenient_arguments import repaired
+from toolmark.formats.messages.field_readers import Fields, Notes, read_list, read_object
+from toolmark.formats.messages.lenient_arguments import repair_arguments
 from toolmark.matching.json_compare import ABSENT
 
 FormatName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "langchain"]
@@ -25,24 +25,24 @@ FormatName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", 
 Entry: TypeAlias = tuple[str, object]
 """One message or item, with its path in what it was read from."""
 
-_PROVIDED = (ToolCallType.HOSTED, ToolCallType.MCP)
+_RUN_BY_PROVIDER = (ToolCallType.HOSTED, ToolCallType.MCP)
 
 _BY_ORDER = "answers were paired with calls by name, where given, and order"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one message or item says about a call that another one asked for.
+    """The answer of one message or item to a call that another one asked for.
 
     Attributes:
-        call_id: The id of that call (of an approval, the id of the request); `None` where the answer names none.
+        call_id: The id of that call (for an approval, the id of the request); `None` if the answer names none.
         name: The tool it names, if it names one.
-        content: What the model is shown: text, also where it came as a list of texts; else a list of the texts and
-            parts, or another value; `ABSENT` where there is nothing.
-        failed: It says that the call failed, or was refused.
-        error: The error, where it failed and the content is not just that.
-        approved: Of an answer to a request for approval, the decision; `None` for any other. Yes is no result: that
-            comes later, in an item of its own.
+        content: What the model sees: text, also where it came as a list of texts; else a list of the texts and parts,
+            or another value; `ABSENT` if there is nothing.
+        failed: The call failed, or was refused.
+        error: The error of a failed call, if it differs from the content.
+        approved: The decision on a request for approval; `None` for any other answer. An approval is not a result:
+            that comes later, in an item of its own.
         ran: The provider ran the tool itself.
     """
 
@@ -57,14 +57,14 @@ class Answer:
 
 @dataclass(frozen=True)
 class Transcript:
-    """One list of messages, read.
+    """One list of messages, as it was read.
 
     Attributes:
-        format: What it was read as.
+        format: The format that it was read as.
         run: The whole list as one run: its input is the first message of the user, its calls are those of all turns.
-        turns: A run for each turn of the user, with what the agent did until the next one; the first has no input
-            where the agent began.
-        conversation: The same turns as a conversation: of the assistant the last text of each turn, and its calls.
+        turns: A run for each turn of the user, with what the agent did until the next one; the first has no input if
+            the agent began.
+        conversation: The same turns as a conversation: for the assistant, the last text of each turn, and its calls.
     """
 
     format: FormatName
@@ -74,161 +74,172 @@ class Transcript:
 
 
 @dataclass
-class _Unit:
-    """The user's words, and what the agent did until the user spoke again."""
+class _Exchange:
+    """The texts of the user, and what the agent did until the user spoke again."""
 
-    texts: list[str] = field(default_factory=list)
-    spoken: bool = False
-    """The agent said or did something."""
-    said: str | None = None
+    user_texts: list[str] = field(default_factory=list)
+    has_agent: bool = False
+    """Whether there is a message of the agent."""
+    last_text: str | None = None
     """The last text of the agent that is not empty."""
     output: str | None = None
-    """Its final answer: no call stands beside or after it."""
+    """The final answer: no call stands in the same message or after it."""
     sources: set[str] = field(default_factory=set)
+    """The places of the calls."""
 
     @property
     def input(self) -> str | None:
-        return "\n".join(self.texts) if self.texts else None
+        return "\n".join(self.user_texts) or None
 
 
-class Telling:
-    """Takes what a reader finds, in its order.
+class TranscriptBuilder:
+    """Collects messages in their order, and builds the transcript; `notes` takes the warnings.
 
-    Args:
-        notes: Takes the warnings.
-        handoff_names: Names of tools that hand over to another agent; their calls are hand-offs.
+    Calls of the tools named in `handoff_names` are hand-offs to another agent.
     """
 
     def __init__(self, notes: Notes, *, handoff_names: Collection[str] = ()) -> None:
         self.notes = notes
-        self.answered: dict[str, str] = {}
-        """The path of the answer that each call got, by the call's own `source`."""
+        self.answer_paths: dict[str, str] = {}
+        """The path of the answer to each call, by the call's own `source`."""
         self._handoff_names = frozenset(handoff_names)
-        self._builder = RunBuilder()
-        self._units: list[_Unit] = []
+        self._runs = RunBuilder()
+        self._exchanges: list[_Exchange] = []
         self._answers: list[tuple[Answer, str]] = []
-        self._asked: list[tuple[str, str | None]] = []
-        self._without_id: list[str] = []
+        self._ids: list[tuple[str, str]] = []
+        self._calls_without_id: list[str] = []
         self._answers_without_id: list[str] = []
-        self._legacy: list[str] = []
+        self._legacy_calls: list[str] = []
         self._approvals: set[str] = set()
-        """Ids of the requests for approval in the last message that nobody decided."""
+        """Ids of the undecided requests for approval in the last message."""
         self._input: str | None = None
         self._output: str | None = None
         self._end: tuple[RunStatus, str | None] = (RunStatus.OK, None)
 
-    @property
-    def spoken(self) -> bool:
-        """Whether there is a message of the agent, so that no call says that nothing was called."""
-        return any(unit.spoken for unit in self._units)
+    def offer_tools(self, tools: Sequence[object], *, all_known: bool) -> None:
+        """Add tools that the model could choose from; `all_known` if there are no others."""
+        self._runs.offered(tools, all_known=all_known)
 
-    def offered(self, tools: Sequence[object], *, all_known: bool) -> None:
-        """The model could choose from these tools; from others too, unless all are known."""
-        self._builder.offered(tools, all_known=all_known)
+    def add_model_use(self, model: str | None, usage: Mapping[str, int]) -> None:
+        """Add the model and the token counts of one response."""
+        self._runs.model_used(model, dict(usage))
 
-    def model_used(self, model: str | None, usage: Mapping[str, int]) -> None:
-        """A model answered, with these counts of tokens."""
-        self._builder.model_used(model, dict(usage))
-
-    def ended(self, status: RunStatus, error: str | None) -> None:
-        """The response says that it did not come to its end."""
+    def end(self, status: RunStatus, error: str | None) -> None:
+        """Set how the last response ended."""
         self._end = status, error
 
-    def user(self, text: str) -> None:
-        """The user said something; empty text stands for what is no text, such as an image."""
-        self._flush()
-        self._builder.user_spoke()
+    def add_user_text(self, text: str | None) -> None:
+        """Add a message of the user, unless it is `None`; `""` stands for content without text, such as an image."""
+        if text is None:
+            return
+        self._flush_answers()
+        self._runs.user_spoke()
         if self._input is None:
             self._input = text or None
-        if not self._units or self._units[-1].spoken:
-            self._units.append(_Unit())
-        self._units[-1].texts.append(text)
+        if not self._exchanges or self._exchanges[-1].has_agent:
+            self._exchanges.append(_Exchange())
+        self._exchanges[-1].user_texts.append(text)
 
-    def model(self, parts: Sequence[str | Request], *, approvals: Collection[str] = (), legacy: bool = False) -> None:
-        """A model message: its texts and the calls it asks for, in their order.
+    def add_model_message(
+        self, parts: Iterable[str | Request], *, approvals: Collection[str] = (), legacy: bool = False
+    ) -> None:
+        """Add a message of the model: its texts and calls, in their order.
 
-        Args:
-            parts: Each call has its place as `source`.
-            approvals: Ids of those that wait for a person's approval.
-            legacy: The calls are of the form from before ids.
+        Each call has its path as `source`. `approvals` has the ids of those that wait for a person's approval, and
+        `legacy` calls have the form without ids.
         """
-        self._flush()
-        if not self._units:
-            self._units.append(_Unit())
-        unit = self._units[-1]
-        unit.spoken = True
-        requests = [self._placed(part, unit, legacy=legacy) for part in parts if isinstance(part, Request)]
-        self._builder.model_asked(requests)
+        self._flush_answers()
+        if not self._exchanges:
+            self._exchanges.append(_Exchange())
+        exchange = self._exchanges[-1]
+        exchange.has_agent = True
+        requests: list[Request] = []
+        text = text_after_calls = None
+        for part in parts:
+            if isinstance(part, Request):
+                requests.append(self._placed(part, exchange, legacy=legacy))
+                text_after_calls = None
+            elif part:
+                text = text_after_calls = part
+        self._runs.model_asked(requests)
         self._approvals = set(approvals)
-        texts = [part for part in parts if isinstance(part, str) and part]
-        unit.said = texts[-1] if texts else unit.said
+        exchange.last_text = text or exchange.last_text
         if not requests:
-            self._output = unit.output = texts[-1] if texts else self._output
-            return
-        last = max(index for index, part in enumerate(parts) if isinstance(part, Request))
-        after = [part for part in parts[last:] if isinstance(part, str) and part]
-        waits = any(request.type not in _PROVIDED for request in requests)
-        self._output = unit.output = after[-1] if after and not waits else None
+            exchange.output = text or self._output
+        elif all(request.type in _RUN_BY_PROVIDER for request in requests):
+            exchange.output = text_after_calls
+        else:  # the agent still has to run its tools, so no text here is the final answer
+            exchange.output = None
+        self._output = exchange.output
 
-    def answer(self, answer: Answer, path: str, *, legacy: bool = False) -> None:
-        """A result, or a decision about a call; of the form from before ids, if it is legacy."""
+    def add_answer(self, answer: Answer, path: str, *, legacy: bool = False) -> None:
+        """Add the result of a call, or the decision on one."""
         self._answers.append((answer, path))
         if answer.call_id is None and not legacy:
             self._answers_without_id.append(path)
-        if answer.approved is not None and answer.call_id is not None:
-            self._approvals.discard(answer.call_id)
+        if answer.approved is not None:
+            self._approvals.discard(answer.call_id or "")
         if not answer.ran:
             self._output = None
-            if self._units:
-                self._units[-1].output = None
+            for exchange in self._exchanges[-1:]:
+                exchange.output = None
 
-    def finish(self, format: FormatName) -> Transcript:
-        """Return what was told; the warnings are in the notes, and on every run."""
-        self._flush()
-        self._note_ids()
+    def warn_without_model(self, path: str) -> None:
+        """Warn if there is no message of the model, so that the empty list of calls is not mistaken for a choice."""
+        if not self.notes.problems and not any(exchange.has_agent for exchange in self._exchanges):
+            self.notes.warn(path, "holds no message of the assistant, so the list of its calls is empty")
+
+    def build(self, format: FormatName) -> Transcript:
+        """Return the transcript; the warnings are in the notes, and on every run."""
+        self._flush_answers()
+        self._warn_of_ids()
         status, error = self._end
-        if status is RunStatus.OK and self._output is None:
+        if self._approvals:
+            status = RunStatus.OK
+        elif status is RunStatus.OK and self._output is None:
             status = RunStatus.STOPPED
-        waits = bool(self._approvals)
-        self._builder.started(self._input)
-        self._builder.ended(self._output, status=RunStatus.OK if waits else status, error=error, may_wait=waits)
-        built = self._builder.build()
+        self._runs.started(self._input)
+        self._runs.ended(self._output, status=status, error=error, may_wait=bool(self._approvals))
+        built = self._runs.build()
         self.notes.warnings.extend(built.warnings)
-        run = _said(built, warnings=self.notes.warnings)
+        fields = {name: getattr(built, name) for name in built.model_fields_set}
+        fields["warnings"] = list(self.notes.warnings)
+        run = Run(**{name: value for name, value in fields.items() if value not in ([], {}, RunStatus.OK)})
         places = {call.execution.source: index for index, call in enumerate(run.calls) if call.execution is not None}
-        turns = [self._turn(run, places, unit, last=unit is self._units[-1]) for unit in self._units]
+        turns = [
+            self._turn(run, places, exchange, last=exchange is self._exchanges[-1]) for exchange in self._exchanges
+        ]
         return Transcript(format, run, turns, self._conversation(run, turns))
 
-    def _placed(self, request: Request, unit: _Unit, *, legacy: bool) -> Request:
+    def _placed(self, request: Request, exchange: _Exchange, *, legacy: bool) -> Request:
         path = request.source or "$"
         source = path.removeprefix("$.")
-        unit.sources.add(source)
+        exchange.sources.add(source)
         if legacy:
-            self._legacy.append(path)
+            self._legacy_calls.append(path)
         elif request.id:
-            self._asked.append((path, request.id))
+            self._ids.append((path, request.id))
         elif not request.ran:
-            self._without_id.append(path)
-        request = self._readable(request, path)
-        if request.arguments is not None and not isinstance(request.arguments, dict):
+            self._calls_without_id.append(path)
+        arguments = repair_arguments(request.arguments, request.name, path, self.notes)
+        if arguments is not None:
+            request = replace(request, arguments=arguments, raw=request.arguments, error=None)
+        elif request.arguments is not None and not isinstance(request.arguments, dict):
             reason = f" ({request.error})" if request.error else ""
-            self.notes.warn(path, f"the arguments of {request.name!r} are no JSON object{reason}; they count as {{}}")
+            self.notes.warn(
+                path, f"the arguments of {request.name!r} are not a JSON object{reason}; they count as {{}}"
+            )
         return replace(request, source=source, handoff=request.name in self._handoff_names)
 
-    def _readable(self, request: Request, path: str) -> Request:
-        """Return a request with the arguments that its text means, if texts are read tolerantly and it means any."""
-        raw = request.arguments
-        if not isinstance(raw, str):
-            return request
-        arguments = repaired(raw, request.name, path, self.notes)
-        return request if arguments is None else replace(request, arguments=arguments, raw=raw, error=None)
+    def _flush_answers(self) -> None:
+        """Hand over the answers since the last message.
 
-    def _flush(self) -> None:
-        """Tell the answers since the last message: those with an id first, since nothing else is theirs."""
+        Those with an id come first: each can belong to one call only, so that those without take what remains.
+        """
         for answer, path in sorted(self._answers, key=lambda entry: entry[0].call_id is None):
             if answer.approved:
                 continue
-            call = self._builder.result_read(
+            call = self._runs.result_read(
                 answer.content,
                 path,
                 call_id=answer.call_id,
@@ -239,50 +250,49 @@ class Telling:
                 ran=answer.ran,
             )
             if call is not None:
-                self.answered[call] = path
+                self.answer_paths[call] = path
         self._answers.clear()
 
-    def _note_ids(self) -> None:
-        self.notes.warn_once(self._without_id, f"the call has no id; {_BY_ORDER}")
+    def _warn_of_ids(self) -> None:
+        self.notes.warn_once(self._calls_without_id, f"the call has no id; {_BY_ORDER}")
         self.notes.warn_once(self._answers_without_id, f"the tool message has no id of a call; {_BY_ORDER}")
-        legacy = "'function_call' is the form from before ids; answers were paired with calls by name and order"
-        self.notes.warn_once(self._legacy, legacy)
-        for call_id, number in Counter(call_id for _, call_id in self._asked).items():
+        legacy = "'function_call' is the old form without ids; answers were paired with calls by name and order"
+        self.notes.warn_once(self._legacy_calls, legacy)
+        for call_id, number in Counter(call_id for _, call_id in self._ids).items():
             if number > 1:
-                second = [path for path, other in self._asked if other == call_id][1]
-                self.notes.warn(
-                    second, f"id {call_id!r} was given to {number} calls; answers with it were paired in order"
-                )
+                second = [path for path, other in self._ids if other == call_id][1]
+                self.notes.warn(second, f"id {call_id!r} has {number} calls; answers with it were paired in order")
 
-    def _turn(self, run: Run, places: Mapping[str | None, int], unit: _Unit, *, last: bool) -> Run:
-        kept = sorted(places[source] for source in unit.sources if source in places)
+    def _turn(self, run: Run, places: Mapping[str | None, int], exchange: _Exchange, *, last: bool) -> Run:
+        indices = sorted(places[source] for source in exchange.sources if source in places)
         handoffs = [
-            handoff.model_copy(update={"call": kept.index(handoff.call)})
+            handoff.model_copy(update={"call": indices.index(handoff.call)})
             for handoff in run.handoffs
-            if handoff.call in kept
+            if handoff.call in indices
         ]
         fields: dict[str, Any] = {
-            "input": unit.input or None,
-            "actual_output": unit.output,
-            "calls": [run.calls[index] for index in kept],
+            "input": exchange.input,
+            "actual_output": exchange.output,
+            "calls": [run.calls[index] for index in indices],
+            "handoffs": handoffs or None,
+            "available_tools": run.available_tools,
+            "warnings": run.warnings or None,
         }
-        if handoffs:
-            fields["handoffs"] = handoffs
-        if last and run.status in (RunStatus.INTERRUPTED, RunStatus.ERROR):
-            fields |= {"status": run.status, "error": run.error}
-        elif unit.output is None or (last and run.status is RunStatus.STOPPED):
-            fields |= {"status": RunStatus.STOPPED, "error": run.error if last else None}
-        fields |= {"available_tools": run.available_tools, "warnings": run.warnings or None}
+        status = run.status if last else RunStatus.OK
+        if status is RunStatus.OK and exchange.output is None:
+            status = RunStatus.STOPPED
+        if status is not RunStatus.OK:
+            fields |= {"status": status, "error": run.error if last else None}
         return Run(**{name: value for name, value in fields.items() if value is not None})
 
-    def _conversation(self, run: Run, turns: Sequence[Run]) -> ConversationalTestCase:
-        said: list[Turn] = []
-        for unit, turn in zip(self._units, turns, strict=True):
-            if unit.texts:
-                said.append(Turn(role="user", content=unit.input or ""))
-            if unit.spoken:
-                said.append(Turn(role="assistant", content=unit.said or "", tools_called=turn.tools_called))
-        fields: dict[str, Any] = {"turns": said}
+    def _conversation(self, run: Run, runs: Sequence[Run]) -> ConversationalTestCase:
+        turns: list[Turn] = []
+        for exchange, turn in zip(self._exchanges, runs, strict=True):
+            if exchange.user_texts:
+                turns.append(Turn(role="user", content=exchange.input or ""))
+            if exchange.has_agent:
+                turns.append(Turn(role="assistant", content=exchange.last_text or "", tools_called=turn.tools_called))
+        fields: dict[str, Any] = {"turns": turns}
         if run.available_tools:
             fields["available_tools"] = run.available_tools
         if run.warnings:
@@ -290,16 +300,22 @@ class Telling:
         return ConversationalTestCase(**fields)
 
 
-def _said(run: Run, *, warnings: list[str]) -> Run:
-    """Return a run with only what its messages say."""
-    kept = {name: getattr(run, name) for name in run.model_fields_set if name != "warnings"}
-    kept["warnings"] = list(warnings)
-    return Run(**{name: value for name, value in kept.items() if value not in ([], {}, RunStatus.OK)})
+def entries_of(value: object, path: str, notes: Notes) -> list[Entry]:
+    """Return the messages or items of a list with their paths; anything else is a problem."""
+    messages = read_list(value, path, notes, "a list of messages")
+    return [(f"{path}[{index}]", message) for index, message in enumerate(messages)]
 
 
-def entries(value: object, path: str, notes: Notes) -> list[Entry]:
-    """Return the messages or items of a list with their paths; what is no list is a problem."""
-    if isinstance(value, (list, tuple)):
-        return [(f"{path}[{index}]", entry) for index, entry in enumerate(value)]
-    notes.problem(path, f"expected a list of messages, got {short_repr(value)}")
-    return []
+def messages_with_role(
+    entries: Iterable[Entry], roles: Collection[str], notes: Notes
+) -> Iterator[tuple[str, str, Fields]]:
+    """Yield the path, the role and the fields of each message; one without any of these roles is a problem."""
+    for path, message in entries:
+        fields = read_object(message, path, notes, "a message (an object with a role)")
+        if fields is None:
+            continue
+        role = fields.get("role")
+        if isinstance(role, str) and role in roles:
+            yield path, role, fields
+        else:
+            notes.problem(f"{path}.role", f"expected one of {', '.join(roles)}, got {short_repr(role)}")

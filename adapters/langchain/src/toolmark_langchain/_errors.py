@@ -1,0 +1,57 @@
+"""Readers of exceptions: how a tool or a run ended, and the control flow of LangGraph.
+
+LangGraph's classes are recognized by name, so that only `langchain-core` is imported.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolmark.capture import Outcome, RunStatus
+
+OUT_OF_STEPS: Final = "Sorry, need more steps to process this request."
+"""What LangGraph's prebuilt agent answers in the model's place when its steps run out."""
+
+_LIMITS: Final = frozenset(
+    {"GraphRecursionError", "ModelCallLimitExceededError", "ToolCallLimitExceededError", "GraphDrained"}
+)
+_CANCELLATIONS: Final = frozenset({"CancelledError", "GeneratorExit", "KeyboardInterrupt"})
+
+
+def is_a(value: object, name: str) -> bool:
+    """Return whether the class of a value, or one of its bases, has this name."""
+    return any(kind.__name__ == name for kind in type(value).__mro__)
+
+
+def is_interrupt(error: object) -> bool:
+    """Return whether an exception only suspends the run."""
+    return is_a(error, "GraphBubbleUp") and not is_a(error, "ParentCommand") and not is_a(error, "GraphDrained")
+
+
+def parent_command(error: BaseException) -> object | None:
+    """Return the command with which an exception passes control to the graph above; `None` for other exceptions."""
+    return error.args[0] if is_a(error, "ParentCommand") and error.args else None
+
+
+def outcome_of(error: BaseException) -> Outcome:
+    """Return the outcome of a tool that raised this exception."""
+    if is_interrupt(error):
+        return Outcome.SUSPENDED
+    return Outcome.CANCELLED if type(error).__name__ in _CANCELLATIONS else Outcome.ERROR
+
+
+def status_of(error: BaseException) -> RunStatus:
+    """Return the status of a run that raised this exception."""
+    if is_interrupt(error):
+        return RunStatus.INTERRUPTED
+    name = type(error).__name__
+    return RunStatus.STOPPED if name in _CANCELLATIONS or name in _LIMITS else RunStatus.ERROR
+
+
+def error_text(error: BaseException) -> str:
+    """Return `"TypeName: text"`, or the name alone if the text is empty or cannot be read."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a broken __str__ must not break the recording
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
