@@ -296,7 +296,7 @@ def test_calls_of_earlier_turns_that_only_a_history_shows_are_kept_and_told() ->
 
     assert [call.name for call in run.calls] == ["look"]
     assert run.input == "And now?"
-    assert "stands only in what a model was given, before the user's last words" in run.warnings[0]
+    assert "is only in a model's history, before the user's last message" in run.warnings[0]
 
 
 @pytest.mark.parametrize("session", ["s1", None])
@@ -391,7 +391,7 @@ def test_what_was_cut_off_is_told_and_not_taken_for_words() -> None:
     assert call.execution is not None
     assert (call.execution.origin.value, call.execution.not_captured) == ("model", ["input_parameters", "output"])
     assert run.actual_output is None
-    assert ["as if cut off" in warning for warning in run.warnings] == [True, True]
+    assert ["is cut off" in warning for warning in run.warnings] == [True, True]
 
 
 def test_arguments_of_a_tool_that_are_no_object_are_its_input() -> None:
@@ -491,7 +491,7 @@ def test_a_span_whose_outer_span_is_missing_is_told() -> None:
     assert run.calls[1].execution is not None
     assert [call.name for call in run.calls[1].execution.children] == ["c"]
     first = "$.resourceSpans[0].scopeSpans[0].spans[0]"
-    assert run.warnings == [f"{first} (and 2 more): the span around it is not here, so the trace may not be whole"]
+    assert run.warnings == [f"{first} (and 2 more): the parent span is missing; the trace may be incomplete"]
 
 
 def test_an_answer_to_a_call_that_nothing_shows_is_told() -> None:
@@ -501,7 +501,7 @@ def test_an_answer_to_a_call_that_nothing_shows_is_told() -> None:
     run = run_of(spans(chat(1, None, **{"gen_ai.input.messages": json.dumps(history)})))
 
     assert run.calls == []
-    assert "answers a call that nothing in the trace shows; it was left out" in run.warnings[0]
+    assert "answers a call that the trace does not show; left out" in run.warnings[0]
 
 
 def test_tools_as_deep_as_any_stack_are_read() -> None:
@@ -512,7 +512,7 @@ def test_tools_as_deep_as_any_stack_are_read() -> None:
         return 1 + max((depth(call.execution.children) for call in calls if call.execution), default=0)
 
     assert depth(run.calls) == 42
-    assert any("tools lie more than 40 deep" in warning for warning in run.warnings)
+    assert any("tools are nested more than 40 deep" in warning for warning in run.warnings)
 
 
 def test_traces_in_which_no_agent_is_seen_are_left_out_and_told() -> None:

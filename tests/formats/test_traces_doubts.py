@@ -9,13 +9,12 @@ import pytest
 
 from spans import Plain, agent, chat, run_of, silent, span, spans, tool
 from toolmark.calls import ToolCall
-from toolmark.formats import read_traces
-from toolmark.formats.traces import Traces
-from toolmark.formats.traces.trace_messages import messages_in, remembering
+from toolmark.formats import Traces, read_traces
+from toolmark.formats.traces.trace_messages import messages_in, remember_messages
 
-MISSING = "the model asked for tools, but nothing in the trace shows which; these calls are missing"
-UNKEPT = "nobody kept what the model answered; calls that it asked for may be missing"
-LOST = "answers a call that nothing in the trace shows; it was left out"
+MISSING = "the model stopped to call tools, but the trace does not show the calls"
+UNKEPT = "the reply of the model was not captured; calls in it may be missing"
+LOST = "answers a call that the trace does not show; left out"
 ASKED = {"gen_ai.input.messages": json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Go."}]}])}
 CALL: Plain = {"id": "c1", "name": "add", "arguments": {"a": 1}}
 
@@ -167,7 +166,9 @@ def test_arguments_by_position_without_names_are_not_captured() -> None:
     assert call.execution is not None
     assert "input_parameters" in call.execution.not_captured
     (doubt,) = alone.warnings
-    assert doubt.endswith(".spans[0]: arguments of 'add' were given by position, and nothing says their names")
+    assert doubt.endswith(
+        ".spans[0]: the arguments of 'add' are positional and their names are unknown; they count as not captured"
+    )
 
 
 @pytest.mark.parametrize("given", [{"kwargs": {"a": 1}}, {"args": [1], "kwargs": {}}])
@@ -462,7 +463,7 @@ def test_calls_outside_of_messages_that_stand_side_by_side_are_one_message() -> 
     """Also where equal ones were read before, and are remembered."""
     listed = [{"toolCallId": f"c{number}", "toolName": "add", "input": "{}"} for number in (1, 2)]
 
-    with remembering():
+    with remember_messages():
         read = [messages_in(listed, "$", "model") for _ in range(2)]
 
     assert [[[request.id for request in said.requests] for said in one] for one in read] == [[["c1", "c2"]]] * 2

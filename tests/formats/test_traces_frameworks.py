@@ -10,8 +10,8 @@ import pytest
 from spans import Plain, agent, called, chat, run_of, silent, span, spans, tool
 from toolmark.formats import read_traces
 
-MISSING = "the model asked for tools, but nothing in the trace shows which; these calls are missing"
-SILENT = "nothing shows what the models of the agent said, or its tools; calls may be missing"
+MISSING = "the model stopped to call tools, but the trace does not show the calls"
+SILENT = "the agent has no spans of models or tools; calls may be missing"
 CALL: Plain = {"id": "c1", "name": "add", "arguments": {"a": 1}}
 USER: Plain = {"role": "user", "content": "Go."}
 

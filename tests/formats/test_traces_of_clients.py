@@ -11,8 +11,8 @@ from toolmark.formats import read_traces
 
 CALL: Plain = {"id": "c1", "name": "add", "arguments": {"a": 1}}
 OTHER: Plain = {"id": "c2", "name": "mul", "arguments": {"a": 2}}
-MISSING = "the model asked for tools, but nothing in the trace shows which; these calls are missing"
-UNKEPT = "nobody kept what the model answered; calls that it asked for may be missing"
+MISSING = "the model stopped to call tools, but the trace does not show the calls"
+UNKEPT = "the reply of the model was not captured; calls in it may be missing"
 
 
 def history(*messages: Plain) -> Plain:

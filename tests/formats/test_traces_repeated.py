@@ -14,7 +14,7 @@ from toolmark.errors import InvalidDataError
 from toolmark.formats import read_traces
 from toolmark.formats.traces import read as reader
 from toolmark.formats.traces import trace_messages
-from toolmark.formats.traces.trace_messages import Said, read_once, remembering
+from toolmark.formats.traces.trace_messages import Message, read_once, remember_messages
 from tracing import FORMS, Made, Step, Told, histories, otlp
 
 STEPS = 30
@@ -48,7 +48,7 @@ def test_a_message_is_read_once_however_many_histories_repeat_it(form: str, monk
 def without_memory(value: Any) -> list[str]:
     """The runs of traces in which every message is read every time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader, "remembering", nullcontext)
+        patch.setattr(reader, "remember_messages", nullcontext)
         return [run.to_json() for run in read_traces(value).runs]
 
 
@@ -90,11 +90,11 @@ def test_calls_of_equal_messages_share_nothing() -> None:
 def test_nothing_is_remembered_after_reading() -> None:
     """Neither after traces that were read, nor after those that were refused."""
     read_traces(otlp(long_history(1)))
-    assert trace_messages._MEMORY.get() is None
+    assert trace_messages._MEMORY.get(None) is None
 
     with pytest.raises(InvalidDataError):
         read_traces({"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "no id", "attributes": []}]}]}]})
-    assert trace_messages._MEMORY.get() is None
+    assert trace_messages._MEMORY.get(None) is None
 
 
 @pytest.mark.parametrize(
@@ -106,28 +106,28 @@ def test_nothing_is_remembered_after_reading() -> None:
         ({"a": [{"b": bytearray(b"x")}]}, 2),
         ({"a": (1,)}, 2),
         ({b"a": 1}, 2),
-        ({"a": Said("user", "$")}, 2),
+        ({"a": Message("user", "$")}, 2),
     ],
 )
 def test_only_json_is_remembered(value: object, times: int) -> None:
     """Other objects may look alike without being alike."""
     reads: list[object] = []
 
-    def read() -> list[Said]:
+    def read() -> list[Message]:
         reads.append(value)
-        return [Said("user", ".content", "Go.")]
+        return [Message("user", ".content", "Go.")]
 
-    with remembering():
+    with remember_messages():
         found = [read_once(value, path, "here", read) for path in ("$[0]", "$[1]")]
 
     assert len(reads) == times
-    assert found == [[Said("user", "$[0].content", "Go.")], [Said("user", "$[1].content", "Go.")]]
+    assert found == [[Message("user", "$[0].content", "Go.")], [Message("user", "$[1].content", "Go.")]]
 
 
 def test_readers_that_differ_remember_apart() -> None:
     """The same message says something else where nobody's words are the model's."""
-    with remembering():
-        user = read_once("Go.", "$", "user", lambda: [Said("user", "", "Go.")])
-        model = read_once("Go.", "$", "model", lambda: [Said("model", "", "Go.")])
+    with remember_messages():
+        user = read_once("Go.", "$", "user", lambda: [Message("user", "", "Go.")])
+        model = read_once("Go.", "$", "model", lambda: [Message("model", "", "Go.")])
 
-    assert (user[0].who, model[0].who) == ("user", "model")
+    assert (user[0].speaker, model[0].speaker) == ("user", "model")

@@ -10,7 +10,7 @@ import pytest
 from toolmark.calls import ToolCall
 from toolmark.cases import Run
 from toolmark.errors import InvalidDataError
-from toolmark.formats.traces import read_traces
+from toolmark.formats import read_traces
 
 AT = 1_772_366_400
 
@@ -279,7 +279,7 @@ def test_the_reason_why_googles_models_stop_says_nothing_of_tools(reason: str, d
     (run,) = runs(said)
 
     assert [text.rpartition(": ")[2] for text in run.warnings] == (
-        ["nobody kept what the model answered; calls that it asked for may be missing"] if doubted else []
+        ["the reply of the model was not captured; calls in it may be missing"] if doubted else []
     )
 
 
