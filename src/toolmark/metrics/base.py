@@ -130,7 +130,7 @@ class Metric(ABC):
         results[self] = result
         _last.set(results)
         if self.verbose_mode:
-            from toolmark.report.terminal.results import print_result  # noqa: PLC0415 - loaded only when printing
+            from toolmark.report.terminal import print_result  # noqa: PLC0415 - loaded only when printing
 
             print_result(result, case)
         return result
