@@ -15,7 +15,7 @@ from toolmark._internal.json import short_repr
 from toolmark.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
 from toolmark.cases import LLMTestCase, Run
 from toolmark.errors import InvalidDataError
-from toolmark.expect import ExpectedTools, read_expectation, speaks, wanted_names
+from toolmark.expect import ExpectedTools, expected_names, is_expectation, read_expectation
 from toolmark.formats.messages.field_readers import Fields, Notes, as_object, read_list
 from toolmark.formats.messages.tool_fields import read_tools, readable_tool
 from toolmark.formats.messages.trajectory import read_run
@@ -89,8 +89,8 @@ def case_from_record(
     if expectation is None and expected_run is not None:
         expectation = [_expectation(call) for call in expected_run.calls]
     if normalize_names:
-        names = {*known_names, *wanted_names(expectation), *(spec.name for spec in specs or ())}
-        called, run = _normalize(called, run, names, wanted_names(expectation), notes)
+        names = {*known_names, *expected_names(expectation), *(spec.name for spec in specs or ())}
+        called, run = _normalize(called, run, names, expected_names(expectation), notes)
     _warn_if_different(called, run, "tools_called", "agent_trajectory", notes)
     _warn_if_different(expected, expected_run, "expected_tools", "expected_agent_trajectory", notes)
 
@@ -188,7 +188,7 @@ def _read_called_tools(value: object, path: str, notes: Notes) -> list[ToolCall]
 
 def _read_expected_tools(value: object, path: str, notes: Notes) -> ExpectedTools:
     """Read a list of calls, or a richer expectation."""
-    if not speaks(value):
+    if not is_expectation(value):
         return read_tools(value, path, notes, expected=True)
     try:
         return read_expectation(value)
@@ -242,7 +242,7 @@ def _warn_if_different(tools: ExpectedTools | None, run: Run | None, key: str, r
     """Warn if a list wins over a trajectory that names other tools."""
     if tools is None or run is None:
         return
-    names, run_names = wanted_names(tools), [call.name for call in run.calls]
+    names, run_names = expected_names(tools), [call.name for call in run.calls]
     if names != run_names:
         lists = f"({short_repr(names)}) than {run_key} ({short_repr(run_names)})"
         notes.warn(f"$.{key}", f"names other tools {lists}; {key} was used")
