@@ -446,17 +446,17 @@ def test_what_newer_versions_write_is_passed_over() -> None:
 @pytest.mark.parametrize(
     ("text", "seems"),
     [
-        (case("a").to_json(), "a test case, which has to be scored first"),
-        (f"[{case('a').to_json()}]", "a list, the first item of which is a test case"),
-        (f"{case('a').to_json()}\n{case('b').to_json()}\n", "JSON Lines, the first of which is a test case"),
+        (case("a").to_json(), "a test case, which must be scored first"),
+        (f"[{case('a').to_json()}]", "a list that begins with a test case"),
+        (f"{case('a').to_json()}\n{case('b').to_json()}\n", "JSON Lines that begin with a test case"),
         ('{"messages": []}', "a record of messages"),
         ('{"turns": []}', "a conversation"),
         (
             validate([case("a", 4, metadata={"x": 1})], METRICS, label="metadata.x").to_json(),
-            "what `toolmark validate` writes",
+            "the output of `toolmark validate`",
         ),
-        (compare(scores(a=1), scores(a=1)).to_json(), "what `toolmark compare` writes"),
-        ('{"source": "", "cases": 1, "findings": []}', "what `toolmark lint` writes"),
+        (compare(scores(a=1), scores(a=1)).to_json(), "the output of `toolmark compare`"),
+        ('{"source": "", "cases": 1, "findings": []}', "the output of `toolmark lint`"),
         ('{"a": 1}', "an object with 'a'"),
         ("{}", "an empty object"),
         ("[]", r"\[\]"),
@@ -468,7 +468,7 @@ def test_another_file_is_told_by_what_it_is(tmp_path: Path, text: str, seems: st
     """With its name."""
     path = tmp_path / "other.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(DataFileError, match=f"other.json: expected a report, .* and this is {seems}"):
+    with pytest.raises(DataFileError, match=f"other.json: expected a report .* got {seems}"):
         compare(scores(a=1), path)
 
 
@@ -500,10 +500,10 @@ def changed(plain: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
     [
         ("cases.0.results.0.score", "high", r"\$.cases\[0\].results\[0\].score: expected a number, got 'high'"),
         ("cases.0.results.0.score", "0.5", r"score: expected a number, got '0.5'"),
-        ("cases.0.results.0.score", ..., r"results\[0\].score: is required, since the status is 'scored'"),
-        ("cases.0.results.0.passed", ..., r"results\[0\].passed: is required, since the status is 'scored'"),
+        ("cases.0.results.0.score", ..., r"results\[0\].score: is required with the status 'scored'"),
+        ("cases.0.results.0.passed", ..., r"results\[0\].passed: is required with the status 'scored'"),
         ("cases.0.results.0.passed", "yes", r"results\[0\].passed: expected true or false"),
-        ("cases.0.results.0.status", "skipped", r"score: cannot be there, since the status is 'skipped'"),
+        ("cases.0.results.0.status", "skipped", r"score: must be absent with the status 'skipped'"),
         ("cases.0.results.0.status", "good", r"results\[0\].status: .*'scored', 'skipped' or 'failed'"),
         ("cases.0.results.0.threshold", ..., r"results\[0\].threshold: is required"),
         ("cases.0.results.0.findings", [{}], r"findings\[0\].message: is required"),
@@ -511,7 +511,7 @@ def changed(plain: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
         ("cases.0.results", [], r"\$.cases\[0\].results: expected one result of each metric \(tool_correctness\), got"),
         ("cases.0.id", 3, r"\$.cases\[0\].id: expected a string, got 3"),
         ("metrics", [{"metric": "m", "threshold": 1.0}], r"results: expected one result of each metric \(m\)"),
-        ("metrics", [{"metric": "m", "threshold": 1.0}] * 2, r"\$.metrics\[1\].metric: 'm' stands there twice"),
+        ("metrics", [{"metric": "m", "threshold": 1.0}] * 2, r"\$.metrics\[1\].metric: 'm' occurs twice"),
     ],
 )
 def test_what_is_wrong_in_a_report_is_named(path: str, value: Any, message: str) -> None:

@@ -185,7 +185,7 @@ def test_a_label_that_is_null_everywhere() -> None:
 
 def test_nothing_to_validate() -> None:
     """Without cases or metrics there is an error, as of evaluate."""
-    with pytest.raises(ConfigurationError, match="there is no test case"):
+    with pytest.raises(ConfigurationError, match="test_cases must have at least one case"):
         of([])
     with pytest.raises(ConfigurationError, match="at least one metric"):
         validate(GOOD_AND_BAD, [], label="metadata.reward")

@@ -144,7 +144,7 @@ def test_a_wrong_command_line_exits_with_2(options: list[str], message: str) -> 
     [
         (b"", "error: <stdin>:1: $: the file is empty\n1 problem; nothing was scored\n"),
         (b"\n\n", "error: <stdin>:1: $: the file is empty\n1 problem; nothing was scored\n"),
-        (b"[]", "error: there is no test case to evaluate: test_cases is empty\n"),
+        (b"[]", "error: test_cases must have at least one case, got none\n"),
         (b"\x89PNG\r\n\x1a\n\x00\x00", "error: <stdin>:1: $: not UTF-8: invalid start byte at byte 0\n<stdin>:2: $: "),
         (b'{"id": "\xe9"}\n', "error: <stdin>:1: $: not UTF-8: invalid continuation byte at byte 8\n"),
         (gzip.compress(lines(PERFECT))[:-9], "error: <stdin>:"),
@@ -529,7 +529,7 @@ def test_a_skipped_case_tells_why_in_one_line() -> None:
 
     assert result.exit_code == 0
     assert re.search(r"skipped +Skipped: no call failed\.\n", result.stdout)
-    assert result.stdout.count("1 call known by answers alone") == 1
+    assert result.stdout.count("1 call recorded by the answer alone") == 1
 
 
 def test_help_is_there(tmp_path: Path) -> None:

@@ -256,7 +256,7 @@ def test_what_is_not_whole_does_not_pass_a_gate(streamed: Path, tmp_path: Path) 
         (b"3", "error: <stdin>: expected "),
         (
             b'{"id": "a", "tools_called": []}',
-            "a test case, which has to be scored first\n1 problem; nothing was shown\n",
+            "a test case, which must be scored first\n1 problem; nothing was shown\n",
         ),
         (b"\xff\x00", "error: <stdin>: "),
     ],

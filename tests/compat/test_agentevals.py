@@ -225,7 +225,7 @@ def test_arguments_that_were_not_recorded_are_left_out() -> None:
 
     assert result.score == 1
     assert [finding.kind for finding in result.findings] == ["not_compared"]
-    assert result.warnings == ("some calls were compared without fields that the recording did not keep",)
+    assert result.warnings == ("some calls were compared without fields that were not recorded",)
 
 
 def test_redacted_arguments_are_left_out() -> None:

@@ -100,7 +100,7 @@ def test_calls_that_are_left_out_are_told() -> None:
         "1 call left out: failed; include_failed=True counts them",
     )
     seen = case([call("a")], [ToolCall(name="a", execution=Execution())])
-    assert "known by answers alone" in TrajectoryMatch().measure(seen).warnings[0]
+    assert "recorded by the answer alone" in TrajectoryMatch().measure(seen).warnings[0]
     assert not TrajectoryMatch(include_failed=True).measure(seen).warnings
 
 

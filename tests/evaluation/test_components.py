@@ -336,7 +336,7 @@ def test_a_component_that_was_not_reached() -> None:
         (name, label) for label in ("#1", "#2 > inner", "#3")
     ]
     assert report.cases[0].results[0].reason == (
-        "Not measured: the app failed before it came to 'inner': ValueError: no"
+        "Not measured: the app failed before it reached 'inner': ValueError: no"
     )
 
 
@@ -471,18 +471,18 @@ def test_the_goldens_rows_are_those_without_components(plan: list[list[tuple[boo
             {"observed_callback": 3, "metrics": [METRIC], "goldens": [Golden(input="a")]},
             "must be a function of the golden",
         ),
-        ({"observed_callback": observed_app, "goldens": [Golden(input="a")]}, "there is nothing to score"),
+        ({"observed_callback": observed_app, "goldens": [Golden(input="a")]}, "nothing to score"),
         (
             {"observed_callback": observed_app, "metrics": METRIC, "goldens": [Golden(input="a")]},
             "must be a list of at",
         ),
         (
             {"observed_callback": observed_app, "agent": observed_app, "goldens": [Golden(input="a")]},
-            "observed_callback and agent cannot",
+            "observed_callback and agent cannot be combined",
         ),
         (
             {"observed_callback": observed_app, "test_cases": [LLMTestCase()], "goldens": [Golden(input="a")]},
-            "observed_callback and test_cases cannot",
+            "observed_callback and test_cases cannot be combined",
         ),
     ],
 )

@@ -177,7 +177,7 @@ def test_a_metric_that_returns_no_result_is_told_so(driver: Driver, answer: obje
 
     failed, fine = report.cases[0].results
     assert failed.status is ResultStatus.FAILED
-    assert f"returned {type(answer).__name__} {answer!r}, where a MetricResult is needed" in str(failed.reason)
+    assert f"must return a MetricResult, got {type(answer).__name__} {answer!r}" in str(failed.reason)
     assert fine.passed
 
 
@@ -210,7 +210,7 @@ def test_cases_may_come_one_by_one(driver: Driver) -> None:
 @pytest.mark.parametrize(
     ("cases", "metrics", "message"),
     [
-        ([], [ToolCorrectnessMetric()], "no test case to evaluate: test_cases is empty"),
+        ([], [ToolCorrectnessMetric()], "test_cases must have at least one case, got none"),
         (case("a", "a"), [ToolCorrectnessMetric()], "test_cases must be a list of cases, got LLMTestCase"),
         ("cases", [ToolCorrectnessMetric()], "test_cases must be a list of cases, got str"),
         ({"tools_called": []}, [ToolCorrectnessMetric()], "test_cases must be a list of cases, got dict"),
@@ -218,7 +218,11 @@ def test_cases_may_come_one_by_one(driver: Driver) -> None:
         ([case("a", "a")], [], "metrics must be a list of at least one metric"),
         ([case("a", "a")], ToolCorrectnessMetric(), "metrics must be a list of at least one metric"),
         ([case("a", "a")], [ToolCorrectnessMetric], r"did you mean ToolCorrectnessMetric\(\)\?"),
-        ([case("a", "a")], ["tool_correctness"], "'tool_correctness' is no metric: it has no label, no threshold, no "),
+        (
+            [case("a", "a")],
+            ["tool_correctness"],
+            "'tool_correctness' is not a metric: missing attribute\\(s\\) label, threshold, ",
+        ),
     ],
     ids=["no-case", "one-case", "text", "dict", "nothing", "no-metric", "one-metric", "class", "name"],
 )

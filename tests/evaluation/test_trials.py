@@ -204,7 +204,7 @@ def test_what_is_no_number_of_trials(driver: Callable[..., Report], trials: Any)
 
 def test_cases_have_no_trials(driver: Callable[..., Report]) -> None:
     """They are answers already."""
-    with pytest.raises(ConfigurationError, match="test_cases are answers already; give goldens= and agent="):
+    with pytest.raises(ConfigurationError, match="trials needs goldens and an agent: test_cases are answers already"):
         driver(test_cases=[LLMTestCase()], metrics=[METRIC], trials=2)
 
 

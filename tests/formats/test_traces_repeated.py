@@ -14,16 +14,16 @@ from toolmark.errors import InvalidDataError
 from toolmark.formats import read_traces
 from toolmark.formats.traces import read as reader
 from toolmark.formats.traces import trace_messages
-from toolmark.formats.traces.trace_messages import Said, read_once, remembering
-from tracing import FORMS, Made, Step, Told, histories, otlp
+from toolmark.formats.traces.trace_messages import Message, read_once, remember_messages
+from tracing import FORMS, Script, ScriptedCall, Step, histories, otlp
 
 STEPS = 30
 
 
-def long_history(steps: int) -> Told:
+def long_history(steps: int) -> Script:
     """A run of many messages of the model, each with one call."""
-    calls = [Made("add", f"call_{number}", {"a": number}, f"[{number}]") for number in range(steps)]
-    return Told("Go.", [*(Step("boss", [call]) for call in calls), Step("boss", [], "Done.")])
+    calls = [ScriptedCall("add", f"call_{number}", {"a": number}, f"[{number}]") for number in range(steps)]
+    return Script("Go.", [*(Step("boss", [call]) for call in calls), Step("boss", [], "Done.")])
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -32,9 +32,9 @@ def test_a_message_is_read_once_however_many_histories_repeat_it(form: str, monk
     work: list[int] = []
     read = trace_messages._object
 
-    def counted(*given: Any) -> Any:
+    def counted(*args: Any) -> Any:
         work[-1] += 1
-        return read(*given)
+        return read(*args)
 
     monkeypatch.setattr(trace_messages, "_object", counted)
     for steps in (STEPS, 2 * STEPS):
@@ -48,15 +48,15 @@ def test_a_message_is_read_once_however_many_histories_repeat_it(form: str, monk
 def without_memory(value: Any) -> list[str]:
     """The runs of traces in which every message is read every time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader, "remembering", nullcontext)
+        patch.setattr(reader, "remember_messages", nullcontext)
         return [run.to_json() for run in read_traces(value).runs]
 
 
 @pytest.mark.parametrize("form", FORMS)
-@given(told=histories(), ids=st.booleans())
-def test_what_is_read_does_not_depend_on_the_memory(form: str, told: Told, ids: bool) -> None:
+@given(script=histories(), ids=st.booleans())
+def test_what_is_read_does_not_depend_on_the_memory(form: str, script: Script, ids: bool) -> None:
     """Places, too: the same message stands at another place in every history."""
-    value = FORMS[form](told)
+    value = FORMS[form](script)
     if not ids:
         value = json.loads(json.dumps(value).replace("call_", "call"))
 
@@ -65,22 +65,22 @@ def test_what_is_read_does_not_depend_on_the_memory(form: str, told: Told, ids: 
 
 def test_values_that_only_python_holds_equal_are_told_apart() -> None:
     """`1 == 1.0 == True`, and a tuple may be written as a list is: each is the argument that it was."""
-    given: list[Any] = [1, 1.0, True, "1", [1], -0.0, 0]
-    calls = [Made("add", "same", {"a": value}, "3") for value in given]
+    values: list[Any] = [1, 1.0, True, "1", [1], -0.0, 0]
+    calls = [ScriptedCall("add", "same", {"a": value}, "3") for value in values]
     value = otlp(
-        *(Told("Go.", [Step("boss", [call]), Step("boss", [], "Done.")], f"{number:032x}")
+        *(Script("Go.", [Step("boss", [call]), Step("boss", [], "Done.")], f"{number:032x}")
           for number, call in enumerate(calls))
     )  # fmt: skip
 
     read = [run.calls[0].input_parameters for run in read_traces(value).runs]
 
-    assert list(map(repr, read)) == [repr({"a": value}) for value in given]
+    assert list(map(repr, read)) == [repr({"a": value}) for value in values]
 
 
 def test_calls_of_equal_messages_share_nothing() -> None:
     """Who changes the arguments of one call changes no other."""
-    told = [Told("Go.", [Step("boss", [Made("add", "", {"a": [1]}, "3")])], trace * 32) for trace in "ab"]
-    first, second = read_traces(otlp(*told)).runs
+    script = [Script("Go.", [Step("boss", [ScriptedCall("add", "", {"a": [1]}, "3")])], trace * 32) for trace in "ab"]
+    first, second = read_traces(otlp(*script)).runs
 
     first.calls[0].input_parameters["a"].append(2)  # type: ignore[index]
 
@@ -90,11 +90,11 @@ def test_calls_of_equal_messages_share_nothing() -> None:
 def test_nothing_is_remembered_after_reading() -> None:
     """Neither after traces that were read, nor after those that were refused."""
     read_traces(otlp(long_history(1)))
-    assert trace_messages._MEMORY.get() is None
+    assert trace_messages._MEMORY.get(None) is None
 
     with pytest.raises(InvalidDataError):
         read_traces({"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "no id", "attributes": []}]}]}]})
-    assert trace_messages._MEMORY.get() is None
+    assert trace_messages._MEMORY.get(None) is None
 
 
 @pytest.mark.parametrize(
@@ -106,28 +106,28 @@ def test_nothing_is_remembered_after_reading() -> None:
         ({"a": [{"b": bytearray(b"x")}]}, 2),
         ({"a": (1,)}, 2),
         ({b"a": 1}, 2),
-        ({"a": Said("user", "$")}, 2),
+        ({"a": Message("user", "$")}, 2),
     ],
 )
 def test_only_json_is_remembered(value: object, times: int) -> None:
     """Other objects may look alike without being alike."""
     reads: list[object] = []
 
-    def read() -> list[Said]:
+    def read() -> list[Message]:
         reads.append(value)
-        return [Said("user", ".content", "Go.")]
+        return [Message("user", ".content", "Go.")]
 
-    with remembering():
-        found = [read_once(value, path, "here", read) for path in ("$[0]", "$[1]")]
+    with remember_messages():
+        messages = [read_once(value, path, "here", read) for path in ("$[0]", "$[1]")]
 
     assert len(reads) == times
-    assert found == [[Said("user", "$[0].content", "Go.")], [Said("user", "$[1].content", "Go.")]]
+    assert messages == [[Message("user", "$[0].content", "Go.")], [Message("user", "$[1].content", "Go.")]]
 
 
 def test_readers_that_differ_remember_apart() -> None:
     """The same message says something else where nobody's words are the model's."""
-    with remembering():
-        user = read_once("Go.", "$", "user", lambda: [Said("user", "", "Go.")])
-        model = read_once("Go.", "$", "model", lambda: [Said("model", "", "Go.")])
+    with remember_messages():
+        user = read_once("Go.", "$", "user", lambda: [Message("user", "", "Go.")])
+        model = read_once("Go.", "$", "model", lambda: [Message("model", "", "Go.")])
 
-    assert (user[0].who, model[0].who) == ("user", "model")
+    assert (user[0].speaker, model[0].speaker) == ("user", "model")

@@ -38,15 +38,17 @@ from toolmark.expect import Absent, Approx, Expect, Forbid, Glob, Ignore, Option
 from toolmark.metrics import MetricLike
 from toolmark.report.terminal import make_console, print_report
 from toolmark.report.text.side_by_side import rows
-from toolmark.results import Evaluated, ResultsFile, Row, read_results
+from toolmark.results import read_results
+from toolmark.results.layout import Row
+from toolmark.results.writer import EvaluationKey, ResultsFile
 
 CORRECT = ToolCorrectnessMetric(evaluation_params=["input_parameters", "output"])
 
 
-def evaluated(items: Sequence[object], metrics: Sequence[MetricLike], names: Sequence[str]) -> Evaluated:
+def evaluated(items: Sequence[object], metrics: Sequence[MetricLike], names: Sequence[str]) -> EvaluationKey:
     """What an evaluation of cases says of itself."""
     told = [(name, metric, metric.threshold) for name, metric in zip(names, metrics, strict=True)]
-    return Evaluated.of("cases", items, told, None)
+    return EvaluationKey.of("cases", items, told, None)
 
 
 def written(report: Report, metrics: Sequence[MetricLike], path: Path) -> Path:
@@ -218,9 +220,9 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path: Path) -> None:
     head, one, two, three = lines(tmp_path)
     bad = json.loads(two)["results"][0]
     wrong = [
-        (changed(head, toolmark_results=2), "file>:1: .*this is format 2, and this toolmark reads 1"),
-        (head + one + one, r"file>:3: \$.place: place 0 stands there twice"),
-        (head + changed(one, place=3), "place: is 3, and there are only 3 cases"),
+        (changed(head, toolmark_results=2), "file>:1: .*format 2 cannot be read, only 1"),
+        (head + one + one, r"file>:3: \$.place: place 0 occurs twice"),
+        (head + changed(one, place=3), "place: is 3, but there are only 3 cases"),
         (head + changed(one, trial=1), "trial: is 1, and each is asked 1 times"),
         (head + changed(one, results=[]), r"results: expected one result of each metric \(tool_correctness"),
         (head + changed(one, results=[{**bad, "score": None}]), r"\$.results\[0\].score: is required"),

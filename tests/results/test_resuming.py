@@ -156,22 +156,22 @@ def test_goldens_may_be_added_at_the_end(tmp_path: Path) -> None:
 
     assert agent.asked == ["q7", "q7"]
     assert plain(found) == plain(ask(Agent(), goldens=more)) == plain(read_results(path))
-    with pytest.raises(ConfigurationError, match="goldens: 4 there, 3 now"):
+    with pytest.raises(ConfigurationError, match="goldens: 4 in the file, 3 now"):
         ask(agent, path, resume=True)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"trials": 3}, "trials: 2 there, 3 now"),
-        ({"metrics": METRICS[:1]}, "metrics: .*tool_efficiency.* there, others now"),
+        ({"trials": 3}, "trials: 2 in the file, 3 now"),
+        ({"metrics": METRICS[:1]}, "metrics: .*tool_efficiency.* in the file, others now"),
         (
             {"metrics": [ToolCorrectnessMetric(threshold=0.7), METRICS[1]]},
-            r"threshold 0.5.* there, .*threshold 0.7.* now",
+            r"threshold 0.5.* in the file, .*threshold 0.7.* now",
         ),
         ({"metrics": [ToolCorrectnessMetric(include_reason=False), METRICS[1]]}, "'include_reason': False.* now"),
-        ({"goldens": [GOLDENS[0], Golden(input="q1", id="g1"), GOLDENS[2]]}, r"goldens: the one at position 1 \(from"),
-        ({"goldens": GOLDENS[::-1]}, "goldens: the one at position 0"),
+        ({"goldens": [GOLDENS[0], Golden(input="q1", id="g1"), GOLDENS[2]]}, r"goldens: position 1 \(from"),
+        ({"goldens": GOLDENS[::-1]}, "goldens: position 0"),
     ],
     ids=["trials", "metrics", "threshold", "options", "golden", "order"],
 )
@@ -181,10 +181,10 @@ def test_another_evaluation_does_not_go_on(
     """It is said what differs, and the file stays as it is."""
     path = tmp_path / "r.jsonl"
     path.write_bytes(whole[0])
-    with pytest.raises(ConfigurationError, match="(?s)r.jsonl is of another evaluation.*" + message):
+    with pytest.raises(ConfigurationError, match="(?s)r.jsonl was written by a different evaluation.*" + message):
         ask(Agent(), path, resume=True, **change)
     cases = [LLMTestCase(tools_called=[], expected_tools=[])] * 3
-    with pytest.raises(ConfigurationError, match="kind: goldens there, cases now"):
+    with pytest.raises(ConfigurationError, match="kind: goldens in the file, cases now"):
         evaluate(cases, METRICS, results=path, resume=True)
 
     assert path.read_bytes() == whole[0]
@@ -194,13 +194,11 @@ def test_no_file_is_overwritten(tmp_path: Path) -> None:
     """It is said what can be done."""
     path = tmp_path / "r.jsonl"
     path.write_text("mine", encoding="utf-8")
-    with pytest.raises(
-        ConfigurationError, match=r"r.jsonl is there already: go on with it \(resume=True, --resume\), or"
-    ):
+    with pytest.raises(ConfigurationError, match=r"r.jsonl already exists: resume it or choose another path"):
         ask(Agent(), path)
     with pytest.raises(DataFileError, match=r"r\.jsonl:1: .*not JSON"):
         ask(Agent(), path, resume=True)
-    with pytest.raises(ConfigurationError, match="say which with results=FILE"):
+    with pytest.raises(ConfigurationError, match="resume needs results"):
         ask(Agent(), None, resume=True)
     with pytest.raises(FileNotFoundError):
         ask(Agent(), tmp_path / "no" / "r.jsonl")
@@ -214,7 +212,7 @@ def test_two_do_not_write_into_one_file(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
 
     async def again(question: str, conversation: Conversation) -> Run:
-        with pytest.raises(ConfigurationError, match=r"another program is writing into .*r.jsonl"):
+        with pytest.raises(ConfigurationError, match=r"another program is writing to .*r.jsonl"):
             await evaluate_async(goldens=GOLDENS, agent=Agent(), metrics=METRICS, trials=2, results=path, resume=True)
         return await Agent()(question, conversation)
 
@@ -378,8 +376,8 @@ def test_ctrl_c_keeps_and_shows_what_is_done(tmp_path: Path) -> None:
 
     assert code == -signal.SIGINT
     assert out == ""
-    assert f"what was done before the interrupt: {done} cases" in err
-    assert f"interrupted: {done} of 20 trials done; what is done is in r.jsonl; resume=True (--resume) goes on" in err
+    assert f"completed before the interrupt: {done} cases" in err
+    assert f"interrupted: {done} of 20 trials done; resume r.jsonl to complete it" in err
     assert read_results(tmp_path / "r.jsonl").interrupted
     assert not (tmp_path / "report.json").exists()
     again = start(tmp_path)
@@ -506,9 +504,9 @@ def test_score_writes_results_and_goes_on_with_them(tmp_path: Path) -> None:
     assert [case.case.input for case in report.cases] == ["what?"] * 3  # type: ignore[union-attr]
     assert read_results(tmp_path / "r.jsonl") == report
     assert (refused.code, nowhere.code, other.code) == (2, 2, 2)
-    assert "r.jsonl is there already: go on with it" in refused.err
+    assert "r.jsonl already exists: resume it" in refused.err
     assert nowhere.err == "error: cannot write no/r.jsonl: there is no folder no\n"
-    assert "is of another evaluation" in other.err
+    assert "was written by a different evaluation" in other.err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")

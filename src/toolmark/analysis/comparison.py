@@ -31,7 +31,7 @@ from toolmark.redact import DEFAULT
 from toolmark.report import CaseChange, CaseGap, CaseResult, Comparison, MetricComparison, Report
 from toolmark.report.comparison import case_label
 from toolmark.result import MetricResult
-from toolmark.results import read_results, report_of
+from toolmark.results.reader import read_results, report_of
 from toolmark.stats import (
     RESAMPLES,
     check_bootstrap,

@@ -20,12 +20,12 @@ from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError
 from toolmark.matching.align_calls import align
 from toolmark.matching.alignment import Alignment, Item
-from toolmark.matching.argument_pattern import ONE, ZERO, Ratio, Seen, Template
+from toolmark.matching.argument_pattern import ONE, ZERO, Mismatches, Ratio, Template
 from toolmark.matching.json_compare import Difference, argument_differences
 from toolmark.matching.redacted_values import has_mark, without_marks
-from toolmark.metrics.call_metric import Found, PlainMetric, calls_of, status_of
-from toolmark.metrics.comparable_calls import called_item, compared_in_part, expected_item
-from toolmark.metrics.wording import findings_of
+from toolmark.metrics.base import CallMetric, Measurement, expected_calls, status_of
+from toolmark.metrics.comparable_calls import called_item, expected_item, partial_comparison_warnings
+from toolmark.metrics.wording import alignment_findings
 from toolmark.result import Finding
 
 KeysMode: TypeAlias = Literal["exact", "subset", "superset"]
@@ -79,10 +79,10 @@ class Ruled(Template):
         wrong = {first.path[:1], *(difference.path[:1] for difference in differences)}
         return len(wanted) - len(wrong), len(wanted)
 
-    def seen(self, called: dict[str, Any]) -> Seen:
+    def mismatches(self, called: dict[str, Any]) -> Mismatches:
         """Return where a called argument object differs, and what is redacted."""
         wanted, made, hidden = self._known(called)
-        return Seen(list(self.rule(wanted, made)), hidden)
+        return Mismatches(list(self.rule(wanted, made)), hidden)
 
     def _known(self, called: JsonObject) -> tuple[JsonObject, JsonObject, list[tuple[str | int, ...]]]:
         tree = dict(self.tree)
@@ -90,7 +90,7 @@ class Ruled(Template):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class View(PlainMetric):
+class View(CallMetric):
     """Base of the views. They compare the `tools_called` of a case with its `expected_tools`, a plain list of calls."""
 
     threshold: float = 0.5
@@ -103,12 +103,15 @@ class View(PlainMetric):
         self._set_threshold()
 
     @abstractmethod
-    def _compared(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Found:
+    def _compared(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Measurement:
         """Return what there is to say of two lists of calls."""
 
-    def _found(self, calls: Sequence[ToolCall], case: TestCase) -> Found:
-        found = self._compared(calls_of(case, "expected_tools", type(self).__name__), calls)
-        warnings = [*found.warnings, *(compared_in_part(found.alignment) if found.alignment is not None else ())]
+    def _score_calls(self, calls: Sequence[ToolCall], case: TestCase) -> Measurement:
+        found = self._compared(expected_calls(case, type(self).__name__), calls)
+        warnings = [
+            *found.warnings,
+            *(partial_comparison_warnings(found.alignment) if found.alignment is not None else ()),
+        ]
         return replace(found, warnings=warnings)
 
 
@@ -180,7 +183,7 @@ def _aligned(expected: Sequence[Item], called: Sequence[Item], ours: Sequence[in
 
 def findings(alignment: Alignment, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> tuple[Finding, ...]:
     """Return everything that an alignment shows to be wrong; its positions are those of the two lists."""
-    return findings_of(alignment, [call.name for call in expected], [call.name for call in called])
+    return alignment_findings(alignment, [call.name for call in expected], [call.name for call in called])
 
 
 def verdict(
@@ -191,7 +194,7 @@ def verdict(
     mode: str,
     whole: Collection[Side],
     also: Sequence[Finding] = (),
-) -> Found:
+) -> Measurement:
     """Return 1 if every call of the sides that must be whole has a partner that it agrees with, else 0.
 
     The sum of similarities is greatest, so it is the number of calls of a side exactly if all of them can be matched
@@ -210,7 +213,7 @@ def verdict(
     free = {kind for side, kind in (("expected", "missing"), ("called", "unexpected")) if side not in whole}
     agree = sum(pair.similarity == 1 for pair in alignment.pairs)
     total = f"{agree} of {sizes['expected']} expected and of {sizes['called']} called agree"
-    return Found(
+    return Measurement(
         scores={"match": score},
         sums={"match": f"{mode}, {total} = {score:g}"},
         findings=[finding for finding in (*findings(alignment, expected, called), *also) if finding.kind not in free],

@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 from toolmark.calls import ToolCall
 from toolmark.compat._matching_presets import Side, View, called_items, no_objects, one_of, verdict
 from toolmark.matching.align_calls import align
-from toolmark.metrics.call_metric import Found
+from toolmark.metrics.base import Measurement
 from toolmark.metrics.comparable_calls import expected_item
 
 MatchType: TypeAlias = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
@@ -66,13 +66,13 @@ class TrajectoryMatch(View):
         return "adk.trajectory_match"
 
     @property
-    def _told(self) -> Sequence[str]:
+    def _options(self) -> Sequence[str]:
         return [
             *([self.match_type] if self.match_type != "EXACT" else []),
             *(["ignore_args"] if self.ignore_args else []),
         ]
 
-    def _compared(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Found:
+    def _compared(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Measurement:
         alignment = align(
             [expected_item(call) for call in expected],
             called_items(called),

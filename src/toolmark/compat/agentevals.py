@@ -33,7 +33,7 @@ from toolmark.errors import ConfigurationError
 from toolmark.matching.align_calls import align
 from toolmark.matching.alignment import Item
 from toolmark.matching.json_compare import ABSENT, Absent, Difference, json_equal
-from toolmark.metrics.call_metric import Found
+from toolmark.metrics.base import Measurement
 from toolmark.metrics.comparable_calls import expected_item
 from toolmark.result import Finding
 
@@ -115,7 +115,7 @@ class TrajectoryMatch(View):
         return "agentevals.trajectory_match"
 
     @property
-    def _told(self) -> Sequence[str]:
+    def _options(self) -> Sequence[str]:
         overrides = [printable(tool) for tool in self._overrides]
         return [
             *([self.trajectory_match_mode] if self.trajectory_match_mode != "strict" else []),
@@ -123,7 +123,7 @@ class TrajectoryMatch(View):
             *([f"overrides={'+'.join(overrides)}"] if overrides else []),
         ]
 
-    def _compared(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Found:
+    def _compared(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Measurement:
         mode = self.trajectory_match_mode
         wanted, made = [self._item(call) for call in expected], called_items(called)
         also: list[Finding] = []

@@ -32,7 +32,14 @@ from toolmark.errors import ConfigurationError
 from toolmark.matching.align_calls import align
 from toolmark.matching.alignment import Alignment
 from toolmark.metrics import MetricLike
-from toolmark.metrics.call_metric import FAILED, Found, left_out, one, seen_by_answers, status_of
+from toolmark.metrics.base import (
+    FAILED,
+    Measurement,
+    call_text,
+    inferred_success_warnings,
+    omission_warnings,
+    status_of,
+)
 from toolmark.metrics.comparable_calls import expected_item
 from toolmark.metrics.wording import arithmetic
 from toolmark.redact import DEFAULT, Redactor
@@ -58,22 +65,22 @@ class _View(View):
     include_failed: bool = False
 
     @property
-    def _told(self) -> Sequence[str]:
+    def _options(self) -> Sequence[str]:
         return ["include_failed"] if self.include_failed else []
 
     @abstractmethod
-    def _of(self, expected: Sequence[ToolCall], called: Sequence[ToolCall], places: Sequence[int]) -> Found:
+    def _of(self, expected: Sequence[ToolCall], called: Sequence[ToolCall], places: Sequence[int]) -> Measurement:
         """Return what there is to say of two lists of calls; of the called ones those at `places` count."""
 
-    def _compared(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Found:
+    def _compared(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Measurement:
         statuses = [status_of(call) for call in called]
         left = _NEVER_RAN if self.include_failed else _NEVER_RAN | _DID_NOT_SUCCEED
         places = [index for index, status in enumerate(statuses) if status not in left]
         never = sum(status in _NEVER_RAN for status in statuses)
         warnings = [
-            *left_out(never, "never executed"),
-            *left_out(len(called) - len(places) - never, "failed; include_failed=True counts them"),
-            *([] if self.include_failed else seen_by_answers([called[index] for index in places])),
+            *omission_warnings(never, "never executed"),
+            *omission_warnings(len(called) - len(places) - never, "failed; include_failed=True counts them"),
+            *([] if self.include_failed else inferred_success_warnings([called[index] for index in places])),
         ]
         found = self._of(expected, called, places)
         return replace(found, warnings=[*warnings, *found.warnings])
@@ -113,10 +120,10 @@ class ToolCorrectness(_View):
         return "pydantic_evals.tool_correctness"
 
     @property
-    def _told(self) -> Sequence[str]:
-        return [*(["allow_extra"] if self.allow_extra else []), *super()._told]
+    def _options(self) -> Sequence[str]:
+        return [*(["allow_extra"] if self.allow_extra else []), *super()._options]
 
-    def _of(self, expected: Sequence[ToolCall], called: Sequence[ToolCall], places: Sequence[int]) -> Found:
+    def _of(self, expected: Sequence[ToolCall], called: Sequence[ToolCall], places: Sequence[int]) -> Measurement:
         alignment = self._names(expected, called, places, ordered=False)
         mode = "extra calls allowed" if self.allow_extra else "no extra calls"
         sides: tuple[Side, ...] = ("expected",) if self.allow_extra else ("expected", "called")
@@ -156,14 +163,14 @@ class TrajectoryMatch(_View):
         return "pydantic_evals.trajectory_match"
 
     @property
-    def _told(self) -> Sequence[str]:
-        return [*([self.order] if self.order != "in_order" else []), *super()._told]
+    def _options(self) -> Sequence[str]:
+        return [*([self.order] if self.order != "in_order" else []), *super()._options]
 
-    def _of(self, expected: Sequence[ToolCall], called: Sequence[ToolCall], places: Sequence[int]) -> Found:
+    def _of(self, expected: Sequence[ToolCall], called: Sequence[ToolCall], places: Sequence[int]) -> Measurement:
         alignment = self._names(expected, called, places, ordered=self.order != "any_order")
         if self.order == "exact":
             return verdict(alignment, expected, called, mode="exact", whole=("expected", "called"))
-        return Found(
+        return Measurement(
             scores={"f1": alignment.f1},
             sums={"f1": arithmetic(alignment, "f1", exact=False)},
             findings=findings(alignment, expected, called),
@@ -217,30 +224,32 @@ class ArgumentCorrectness(_View):
         return "pydantic_evals.argument_correctness"
 
     @property
-    def _told(self) -> Sequence[str]:
+    def _options(self) -> Sequence[str]:
         return [
             printable(self.tool_name),
             *([self.match_mode] if self.match_mode != "subset" else []),
             *([str(self.occurrence)] if self.occurrence != "first" else []),
-            *super()._told,
+            *super()._options,
         ]
 
-    def _of(self, expected: Sequence[ToolCall], called: Sequence[ToolCall], places: Sequence[int]) -> Found:
+    def _of(self, expected: Sequence[ToolCall], called: Sequence[ToolCall], places: Sequence[int]) -> Measurement:
         ours = self._select(expected, range(len(expected)))
         theirs = self._select(called, places)
         tool = repr(printable(self.tool_name))
         which = f"{self.occurrence} call" if isinstance(self.occurrence, str) else f"call at {self.occurrence}"
         if ours is None:
-            return Found(skipped=f"the case expects no {which} of {tool}")
+            return Measurement(skip_reason=f"the case expects no {which} of {tool}")
         if "input_parameters" not in expected[ours].model_fields_set:
-            return Found(skipped=f"expected #{ours + 1} {tool} does not say which arguments it expects")
+            return Measurement(skip_reason=f"expected #{ours + 1} {tool} does not say which arguments it expects")
         if theirs is None:
             amount = plural(sum(called[index].name == self.tool_name for index in places), "time")
             text = f"Missing: expected #{ours + 1} {tool} was not called (no {which}; called {amount})."
             missing = Finding("missing", text, self.tool_name, expected=ours)
-            return Found(scores={"match": 0.0}, sums={"match": f"no {which} of {tool} = 0"}, findings=[missing])
+            return Measurement(scores={"match": 0.0}, sums={"match": f"no {which} of {tool} = 0"}, findings=[missing])
         if not called[theirs].captured("input_parameters"):
-            return Found(skipped=f"the recording did not keep the arguments of {one(called[theirs], theirs)}")
+            return Measurement(
+                skip_reason=f"the recording did not keep the arguments of {call_text(called[theirs], theirs)}"
+            )
         rule = partial(differing, mode="exact" if self.match_mode == "exact" else "superset")
         pair = align([by_rule(expected[ours], rule)], called_items([called[theirs]]), arguments=True)
         found = verdict(

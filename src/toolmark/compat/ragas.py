@@ -23,7 +23,7 @@ from toolmark.compat._matching_presets import (
 )
 from toolmark.matching.align_calls import align
 from toolmark.matching.alignment import Alignment
-from toolmark.metrics.call_metric import Found
+from toolmark.metrics.base import Measurement
 from toolmark.metrics.wording import arithmetic
 
 
@@ -58,10 +58,10 @@ class ToolCallAccuracy(View):
         return "ragas.tool_call_accuracy"
 
     @property
-    def _told(self) -> Sequence[str]:
+    def _options(self) -> Sequence[str]:
         return [] if self.strict_order else ["strict_order=False"]
 
-    def _compared(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Found:
+    def _compared(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Measurement:
         wanted = [by_rule(call, _rule(call), by_argument=True) for call in expected]
         made = called_items(called)
         if self.strict_order:
@@ -72,7 +72,7 @@ class ToolCallAccuracy(View):
         else:
             alignment = align(wanted, made, arguments=True)
         score, text = _accuracy(alignment)
-        return Found(
+        return Measurement(
             scores={"accuracy": score},
             sums={"accuracy": text},
             findings=findings(alignment, expected, called),
@@ -103,11 +103,11 @@ class ToolCallF1(View):
     def _name(self) -> str:
         return "ragas.tool_call_f1"
 
-    def _compared(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Found:
+    def _compared(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Measurement:
         # By a rule that is all or nothing: with partial credit the best sum need not have the most equal pairs.
         equal = partial(differing, mode="exact")
         alignment = align([by_rule(call, equal) for call in expected], called_items(called), arguments=True)
-        return Found(
+        return Measurement(
             scores={"f1": alignment.f1},
             sums={"f1": arithmetic(alignment, "f1", exact=False)},
             findings=findings(alignment, expected, called),

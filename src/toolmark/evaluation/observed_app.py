@@ -1,6 +1,6 @@
-"""An app of observed functions is asked goldens: its runs become cases, and so do its components.
+"""Evaluation of an app of functions decorated with `@observe`.
 
-Every time that a component with metrics runs is a row of the report beside those of the goldens, named
+The answers of the app to goldens become cases. Each call of a component with metrics is a case too, named
 `golden > component`.
 """
 
@@ -15,28 +15,24 @@ from weakref import WeakKeyDictionary
 
 from toolmark._internal.text import unique_labels
 from toolmark.agents import Conversation, run_golden
-from toolmark.capture import Observable, ObserveRecorder, joined_pieces
+from toolmark.capture import Observable, ObserveRecorder
+from toolmark.capture.observation.decorator import join_pieces
 from toolmark.cases import Golden, LLMTestCase, Run, RunStatus
 from toolmark.errors import ConfigurationError
 
 App: TypeAlias = "Callable[[str], object] | Callable[[str], Awaitable[object]]"
-"""What is asked: a function of one text, sync or async, or a generator function that yields its answer in pieces."""
+"""A function of one text, sync or async, or a generator function that yields its answer in pieces."""
 
 
 class Observed(NamedTuple):
-    """What an app did, as far as it is scored.
-
-    Attributes:
-        case: Its case.
-        of: The component; `None` for the whole answer.
-    """
+    """A case of an app; `component` is the function that it is about, `None` for the whole answer."""
 
     case: LLMTestCase
-    of: Observable | None = None
+    component: Observable | None = None
 
 
 class ObservedApp:
-    """An app as an agent that is asked questions, with what was seen of it."""
+    """An app as an agent, with a recorder for each of its runs."""
 
     def __init__(self, app: App) -> None:
         if not callable(app):
@@ -49,14 +45,14 @@ class ObservedApp:
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
     async def answer(self, question: str, conversation: Conversation) -> Run:
-        """Ask one question; whatever the app raises is in the run."""
+        """Ask one question; the run has the exception if the app raises one."""
         recorder = ObserveRecorder(conversation=conversation.id)
         with recorder.listening():
             try:
                 with recorder.run(question, app=self._app) as going:
                     answer, error = await self._called(question)
                     if error is not None:
-                        # Here, and not in a coroutine of its own, which lets no StopIteration out.
+                        # Raised here because a coroutine turns a StopIteration into a RuntimeError.
                         raise error  # noqa: TRY301
                     going.answer(answer)
             except Exception:  # noqa: BLE001, S110 - the run has it
@@ -65,12 +61,9 @@ class ObservedApp:
         return recorder.last_run
 
     async def ask(self, golden: Golden, place: int, *, is_scored: bool) -> list[Observed]:
-        """Ask a golden's question, and return what is scored: the whole answer before its components.
+        """Ask the golden at position `place`; return the case of its whole answer, then those of its components.
 
-        Args:
-            golden: The question.
-            place: Its position, from 0.
-            is_scored: Whether there are metrics for whole answers.
+        `is_scored` says whether there are metrics for whole answers.
         """
         return self._observed(golden, await run_golden(golden, self.answer, place), is_scored=is_scored)
 
@@ -83,7 +76,7 @@ class ObservedApp:
             if error is not None:
                 return None, error
         if inspect.isasyncgen(answer):
-            answer = joined_pieces([piece async for piece in answer])
+            answer = join_pieces([piece async for piece in answer])
         return await answer if inspect.isawaitable(answer) else answer, None
 
     def _observed(self, golden: Golden, case: LLMTestCase, *, is_scored: bool) -> list[Observed]:
@@ -91,30 +84,30 @@ class ObservedApp:
         recorder = None if run is None else self._recorders.pop(run.run_id, None)
         if run is None or recorder is None:
             return [Observed(case)]
-        given = ("input", "expected_tools", "expected_output", "available_tools")
-        wanted = {name: getattr(golden, name) for name in given if getattr(golden, name) is not None}
-        parts = recorder.components_with(wanted)
-        names = unique_labels([part.name for part in parts])
+        names = ("input", "expected_tools", "expected_output", "available_tools")
+        expectations = {name: getattr(golden, name) for name in names if getattr(golden, name) is not None}
+        parts = recorder.components_with(expectations)
+        labels = unique_labels([part.name for part in parts])
         inner = [
-            Observed(part.case.model_copy(update={"id": f"{case.id} > {name}"}), part.of)
-            for part, name in zip(parts, names, strict=True)
+            Observed(part.case.model_copy(update={"id": f"{case.id} > {label}"}), part.of)
+            for part, label in zip(parts, labels, strict=True)
         ]
         if inner and not is_scored and run.status is not RunStatus.ERROR:
             return inner
-        return [Observed(recorder.test_case_with(case, wanted)), *inner]
+        return [Observed(recorder.test_case_with(case, expectations)), *inner]
 
 
 def _is_async(app: Callable[..., object]) -> bool:
-    """Return whether calling it only prepares something that is then awaited."""
+    """Return whether calling the app returns an awaitable or an async generator."""
     plain = inspect.isroutine(app) or isinstance(app, partial)
     called: object = app if plain else type(app).__call__
     return inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called)
 
 
 def _call(app: Callable[[str], object], question: str) -> tuple[object, Exception | None]:
-    """Call an app in a thread; an exception is handed over as a value, since a future cannot hold every one."""
+    """Call an app in a thread; an exception is returned, since a future cannot hold a StopIteration."""
     try:
         answer = app(question)
-        return (joined_pieces(list(answer)) if inspect.isgenerator(answer) else answer), None
+        return (join_pieces(list(answer)) if inspect.isgenerator(answer) else answer), None
     except Exception as error:  # noqa: BLE001 - raised where it is awaited
         return None, error

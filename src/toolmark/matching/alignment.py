@@ -38,8 +38,8 @@ _BELOW_ONE: Final = nextafter(1.0, 0.0)
 
 def quotient(top: int, bottom: int) -> float:
     """Return a share as a number, rounded once; it is 1 only where all is there, however little is not."""
-    found = top / bottom
-    return found if found < 1 or top == bottom else _BELOW_ONE
+    share = top / bottom
+    return share if share < 1 or top == bottom else _BELOW_ONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +124,8 @@ class Alignment:
             "longest": max(m, n),
             "f1": Fraction(m + n, 2),
         }
-        found = self.matched / totals[denominator]
-        return quotient(found.numerator, found.denominator)
+        share = self.matched / totals[denominator]
+        return quotient(share.numerator, share.denominator)
 
     @property
     def recall(self) -> float:

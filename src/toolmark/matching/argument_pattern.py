@@ -1,4 +1,4 @@
-"""Argument objects in which some values say themselves what they accept.
+"""Argument objects with patterns in the place of some values.
 
 The rules are those of `similarity`: every key that either side names counts, equal values 1, objects recurse, anything
 else 0. What stands in the place of a value, a `Wanted`, may count less than a whole key: it can accept that there is no
@@ -51,11 +51,11 @@ class Wanted(ABC):
 
 
 @dataclass(slots=True)
-class Seen:
-    """What a comparison came upon.
+class Mismatches:
+    """What speaks against a called argument object.
 
     Attributes:
-        differences: Where the called object is not what is wanted.
+        differences: Where the called object differs.
         hidden: Places that could not be compared because a value there is redacted.
     """
 
@@ -79,58 +79,58 @@ class Template:
         """Return how similar a called argument object is; keys with redacted values are left out."""
         return _objects(self.tree, called, extras=self.extras)
 
-    def seen(self, called: dict[str, Any]) -> Seen:
+    def mismatches(self, called: dict[str, Any]) -> Mismatches:
         """Return every place where a called argument object differs, or cannot be compared."""
-        seen = Seen()
-        _objects(self.tree, called, extras=self.extras, seen=seen)
-        return seen
+        mismatches = Mismatches()
+        _objects(self.tree, called, extras=self.extras, mismatches=mismatches)
+        return mismatches
 
 
-def credit_of(wanted: Any, value: Any) -> Ratio | None:
+def credit_of(expected: Any, value: Any) -> Ratio | None:
     """Return how far a value is what is wanted, which may be a JSON value, a `Wanted` one, or hold some."""
-    if isinstance(wanted, Wanted):
-        return wanted.credit(value)
-    if type(wanted) is dict and type(value) is dict:
-        return _objects(wanted, value)
-    return ONE if fits(wanted, value) else ZERO
+    if isinstance(expected, Wanted):
+        return expected.credit(value)
+    if type(expected) is dict and type(value) is dict:
+        return _objects(expected, value)
+    return ONE if fits(expected, value) else ZERO
 
 
-def json_of(wanted: Any) -> Any:
+def json_of(expected: Any) -> Any:
     """Return the JSON form of an expected value: that of the `Wanted` ones in it, and the rest as it is."""
-    if isinstance(wanted, Wanted):
-        return wanted.to_json()
-    if type(wanted) is dict:
-        return {key: json_of(item) for key, item in wanted.items()}
-    if type(wanted) is list:
-        return list(map(json_of, wanted))
-    return wanted
+    if isinstance(expected, Wanted):
+        return expected.to_json()
+    if type(expected) is dict:
+        return {key: json_of(item) for key, item in expected.items()}
+    if type(expected) is list:
+        return list(map(json_of, expected))
+    return expected
 
 
-def fits(wanted: Any, value: Any) -> bool:
+def fits(expected: Any, value: Any) -> bool:
     """Return whether a value is wholly what is wanted."""
-    if isinstance(wanted, Wanted):
-        return wanted.credit(value) in (None, ONE)
-    kind = type(wanted)
+    if isinstance(expected, Wanted):
+        return expected.credit(value) in (None, ONE)
+    kind = type(expected)
     if kind is dict and type(value) is dict:
-        return _objects(wanted, value) == ONE
+        return _objects(expected, value) == ONE
     if kind is list and type(value) is list:
-        return len(wanted) == len(value) and all(map(fits, wanted, value))
-    return not isinstance(value, Absent) and json_equal(wanted, value)
+        return len(expected) == len(value) and all(map(fits, expected, value))
+    return not isinstance(value, Absent) and json_equal(expected, value)
 
 
 def _objects(
-    wanted: Mapping[str, Any],
+    expected: Mapping[str, Any],
     called: dict[str, Any],
     path: Path = (),
     *,
     extras: bool = False,
-    seen: Seen | None = None,
+    mismatches: Mismatches | None = None,
 ) -> Ratio:
-    """Return the similarity of two objects, and note in `seen` what speaks against it."""
+    """Return the similarity of two objects, and note in `mismatches` what speaks against it."""
     size, whole = 0, 0
     parts: list[Fraction] = []
-    for key, want in wanted.items():
-        credit = _at(want, called.get(key, ABSENT), (*path, key), seen)
+    for key, want in expected.items():
+        credit = _at(want, called.get(key, ABSENT), (*path, key), mismatches)
         if credit is None:
             continue
         size += 1
@@ -139,34 +139,34 @@ def _objects(
         elif credit[0]:
             parts.append(Fraction(*credit))
     if not extras:
-        size += _extra(wanted, called, path, seen)
+        size += _extra(expected, called, path, mismatches)
     if whole == size:
         return ONE
     total = sum(parts, Fraction(whole)) / size
     return total.numerator, total.denominator
 
 
-def _at(want: Any, value: Any, path: Path, seen: Seen | None) -> Ratio | None:
+def _at(want: Any, value: Any, path: Path, mismatches: Mismatches | None) -> Ratio | None:
     """Return the credit of one key, `None` if it does not count."""
     if type(want) is dict and type(value) is dict:
-        return _objects(want, value, path, seen=seen)
+        return _objects(want, value, path, mismatches=mismatches)
     if _hidden(want, value):
-        if seen is not None:
-            seen.hidden.append(path)
+        if mismatches is not None:
+            mismatches.hidden.append(path)
         return None
     credit = credit_of(want, value)
-    if seen is not None and credit not in (None, ONE):
-        seen.differences.append(_difference(want, value, path))
+    if mismatches is not None and credit not in (None, ONE):
+        mismatches.differences.append(_difference(want, value, path))
     return credit
 
 
-def _extra(wanted: Mapping[str, Any], called: dict[str, Any], path: Path, seen: Seen | None) -> int:
+def _extra(expected: Mapping[str, Any], called: dict[str, Any], path: Path, mismatches: Mismatches | None) -> int:
     """Return how many keys of an object nobody asked for; one that is redacted cannot be counted."""
-    extra = [key for key in called if key not in wanted]
+    extra = [key for key in called if key not in expected]
     marked = [key for key in extra if is_hidden(called[key])]
-    if seen is not None:
-        seen.hidden.extend((*path, key) for key in marked)
-        seen.differences.extend(
+    if mismatches is not None:
+        mismatches.hidden.extend((*path, key) for key in marked)
+        mismatches.differences.extend(
             Difference("extra_argument", (*path, key), ABSENT, called[key]) for key in extra if key not in marked
         )
     return len(extra) - len(marked)

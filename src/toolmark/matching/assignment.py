@@ -130,20 +130,20 @@ class _Walk:
     def run(self) -> list[int]:
         for left, nodes in enumerate(self.tight):
             now = self.partner[left]
-            wanted = [
+            candidates = [
                 node
                 for node in nodes
                 # A right node held by an earlier left node is decided.
                 if (now == _FREE or node < now) and (self.holder[node] == _FREE or self.holder[node] > left)
             ]
-            if wanted:
-                self._improve(left, now, wanted)
+            if candidates:
+                self._improve(left, now, candidates)
         return self.partner
 
-    def _improve(self, left: int, target: int, wanted: list[int]) -> None:
+    def _improve(self, left: int, target: int, candidates: list[int]) -> None:
         """Move `left` to the first of `wanted` whose holder can be moved on, in the end to `target`."""
         moves_to, leaves_free = self._who_can_move(left, target)
-        for node in wanted:
+        for node in candidates:
             mover = self.holder[node]
             if mover not in moves_to:
                 continue
@@ -164,19 +164,19 @@ class _Walk:
         moves_to: dict[int, int] = {}
         leaves_free = _FREE
         places = [target]
-        seen = {target}
+        visited = {target}
         while places:
             place = places.pop()
             for mover in self._candidates(place, left):
                 if mover in moves_to:
                     continue
                 moves_to[mover] = place
-                held = self._held(mover)
-                if held == [_FREE] and _FREE not in seen:
+                holdings = self._holdings(mover)
+                if holdings == [_FREE] and _FREE not in visited:
                     leaves_free = mover
-                for node in held:
-                    if node not in seen:
-                        seen.add(node)
+                for node in holdings:
+                    if node not in visited:
+                        visited.add(node)
                         places.append(node)
         return moves_to, leaves_free
 
@@ -188,7 +188,7 @@ class _Walk:
             movers.append(_FREE)
         return movers
 
-    def _held(self, mover: int) -> list[int]:
+    def _holdings(self, mover: int) -> list[int]:
         if mover != _FREE:
             return [self.partner[mover]]
         return [node for node, holder in enumerate(self.holder) if holder == _FREE]

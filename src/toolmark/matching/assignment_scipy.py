@@ -91,8 +91,8 @@ def _priced(costs: Numbers) -> tuple[Numbers, Numbers, list[int]] | None:
     import numpy as np  # noqa: PLC0415 - as above
     from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped]  # noqa: PLC0415 - as above
 
-    found: Any = linear_sum_assignment(costs)
-    columns: Numbers = np.asarray(found[1], dtype=np.int64)
+    assignment: Any = linear_sum_assignment(costs)
+    columns: Numbers = np.asarray(assignment[1], dtype=np.int64)
     own: Numbers = costs[np.arange(len(columns)), columns]
     price: Numbers = np.zeros(costs.shape[1], dtype=np.int64)
     changed: Any = np.arange(len(columns))

@@ -1,8 +1,12 @@
-"""What two calls of equal name are worth to each other, and where they differ."""
+"""Similarity and differences of two calls of equal name.
+
+Calls are gated by type and output (all or nothing) and weighed by their arguments (partial credit). A redacted value is
+not known, so it is left out on both sides; a field that either side does not have is not compared.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from math import gcd
@@ -13,6 +17,7 @@ from toolmark.matching.argument_pattern import ONE, ZERO, Ratio, Template, Wante
 from toolmark.matching.json_compare import (
     Absent,
     Difference,
+    Path,
     argument_differences,
     frozen,
     json_forms,
@@ -23,6 +28,9 @@ from toolmark.matching.redacted_values import has_mark, place, without_marks
 from toolmark.matching.shared_leaves import common, leaves_of
 
 Matrix = list[list[Ratio]]
+
+_TOGETHER_FROM = 16
+"""Pairs from which looking at all arguments together costs less than comparing each with each."""
 
 
 class Keys(NamedTuple):
@@ -44,12 +52,8 @@ class Keys(NamedTuple):
         return self.exact and None not in self.expected and None not in self.called
 
 
-_TOGETHER_FROM = 16
-"""Pairs from which looking at all arguments together costs less than comparing each with each."""
-
-
 class Comparison:
-    """The two sides, and which fields of them are compared."""
+    """The two sides of a case, and which fields of them are compared."""
 
     def __init__(
         self,
@@ -60,15 +64,7 @@ class Comparison:
         output: bool,
         any_name: bool = False,
     ) -> None:
-        """Keep both sides.
-
-        Args:
-            expected: One side.
-            called: The other.
-            arguments: Compare them, beside name and type.
-            output: Compare it.
-            any_name: Calls may be paired whose names differ.
-        """
+        """Store both sides; with `any_name`, calls may be paired whose names differ."""
         self.expected = expected
         self.called = called
         self.arguments = arguments
@@ -77,122 +73,124 @@ class Comparison:
         self.marked = self._marked() if arguments or output else frozenset()
 
     def _marked(self) -> frozenset[int]:
-        """Return the `id` of each argument object and output that holds a mark, among calls that may be paired."""
+        """Return the `id` of each argument object and output that holds a redaction mark, of calls that can be paired.
+
+        Every value is searched once here, so that a comparison need not search it for each pair.
+        """
         names = {item.name for item in self.expected}
-        made = [item for item in self.called if self.any_name or item.name in names]
-        items = [*self.expected, *made]
-        values: list[object] = [_body(item.arguments) for item in items] if self.arguments else []
+        items = [*self.expected, *(item for item in self.called if self.any_name or item.name in names)]
+        values: list[object] = [_tree(item.arguments) for item in items] if self.arguments else []
         if self.output and any(not isinstance(item.output, Absent) for item in self.expected):
             values += [item.output for item in items]
         return frozenset([id(value) for value in values if has_mark(value)])
 
-    def _holds(self, *values: object) -> bool:
-        """Return whether one of the values holds a mark."""
-        return bool(self.marked) and any(id(_body(value)) in self.marked for value in values)
+    def _holds_mark(self, *values: object) -> bool:
+        return bool(self.marked) and any(id(_tree(value)) in self.marked for value in values)
+
+    # Similarity
 
     def ratio(self, e: Item, c: Item) -> Ratio:
         """Return the similarity of two calls of equal name."""
-        if self._ruled_out(e, c):
+        if self._types_differ(e, c) or self._outputs_differ(e, c):
             return ZERO
-        wanted, made = e.arguments, c.arguments
-        if not self.arguments or isinstance(wanted, Absent) or not isinstance(made, dict):
+        if not self.arguments or isinstance(e.arguments, Absent) or not isinstance(c.arguments, dict):
             return ONE
-        if isinstance(wanted, Template):
-            return wanted.ratio(made)
-        ratio = similarity(wanted, made)
-        if ratio != ONE and self._holds(wanted, made):  # equal ones stay equal without them
-            left, right, _ = without_marks(wanted, made)
+        if isinstance(e.arguments, Template):
+            return e.arguments.ratio(c.arguments)
+        ratio = similarity(e.arguments, c.arguments)
+        if ratio != ONE and self._holds_mark(e.arguments, c.arguments):  # equal ones stay equal without them
+            left, right, _ = without_marks(e.arguments, c.arguments)
             return similarity(left, right)
         return ratio
 
     def matrix(self, left: Sequence[int], right: Sequence[int]) -> Matrix:
         """Return the similarities of all pairs of two groups of one name; equal ratios share one tuple."""
+        expected, called = [self.expected[e] for e in left], [self.called[c] for c in right]
         if not self.arguments or len(left) * len(right) < _TOGETHER_FROM:
-            return [[self.ratio(self.expected[e], self.called[c]) for c in right] for e in left]
-        ours, theirs = self._together(self.expected, left), self._together(self.called, right)
-        apart = [number for number in range(len(right)) if number not in theirs]
-        found = iter(_common(list(ours.values()), theirs))
-        rows: Matrix = []
-        for number, e in enumerate(left):
-            item = self.expected[e]
-            if number not in ours:
-                rows.append([self.ratio(item, self.called[c]) for c in right])
+            return [[self.ratio(e, c) for c in called] for e in expected]
+        rows, columns = self._plain_objects(expected), self._plain_objects(called)
+        shared = _shared_ratios([rows[i] for i in rows], [columns[j] for j in columns])
+        row_of = dict(zip(rows, shared, strict=True))
+        place_of = list(columns)
+        others = [j for j in range(len(called)) if j not in columns]
+        matrix: Matrix = []
+        for i, e in enumerate(expected):
+            if i not in row_of:
+                matrix.append([self.ratio(e, c) for c in called])
                 continue
-            row = [ZERO] * len(right)
-            gated = self.output or item.type is not None
-            for other, ratio in next(found):
-                if not (gated and self._ruled_out(item, self.called[right[other]])):
-                    row[other] = ratio
-            for other in apart:
-                row[other] = self.ratio(item, self.called[right[other]])
-            rows.append(row)
-        return rows
+            row = [ZERO] * len(called)
+            gated = self.output or e.type is not None
+            for column, ratio in row_of[i].items():
+                c = called[place_of[column]]
+                if not gated or not (self._types_differ(e, c) or self._outputs_differ(e, c)):
+                    row[place_of[column]] = ratio
+            for j in others:
+                row[j] = self.ratio(e, called[j])
+            matrix.append(row)
+        return matrix
 
-    def _together(self, side: Sequence[Item], group: Sequence[int]) -> dict[int, dict[str, Any]]:
-        """Return the arguments that can be compared all at once, by their place in the group."""
-        found: dict[int, dict[str, Any]] = {}
-        for number, index in enumerate(group):
-            arguments = side[index].arguments
-            if isinstance(arguments, dict) and id(arguments) not in self.marked:
-                found[number] = arguments
-        return found
+    def _plain_objects(self, items: Sequence[Item]) -> dict[int, dict[str, Any]]:
+        """Return, by position, the argument objects without matchers and redacted values."""
+        return {
+            index: item.arguments
+            for index, item in enumerate(items)
+            if isinstance(item.arguments, dict) and id(item.arguments) not in self.marked
+        }
 
-    def _ruled_out(self, e: Item, c: Item) -> bool:
-        """Return whether type or output make two calls worth nothing to each other."""
-        if e.type is not None and c.type != e.type and not isinstance(c.type, Absent):
-            return True
-        return self.output and self._outputs_differ(e, c)
+    def _types_differ(self, e: Item, c: Item) -> bool:
+        return e.type is not None and c.type != e.type and not isinstance(c.type, Absent)
 
     def _outputs_differ(self, e: Item, c: Item) -> bool:
-        """Return whether both outputs are known, and differ."""
-        if isinstance(e.output, Absent) or isinstance(c.output, Absent):
+        """Return whether outputs are compared, are known on both sides, and differ."""
+        if not self.output or isinstance(e.output, Absent) or isinstance(c.output, Absent):
             return False
         if isinstance(e.output, Wanted):
-            return not self._holds(c.output) and not any(fits(e.output, form) for form in json_forms(c.output))
-        return not outputs_equal(e.output, c.output) and not self._holds(e.output, c.output)
+            return not self._holds_mark(c.output) and not any(fits(e.output, form) for form in json_forms(c.output))
+        return not outputs_equal(e.output, c.output) and not self._holds_mark(e.output, c.output)
+
+    # Differences
 
     def pair(self, e: int, c: int, ratio: Ratio) -> Pair:
         """Return the pair with its differences, and with what could not be compared."""
-        wanted, made = self.expected[e], self.called[c]
+        expected, called = self.expected[e], self.called[c]
         not_compared = []
-        if self.arguments and isinstance(made.arguments, Absent) and not isinstance(wanted.arguments, Absent):
+        if self.arguments and isinstance(called.arguments, Absent) and not isinstance(expected.arguments, Absent):
             not_compared.append("input_parameters")
-        if self.output and isinstance(made.output, Absent) and not isinstance(wanted.output, Absent):
+        if self.output and isinstance(called.output, Absent) and not isinstance(expected.output, Absent):
             not_compared.append("output")
-        if isinstance(made.type, Absent) and wanted.type is not None:
+        if isinstance(called.type, Absent) and expected.type is not None:
             not_compared.append("type")
-        redacted = self._redacted(wanted, made) if self.marked else ()
-        differences = () if ratio[0] == ratio[1] else tuple(map(_copied, self.differences(wanted, made)))
-        return Pair(e, c, ratio[0] / ratio[1], differences, (*not_compared, *redacted), redacted)
+        if ratio == ONE and not self.marked:
+            return Pair(e, c, 1.0, (), tuple(not_compared))
+        differences, redacted = self._differences(expected, called)
+        copies = () if ratio == ONE else tuple(map(_copied, differences))
+        return Pair(e, c, ratio[0] / ratio[1], copies, (*not_compared, *redacted), tuple(redacted))
 
-    def _redacted(self, e: Item, c: Item) -> tuple[str, ...]:
-        """Return the places of two calls that are not compared because they are redacted on either side."""
-        found: list[str] = []
-        wanted, made = e.arguments, c.arguments
-        if self.arguments and self._holds(wanted, made) and not isinstance(wanted, Absent) and isinstance(made, dict):
-            hidden = wanted.seen(made).hidden if isinstance(wanted, Template) else without_marks(wanted, made)[2]
-            found.extend(place("input_parameters", path) for path in hidden)
-        output = self.output and self._holds(e.output, c.output)
-        if output and not isinstance(e.output, Absent) and not isinstance(c.output, Absent):
-            found.append("output")
-        return tuple(found)
+    def _differences(self, e: Item, c: Item) -> tuple[list[Difference], list[str]]:
+        """Return every difference of two calls of equal name, and the places that a redacted value hides."""
+        differences: list[Difference] = []
+        hidden: list[Path] = []
+        if self._types_differ(e, c):
+            differences.append(Difference("wrong_type", (), e.type, c.type))
+        if self.arguments and isinstance(c.arguments, dict):
+            if isinstance(e.arguments, Template):
+                mismatches = e.arguments.mismatches(c.arguments)
+                differences += mismatches.differences
+                hidden = mismatches.hidden
+            elif isinstance(e.arguments, dict):
+                left, right = e.arguments, c.arguments
+                if self._holds_mark(left, right):
+                    left, right, hidden = without_marks(left, right)
+                differences += argument_differences(left, right)
+        if self._outputs_differ(e, c):
+            differences.append(Difference("wrong_output", (), e.output, c.output))
+        redacted = [place("input_parameters", path) for path in hidden]
+        outputs_known = not isinstance(e.output, Absent) and not isinstance(c.output, Absent)
+        if self.output and outputs_known and self._holds_mark(e.output, c.output):
+            redacted.append("output")
+        return differences, redacted
 
-    def differences(self, e: Item, c: Item) -> list[Difference]:
-        """Return every difference of two calls of equal name."""
-        found: list[Difference] = []
-        if e.type is not None and c.type != e.type and not isinstance(c.type, Absent):
-            found.append(Difference("wrong_type", (), e.type, c.type))
-        wanted, made = e.arguments, c.arguments
-        if self.arguments and not isinstance(wanted, Absent) and isinstance(made, dict):
-            if isinstance(wanted, Template):
-                found.extend(wanted.seen(made).differences)
-            elif self._holds(wanted, made):
-                found.extend(argument_differences(*without_marks(wanted, made)[:2]))
-            else:
-                found.extend(argument_differences(wanted, made))
-        if self.output and self._outputs_differ(e, c):
-            found.append(Difference("wrong_output", (), e.output, c.output))
-        return found
+    # Equality
 
     def keys(self, left: Sequence[int], right: Sequence[int]) -> Keys:
         """Return the keys by which equal calls of two groups of one name are recognized.
@@ -211,32 +209,28 @@ class Comparison:
                 parts.append(item.type if isinstance(item.type, str) else None)
             if arguments:
                 values = _exact_arguments(item.arguments)
-                parts.append(None if values is None or self._holds(item.arguments) else frozen(values))
+                parts.append(None if values is None or self._holds_mark(item.arguments) else frozen(values))
             if output:
-                is_open = isinstance(item.output, (Absent, Wanted)) or self._holds(item.output)
+                is_open = isinstance(item.output, (Absent, Wanted)) or self._holds_mark(item.output)
                 parts.append(None if is_open else ("output", frozen(item.output)))  # an output may be null
             return None if None in parts else tuple(parts)
 
-        keys = Keys([key(item) for item in expected], [key(item) for item in called])
-        if output and not _of_one_form([item.output for item in (*expected, *called)]):
-            return keys._replace(exact=False)
-        return keys
+        exact = not output or _of_one_form([item.output for item in (*expected, *called)])
+        return Keys([key(item) for item in expected], [key(item) for item in called], exact)
 
 
-def _common(ours: Sequence[dict[str, Any]], theirs: Mapping[int, dict[str, Any]]) -> Iterator[list[tuple[int, Ratio]]]:
-    """Yield for each of our arguments the places of theirs that have something in common with it, with how much."""
-    places, others = list(theirs), list(theirs.values())
-    rows, unit = common(ours, others, list(map(leaves_of, ours)), list(map(leaves_of, others)))
-    ratios: dict[int, Ratio] = {}
-    for row in rows:
-        for worth in set(row.values()).difference(ratios):
-            shared = gcd(worth, unit)
-            ratios[worth] = worth // shared, unit // shared
-        yield [(places[column], ratios[worth]) for column, worth in row.items()]
+def _shared_ratios(left: list[dict[str, Any]], right: list[dict[str, Any]]) -> list[dict[int, Ratio]]:
+    """Return, for each argument object of one side, its similarity above 0 with those of the other, by position."""
+    rows, unit = common(left, right, list(map(leaves_of, left)), list(map(leaves_of, right)))
+    reduced: dict[int, Ratio] = {}
+    for weight in {weight for row in rows for weight in row.values()}:
+        divisor = gcd(weight, unit)
+        reduced[weight] = weight // divisor, unit // divisor
+    return [{column: reduced[weight] for column, weight in row.items()} for row in rows]
 
 
-def _body(value: object) -> object:
-    """Return what may hold a mark: of a template its tree."""
+def _tree(value: object) -> object:
+    """Return the object inside a template, and any other value as it is."""
     return value.tree if isinstance(value, Template) else value
 
 

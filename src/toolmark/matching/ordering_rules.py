@@ -1,15 +1,16 @@
-"""Rules between the calls of a plan: what must come after what, and what must be asked for in one step.
+"""Rules between the calls of a plan: order of calls, and calls of one step.
 
-A pair that breaks a rule is worth nothing. Which pairs do depends on all pairs, so that finding the alignment of
-greatest remaining weight is no assignment any more. What is searched: among the alignments that leave no call unpaired
-that an empty slot would take at a similarity above 0, the one whose pairs that break no rule weigh most; of these the
-one that takes the fewest optional slots.
+A pair that breaks a rule weighs nothing. Which pairs do depends on all pairs, so finding the alignment of the greatest
+remaining weight is not an assignment problem. The goal: among the alignments that leave no call unpaired that
+an empty slot would take at a similarity above 0, the one with the greatest weight of pairs that break no rule; of these
+the one that takes the fewest optional slots.
 
 Method: the best alignment without the rules is tried first. If it breaks none, nothing can be better. Otherwise the
 slots that rules speak of, and those that compete with them for calls, are filled one by one, depth first, those first
 that others must come after, the best call first; a branch is left when it could not become better than the best
 alignment so far. What an open slot can still add is bounded by its best call that may come in time. After
-`MOST_NODES` steps the search is given up, and what it might have missed is told: the same bound, of all slots.
+`MOST_NODES` steps the search stops, and the alignment states how much weight it may have missed: the same bound, of all
+slots.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from toolmark.matching.plan_slots import Board, Found
+from toolmark.matching.plan_slots import Board, Partners
 
 Rule = Literal["after", "parallel"]
 
@@ -40,7 +41,7 @@ class Rules:
     """The rules of the slots of a board."""
 
     def __init__(self, board: Board) -> None:
-        """Find out which slots rules speak of."""
+        """Collect the slots that rules refer to."""
         self.board = board
         slots = board.slots
         self._depths: dict[int, int] = {}
@@ -52,16 +53,16 @@ class Rules:
         for index, slot in enumerate(slots):
             if slot.group is not None:
                 self.groups.setdefault(slot.group, []).append(index)
-        wanted = {label for slot in slots for label in slot.after if label in self.labelled}
+        referenced = {label for slot in slots for label in slot.after if label in self.labelled}
         self.bound = {
             index
             for index, slot in enumerate(slots)
-            if slot.after & wanted or slot.labels & wanted or len(self.groups.get(slot.group, ())) > 1  # type: ignore[arg-type]
+            if slot.after & referenced or slot.labels & referenced or len(self.groups.get(slot.group, ())) > 1  # type: ignore[arg-type]
         }
 
-    def broken(self, found: Mapping[int, int]) -> dict[int, Broken]:
+    def broken(self, partners: Mapping[int, int]) -> dict[int, Broken]:
         """Return the slots whose pairs break a rule. Pairs of similarity 0 break none, and nothing comes after them."""
-        pairs = {slot: call for slot, call in found.items() if self.board.ratios[slot][call][0]}
+        pairs = {slot: call for slot, call in partners.items() if self.board.ratios[slot][call][0]}
         broken = {slot: broken for slot, call in pairs.items() if (broken := self.too_early(slot, call, pairs))}
         for members in self.groups.values():
             apart = self._apart([slot for slot in members if slot in pairs and slot not in broken], pairs)
@@ -75,9 +76,9 @@ class Rules:
             for family, members in self.labelled.get(label, {}).items():
                 if family == own.family:
                     continue
-                made = [pairs[member] for member in members if member in pairs]
-                needed = min(max(1, self.board.slots[members[0]].least), len(made))
-                if sum(self.before(one, call) for one in made) < needed:
+                earlier = [pairs[member] for member in members if member in pairs]
+                needed = min(max(1, self.board.slots[members[0]].least), len(earlier))
+                if sum(self.before(one, call) for one in earlier) < needed:
                     return Broken("after", f"not after {label!r}")
         return None
 
@@ -116,36 +117,38 @@ class Rules:
         """Return the similarity of a pair."""
         return Fraction(*self.board.ratios[slot][call])
 
-    def value(self, found: Mapping[int, int]) -> tuple[Fraction, int]:
-        """Return what an alignment is worth: the weight that breaks no rule, and minus the optional calls in it."""
-        kept = self.kept(found)
-        amounts = Counter(self.board.slots[slot].family for slot in kept)
+    def value(self, partners: Mapping[int, int]) -> tuple[Fraction, int]:
+        """Return the weight that breaks no rule, and minus the number of optional calls."""
+        scoring = self.scoring_pairs(partners)
+        amounts = Counter(self.board.slots[slot].family for slot in scoring)
         least = {one.family: one.least for one in self.board.slots}
         optional = sum(max(amount - least[family], 0) for family, amount in amounts.items())
-        return sum((self.weight(slot, call) for slot, call in kept.items()), Fraction(0)), -optional
+        return sum((self.weight(slot, call) for slot, call in scoring.items()), Fraction(0)), -optional
 
-    def kept(self, found: Mapping[int, int]) -> Found:
+    def scoring_pairs(self, partners: Mapping[int, int]) -> Partners:
         """Return the pairs that add weight: those of a similarity above 0 that break no rule."""
-        broken = self.broken(found)
-        return {slot: call for slot, call in found.items() if slot not in broken and self.board.ratios[slot][call][0]}
+        broken = self.broken(partners)
+        return {
+            slot: call for slot, call in partners.items() if slot not in broken and self.board.ratios[slot][call][0]
+        }
 
-    def settled(self, found: Mapping[int, int]) -> Found:
+    def settled(self, partners: Mapping[int, int]) -> Partners:
         """Return an alignment in which, of slots that are all alike, the required ones have the pairs that count."""
-        kept = self.kept(found)
+        scoring = self.scoring_pairs(partners)
         families: dict[int, list[int]] = {}
-        for slot in found:
+        for slot in partners:
             families.setdefault(self.board.slots[slot].family, []).append(slot)
-        settled: Found = {}
+        settled: Partners = {}
         for index, own in enumerate(self.board.slots):  # required ones come first
-            taken = families.get(own.family)
-            if taken:
-                best = min(taken, key=lambda one: (one not in kept, found[one]))
-                taken.remove(best)
-                settled[index] = found[best]
+            siblings = families.get(own.family)
+            if siblings:
+                best = min(siblings, key=lambda one: (one not in scoring, partners[one]))
+                siblings.remove(best)
+                settled[index] = partners[best]
         return settled
 
 
-def keeping_rules(rules: Rules, start: Found) -> tuple[Found, Fraction]:
+def keeping_rules(rules: Rules, start: Partners) -> tuple[Partners, Fraction]:
     """Return the best alignment that the rules leave, and how much more weight another one might have.
 
     Args:
@@ -164,7 +167,7 @@ class _Search:
     whether a pair comes too early.
     """
 
-    def __init__(self, rules: Rules, start: Found) -> None:
+    def __init__(self, rules: Rules, start: Partners) -> None:
         """Find the slots to search, and bound what each can add."""
         self.rules = rules
         board = rules.board
@@ -181,8 +184,8 @@ class _Search:
             self.later.append(self.later[-1] | frozenset(self.choices[slot]))
         self.rest.reverse()
         self.later.reverse()
-        mine = set(self.slots)
-        self.fixed = {slot: call for slot, call in start.items() if slot not in mine}
+        searched_set = set(self.slots)
+        self.fixed = {slot: call for slot, call in start.items() if slot not in searched_set}
         self.best, self.best_value = start, rules.value(start)
         self.nodes = 0
 
@@ -216,7 +219,7 @@ class _Search:
         before = sum(any(self.rules.before(one, call) for one in self.choices.get(member, ())) for member in members)
         return before < min(least, surely)
 
-    def run(self) -> tuple[Found, Fraction]:
+    def run(self) -> tuple[Partners, Fraction]:
         """Search, and return the best alignment and the bound of what was missed."""
         others = sum((self.rules.weight(slot, call) for slot, call in self.fixed.items()), Fraction(0))
         finished = self.small and self._fill(0, {}, set(), others)
@@ -264,7 +267,7 @@ class _Search:
         empty = (slot for slot in self.slots if slot not in pairs)
         if any(call not in used for slot in empty for call in self.choices[slot]):
             return  # a call that could have been paired is left over
-        found = {**self.fixed, **pairs}
-        value = self.rules.value(found)
+        partners = {**self.fixed, **pairs}
+        value = self.rules.value(partners)
         if value > self.best_value:
-            self.best, self.best_value = found, value
+            self.best, self.best_value = partners, value

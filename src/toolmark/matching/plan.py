@@ -1,4 +1,4 @@
-"""Aligns calls with a plan: expected calls with numbers of times, alternatives, an order, groups, and forbidden calls.
+"""Alignment of calls with a plan: numbers of times, alternatives, an order, groups, and forbidden calls.
 
 A plan leaves choices (one of several calls or sub-plans, one of several trajectories). Each way to make them is a
 `Layout`; `align_layout` finds its best alignment, and whoever knows the score picks the layout that scores best.
@@ -15,7 +15,7 @@ from toolmark.matching.alignment import Alignment, Item, Pair
 from toolmark.matching.argument_pattern import ONE, Ratio, Template
 from toolmark.matching.json_compare import Absent
 from toolmark.matching.ordering_rules import Broken, Rules, keeping_rules
-from toolmark.matching.plan_slots import Board, Found, Slot, Want, in_any_order, in_order
+from toolmark.matching.plan_slots import Board, Partners, Slot, Want, in_any_order, in_order
 
 
 class Entry(NamedTuple):
@@ -79,12 +79,12 @@ def align_layout(
     slots = list(_slots(layout, called))
     if all(map(_plain, slots)):
         items = [slot.wants[0].item for slot in slots]
-        found = align(items, called, ordered=ordered, arguments=arguments, output=output)
+        alignment = align(items, called, ordered=ordered, arguments=arguments, output=output)
     else:
         board = Board(slots, called, steps, arguments=arguments, output=output)
-        found = _aligned(board, ordered=ordered)
+        alignment = _aligned(board, ordered=ordered)
     return replace(
-        found,
+        alignment,
         wanted=tuple(slot.text for slot in slots),
         choices=layout.choices,
         forbidden=tuple(forbidden_calls(layout, called)),
@@ -97,12 +97,12 @@ def places_of(layout: Layout, called: Sequence[Item]) -> list[int]:
 
     That is one for each time that it is expected, and for each further time that it can be called.
     """
-    found: list[int] = []
+    places: list[int] = []
     for entry in layout.entries:
         fitting = sum(any(want.named(item.name) for want in entry.wants) for item in called)
         most = fitting if entry.most is None else min(entry.most, fitting)
-        found.append(max(entry.least, most, 1))  # an optional call that nothing fits is shown, too
-    return found
+        places.append(max(entry.least, most, 1))  # an optional call that nothing fits is shown, too
+    return places
 
 
 def _slots(layout: Layout, called: Sequence[Item]) -> Iterator[Slot]:
@@ -121,7 +121,7 @@ def _slots(layout: Layout, called: Sequence[Item]) -> Iterator[Slot]:
 
 
 def _plain(slot: Slot) -> bool:
-    """Return whether a slot is what a call in a list is."""
+    """Return whether a slot stands for one required call, as in a list."""
     alone = len(slot.wants) == 1 and slot.wants[0].pattern is None
     return alone and slot.required and not slot.after and slot.group is None
 
@@ -130,25 +130,25 @@ def _aligned(board: Board, *, ordered: bool) -> Alignment:
     rules = Rules(board)
     gap = 0.0
     if ordered:
-        found = in_order(board)
+        partners = in_order(board)
     else:
-        found, missed = keeping_rules(rules, in_any_order(board, range(len(board.slots)), range(len(board.called))))
-        found = _with_rest(board, found, zero_only=True)
+        partners, missed = keeping_rules(rules, in_any_order(board, range(len(board.slots)), range(len(board.called))))
+        partners = _with_rest(board, partners, zero_only=True)
         gap = float(missed)
-    found = rules.settled(found)
-    broken = rules.broken(found)
-    kept = {slot: call for slot, call in found.items() if slot not in broken}
-    displaced = _with_rest(board, found, zero_only=False) if ordered else found
-    aside = {slot: call for slot, call in displaced.items() if slot not in kept}
-    every = {**kept, **aside}
-    counted = sum(slot.required or index in kept for index, slot in enumerate(board.slots))
+    partners = rules.settled(partners)
+    broken = rules.broken(partners)
+    valid = {slot: call for slot, call in partners.items() if slot not in broken}
+    displaced = _with_rest(board, partners, zero_only=False) if ordered else partners
+    displaced_only = {slot: call for slot, call in displaced.items() if slot not in valid}
+    every = {**valid, **displaced_only}
+    counted = sum(slot.required or index in valid for index, slot in enumerate(board.slots))
     return Alignment(
         expected_count=counted,
         called_count=len(board.called),
         ordered=ordered,
-        matched=total(_ratio(board, slot, call) for slot, call in kept.items()),
-        pairs=tuple(_pair(board, slot, call) for slot, call in sorted(kept.items())),
-        out_of_order=tuple(_pair(board, slot, call, broken.get(slot)) for slot, call in sorted(aside.items())),
+        matched=total(_ratio(board, slot, call) for slot, call in valid.items()),
+        pairs=tuple(_pair(board, slot, call) for slot, call in sorted(valid.items())),
+        out_of_order=tuple(_pair(board, slot, call, broken.get(slot)) for slot, call in sorted(displaced_only.items())),
         missing=tuple(index for index, slot in enumerate(board.slots) if slot.required and index not in every),
         unexpected=tuple(sorted(set(range(len(board.called))) - set(every.values()))),
         unused=tuple(index for index, slot in enumerate(board.slots) if not slot.required and index not in every),
@@ -156,15 +156,15 @@ def _aligned(board: Board, *, ordered: bool) -> Alignment:
     )
 
 
-def _with_rest(board: Board, found: Found, *, zero_only: bool) -> Found:
-    """Return pairs with those that can still be made of what is left: they explain what happened, and add no weight."""
-    taken = set(found.values())
-    slots = [index for index in range(len(board.slots)) if index not in found]
-    calls = [call for call in range(len(board.called)) if call not in taken]
+def _with_rest(board: Board, partners: Partners, *, zero_only: bool) -> Partners:
+    """Return pairs with those among the calls and slots that are left: they explain, and add no weight."""
+    used = set(partners.values())
+    slots = [index for index in range(len(board.slots)) if index not in partners]
+    calls = [call for call in range(len(board.called)) if call not in used]
     more = in_any_order(board, slots, calls)
     if zero_only:
         more = {slot: call for slot, call in more.items() if not board.ratios[slot][call][0]}
-    return {**found, **more}
+    return {**partners, **more}
 
 
 def _ratio(board: Board, slot: int, call: int) -> Ratio:
@@ -188,10 +188,10 @@ def forbidden_calls(layout: Layout, called: Sequence[Item]) -> Iterator[tuple[in
                 break
 
 
-def _accepts(want: Item, made: Item) -> bool:
+def _accepts(want: Item, call: Item) -> bool:
     if isinstance(want.arguments, Absent):
         return True
-    if isinstance(want.arguments, Template) and isinstance(made.arguments, dict):
-        seen = want.arguments.seen(made.arguments)
-        return not seen.hidden and want.arguments.ratio(made.arguments) == ONE
+    if isinstance(want.arguments, Template) and isinstance(call.arguments, dict):
+        mismatches = want.arguments.mismatches(call.arguments)
+        return not mismatches.hidden and want.arguments.ratio(call.arguments) == ONE
     return False

@@ -1,13 +1,13 @@
-"""The best alignment of calls with the places of a plan, some of which may stay empty.
+"""Optimal alignment of calls with the slots of a plan.
 
-A *slot* is a place that one call can take. What `align` does for lists, this does for slots: the greatest sum of
-similarities, in any order (optimal assignment) or in theirs (maximum-weight common subsequence). Two things differ. A
+A *slot* is a place that one call can take. As `align` does for lists, this finds the greatest sum of
+similarities, in any order (optimal assignment) or in order (maximum-weight common subsequence). Two things differ. A
 slot can accept several names, so that slots and calls fall apart not by name but into the connected parts of who can
 take whom. And a slot can be optional: it is only ever taken at a similarity above 0, and among alignments of equal sum
 the one that takes the fewest optional slots is the best, since each one taken counts as an expected call.
 
 So the aims are, in this order: sum of similarities, few optional slots, many pairs, near positions. Similarities are
-exact rationals; over their common denominator the four aims are one integer for each pair, as in `_align`.
+exact rationals; over their common denominator the four aims are one integer for each pair, as in `align_calls`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from toolmark.matching.argument_pattern import ONE, Ratio, Wanted
 from toolmark.matching.assignment import assign
 from toolmark.matching.call_similarity import Comparison
 
-Found = dict[int, int]
+Partners = dict[int, int]
 """The called position that each slot has taken."""
 
 
@@ -134,15 +134,15 @@ class Board:
             return call
 
         reach = {slot: [call for call in self.ratios[slot] if call in right] for slot in left}
-        for found in reach.values():
-            for call in found[1:]:
-                root[find(call)] = find(found[0])
+        for partners in reach.values():
+            for call in partners[1:]:
+                root[find(call)] = find(partners[0])
         parts: dict[int, tuple[list[int], set[int]]] = {}
-        for slot, found in reach.items():
-            if found:
-                part = parts.setdefault(find(found[0]), ([], set()))
+        for slot, partners in reach.items():
+            if partners:
+                part = parts.setdefault(find(partners[0]), ([], set()))
                 part[0].append(slot)
-                part[1].update(found)
+                part[1].update(partners)
         return [(members, sorted(reached)) for members, reached in parts.values()]
 
 
@@ -160,38 +160,38 @@ class Worth:
         self._board = board
 
     def of(self, slot: int, call: int) -> int:
-        """Return what a pair is worth; always more than 0."""
+        """Return the weight of a pair; always more than 0."""
         numerator, denominator = self._board.ratios[slot][call]
         value: int = numerator * (self._scale // denominator) * self._unit + self._pair - abs(slot - call)
         return value if self._board.slots[slot].required else value - self._optional
 
 
-def in_any_order(board: Board, slots: Iterable[int], calls: Iterable[int]) -> Found:
+def in_any_order(board: Board, slots: Iterable[int], calls: Iterable[int]) -> Partners:
     """Return the best pairs of these slots and calls, whatever their order: an optimal assignment."""
     worth = Worth(board)
-    found: Found = {}
+    partners: Partners = {}
     for members, reached in board.in_parts(slots, calls):
         if len({board.slots[slot].family for slot in members}) == 1:
-            found.update(_one_family(board, members, reached))
+            partners.update(_one_family(board, members, reached))
         else:
-            found.update(_assigned(board, worth, members, reached)[1])
-    return found
+            partners.update(_assigned(board, worth, members, reached)[1])
+    return partners
 
 
-def _one_family(board: Board, members: list[int], reached: list[int]) -> Found:
-    """Return the best pairs of slots that are worth the same to every call: the best calls, in their order."""
+def _one_family(board: Board, members: list[int], reached: list[int]) -> Partners:
+    """Return the best pairs of interchangeable slots: the best calls, in their order."""
     required = [slot for slot in members if board.slots[slot].required]
     ratios = board.ratios[(required or members)[0]]
     best = sorted(reached, key=lambda call: (-Fraction(*ratios[call]), call))
-    taken = best[: len(members)]
-    good = [call for call in taken if ratios[call][0]]
-    some = good if len(good) >= len(required) else taken[: len(required)]
+    used = best[: len(members)]
+    good = [call for call in used if ratios[call][0]]
+    some = good if len(good) >= len(required) else used[: len(required)]
     order = required + [slot for slot in members if not board.slots[slot].required]
     return dict(zip(order, sorted(some), strict=False))
 
 
-def _assigned(board: Board, worth: Worth, members: Sequence[int], reached: Sequence[int]) -> tuple[int, Found]:
-    """Return the best pairs of one part, and what they are worth."""
+def _assigned(board: Board, worth: Worth, members: Sequence[int], reached: Sequence[int]) -> tuple[int, Partners]:
+    """Return the best pairs of one part, and their weight."""
     rows, columns = (members, reached) if len(members) <= len(reached) else (reached, members)
 
     def pair(row: int, column: int) -> tuple[int, int]:
@@ -203,12 +203,12 @@ def _assigned(board: Board, worth: Worth, members: Sequence[int], reached: Seque
     # One more column for each row, at which it stays alone for nothing; a pair that cannot be costs as much.
     alone = [0] * len(rows)
     chosen, _, _ = assign([[*(cost(*pair(row, column)) for column in columns), *alone] for row in rows])
-    found = [pair(row, columns[at]) for row, at in zip(rows, chosen, strict=True) if at < len(columns)]
-    pairs = {slot: call for slot, call in sorted(found) if call in board.ratios[slot]}
+    partners = [pair(row, columns[at]) for row, at in zip(rows, chosen, strict=True) if at < len(columns)]
+    pairs = {slot: call for slot, call in sorted(partners) if call in board.ratios[slot]}
     return sum(worth.of(slot, call) for slot, call in pairs.items()), pairs
 
 
-def in_order(board: Board) -> Found:
+def in_order(board: Board) -> Partners:
     """Return the best pairs that keep the order of slots and calls; within a group of slots any order will do.
 
     Dynamic programming over blocks, a block being a slot or a group, and positions among the calls. A group takes its
@@ -219,13 +219,13 @@ def in_order(board: Board) -> Found:
     blocks = _blocks(board.slots)
     count = len(board.called)
     best = [[0] * (count + 1) for _ in range(len(blocks) + 1)]
-    stretches: list[dict[tuple[int, int], tuple[int, Found]]] = []
+    stretches: list[dict[tuple[int, int], tuple[int, Partners]]] = []
     for number in reversed(range(len(blocks))):
         block, here, after = blocks[number], best[number], best[number + 1]
-        taken = _stretches(board, worth, block) if len(block) > 1 else {}
-        stretches.append(taken)
+        used = _stretches(board, worth, block) if len(block) > 1 else {}
+        stretches.append(used)
         ends: dict[int, list[tuple[int, int]]] = {}
-        for (start, stop), (value, _) in taken.items():
+        for (start, stop), (value, _) in used.items():
             ends.setdefault(start, []).append((stop, value))
         for call in range(count, -1, -1):
             top = after[call]
@@ -244,34 +244,34 @@ def _walk(
     worth: Worth,
     blocks: Sequence[Sequence[int]],
     best: Sequence[Sequence[int]],
-    stretches: Sequence[Mapping[tuple[int, int], tuple[int, Found]]],
-) -> Found:
-    """Return the pairs that the table's greatest value stands for."""
-    found: Found = {}
+    stretches: Sequence[Mapping[tuple[int, int], tuple[int, Partners]]],
+) -> Partners:
+    """Return the pairs behind the greatest value of the table."""
+    partners: Partners = {}
     call = 0
     for number, block in enumerate(blocks):
         goal, after = best[number][call], best[number + 1]
         if goal == after[call]:
             continue
         while True:  # the first call with which the goal can be reached
-            taken = _taken(board, worth, block, stretches[number], call, goal, after)
-            if taken is not None:
+            used = _block_pairs(board, worth, block, stretches[number], call, goal, after)
+            if used is not None:
                 break
             call += 1
-        pairs, call = taken
-        found.update(pairs)
-    return found
+        pairs, call = used
+        partners.update(pairs)
+    return partners
 
 
-def _taken(
+def _block_pairs(
     board: Board,
     worth: Worth,
     block: Sequence[int],
-    stretches: Mapping[tuple[int, int], tuple[int, Found]],
+    stretches: Mapping[tuple[int, int], tuple[int, Partners]],
     call: int,
     goal: int,
     after: Sequence[int],
-) -> tuple[Found, int] | None:
+) -> tuple[Partners, int] | None:
     """Return the pairs of a block that begin at a call and reach the goal, and where the calls go on."""
     slot = block[0]
     if len(block) == 1:
@@ -293,20 +293,20 @@ def _blocks(slots: Sequence[Slot]) -> list[list[int]]:
     return blocks
 
 
-def _stretches(board: Board, worth: Worth, block: Sequence[int]) -> dict[tuple[int, int], tuple[int, Found]]:
+def _stretches(board: Board, worth: Worth, block: Sequence[int]) -> dict[tuple[int, int], tuple[int, Partners]]:
     """Return the best pairs of a group of slots with each stretch of calls that may be one step."""
-    wanted = {call for slot in block for call in board.ratios[slot]}
-    found: dict[tuple[int, int], tuple[int, Found]] = {}
-    for start in sorted(wanted):
+    usable = {call for slot in block for call in board.ratios[slot]}
+    partners: dict[tuple[int, int], tuple[int, Partners]] = {}
+    for start in sorted(usable):
         step: int | None = None
         for stop in range(start + 1, len(board.called) + 1):
             here = board.steps[stop - 1]
             if here is not None and step is not None and here != step:
                 break
             step = here if step is None else step
-            if stop - 1 in wanted:
+            if stop - 1 in usable:
                 parts = board.in_parts(block, range(start, stop))
-                made = [_assigned(board, worth, members, reached) for members, reached in parts]
-                pairs = {slot: call for _, part in made for slot, call in part.items()}
-                found[start, stop] = sum(value for value, _ in made), pairs
-    return found
+                assigned = [_assigned(board, worth, members, reached) for members, reached in parts]
+                pairs = {slot: call for _, part in assigned for slot, call in part.items()}
+                partners[start, stop] = sum(value for value, _ in assigned), pairs
+    return partners

@@ -1,10 +1,10 @@
-"""What argument objects have in common, asked of many of them at once.
+"""Similarities of many argument objects at once.
 
-The similarity of two objects is a sum over their *leaves*: the values that are no objects (or empty ones), each known
-by its path. Where two objects have an equal leaf at the same path, it adds 1 / (u1 * u2 * ... * uk), u being the number
-of keys that either side names at each of the levels down to it. These shares depend on nothing but which paths the two
-objects have, their *shapes*, of which many calls of one tool have few. So the shares are worked out once for each pair
-of shapes, an index says which objects hold which leaf, and only leaves that are equal cost anything after that.
+The similarity of two objects is a sum over their *leaves*: the values that are not objects (or are empty ones), each
+identified by its path. Where two objects have an equal leaf at the same path, it adds 1 / (u1 * u2 * ... * uk), u being
+the number of keys that either side names at each of the levels down to it. These shares depend only on which paths the
+two objects have, their *shapes*, of which many calls of one tool have few. So the shares are computed once for a pair
+of shapes, an index lists the objects that have each leaf, and only equal leaves cost anything after that.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ def leaves_of(arguments: dict[str, Any]) -> Leaves:
     """Return the leaves of an argument object. Two objects are equal exactly where their leaves are."""
     if not arguments:
         return _NOTHING
-    found: Leaves = {}
+    leaves: Leaves = {}
     for key, value in arguments.items():
         kind = type(value)
         if kind is str or kind is int or value is None:
-            found[key] = value
+            leaves[key] = value
         elif kind is dict and value:
             for path, leaf in leaves_of(value).items():
-                found[key, path] = leaf
+                leaves[key, path] = leaf
         else:
-            found[key] = frozen(value)
-    return found
+            leaves[key] = frozen(value)
+    return leaves
 
 
 def shares(a: dict[str, Any], b: dict[str, Any]) -> Iterator[tuple[Hashable, int]]:
@@ -83,47 +83,30 @@ def common(
         right_leaves: Of each of the other.
 
     Returns:
-        The rows, and the unit: a similarity is what stands in the row, divided by it.
+        The rows, and the unit by which a number in a row is divided to get the similarity.
     """
-    ours, theirs = _by_shape(left_leaves), _by_shape(right_leaves)
-    found = [
-        (mine, yours, list(shares(left[mine[0]], right[yours[0]])))
-        for mine in ours.values()
-        for yours in theirs.values()
+    shared_paths = [
+        (left_group, right_group, list(shares(left[left_group[0]], right[right_group[0]])))
+        for left_group in _by_shape(left_leaves)
+        for right_group in _by_shape(right_leaves)
     ]
-    unit = lcm(*{parts for _, _, paths in found for _, parts in paths})
+    unit = lcm(*{parts for _, _, paths in shared_paths for _, parts in paths})
     rows: list[Row] = [{} for _ in left]
-    for mine, yours, paths in found:
+    for left_group, right_group, paths in shared_paths:
         for path, parts in paths:
-            _add(rows, path, unit // parts, (mine, left_leaves), (yours, right_leaves))
+            holders: dict[Hashable, list[int]] = {}
+            for column in right_group:
+                holders.setdefault(right_leaves[column][path], []).append(column)
+            for index in left_group:
+                row = rows[index]
+                for column in holders.get(left_leaves[index][path], ()):
+                    row[column] = row.get(column, 0) + unit // parts
     return rows, unit
 
 
-def _by_shape(leaves: Sequence[Leaves]) -> dict[frozenset[Hashable], list[int]]:
+def _by_shape(leaves: Sequence[Leaves]) -> list[list[int]]:
     """Return the positions of the objects of each shape."""
     shapes: dict[frozenset[Hashable], list[int]] = {}
-    for index, found in enumerate(leaves):
-        shapes.setdefault(frozenset(found), []).append(index)
-    return shapes
-
-
-_Side = tuple[list[int], Sequence[Leaves]]
-
-
-def _add(rows: list[Row], path: Hashable, share: int, ours: _Side, theirs: _Side) -> None:
-    """Add the share of one path to all pairs that have the same leaf there."""
-    holders: dict[Hashable, list[int]] = {}
-    positions, leaves = theirs
-    for index in positions:
-        leaf = leaves[index][path]
-        if leaf in holders:
-            holders[leaf].append(index)
-        else:
-            holders[leaf] = [index]
-    positions, leaves = ours
-    for index in positions:
-        equal = holders.get(leaves[index][path])
-        if equal is not None:
-            row = rows[index]
-            for other in equal:
-                row[other] = row.get(other, 0) + share
+    for index, paths in enumerate(leaves):
+        shapes.setdefault(frozenset(paths), []).append(index)
+    return list(shapes.values())

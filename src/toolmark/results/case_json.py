@@ -1,4 +1,4 @@
-"""How does a case stand in a file of results, and how is it read back?"""
+"""JSON form of a case in a file of results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toolmark._internal.json import to_json_value
 from toolmark._internal.model import Model
 from toolmark.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase
 from toolmark.errors import InvalidDataError
-from toolmark.expect import read_expectation, speaks
+from toolmark.expect import is_expectation, read_expectation
 from toolmark.redact import DEFAULT, Redactor
 
 _TYPES: Mapping[str, type[AnyCase]] = {
@@ -18,45 +18,43 @@ _TYPES: Mapping[str, type[AnyCase]] = {
     "multimodal": MLLMTestCase,
     "conversation": ConversationalTestCase,
 }
+_NAMES = {model: name for name, model in _TYPES.items()}
 
 
-def written_case(case: object, redactor: Redactor = DEFAULT, *, plain: object = None) -> dict[str, Any]:
-    """Return a case as JSON values, with its type and without secrets; of one that cannot be written, why.
+def case_to_json(case: object, redactor: Redactor = DEFAULT, *, plain: object = None) -> dict[str, Any]:
+    """Return a case with its type as JSON values, without secrets, or why it cannot be written.
 
-    Args:
-        case: The case.
-        redactor: What finds secrets.
-        plain: What `plain_of` says of the case, if that is known.
+    `plain` is the result of `to_plain(case)` if the caller has it.
     """
-    kind = next((name for name, model in _TYPES.items() if type(case) is model), None)
-    if kind is None or not isinstance(case, (LLMTestCase, MLLMTestCase, ConversationalTestCase)):
-        return {"not_written": f"{type(case).__name__} is no case"}
+    if not isinstance(case, (LLMTestCase, MLLMTestCase, ConversationalTestCase)) or type(case) not in _NAMES:
+        return {"not_written": f"{type(case).__name__} is not a case"}
     try:
-        shown = redactor.model(case)
-        return {"type": kind, "content": plain if shown is case and isinstance(plain, dict) else shown.to_dict()}
+        redacted = redactor.model(case)
+        content = plain if redacted is case and isinstance(plain, dict) else redacted.to_dict()
     except InvalidDataError as error:
         return {"not_written": str(error)}
+    return {"type": _NAMES[type(case)], "content": content}
 
 
-def read_content(kind: str | None, content: Mapping[str, Any] | None, **named: str | None) -> AnyCase:
-    """Return a case from what was written of it; where that is nothing, one that only has an id or a name.
+def case_from_json(type_name: str | None, content: Mapping[str, Any] | None, **names: str | None) -> AnyCase:
+    """Return a case from its JSON form; without content, a case with an id or a name only.
 
     Raises:
-        InvalidDataError: It is no such case.
+        InvalidDataError: The content does not fit the type.
     """
     if content is None:
-        given = {name: value for name, value in named.items() if value is not None}
-        return LLMTestCase.model_validate(given)
-    model = _TYPES[kind or "case"]
+        return LLMTestCase.model_validate({name: value for name, value in names.items() if value is not None})
+    model = _TYPES[type_name or "case"]
+    # A predicate is written as its name, which only `read_expectation(as_told=True)` accepts in place of a function.
     if '"$is": "predicate"' not in json.dumps(content.get("expected_tools")):
         return model.model_validate(content)
     expected = content["expected_tools"]
-    plan = read_expectation(expected, as_told=True) if speaks(expected) else expected
+    plan = read_expectation(expected, as_told=True) if is_expectation(expected) else expected
     return model.model_validate({**content, "expected_tools": plan})
 
 
-def plain_of(value: object) -> Any:  # noqa: ANN401 - a JSON value
-    """Return what was evaluated, whatever it is, as JSON values for a fingerprint."""
+def to_plain(value: object) -> Any:  # noqa: ANN401 - a JSON value
+    """Return any case or golden as JSON values, for a fingerprint."""
     if isinstance(value, Model):
         try:
             return value.to_dict()

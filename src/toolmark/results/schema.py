@@ -1,4 +1,4 @@
-"""What does a written result say? The JSON form of results, held against its shape and turned into objects."""
+"""JSON form of results: models that validate it and convert it to `MetricResult`."""
 
 from __future__ import annotations
 
@@ -12,39 +12,45 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 from toolmark._internal.json import json_path
 from toolmark._internal.model import Model
 from toolmark.errors import ConfigurationError, Problem
-from toolmark.expect import read_place, read_value
+from toolmark.expect import parse_argument_path, read_value
 from toolmark.matching.alignment import Alignment, Pair
 from toolmark.matching.json_compare import ABSENT, Difference
-from toolmark.result import Finding, FindingKind, MetricResult, QuestionResult, ResultStatus, UnitResult
-
-_NUMBERS = ("NaN", "Infinity", "-Infinity")
+from toolmark.result import Finding, MetricResult, QuestionResult, ResultStatus, UnitResult
 
 
-def _number(value: object) -> object:
-    return float(value) if isinstance(value, str) and value in _NUMBERS else value
+def _parse_nonfinite(value: object) -> object:
+    return float(value) if isinstance(value, str) and value in {"NaN", "Infinity", "-Infinity"} else value
 
 
-Number = Annotated[float, Field(allow_inf_nan=True), BeforeValidator(_number)]
-"""A number; JSON has those that are not finite as texts."""
+Number = Annotated[float, Field(allow_inf_nan=True), BeforeValidator(_parse_nonfinite)]
+"""A number; NaN and infinities are written as texts."""
 
 Position = Annotated[int, Field(ge=0)]
-"""Counted from 0."""
+"""A position, from 0."""
 
 _DIFFERENCES: Final = ("wrong_argument", "missing_argument", "extra_argument", "wrong_output", "wrong_type")
-"""Findings that stand for a difference between the two calls of a pair."""
+"""Kinds of findings that describe a difference between the two calls of a pair."""
 
-_MOST_EXACT = 10**6
+_MAX_DENOMINATOR = 10**6
 
 
 class Written(Model):
-    """What newer versions write besides is passed over; numbers and texts are what they say they are."""
+    """Base of the JSON forms. Unknown keys, which newer versions may write, are ignored; no value is coerced."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="ignore",
         strict=True,
         allow_inf_nan=False,
-        defer_build=True,  # most programs write results and read none: validators are built for the first that is read
+        defer_build=True,  # most programs only write results, so validators are built at the first read
     )
+
+    def values(self, **replaced: object) -> dict[str, Any]:
+        """Return the fields as arguments of a result class: lists as tuples, and some fields replaced."""
+        values: dict[str, Any] = {}
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            values[name] = tuple(value) if isinstance(value, list) else value
+        return {**values, **replaced}
 
 
 class WrittenFinding(Written):
@@ -60,24 +66,19 @@ class WrittenFinding(Written):
     expected_value: JsonValue = None
     called_value: JsonValue = None
 
-    def finding(self) -> Finding:
-        """Return it as an object; an expected value may be a matcher."""
-        given = self.model_fields_set
+    def to_finding(self) -> Finding:
+        """Convert to a `Finding`; the expected value may be a matcher."""
+        present = self.model_fields_set
         return Finding(
-            kind=cast("FindingKind", self.kind),
-            message=self.message,
-            tool=self.tool,
-            expected=self.expected,
-            called=self.called,
-            path=self.path,
-            expected_value=read_value(self.expected_value) if "expected_value" in given else ABSENT,
-            called_value=self.called_value if "called_value" in given else ABSENT,
-            turn=self.turn,
+            **self.values(
+                expected_value=read_value(self.expected_value) if "expected_value" in present else ABSENT,
+                called_value=self.called_value if "called_value" in present else ABSENT,
+            )
         )
 
 
 class WrittenPair(Written):
-    """An expected call and the one that was made for it."""
+    """An expected call and the called tool it is paired with."""
 
     expected: Position
     called: Position
@@ -87,14 +88,17 @@ class WrittenPair(Written):
     breaks: Literal["after", "parallel"] | None = None
     why: str = ""
 
-    def pair(self, findings: Sequence[Finding]) -> Pair:
-        """Return it as an object; where the two calls differ is said by the findings."""
-        mine = [one for one in findings if (one.expected, one.called) == (self.expected, self.called)]
+    def to_pair(self, findings: Sequence[Finding]) -> Pair:
+        """Convert to a `Pair`; its differences are written as findings."""
         return Pair(
             expected=self.expected,
             called=self.called,
             similarity=self.similarity,
-            differences=tuple(_difference(one) for one in mine if one.kind in _DIFFERENCES),
+            differences=tuple(
+                _difference(finding)
+                for finding in findings
+                if (finding.expected, finding.called) == (self.expected, self.called) and finding.kind in _DIFFERENCES
+            ),
             not_compared=tuple(self.not_compared),
             redacted=tuple(self.redacted),
             breaks=None if self.breaks is None else (self.breaks, self.why),
@@ -109,7 +113,7 @@ class WrittenForbidden(Written):
 
 
 class WrittenAlignment(Written):
-    """Which called tool stands for which expected one."""
+    """The pairs of expected and called tools."""
 
     expected_count: Position
     called_count: Position
@@ -126,23 +130,15 @@ class WrittenAlignment(Written):
     extras: bool | None = None
     gap: float = 0.0
 
-    def alignment(self, findings: Sequence[Finding]) -> Alignment:
-        """Return it as an object."""
+    def to_alignment(self, findings: Sequence[Finding]) -> Alignment:
+        """Convert to an `Alignment`."""
         return Alignment(
-            expected_count=self.expected_count,
-            called_count=self.called_count,
-            ordered=self.ordered,
-            matched=_fraction(self.matched),
-            pairs=tuple(pair.pair(findings) for pair in self.pairs),
-            out_of_order=tuple(pair.pair(findings) for pair in self.out_of_order),
-            missing=tuple(self.missing),
-            unexpected=tuple(self.unexpected),
-            unused=tuple(self.unused),
-            wanted=tuple(self.wanted),
-            choices=tuple(self.choices),
-            forbidden=tuple((one.called, one.by) for one in self.forbidden),
-            extras=self.extras,
-            gap=self.gap,
+            **self.values(
+                matched=_fraction(self.matched),
+                pairs=tuple(pair.to_pair(findings) for pair in self.pairs),
+                out_of_order=tuple(pair.to_pair(findings) for pair in self.out_of_order),
+                forbidden=tuple((call.called, call.by) for call in self.forbidden),
+            )
         )
 
 
@@ -163,15 +159,9 @@ class WrittenQuestion(Written):
     flip_rate: float | None = None
     problem: str | None = None
 
-    def judged(self) -> QuestionResult:
-        """Return it as an object."""
-        given: dict[str, Any] = {name: getattr(self, name) for name in WrittenQuestion.model_fields}
-        given["evidence"] = tuple(self.evidence)
-        return QuestionResult(**given)
-
 
 class WrittenUnit(Written):
-    """What was judged of one unit."""
+    """The judgement of one interaction."""
 
     index: int = 0
     turns: list[int] = Field(default_factory=list[int])
@@ -179,20 +169,14 @@ class WrittenUnit(Written):
     arguments: float | None = None
     questions: list[WrittenQuestion] = Field(default_factory=list[WrittenQuestion])
 
-    def unit(self) -> UnitResult:
-        """Return it as an object."""
-        questions = tuple(question.judged() for question in self.questions)
-        return UnitResult(
-            index=self.index,
-            turns=tuple(self.turns),
-            selection=self.selection,
-            arguments=self.arguments,
-            questions=questions,
-        )
+    def to_unit(self) -> UnitResult:
+        """Convert to a `UnitResult`."""
+        questions = tuple(QuestionResult(**question.values()) for question in self.questions)
+        return UnitResult(**self.values(questions=questions))
 
 
 class WrittenResult(Written):
-    """What one metric says of one case."""
+    """The result of one metric for one case."""
 
     metric: str
     status: Literal["scored", "skipped", "failed"]
@@ -210,54 +194,45 @@ class WrittenResult(Written):
     usage: dict[str, int] = Field(default_factory=dict[str, int])
     cost: float | None = None
 
-    def contradictions(self, *place: str | int) -> Iterator[Problem]:
-        """Yield what it says of itself that is not so; it stands at this place."""
-        scored = self.status == "scored"
-        for field in ("score", "passed"):
-            if (getattr(self, field) is not None) != scored:
-                said = "is required" if scored else "cannot be there"
-                yield Problem(json_path((*place, field)), f"{said}, since the status is {self.status!r}")
+    def contradictions(self, *path: str | int) -> Iterator[Problem]:
+        """Yield the fields that contradict the status of this result, which is at `path` in the file."""
+        is_scored = self.status == "scored"
+        for name in ("score", "passed"):
+            if (getattr(self, name) is not None) != is_scored:
+                rule = "is required" if is_scored else "must be absent"
+                yield Problem(json_path((*path, name)), f"{rule} with the status {self.status!r}")
 
-    def result(self) -> MetricResult:
-        """Return it as an object."""
-        findings = tuple(finding.finding() for finding in self.findings)
+    def to_result(self) -> MetricResult:
+        """Convert to a `MetricResult`."""
+        findings = tuple(finding.to_finding() for finding in self.findings)
         return MetricResult(
-            metric=self.metric,
-            status=ResultStatus(self.status),
-            threshold=self.threshold,
-            score=self.score,
-            passed=self.passed,
-            reason=self.reason,
-            findings=findings,
-            parts=self.parts,
-            alignment=None if self.alignment is None else self.alignment.alignment(findings),
-            warnings=tuple(self.warnings),
-            error=self.error,
-            units=tuple(unit.unit() for unit in self.units),
-            judge=self.judge,
-            usage=self.usage,
-            cost=self.cost,
+            **self.values(
+                status=ResultStatus(self.status),
+                findings=findings,
+                alignment=None if self.alignment is None else self.alignment.to_alignment(findings),
+                units=tuple(unit.to_unit() for unit in self.units),
+            )
         )
 
 
 def _difference(finding: Finding) -> Difference:
-    kind = cast('Literal["wrong_argument"]', finding.kind)
-    return Difference(kind, _place(finding), finding.expected_value, finding.called_value)
-
-
-def _place(finding: Finding) -> tuple[str | int, ...]:
-    """Return where a finding stands inside of the arguments, or of the output."""
+    """Return the difference of a pair that a finding describes."""
     text = (finding.path or "").removeprefix("$").removeprefix(".")
     try:
-        first, *inner = read_place(text)
+        root, *inner = parse_argument_path(text)
     except ConfigurationError:
-        return (text,)
-    return tuple(inner) if first == "input_parameters" else ()
+        place: tuple[str | int, ...] = (text,)
+    else:
+        # Places are relative to the arguments; a finding about the output has none.
+        place = tuple(inner) if root == "input_parameters" else ()
+    kind = cast('Literal["wrong_argument"]', finding.kind)
+    return Difference(kind, place, finding.expected_value, finding.called_value)
 
 
 def _fraction(value: float) -> Fraction:
-    """Return the sum of similarities that was written as a float; they are rationals of small denominators."""
+    """Return a sum of similarities that was written as a float."""
     if not math.isfinite(value):
         return Fraction(0)
-    near = Fraction(value).limit_denominator(_MOST_EXACT)
+    # The sum is a fraction with a small denominator: take it only if it has exactly this float.
+    near = Fraction(value).limit_denominator(_MAX_DENOMINATOR)
     return near if float(near) == value else Fraction(value)

@@ -1,4 +1,4 @@
-"""Where do results go while an evaluation runs, and what of it is done already when it is resumed?"""
+"""Writer of a file of results, which also resumes one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import hashlib
 import os
 import platform
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime, timezone
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
@@ -19,8 +19,8 @@ from toolmark._internal.text import printable
 from toolmark._internal.version import installed_version
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT
-from toolmark.results.case_json import plain_of, written_case
-from toolmark.results.jsonl import FORMAT, Found, Header, WrittenMetric, read_lines
+from toolmark.results.case_json import case_to_json, to_plain
+from toolmark.results.jsonl import FORMAT, Header, ResultsContent, WrittenMetric, read_lines
 from toolmark.results.layout import Row
 
 if TYPE_CHECKING:
@@ -30,20 +30,13 @@ if TYPE_CHECKING:
 
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _DIGITS = 16
-_NOTHING: Final = object()
-"""Stands for the content of a case that is not written."""
 
 
 @dataclass(frozen=True)
-class Evaluated:
-    """What is evaluated, as far as an evaluation must agree in it to be the same one.
+class EvaluationKey:
+    """The parts of an evaluation in which a resumed one must agree.
 
-    Attributes:
-        kind: `cases` that were given, or `goldens` that are asked.
-        fingerprints: Of each of them.
-        metrics: Names and thresholds of the metrics of cases, or of whole answers.
-        options: What else the metrics were told, by their names.
-        trials: How often each golden is asked; `None` for once.
+    `kind` is `cases` or `goldens`, `fingerprints` are those of each, and `options` have the parameters of each metric.
     """
 
     kind: str
@@ -55,15 +48,8 @@ class Evaluated:
     @classmethod
     def of(
         cls, kind: str, items: Sequence[object], metrics: Sequence[tuple[str, object, float]], trials: int | None
-    ) -> Evaluated:
-        """Return what is evaluated.
-
-        Args:
-            kind: See above.
-            items: The cases or goldens.
-            metrics: Name, metric and threshold of each.
-            trials: See above.
-        """
+    ) -> EvaluationKey:
+        """Return the key of an evaluation of cases or goldens by metrics: name, metric and threshold of each."""
         return cls(
             kind=kind,
             fingerprints=tuple(map(fingerprint, items)),
@@ -84,89 +70,82 @@ class Evaluated:
             kind=self.kind,
             count=len(self.fingerprints),
             trials=self.trials,
-            fingerprint=_joined(self.fingerprints),
+            fingerprint=_combined(self.fingerprints),
         )
 
 
 @dataclass
 class ResultsFile:
-    """A file of results that an evaluation writes into.
-
-    Attributes:
-        path: The file.
-        fingerprints: Of the goldens or cases, by place.
-        found: What stood in it already.
-    """
+    """A file of results that is open for an evaluation; `content` is what it had before."""
 
     path: str
     fingerprints: tuple[str, ...]
-    found: Found = field(default_factory=Found)
+    content: ResultsContent = field(default_factory=ResultsContent)
     _file: int = -1
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], evaluated: Evaluated, *, resume: bool) -> ResultsFile:
-        """Open a file, and write what is evaluated; of one that is resumed, also return what is in it.
+    def open(cls, path: str | os.PathLike[str], key: EvaluationKey, *, resume: bool) -> ResultsFile:
+        """Open a file and write the header of a session; of a file that is resumed, read the content.
 
-        What was not written to its end is cut off. A file that is not there, or in which nothing is whole, is begun.
+        An incomplete end is cut off. With `resume`, a file that does not exist or has no complete line is begun.
 
         Raises:
-            ConfigurationError: It is there already, and is not resumed; it is of another evaluation, and the message
-                says in what the two differ; or another program is writing into it.
-            DataFileError: It is no file of results, or parts of it are wrong.
+            ConfigurationError: The file exists and is not resumed, was written by a different evaluation, or is open
+                in another program.
+            DataFileError: It is not a file of results, or parts of it are wrong.
             OSError: It cannot be opened, read or written.
         """
         name = os.fspath(path)
-        self = cls(name, evaluated.fingerprints)
+        self = cls(name, key.fingerprints)
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY
         try:
             self._file = os.open(name, flags if resume else flags | os.O_EXCL, 0o666)
         except FileExistsError:
-            message = f"{printable(name)} is there already: go on with it (resume=True, --resume), or name another file"
+            message = f"{printable(name)} already exists: resume it or choose another path"
             raise ConfigurationError(message) from None
         try:
             _lock(self._file, name)
-            self._go_on(evaluated)
+            self._begin_session(key)
         except BaseException:
             self.close()
             raise
         return self
 
-    def _go_on(self, evaluated: Evaluated) -> None:
+    def _begin_session(self, key: EvaluationKey) -> None:
         size = os.fstat(self._file).st_size
         os.lseek(self._file, 0, os.SEEK_SET)
-        data = _all_of(self._file)
-        header = evaluated.header()
+        data = _read_all(self._file)
+        header = key.header()
         if size:
-            self.found = read_lines(data, printable(self.path))
-            if self.found.headers:
-                _check_same(self.path, self.found, header, evaluated)
-            if self.found.whole < size:
-                os.ftruncate(self._file, self.found.whole)
-        if self.found.headers and len(self.found.units) == header.units:
-            return
-        whole = data[: self.found.whole] if size else b""
-        ended = b"" if not whole or whole.endswith(b"\n") else b"\n"
-        self._append(ended + header.to_json().encode() + b"\n")
-        self.found.headers.append(header)
+            self.content = read_lines(data, printable(self.path))
+            if self.content.headers:
+                _check_same(self.path, self.content, header, key)
+            if self.content.size < size:
+                os.ftruncate(self._file, self.content.size)
+        if self.content.headers and len(self.content.units) == header.units:
+            return  # nothing is left to write
+        complete = data[: self.content.size]
+        line_end = b"" if not complete or complete.endswith(b"\n") else b"\n"
+        self._append(line_end + header.to_json().encode() + b"\n")
+        self.content.headers.append(header)
 
     def write(self, rows: Sequence[Row], seconds: float) -> None:
-        """Write the rows of one unit.
-
-        Args:
-            rows: All of them.
-            seconds: Since the session began.
+        """Write all rows of one unit, `seconds` after the session began.
 
         Raises:
-            OSError: They cannot be written; what was written of them is left out by readers.
+            OSError: They cannot be written; readers ignore the part that was.
         """
-        written = [_written(row, self.fingerprints[row.place], number, len(rows)) for number, row in _counted(rows)]
-        self._append("".join(f"{_text({**row, 'seconds': seconds})}\n" for row in written).encode())
+        lines: list[str] = []
+        for number, row in enumerate(rows, start=1):
+            plain = _row_to_json(row, self.fingerprints[row.place], case_to_json(row.case), number, len(rows))
+            lines.append(_json_line({**plain, "seconds": seconds}))
+        self._append("".join(lines).encode())
 
     def _append(self, data: bytes) -> None:
+        # One write for the whole unit, so that a program that is killed leaves all rows or an incomplete end.
         written = os.write(self._file, data)
         if written < len(data):
-            message = f"{self.path}: only {written} of {len(data)} bytes could be written; is the disk full?"
-            raise OSError(message)
+            raise OSError(f"{self.path}: only {written} of {len(data)} bytes could be written; is the disk full?")
 
     def close(self) -> None:
         """Close the file."""
@@ -185,37 +164,27 @@ class ResultsFile:
         self.close()
 
 
-def placeless_text(row: Row, *, contents: bool = True) -> str:
-    """Return the line of a case that was measured by itself, without its place, and without when it was done.
-
-    Args:
-        row: The case with its results.
-        contents: Whether the case is written, and not its id and name alone.
-    """
-    content = plain_of(row.case)
-    written = _written(row, _hashed(canonical_json(content)), content=content if contents else _NOTHING)
-    del written["place"]
-    return _text(written)
+def line_without_place(row: Row, *, contents: bool = True) -> str:
+    """Return the line of a case without its place and time; without `contents` it has the id and name only."""
+    content = to_plain(row.case)
+    case = case_to_json(row.case, plain=content) if contents else {}
+    plain = _row_to_json(row, _hash(canonical_json(content)), case)
+    del plain["place"]
+    return _json_line(plain)
 
 
-def _text(written: Mapping[str, Any]) -> str:
+def _json_line(plain: Mapping[str, Any]) -> str:
     try:
-        return json_text(written)
-    except TypeError:  # a metric of somebody's own has put what is no JSON value into a result
-        return json_text(to_json_value(written, []))
+        return json_text(plain) + "\n"
+    except TypeError:  # the result of a user's metric holds a value that JSON does not have
+        return json_text(to_json_value(plain, [])) + "\n"
 
 
-def _written(row: Row, fingerprint: str, number: int = 1, of: int = 1, *, content: object = None) -> dict[str, Any]:
-    """Return a row as it stands in a file of results, without secrets, and without when it was done.
-
-    Args:
-        row: The row.
-        fingerprint: Of its golden or case.
-        number: Its number among the rows of its unit, from 1.
-        of: How many rows its unit has.
-        content: What `plain_of` says of its case, if that is known; `_NOTHING` writes no more than its id and name.
-    """
-    plain: dict[str, Any] = {"place": row.place, "fingerprint": fingerprint}
+def _row_to_json(
+    row: Row, item_fingerprint: str, case: Mapping[str, Any], number: int = 1, of: int = 1
+) -> dict[str, Any]:
+    """Return the JSON form of a row without secrets: row `number` of `of` of its unit, with `case` as its content."""
+    plain: dict[str, Any] = {"place": row.place, "fingerprint": item_fingerprint}
     if row.trial is not None:
         plain["trial"] = row.trial
     if of > 1:
@@ -225,115 +194,122 @@ def _written(row: Row, fingerprint: str, number: int = 1, of: int = 1, *, conten
     for name in ("id", "name"):
         if isinstance(getattr(row.case, name, None), str):
             plain[name] = getattr(row.case, name)
-    case = {} if content is _NOTHING else written_case(row.case, plain=content)
     return {**plain, **case, "results": [result.to_dict(DEFAULT) for result in row.results]}
 
 
 def fingerprint(item: object) -> str:
-    """Return a text that is the same for the same golden or case, and hardly for another."""
-    return _hashed(canonical_json(plain_of(item)))
+    """Return a text that is equal for equal goldens or cases, and different for others."""
+    return _hash(canonical_json(to_plain(item)))
 
 
-def _hashed(text: str) -> str:
+def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
-def _joined(fingerprints: Sequence[str]) -> str:
-    joining = Joining()
-    for one in fingerprints:
-        joining.add(one)
-    return joining.fingerprint
-
-
-class Joining:
-    """The fingerprint of many, from those of the single ones, one after the other."""
+class CombinedFingerprint:
+    """Fingerprint of a sequence of items, from those of the items."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Begin with no item."""
         self.count: int = 0
         self._hash = hashlib.sha256()
 
     def add(self, fingerprint: str) -> None:
-        """Add the next one."""
+        """Add the next item."""
         self._hash.update((" " if self.count else "").encode() + fingerprint.encode())
         self.count += 1
 
     @property
     def fingerprint(self) -> str:
-        """That of all so far."""
+        """The fingerprint of all items so far."""
         return self._hash.hexdigest()[:_DIGITS]
 
 
-def _counted(rows: Sequence[Row]) -> list[tuple[int, Row]]:
-    return list(enumerate(rows, start=1))
+def _combined(fingerprints: Sequence[str]) -> str:
+    combined = CombinedFingerprint()
+    for one in fingerprints:
+        combined.add(one)
+    return combined.fingerprint
 
 
 def _options(metric: object) -> dict[str, Any]:
-    """Return what a metric was told; of one that keeps it in another way than toolmark's do, nothing."""
+    """Return the parameters of a metric if it is a dataclass, as those of toolmark are."""
     if not is_dataclass(metric) or isinstance(metric, type):
         return {}
-    public = [entry.name for entry in fields(metric) if not entry.name.startswith("_")]
-    return {name: _option(getattr(metric, name)) for name in public}
+    names = [entry.name for entry in fields(metric) if not entry.name.startswith("_")]
+    return {name: _option(getattr(metric, name)) for name in names}
 
 
 def _option(value: object) -> Any:  # noqa: ANN401 - a JSON value
-    """Return an option as a JSON value that is the same in every process."""
-    if isinstance(value, Enum):
-        return _option(value.value)
-    if value is None or isinstance(value, (str, int, float)):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): _option(item) for key, item in value.items()}
-    if isinstance(value, BaseModel):
-        return _hashed(canonical_json(to_json_value(value, [])))
-    if isinstance(value, (list, tuple)):
-        return [_option(item) for item in value]
-    if isinstance(value, (set, frozenset)):
-        return sorted((_option(item) for item in value), key=str)
-    named = [getattr(value, name, None) for name in ("name", "model", "__qualname__")]
-    return next((name for name in named if isinstance(name, str)), type(value).__qualname__)
+    """Return a parameter as a JSON value that is the same in every process."""
+    match value:
+        case Enum():
+            return _option(value.value)
+        case None | str() | int() | float():
+            return value
+        case Mapping():
+            return {str(key): _option(item) for key, item in value.items()}
+        case BaseModel():
+            return _hash(canonical_json(to_json_value(value, [])))
+        case list() | tuple():
+            return [_option(item) for item in value]
+        case set() | frozenset():
+            return sorted(map(_option, value), key=str)
+    # A function or another object: its repr may have an address in it, so take a name.
+    names = [getattr(value, name, None) for name in ("name", "model", "__qualname__")]
+    return next((name for name in names if isinstance(name, str)), type(value).__qualname__)
 
 
-def _check_same(path: str, found: Found, now: Header, evaluated: Evaluated) -> None:
-    """Raise unless a file is of this evaluation; goldens or cases may have been added at the end."""
-    before = found.header
-    differ: list[str] = []
+def _check_same(path: str, content: ResultsContent, header: Header, key: EvaluationKey) -> None:
+    """Raise unless a file was written by this evaluation; items may have been added at the end.
+
+    Raises:
+        ConfigurationError: The file was written by another one; the message lists the differences.
+    """
+    before = content.header
+    differences: list[str] = []
     for name in ("toolmark", "kind", "trials"):
-        mine, theirs = getattr(before, name), getattr(now, name)
-        if mine != theirs:
-            differ.append(f"{name}: {mine} there, {theirs} now")
-    tests: Sequence[Callable[[Header], Sequence[object]]] = (
-        lambda header: [f"{one.metric} (threshold {one.threshold:g})" for one in header.metrics],
-        lambda header: [f"{name} with {options}" for name, options in header.options.items()],
-    )
-    for test in tests:
-        mine, theirs = test(before), test(now)
-        if mine != theirs and not differ:
-            differ.append(f"metrics: {short_repr(_without(mine, theirs))} there, {_without(theirs, mine)} now")
-    if not differ:
-        differ.extend(_other_items(found, evaluated))
-    if differ:
-        message = f"{printable(path)} is of another evaluation, and cannot be gone on with:\n" + "\n".join(differ)
-        raise ConfigurationError(f"{message}\nevaluate the same again, or name another file")
+        old, new = getattr(before, name), getattr(header, name)
+        if old != new:
+            differences.append(f"{name}: {old} in the file, {new} now")
+    for old_items, new_items in zip(_metric_texts(before), _metric_texts(header), strict=True):
+        if old_items != new_items and not differences:
+            old_text, new_text = short_repr(_without(old_items, new_items)), _without(new_items, old_items)
+            differences.append(f"metrics: {old_text} in the file, {new_text} now")
+    if not differences:
+        differences = _item_differences(content, key.fingerprints)
+    if differences:
+        listed = "\n".join(differences)
+        raise ConfigurationError(
+            f"{printable(path)} was written by a different evaluation and cannot be resumed:\n{listed}\n"
+            "repeat the same evaluation or choose another path"
+        )
 
 
-def _without(some: Sequence[object], others: Sequence[object]) -> str:
-    return printable("; ".join(str(one) for one in some if one not in others) or "others")
+def _metric_texts(header: Header) -> tuple[list[str], list[str]]:
+    """Return the metrics of a header, and their options, as texts."""
+    metrics = [f"{metric.metric} (threshold {metric.threshold:g})" for metric in header.metrics]
+    return metrics, [f"{name} with {options}" for name, options in header.options.items()]
 
 
-def _other_items(found: Found, evaluated: Evaluated) -> list[str]:
-    """Return which goldens or cases are not those of the file."""
-    header, now = found.header, evaluated.fingerprints
-    if header.count > len(now):
-        return [f"{header.kind}: {header.count} there, {len(now)} now"]
-    if header.fingerprint == _joined(now[: header.count]):
+def _without(some: Sequence[str], others: Sequence[str]) -> str:
+    return printable("; ".join(text for text in some if text not in others) or "others")
+
+
+def _item_differences(content: ResultsContent, fingerprints: Sequence[str]) -> list[str]:
+    """Return how the goldens or cases differ from those of the file, except for new ones at the end."""
+    header = content.header
+    if header.count > len(fingerprints):
+        return [f"{header.kind}: {header.count} in the file, {len(fingerprints)} now"]
+    if header.fingerprint == _combined(fingerprints[: header.count]):
         return []
-    changed = [place for place, known in sorted(found.fingerprints.items()) if known != now[place]]
-    where = f": the one at position {changed[0]} (from 0) is another" if changed else " are others"
-    return [f"{header.kind}{where}; only at the end can some be added"]
+    for place, old in sorted(content.fingerprints.items()):
+        if old != fingerprints[place]:
+            return [f"{header.kind}: position {place} (from 0) differs; new ones can only be added at the end"]
+    return [f"{header.kind} differ; new ones can only be added at the end"]
 
 
-def _all_of(file: int) -> bytes:
+def _read_all(file: int) -> bytes:
     parts: list[bytes] = []
     while part := os.read(file, 1 << 20):
         parts.append(part)
@@ -341,7 +317,7 @@ def _all_of(file: int) -> bytes:
 
 
 def _lock(file: int, name: str) -> None:
-    """Keep other programs from writing into a file while it is open, where the system has such locks."""
+    """Lock an open file against other programs, where the system has such locks."""
     if sys.platform == "win32":
         return
     import fcntl  # noqa: PLC0415 - not on every system
@@ -349,6 +325,6 @@ def _lock(file: int, name: str) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise ConfigurationError(f"another program is writing into {printable(name)}; wait for its end") from None
+        raise ConfigurationError(f"another program is writing to {printable(name)}; wait until it has ended") from None
     except OSError:  # a file system without locks
         return

@@ -21,7 +21,8 @@ from toolmark._internal.json import JsonObject, json_text, parse_json
 from toolmark._internal.model import Model
 from toolmark._internal.text import plural, printable
 from toolmark.errors import ConfigurationError, InvalidDataError
-from toolmark.results import Header, Joining
+from toolmark.results.jsonl import Header
+from toolmark.results.writer import CombinedFingerprint
 from toolmark.scale.detect import MANIFEST, parts_of
 from toolmark.scale.partition import Part
 from toolmark.scale.score_part import FIRST_KEY, Outcome
@@ -160,10 +161,10 @@ class Folder:
         Raises:
             ConfigurationError: The lines of a part are not those that were written.
         """
-        joining = Joining()
+        combined = CombinedFingerprint()
         for part, digest in zip(manifest.parts, digests, strict=True):
-            self._check(part, digest, joining)
-        header = manifest.header.model_copy(update={"count": joining.count, "fingerprint": joining.fingerprint})
+            self._check(part, digest, combined)
+        header = manifest.header.model_copy(update={"count": combined.count, "fingerprint": combined.fingerprint})
         draft = self.path / "joined.new"
         with draft.open("wb") as file:
             file.write(header.to_json().encode() + b"\n")
@@ -173,13 +174,13 @@ class Folder:
         write_bytes(self.path / _JOINED, json_text(noted).encode())
         replace_durably(draft, self.target)
 
-    def _check(self, part: Part, digest: str, joining: Joining) -> None:
+    def _check(self, part: Part, digest: str, combined: CombinedFingerprint) -> None:
         """Add the fingerprints of a part, whose lines must be those that were written."""
         hashed = hashlib.sha256()
         with self.lines(part).open("rb") as file:
             for line in file:
                 hashed.update(line)
-                joining.add(line[len(FIRST_KEY) : len(FIRST_KEY) + _DIGITS].decode())
+                combined.add(line[len(FIRST_KEY) : len(FIRST_KEY) + _DIGITS].decode())
         if hashed.hexdigest() != digest:
             self._note(part).unlink()
             path = printable(str(self.lines(part)))

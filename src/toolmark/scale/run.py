@@ -22,7 +22,8 @@ from toolmark.errors import (
     TornLineWarning,
     WorkerDiedError,
 )
-from toolmark.results import Evaluated, Header
+from toolmark.results.jsonl import Header
+from toolmark.results.writer import EvaluationKey
 from toolmark.scale.engines.local_pool import done
 from toolmark.scale.part_store import VERSION, Folder, Manifest, check_same
 from toolmark.scale.partition import Part, Stamp, divided, numbered, surveyed
@@ -262,7 +263,7 @@ def _surveyed(paths: tuple[str, ...], part: Part) -> Part:
 def _header(options: Options) -> Header:
     """Return the header of the results, without how many cases there are and which."""
     metrics = [(name, metric, metric.threshold) for name, metric in zip(options.names, options.metrics, strict=True)]
-    return Evaluated.of("cases", (), metrics, None).header()
+    return EvaluationKey.of("cases", (), metrics, None).header()
 
 
 def warn_of(texts: JsonObject) -> None:

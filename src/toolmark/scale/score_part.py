@@ -18,10 +18,11 @@ from toolmark.analysis.field_paths import value_at
 from toolmark.cases import TestCase
 from toolmark.dataset import Document, Told, read_documents, read_line
 from toolmark.errors import Problem, ToolmarkWarning
-from toolmark.evaluation.session import measured_here
+from toolmark.evaluation.session import measure_in_thread
 from toolmark.metrics import MetricLike
 from toolmark.result import MetricResult
-from toolmark.results import Row, placeless_text
+from toolmark.results.layout import Row
+from toolmark.results.writer import line_without_place
 from toolmark.scale.parquet import read_rows
 from toolmark.scale.partition import BOM, Part
 from toolmark.scale.totals import Adding, Totals
@@ -158,7 +159,7 @@ def _score(part: Part, path: str, options: Options, file: IO[bytes] | None, outc
             adding.add(results, cluster)
             if file is not None and not told.problems:
                 row = Row(case, 0, results=results)
-                line = placeless_text(row, contents=options.contents).encode() + b"\n"
+                line = line_without_place(row, contents=options.contents).encode()
                 file.write(line)
                 hashed.update(line)
                 outcome.size += len(line)
@@ -168,7 +169,7 @@ def _score(part: Part, path: str, options: Options, file: IO[bytes] | None, outc
 def measured(case: TestCase, options: Options) -> tuple[tuple[MetricResult, ...], str | None]:
     """Return a result for each metric, and the key of the case's cluster, if it has one."""
     pairs = zip(options.metrics, options.names, strict=True)
-    results = tuple(measured_here(metric, case).renamed(name) for metric, name in pairs)
+    results = tuple(measure_in_thread(metric, case).renamed(name) for metric, name in pairs)
     cluster = None if options.cluster is None else value_at(case, options.cluster, "cluster")
     return results, None if cluster is None else canonical_json(to_json_value(cluster, []))
 

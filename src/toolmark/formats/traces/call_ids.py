@@ -1,6 +1,6 @@
-"""By which ids do the requests and answers of a history name each other? Also where a tracer keeps others.
+"""Ids by which the requests and answers of one history refer to each other.
 
-Some tracers keep the ids of output items in the place of a call's id; some make up an id where an answer has none.
+Some tracers keep the id of an output item in the place of a call's id; others invent an id where an answer has none.
 """
 
 from __future__ import annotations
@@ -9,62 +9,69 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from toolmark.capture import Request
-from toolmark.formats.traces.trace_messages import Said
+from toolmark.formats.traces.trace_messages import Message, requests_in
 
-_ITEM_IDS = ("fc_", "ctc_")
-"""How ids of OpenAI's output items begin. Some tracers keep them in the place of a call's id, which no answer names."""
+_ITEM_PREFIXES = ("fc_", "ctc_")
+"""Prefixes of the ids of output items of OpenAI's Responses API. No answer refers to an item."""
 
 
 def call_id_of(request: Request) -> str | None:
-    """Return the id of a call by which answers name it; `None` also where the tracer kept another in its place."""
-    return None if request.id is None or request.id.startswith(_ITEM_IDS) else request.id
+    """Return the id by which answers refer to a call; `None` where the tracer kept the id of an item."""
+    return None if request.id is None or request.id.startswith(_ITEM_PREFIXES) else request.id
 
 
-def with_common_ids(history: Sequence[Said]) -> Sequence[Said]:
-    """Return a history in which requests and their answers have the same ids, as far as that can be told."""
-    return _with_ids_of_requests(_with_ids_of_answers(history))
+def with_common_ids(history: Sequence[Message]) -> Sequence[Message]:
+    """Return a history whose requests and answers have equal ids, where the order shows which belong together.
 
-
-def _with_ids_of_answers(history: Sequence[Said]) -> Sequence[Said]:
-    """Return a history in which requests that have the ids of items have those that the answers after them name."""
-    asked = {request.id: call_id_of(request) for said in history for request in said.requests if request.id is not None}
-    if None not in asked.values():
-        return history
-    waiting: list[str] = []
-    named: dict[str | None, str] = {}
-    for said in history:
-        waiting += [request.id for request in said.requests if request.id is not None and asked[request.id] is None]
-        answered = None if said.answer is None else said.answer.call_id
-        if waiting and answered is not None and answered not in asked:
-            named[waiting.pop(0)] = answered
-    return [
-        replace(said, requests=tuple(replace(one, id=named.get(one.id, one.id)) for one in said.requests))
-        for said in history
-    ]
-
-
-def _with_ids_of_requests(history: Sequence[Said]) -> Sequence[Said]:
-    """Return a history in which answers with ids that no request has get those of the requests before them, in order.
-
-    Some tracers make up an id where the answer has none. As many such answers as requests that wait are a pair each.
+    Both repairs leave a history alone whose ids agree, which is nearly every history.
     """
-    asked = {request.id for said in history for request in said.requests}
-    answered = {said.answer.call_id for said in history if said.answer is not None}
-    if answered <= asked | {None}:
+    return _with_request_ids(_with_answer_ids(history))
+
+
+def _with_answer_ids(history: Sequence[Message]) -> Sequence[Message]:
+    """Replace the ids of items by the ids that the answers after them have, in their order."""
+    ids = {request.id for request in requests_in(history)}
+    item_ids = {request.id for request in requests_in(history) if call_id_of(request) is None} - {None}
+    if not item_ids:
         return history
-    told = list(history)
     waiting: list[str | None] = []
-    strange: list[int] = []
-    for index, said in enumerate([*history, Said("model", "")]):
-        if said.who == "model":
-            if len(waiting) == len(strange) and None not in waiting:
-                for place, call_id in zip(strange, waiting, strict=True):
-                    told[place] = _renamed(told[place], call_id)
-            waiting, strange = [request.id for request in said.requests if request.id not in answered], []
-        elif said.answer is not None and said.answer.call_id not in asked | {None}:
-            strange.append(index)
-    return told
+    new_ids: dict[str | None, str] = {}
+    for message in history:
+        # Answers come in the order of their calls, so the order identifies them.
+        waiting += [request.id for request in message.requests if request.id in item_ids]
+        if waiting and message.answered_id is not None and message.answered_id not in ids:
+            new_ids[waiting.pop(0)] = message.answered_id
+    return [_with_new_ids(message, new_ids) for message in history]
 
 
-def _renamed(said: Said, call_id: str | None) -> Said:
-    return said if said.answer is None else replace(said, answer=replace(said.answer, call_id=call_id))
+def _with_new_ids(message: Message, new_ids: dict[str | None, str]) -> Message:
+    requests = [replace(request, id=new_ids.get(request.id, request.id)) for request in message.requests]
+    return replace(message, requests=tuple(requests))
+
+
+def _with_request_ids(history: Sequence[Message]) -> Sequence[Message]:
+    """Replace the ids of answers that no request has by those of the requests before them, in their order.
+
+    Only where a message of the model is followed by as many such answers as it has calls without an answer.
+    """
+    ids = {request.id for request in requests_in(history)} | {None}
+    answered = {message.answer.call_id for message in history if message.answer is not None}
+    if answered <= ids:
+        return history
+    messages = list(history)
+    waiting: list[str | None] = []
+    strangers: list[int] = []
+    for index, message in enumerate([*history, Message("model", "")]):  # the last one closes the history
+        if message.speaker == "model":
+            # Any other number leaves open which answer is whose; a wrong pair is worse than a lost answer.
+            if len(waiting) == len(strangers) and None not in waiting:
+                for place, call_id in zip(strangers, waiting, strict=True):
+                    messages[place] = _with_answer_id(messages[place], call_id)
+            waiting, strangers = [request.id for request in message.requests if request.id not in answered], []
+        elif message.answered_id not in ids:
+            strangers.append(index)
+    return messages
+
+
+def _with_answer_id(message: Message, call_id: str | None) -> Message:
+    return message if message.answer is None else replace(message, answer=replace(message.answer, call_id=call_id))

@@ -1,129 +1,131 @@
-"""Which models, and which whole traces, show nothing but what others show as well?
+"""Model spans, and whole traces, that repeat what other spans record.
 
-Where a framework and the client of a model's API are both instrumented, and the one does not tell the other, each
-request to a model is a trace of its own beside the trace of the agent. Its calls are the agent's, and count once. Some
-clients write spans of their own that keep no content, and some tracers tell the end of a stream by a span of its own.
+Where a framework and the client of a model's API are both instrumented and do not share a context, each request to the
+model is a trace beside the trace of the agent. Its calls are the agent's, and must count once. Some clients also write
+spans without content, and some tracers mark the end of a stream by a span of its own.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from toolmark.formats.traces.span_tree import Span, Tree
+from toolmark.formats.traces.trace_messages import requests_in, texts_of
 
-_Talk: TypeAlias = "tuple[str, tuple[tuple[str, str | None], ...], str]"
-"""The user's last words, the names and ids of the calls that the model asked for, and its words."""
+_Exchange: TypeAlias = "tuple[str, tuple[tuple[str, str | None], ...], str]"
+"""The user's last text, the names and ids of the calls that the model asked for, and its own text."""
 
 
-def fold(trees: Sequence[Tree]) -> None:
-    """Leave out models whose answer nobody kept, if another span of the trace tells of the same answer.
+def drop_silent_copies(trees: Sequence[Tree]) -> None:
+    """Drop each model span without a reply if another span of its trace records the same response.
 
-    It does if it names the same response; or if it is a moment, was asked the same, and is the next that was.
+    See `_silent_copies`. A dropped span becomes one of kind `other`.
     """
     for tree in trees:
         models = tree.of_kind("model")
-        for silent, span in _silent_twins(models):
-            span.usage = span.usage or silent.usage
-            span.wants_tools = silent.wants_tools if span.wants_tools is None else span.wants_tools
+        for silent, span in _silent_copies(models):
+            # The copy without content may have the counts of tokens that the other span lacks.
+            call, copy = span.model_call, silent.model_call
+            call.usage = call.usage or copy.usage
+            if call.stopped_for_tools is None:
+                call.stopped_for_tools = copy.stopped_for_tools
             silent.kind = "other"
         for span in models:
-            if span.around is not None and span.around.kind == "other" and span.said is None:
+            if span.around is not None and span.around.kind == "other" and span.reply is None:
                 span.kind = "other"
 
 
-def echoes(trees: Sequence[Tree]) -> list[Tree]:
-    """Return the traces of nothing but models, each of which repeats a model of another trace.
+def repeated_traces(trees: Sequence[Tree]) -> list[Tree]:
+    """Return the traces that have model spans only and whose spans all repeat a model span of another trace.
 
-    One that speaks repeats a model of the trace of an agent or chain that lies around it in time, is asked the same,
-    and says the same. What asks for calls without ids repeats nothing. Traces of models alone repeat no others: they
-    may be requests made at the same time. One whose answer nobody kept repeats one of the same response; see `fold`.
+    A span with a reply repeats one that lasts longer, in the trace of an agent or chain, with the same last user
+    message and the same reply. A reply with calls that have no ids repeats nothing: equal requests are common. Nor do
+    traces of models alone repeat each other: they may be requests made at the same time. A span without a reply repeats
+    one of the same response, see `_silent_copies`.
     """
-    spoken: dict[_Talk, list[Span]] = defaultdict(list)
+    spans_of: dict[_Exchange, list[Span]] = defaultdict(list)
     bare: list[Tree] = []
-    every: list[Span] = []
+    models: list[Span] = []
     for tree in trees:
-        models = tree.of_kind("model")
-        every += models
-        if len(models) == len(tree.spans):
+        in_tree = tree.of_kind("model")
+        models += in_tree
+        # The trace of an agent has spans of other kinds; only one without them can be a client's copy.
+        if len(in_tree) == len(tree.spans):
             bare.append(tree)
             continue
-        for span in models:
-            talk = _talk_of(span)
-            if talk is not None:
-                spoken[talk].append(span)
-    twins = {id(silent) for silent, _ in _silent_twins(every)}
-    return [tree for tree in bare if all(_is_repeated(span, spoken, twins) for span in tree.spans)]
+        for span in in_tree:
+            exchange = _exchange(span)
+            if exchange is not None:
+                spans_of[exchange].append(span)
+    copies = {id(silent) for silent, _ in _silent_copies(models)}
+
+    def is_repeated(span: Span) -> bool:
+        if id(span) in copies or (span.reply is None and id(span.around) in copies):
+            return True
+        exchange = _exchange(span)
+        return exchange is not None and any(_lies_within(span, outer) for outer in spans_of.get(exchange, ()))
+
+    return [tree for tree in bare if all(map(is_repeated, tree.spans))]
 
 
-def _is_repeated(span: Span, spoken: dict[_Talk, list[Span]], twins: set[int]) -> bool:
-    if id(span) in twins or (span.said is None and id(span.around) in twins):
-        return True
-    talk = _talk_of(span)
-    return talk is not None and any(_lies_in(span, around) for around in spoken.get(talk, ()))
+def _silent_copies(models: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
+    """Yield the model spans without a reply, each with a span that records the same response.
 
-
-def _silent_twins(models: Sequence[Span]) -> list[tuple[Span, Span]]:
-    """Return the models whose answer nobody kept, each with one that tells of the same answer."""
-    named: dict[str, list[Span]] = defaultdict(list)
-    for span in sorted(models, key=lambda span: (span.said is None, span.order)):  # those that speak come first
-        if span.response is not None:
-            named[span.response].append(span)
-    found: list[tuple[Span, Span]] = []
-    for first, *others in named.values():
-        found += [(span, first) for span in others if span.said is None and _meet(span, first)]
-    moments = {id(span) for span in models if span.said is not None and span.asked and _is_moment(span)}
-    if not moments:
-        return found
+    That span names the same response and overlaps in time; or it has no duration, has the same prompt, and is the next
+    one that has. Logfire marks the end of a stream by such a span.
+    """
+    by_response: dict[str, list[Span]] = defaultdict(list)
+    for span in sorted(models, key=lambda span: (span.reply is None, span.order)):  # spans with a reply first
+        response_id = span.model_call.response_id
+        if response_id is not None:
+            by_response[response_id].append(span)
+    for first, *others in by_response.values():
+        for span in others:
+            if span.reply is None and _overlap(span, first):
+                yield span, first
     waiting: list[Span] = []
     for span in sorted(models, key=lambda span: span.order):
-        if span.said is None and span.asked:
+        if not span.prompt:
+            continue
+        if span.reply is None:
             waiting.append(span)
-        elif id(span) in moments:
-            twin = next((silent for silent in waiting if _same_question(silent, span)), None)
-            if twin is not None:
-                waiting.remove(twin)
-                found.append((twin, span))
-    return found
+        elif span.started_at is not None and span.started_at == span.ended_at:
+            silent = next((silent for silent in waiting if _prompt_key(silent) == _prompt_key(span)), None)
+            if silent is not None:
+                waiting.remove(silent)
+                yield silent, span
 
 
-def _is_moment(span: Span) -> bool:
-    return span.started_at is not None and span.started_at == span.ended_at
-
-
-def _same_question(one: Span, other: Span) -> bool:
-    return _question(one) == _question(other)
-
-
-def _question(span: Span) -> list[object]:
-    """Return what a model was asked, without the places where that stands."""
+def _prompt_key(span: Span) -> list[object]:
+    """Return the prompt of a model without the paths in it."""
     return [
-        (said.who, said.text, [(request.name, request.id) for request in said.requests], said.answer)
-        for said in span.asked
+        (message.speaker, message.text, [(call.name, call.id) for call in message.requests], message.answer)
+        for message in span.prompt
     ]
 
 
-def _meet(one: Span, other: Span) -> bool:
-    """Return whether two spans share a moment."""
+def _overlap(one: Span, other: Span) -> bool:
+    """Return whether two spans overlap in time."""
     if one.started_at is None or one.ended_at is None or other.started_at is None or other.ended_at is None:
         return False
     return one.started_at <= other.ended_at and other.started_at <= one.ended_at
 
 
-def _talk_of(span: Span) -> _Talk | None:
-    said = span.said or ()
-    calls = tuple((request.name, request.id) for one in said for request in one.requests)
-    words = "".join(one.text or "" for one in said).strip()
-    if not (calls or words) or any(call_id is None for _, call_id in calls):
-        return None
-    asked = next((one.text for one in reversed(span.asked) if one.who == "user" and one.text), "")
-    return asked, calls, words
-
-
-def _lies_in(span: Span, around: Span) -> bool:
-    """Return whether a span lies in another in time, which is longer."""
-    if span.started_at is None or span.ended_at is None or around.started_at is None or around.ended_at is None:
+def _lies_within(span: Span, outer: Span) -> bool:
+    """Return whether the time of a span lies within that of another, which lasts longer."""
+    if span.started_at is None or span.ended_at is None or outer.started_at is None or outer.ended_at is None:
         return False
-    inside = around.started_at <= span.started_at and span.ended_at <= around.ended_at
-    return inside and (around.started_at, around.ended_at) != (span.started_at, span.ended_at)
+    is_inside = outer.started_at <= span.started_at and span.ended_at <= outer.ended_at
+    return is_inside and (outer.started_at, outer.ended_at) != (span.started_at, span.ended_at)
+
+
+def _exchange(span: Span) -> _Exchange | None:
+    """Return what identifies the exchange with a model; `None` where it identifies nothing."""
+    reply = span.reply or []
+    calls = tuple((request.name, request.id) for request in requests_in(reply))
+    text = "".join(message.text or "" for message in reply).strip()
+    if not (calls or text) or any(call_id is None for _, call_id in calls):
+        return None
+    return next(iter(texts_of(reversed(span.prompt), "user")), ""), calls, text

@@ -1,55 +1,73 @@
-"""Which spans are in this export of Langfuse? Traces with their observations, and observations alone.
+"""Reader of Langfuse exports: traces with their observations, and observations alone.
 
 An observation has a type, an input and an output; one that came in over OpenTelemetry also has the attributes of its
-span, in its metadata. Keys are in camelCase (the application and its API) or in snake_case (exports to a blob storage).
+span, in its metadata. Keys are in camelCase (the application and its API) or in snake_case (exports to blob storage).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolmark._internal.json import short_repr
 from toolmark.formats.messages.content_parts import call_of, cut_off
-from toolmark.formats.messages.field_readers import Notes, as_object, decoded, first_of, text_of
-from toolmark.formats.traces.semantic_conventions import flat, interpret, take_result
+from toolmark.formats.messages.field_readers import (
+    Fields,
+    Notes,
+    as_object,
+    decoded,
+    first_of,
+    list_of,
+    object_of,
+    text_of,
+)
+from toolmark.formats.traces.attribute_readers import json_list, json_object, token_counts
+from toolmark.formats.traces.semantic_conventions import flat, interpret, unwrap_result
 from toolmark.formats.traces.span_messages import RawSpan, note_cut_off
-from toolmark.formats.traces.span_tree import Span, SpanKind
+from toolmark.formats.traces.span_tree import Span, ToolRun
 from toolmark.formats.traces.timestamps import time_of
-from toolmark.formats.traces.trace_messages import Said, messages_in, tools_beside
+from toolmark.formats.traces.trace_messages import (
+    Message,
+    Speaker,
+    last_text,
+    messages_in,
+    requests_in,
+    tools_beside_messages,
+)
 from toolmark.matching.json_compare import ABSENT
 
-_KINDS: dict[str, SpanKind] = {"GENERATION": "model", "TOOL": "tool", "AGENT": "agent"}
-_TYPES = frozenset(
-    {"SPAN", "EVENT", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL", "GENERATION", "TOOL", "AGENT"}
-)
-_USAGE = {"input": "input_tokens", "output": "output_tokens", "total": "total_tokens"}
+_OPERATIONS = {"GENERATION": "chat", "TOOL": "execute_tool", "AGENT": "invoke_agent"}
+_TYPES = _OPERATIONS.keys() | {"SPAN", "EVENT", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"}
+_USAGE = {"input_tokens": ("input",), "output_tokens": ("output",), "total_tokens": ("total",)}
+_CAPITAL = re.compile(r"[A-Z]")
 
 
 def looks_like_langfuse(value: object) -> bool:
-    """Return whether a value is one of the things that `spans_in` reads."""
+    """Return whether `spans_in` reads a value."""
     if isinstance(value, list):
         return bool(value) and all(map(looks_like_langfuse, value))
-    fields = as_object(value)
-    if fields is None:
-        return False
-    if isinstance(fields.get("data"), list) and "meta" in fields:
+    fields = object_of(value)
+    if isinstance(fields.get("data"), list) and "meta" in fields:  # a page of the API
         return looks_like_langfuse(fields["data"])
     return isinstance(fields.get("observations"), list) or _is_observation(fields)
 
 
-def _is_observation(fields: Mapping[str, Any]) -> bool:
+def _is_observation(fields: Fields) -> bool:
     return str(fields.get("type")) in _TYPES and "id" in fields and _get(fields, "traceId") is not None
 
 
 def spans_in(documents: list[tuple[str, Any]], notes: Notes) -> list[Span]:
-    """Return the spans of the documents of a file; what cannot be read is a problem.
+    """Return the spans of a file.
 
     Args:
-        documents: Each with its path, which begins the paths of its spans.
-        notes: Takes the problems.
+        documents: The values in the file, each with its path.
+        notes: Receives a problem for everything that cannot be read.
     """
-    return [span for path, value in documents for span in _spans(value, path, notes)]
+    spans: list[Span] = []
+    for path, value in documents:
+        spans += _spans(value, path, notes)
+    return spans
 
 
 def _spans(value: object, path: str, notes: Notes) -> Iterator[Span]:
@@ -57,41 +75,39 @@ def _spans(value: object, path: str, notes: Notes) -> Iterator[Span]:
         for index, entry in enumerate(value):
             yield from _spans(entry, f"{path}[{index}]", notes)
         return
-    fields = as_object(value) or {}
+    fields = object_of(value)
     if isinstance(fields.get("data"), list):
         yield from _spans(fields["data"], f"{path}.data", notes)
     elif isinstance(fields.get("observations"), list):
         yield from _trace(fields, path, notes)
     elif _is_observation(fields):
-        yield _observation(fields, path)
+        yield _span(fields, path)
     else:
-        notes.problem(path, f"expected an observation of Langfuse (id, traceId, type), got {short_repr(value)}")
+        notes.problem(path, f"expected a Langfuse observation (id, traceId, type), got {short_repr(value)}")
 
 
-def _trace(fields: Mapping[str, Any], path: str, notes: Notes) -> Iterator[Span]:
+def _trace(fields: Fields, path: str, notes: Notes) -> Iterator[Span]:
     trace = as_object(fields.get("trace")) or fields
-    session = text_of(_get(trace, "sessionId"))
-    listed = trace.get("tags")
-    tags = [str(tag) for tag in (listed if isinstance(listed, list) else ())]
+    session, tags = text_of(_get(trace, "sessionId")), [str(tag) for tag in list_of(trace.get("tags"))]
     for index, entry in enumerate(fields["observations"]):
-        place = f"{path}.observations[{index}]"
-        observation = as_object(entry)
-        if observation is None or "type" not in observation:
+        place, observation = f"{path}.observations[{index}]", object_of(entry)
+        if "type" not in observation:
             notes.problem(place, f"expected an observation with its type, got {short_repr(entry)}")
             continue
-        span = _observation({"traceId": trace.get("id"), **observation}, place)
+        span = _span({"traceId": trace.get("id"), **observation}, place)
         span.session = session or span.session
         if span.parent is None:
             span.tags = tags
-            span.given = span.given or _words(trace.get("input"), "user")
-            span.gave = span.gave or _words(trace.get("output"), "model")
+            span.input_text = span.input_text or _text_in(trace.get("input"), "user")
+            span.output_text = span.output_text or _text_in(trace.get("output"), "model")
         yield span
 
 
-def _observation(fields: Mapping[str, Any], path: str) -> Span:
-    metadata = as_object(decoded(fields.get("metadata"))) or {}
-    given = as_object(decoded(metadata.get("attributes"))) or {}
-    attributes = dict(flat(given)) if any(isinstance(value, Mapping) for value in given.values()) else dict(given)
+def _span(fields: Fields, path: str) -> Span:
+    metadata = json_object(fields.get("metadata"))
+    attributes = dict(json_object(metadata.get("attributes")))
+    if any(isinstance(value, Mapping) for value in attributes.values()):
+        attributes = dict(flat(attributes))
     span = Span(
         str(fields.get("id")),
         str(_get(fields, "traceId") or ""),
@@ -102,102 +118,96 @@ def _observation(fields: Mapping[str, Any], path: str) -> Span:
         ended_at=time_of(_get(fields, "endTime")),
         session=text_of(_get(fields, "sessionId")),
     )
-    kind = _KINDS.get(str(fields.get("type")))
-    if kind is not None:
+    operation = _OPERATIONS.get(str(fields.get("type")))
+    if operation is not None:  # Langfuse's own type wins over the attributes of the span
         attributes.pop("ai.operationId", None)
-        attributes["gen_ai.operation.name"] = {"model": "chat", "tool": "execute_tool", "agent": "invoke_agent"}[kind]
+        attributes["gen_ai.operation.name"] = operation
     span = interpret(RawSpan(span, attributes))
     if fields.get("level") == "ERROR":
         span.error = text_of(_get(fields, "statusMessage")) or span.error or "failed"
-    if kind is None and span.kind == "other" and _is_tool(fields):
-        span.kind, span.tool = "tool", span.name
+    if operation is None and span.kind == "other" and _returns_tool_message(fields):
+        span.kind, span.event = "tool", ToolRun(span.name)
     if span.kind == "tool":
-        _read_tool(fields, span)
+        _read_tool(fields, span.tool_run)
     else:
-        _read_messages(fields, metadata, span)
+        _read_messages(fields, span)
+    if span.kind == "model":
+        _read_model(fields, metadata, span)
     return span
 
 
-def _is_tool(fields: Mapping[str, Any]) -> bool:
-    """Return whether a span of no type of its own is one of a tool: it returned LangChain's message of that tool."""
-    output = as_object(decoded(fields.get("output"))) or {}
-    if not ("lc" in output or output.get("type") == "tool"):
+def _returns_tool_message(fields: Fields) -> bool:
+    """Return whether a span without a type returned LangChain's tool message, so that it is the span of that tool."""
+    output = json_object(fields.get("output"))
+    if "lc" not in output and output.get("type") != "tool":
         return False
-    found = messages_in(output, "$", "tool")
-    return len(found) == 1 and found[0].answer is not None and found[0].answer.name in (None, fields.get("name"))
+    messages = messages_in(output, "$", "tool")
+    answer = messages[0].answer if len(messages) == 1 else None
+    return answer is not None and answer.name in (None, fields.get("name"))
 
 
-def _read_tool(fields: Mapping[str, Any], span: Span) -> None:
-    for name, key in (("arguments", "input"), ("result", "output")):
-        value = fields.get(key)
-        if value is not None:
-            setattr(span, name, decoded(value))
-    if span.result is None:
-        span.result = ABSENT
-    take_result(span)
+def _read_tool(fields: Fields, run: ToolRun) -> None:
+    # The observation has its input and output also where its span had no such attributes.
+    if fields.get("input") is not None:
+        run.arguments = decoded(fields["input"])
+    if fields.get("output") is not None:
+        run.result = decoded(fields["output"])
+    if run.result is None:  # the JSON text `null`
+        run.result = ABSENT
+    unwrap_result(run)
 
 
-def _read_messages(fields: Mapping[str, Any], metadata: Mapping[str, Any], span: Span) -> None:
-    given = {key: fields.get(key) for key in ("input", "output")}
-    for key in [key for key in given if cut_off(given[key])]:
-        note_cut_off(span, f"{span.path}.{key}")
-        del given[key]
-    asked = messages_in(given.get("input"), f"{span.path}.input", "user")
-    said = messages_in(given.get("output"), f"{span.path}.output", "model")
-    span.given, span.gave = _words(given.get("input"), "user"), span.gave or _words(given.get("output"), "model")
-    span.asked = asked or span.asked
-    if _calls(said) >= _calls(span.said or []):
-        span.said = said or span.said
-    if span.kind != "model":
-        return
-    if not _calls(span.said or []):
-        told = _told_apart(fields, span.path)
-        span.said = [*(span.said or []), *told] if told else span.said
-    span.model = text_of(fields.get("model")) or span.model
-    usage = as_object(decoded(_get(fields, "usageDetails"))) or {}
-    span.usage = {
-        name: count for key, name in _USAGE.items() if isinstance(count := usage.get(key), int) and count > 0
-    } or span.usage
-    span.offered += [*_offered(fields, metadata), *tools_beside(given.get("input"))]
+def _read_messages(fields: Fields, span: Span) -> None:
+    contents: dict[str, Any] = {}
+    for key in ("input", "output"):
+        if cut_off(fields.get(key)):
+            note_cut_off(span, f"{span.path}.{key}")
+        else:
+            contents[key] = fields.get(key)
+    prompt = messages_in(contents.get("input"), f"{span.path}.input", "user")
+    reply = messages_in(contents.get("output"), f"{span.path}.output", "model")
+    span.input_text = _text_in(contents.get("input"), "user")
+    span.output_text = span.output_text or _text_in(contents.get("output"), "model")
+    span.prompt = prompt or span.prompt
+    # The output counts, unless the attributes of the span show more calls.
+    if reply and len(requests_in(reply)) >= len(requests_in(span.reply or [])):
+        span.reply = reply
 
 
-def _told_apart(fields: Mapping[str, Any], path: str) -> list[Said]:
-    """Return the calls that Langfuse has found in an output whose form is not read here; without them, their names."""
-    calls = decoded(_get(fields, "toolCalls"))
-    names = decoded(_get(fields, "toolCallNames"))
-    listed = calls if isinstance(calls, list) and calls else names if isinstance(names, list) else []
-    plain = [as_object(decoded(entry)) or {"name": entry} for entry in listed]
-    found = [call_of(entry, path=f"{path}.toolCalls[{index}]") for index, entry in enumerate(plain)]
-    requests = tuple(call for call in found if call is not None)
-    return [Said("model", f"{path}.toolCalls", None, requests)] if requests else []
+def _read_model(fields: Fields, metadata: Fields, span: Span) -> None:
+    if not requests_in(span.reply or []):
+        calls = _listed_calls(fields, span.path)
+        span.reply = [*(span.reply or []), *calls] if calls else span.reply
+    call = span.model_call
+    call.model = text_of(fields.get("model")) or call.model
+    call.usage = token_counts(json_object(_get(fields, "usageDetails")), _USAGE) or call.usage
+    span.offered += [*_offered(fields, metadata), *tools_beside_messages(fields.get("input"))]
 
 
-def _offered(fields: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[Any]:
-    tools = as_object(decoded(_get(fields, "toolDefinitions"))) or {}
-    for name, definition in tools.items():
-        yield {"name": name, **(as_object(decoded(definition)) or {})}
-    listed = decoded(metadata.get("tools"))
-    for tool in listed if isinstance(listed, list) else ():
-        plain = as_object(decoded(tool))
-        if plain is not None:
-            yield plain
+def _listed_calls(fields: Fields, path: str) -> list[Message]:
+    """Return the calls that Langfuse lists next to an output whose form is not read here, or at least their names."""
+    calls = json_list(_get(fields, "toolCalls")) or json_list(_get(fields, "toolCallNames"))
+    entries = [as_object(decoded(entry)) or {"name": entry} for entry in calls]
+    requests = [call_of(entry, path=f"{path}.toolCalls[{index}]") for index, entry in enumerate(entries)]
+    named = tuple(filter(None, requests))
+    return [Message("model", f"{path}.toolCalls", None, named)] if named else []
 
 
-def _words(value: object, by: str) -> str | None:
-    """Return what a value says in words, where it is words or messages."""
-    plain = decoded(decoded(value))  # the whole trace is exported as JSON text inside of JSON text
-    if isinstance(plain, str):
-        return plain or None
-    found = messages_in(plain, "$", "user" if by == "user" else "model")
-    words = [said.text for said in found if said.who == by and said.text]
-    return words[-1] if words else None
+def _offered(fields: Fields, metadata: Fields) -> Iterator[Any]:
+    for name, definition in json_object(_get(fields, "toolDefinitions")).items():
+        yield {"name": name, **json_object(definition)}
+    for tool in json_list(metadata.get("tools")):
+        definition = as_object(decoded(tool))
+        if definition is not None:
+            yield definition
 
 
-def _calls(said: list[Said]) -> int:
-    return sum(len(one.requests) for one in said)
+def _text_in(value: object, speaker: Speaker) -> str | None:
+    """Return the last text of a speaker in a value that is a text or messages."""
+    content = decoded(decoded(value))  # the export of a whole trace has JSON text inside of JSON text
+    return content or None if isinstance(content, str) else last_text(messages_in(content, "$", speaker), speaker)
 
 
-def _get(fields: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401 - a JSON value
+def _get(fields: Fields, key: str) -> Any:  # noqa: ANN401 - a JSON value
     """Return a value by its key in camelCase, or by the same key in snake_case."""
-    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
-    return first_of(fields, key, snake)
+    return first_of(fields, key, _CAPITAL.sub(lambda letter: f"_{letter[0].lower()}", key))

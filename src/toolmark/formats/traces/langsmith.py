@@ -1,20 +1,21 @@
-"""Which spans are in these runs of LangSmith? Runs in a list, one a line, or with their inner runs inside.
+"""Reader of LangSmith runs: in a list, one a line, or nested in each other.
 
-A run of a tool has what it was handed under `input`, often as the `repr` of an object, and returns LangChain's message
-of a tool, which says the id of the call.
+A tool run has its arguments under `input`, often as the `repr` of an object, and returns LangChain's tool message,
+which has the id of the call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from toolmark._internal.json import short_repr
-from toolmark.formats.messages.field_readers import Notes, as_object, decoded, first_of, text_of
-from toolmark.formats.traces.semantic_conventions import take_result
-from toolmark.formats.traces.span_tree import Span, SpanKind
+from toolmark.formats.messages.field_readers import Fields, Notes, decoded, first_of, id_of, list_of, object_of, text_of
+from toolmark.formats.traces.attribute_readers import token_counts
+from toolmark.formats.traces.semantic_conventions import unwrap_result
+from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
 from toolmark.formats.traces.timestamps import time_of
-from toolmark.formats.traces.trace_messages import messages_in
+from toolmark.formats.traces.trace_messages import last_text, messages_in
 from toolmark.matching.json_compare import ABSENT
 
 _KINDS: dict[str, SpanKind] = {"llm": "model", "tool": "tool"}
@@ -27,134 +28,129 @@ _USAGE = {
 
 
 def looks_like_langsmith(value: object) -> bool:
-    """Return whether a value is one of the things that `spans_in` reads."""
+    """Return whether `spans_in` reads a value."""
     if isinstance(value, list):
         return bool(value) and all(map(looks_like_langsmith, value))
-    fields = as_object(value)
-    if fields is None:
-        return False
+    fields = object_of(value)
     return _is_run(fields) or (isinstance(fields.get("runs"), list) and looks_like_langsmith(fields["runs"]))
 
 
-def _is_run(fields: Mapping[str, Any]) -> bool:
+def _is_run(fields: Fields) -> bool:
     return isinstance(fields.get("run_type"), str) and "id" in fields
 
 
 def spans_in(documents: list[tuple[str, Any]], notes: Notes) -> list[Span]:
-    """Return the spans of the documents of a file; what cannot be read is a problem.
+    """Return the spans of a file.
 
     Args:
-        documents: Each with its path, which begins the paths of its spans.
-        notes: Takes the problems.
+        documents: The values in the file, each with its path.
+        notes: Receives a problem for everything that cannot be read.
     """
-    found = [span for path, value in documents for span in _spans(value, path, notes, None)]
-    _leave_out_hidden(found)
-    return found
+    spans: list[Span] = []
+    for path, value in documents:
+        spans += _spans(value, path, notes)
+    _drop_hidden_values(spans)
+    return spans
 
 
-def _leave_out_hidden(spans: list[Span]) -> None:
-    """Forget what tools were handed and returned where that was hidden: the client writes `{}`, also for models."""
+def _drop_hidden_values(spans: list[Span]) -> None:
+    """Mark the arguments and results of tools as not captured where the client hid them.
+
+    The client writes `{}` for hidden values, and `{}` is also a valid value. Models show which of the two it is:
+    a model always receives messages, so an empty prompt or reply means that this side of the trace is hidden.
+    """
     models = [span for span in spans if span.kind == "model"]
-    hidden = {(span.trace, "arguments") for span in models if not span.asked}
-    hidden |= {(span.trace, "result") for span in models if span.said is None and span.error is None}
+    no_inputs = {span.trace for span in models if not span.prompt}
+    no_outputs = {span.trace for span in models if span.reply is None and span.error is None}
     for span in spans:
-        for name in ("arguments", "result"):
-            if (span.trace, name) in hidden and getattr(span, name) == {}:
-                setattr(span, name, ABSENT)
+        run = span.tool_run
+        if span.trace in no_inputs and run.arguments == {}:
+            run.arguments = ABSENT
+        if span.trace in no_outputs and run.result == {}:
+            run.result = ABSENT
 
 
-def _spans(value: object, path: str, notes: Notes, outer: Span | None) -> Iterator[Span]:
-    waiting: list[tuple[object, str, Span | None]] = [(value, path, outer)]
-    while waiting:
-        entry, place, around = waiting.pop(0)
+def _spans(value: object, path: str, notes: Notes) -> Iterator[Span]:
+    # A stack in the place of recursion: child runs may be nested deeper than Python recurses.
+    stack: list[tuple[object, str, Span | None]] = [(value, path, None)]
+    while stack:
+        entry, place, parent = stack.pop()
+        fields = object_of(entry)
         if isinstance(entry, list):
-            waiting = [(inner, f"{place}[{index}]", around) for index, inner in enumerate(entry)] + waiting
-            continue
-        fields = as_object(entry)
-        if fields is not None and "run_type" not in fields and isinstance(fields.get("runs"), list):
-            waiting.insert(0, (fields["runs"], f"{place}.runs", around))
-        elif fields is None or not _is_run(fields):
-            notes.problem(place, f"expected a run of LangSmith (id, run_type), got {short_repr(entry)}")
+            stack += [(inner, f"{place}[{index}]", parent) for index, inner in enumerate(entry)][::-1]
+        elif "run_type" not in fields and isinstance(fields.get("runs"), list):
+            stack.append((fields["runs"], f"{place}.runs", parent))
+        elif not _is_run(fields):
+            notes.problem(place, f"expected a LangSmith run (id, run_type), got {short_repr(entry)}")
         else:
-            span = _run(fields, place, around)
+            span = _span(fields, place, parent)
             yield span
             if fields.get("child_runs"):
-                waiting.insert(0, (fields["child_runs"], f"{place}.child_runs", span))
+                stack.append((fields["child_runs"], f"{place}.child_runs", span))
 
 
-def _run(fields: Mapping[str, Any], path: str, outer: Span | None) -> Span:
+def _span(fields: Fields, path: str, parent: Span | None) -> Span:
     run_id = str(fields["id"])
-    parent = fields.get("parent_run_id") or (None if outer is None else outer.id)
-    trace = fields.get("trace_id") or (run_id if outer is None else outer.trace)
-    extra = as_object(fields.get("extra")) or {}
-    metadata = {**(as_object(fields.get("metadata")) or {}), **(as_object(extra.get("metadata")) or {})}
-    session = first_of(metadata, *_SESSIONS)
+    extra = object_of(fields.get("extra"))
+    metadata = {**object_of(fields.get("metadata")), **object_of(extra.get("metadata"))}
     span = Span(
         run_id,
-        str(trace),
+        str(fields.get("trace_id") or (run_id if parent is None else parent.trace)),
         path,
-        None if parent is None else str(parent),
+        id_of(fields.get("parent_run_id") or (None if parent is None else parent.id)),
         str(fields.get("name") or ""),
         _KINDS.get(str(fields["run_type"]).lower(), "other"),
         time_of(fields.get("start_time"), unit="ms"),
         time_of(fields.get("end_time"), unit="ms"),
         agent=text_of(metadata.get("lc_agent_name")),
-        session=None if session is None else str(session),
+        session=id_of(first_of(metadata, *_SESSIONS)),
     )
-    tags = fields.get("tags")
-    if parent is None and isinstance(tags, list):
-        span.tags = [str(tag) for tag in tags]
+    if span.parent is None:
+        span.tags = [str(tag) for tag in list_of(fields.get("tags"))]
     error = text_of(fields.get("error"))
     if error is not None:
         span.error = error.partition("Traceback (most recent call last)")[0].strip() or error.splitlines()[0]
     if span.kind == "tool":
-        _read_tool(fields, extra, span)
+        span.event = _tool_run(span.name, fields, extra)
     else:
-        _read_messages(fields, extra, metadata, span)
+        _read_messages(fields, span)
+    if span.kind == "model":
+        _read_model(fields, extra, metadata, span)
     return span
 
 
-def _read_tool(fields: Mapping[str, Any], extra: Mapping[str, Any], span: Span) -> None:
-    span.tool, span.wrapped = span.name, True
+def _tool_run(name: str, fields: Fields, extra: Fields) -> ToolRun:
+    run = ToolRun(name, text_of(extra.get("tool_call_id")), input_wrapped=True)
     inputs, outputs = fields.get("inputs"), fields.get("outputs")
-    if inputs is not None:
-        span.arguments = inputs
-    holder = as_object(outputs)
-    if holder is not None and set(holder) == {"output"}:
-        span.result = holder["output"]
-    elif outputs is not None:
-        span.result = outputs
-    span.call_id = text_of(extra.get("tool_call_id"))
-    take_result(span)
+    run.arguments = ABSENT if inputs is None else inputs
+    run.result = ABSENT if outputs is None else outputs
+    if object_of(outputs).keys() == {"output"}:
+        run.result = object_of(outputs)["output"]
+    unwrap_result(run)
+    return run
 
 
-def _read_messages(
-    fields: Mapping[str, Any], extra: Mapping[str, Any], metadata: Mapping[str, Any], span: Span
-) -> None:
-    inputs, outputs = as_object(fields.get("inputs")) or {}, fields.get("outputs")
-    span.asked = messages_in(inputs, f"{span.path}.inputs", "user")
-    if outputs:
-        span.said = messages_in(outputs, f"{span.path}.outputs", "model")
-    if span.parent is None and span.kind == "other" and any(said.who == "model" for said in span.said or ()):
-        span.kind, span.agent = "agent", span.agent or span.name  # exports often hold the outermost runs alone
-    words = [said.text for said in span.asked if said.who == "user" and said.text]
-    span.given = words[-1] if words else None
-    answers = [said.text for said in span.said or () if said.who == "model" and said.text]
-    span.gave = answers[-1] if answers else None
-    if span.kind != "model":
-        return
-    parameters = as_object(extra.get("invocation_params")) or {}
-    tools = first_of(parameters, "tools", "functions") or inputs.get("tools")
-    span.offered = [decoded(tool) for tool in tools] if isinstance(tools, list) else []
-    span.model = text_of(first_of(parameters, "model", "model_name")) or text_of(metadata.get("ls_model_name"))
-    _read_usage(fields, as_object(outputs) or {}, span)
+def _read_messages(fields: Fields, span: Span) -> None:
+    span.prompt = messages_in(object_of(fields.get("inputs")), f"{span.path}.inputs", "user")
+    if fields.get("outputs"):
+        span.reply = messages_in(fields["outputs"], f"{span.path}.outputs", "model")
+    reply = span.reply or []
+    if span.parent is None and span.kind == "other" and any(message.speaker == "model" for message in reply):
+        # Exports often have the root runs alone: one that answers like a model is the agent.
+        span.kind, span.agent = "agent", span.agent or span.name
+    span.input_text, span.output_text = last_text(span.prompt, "user"), last_text(reply, "model")
 
 
-def _read_usage(fields: Mapping[str, Any], outputs: Mapping[str, Any], span: Span) -> None:
-    details = as_object(outputs.get("llm_output")) or {}
-    for told in (fields, outputs.get("usage_metadata"), details.get("token_usage"), outputs.get("usage")):
-        known = as_object(told) or {}
-        for name, keys in _USAGE.items():
-            count = first_of(known, *keys)
-            if name not in span.usage and isinstance(count, int) and not isinstance(count, bool) and count > 0:
-                span.usage[name] = count
+def _read_model(fields: Fields, extra: Fields, metadata: Fields, span: Span) -> None:
+    inputs, outputs = object_of(fields.get("inputs")), object_of(fields.get("outputs"))
+    parameters = object_of(extra.get("invocation_params"))
+    span.offered = [
+        decoded(tool) for tool in list_of(first_of(parameters, "tools", "functions") or inputs.get("tools"))
+    ]
+    model = text_of(first_of(parameters, "model", "model_name")) or text_of(metadata.get("ls_model_name"))
+    usage: dict[str, int] = {}
+    details = object_of(outputs.get("llm_output")).get("token_usage")
+    # Later sources win: the counts of the run itself are more reliable than those that integrations leave in outputs.
+    for counts in (outputs.get("usage"), details, outputs.get("usage_metadata"), fields):
+        usage |= token_counts(object_of(counts), _USAGE)
+    span.event = ModelCall(model, usage=usage)

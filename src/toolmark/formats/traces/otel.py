@@ -1,7 +1,7 @@
-"""Which spans are in this file of OpenTelemetry? OTLP as JSON, Jaeger, Tempo, Phoenix, and what SDKs write themselves.
+"""Reader of OpenTelemetry files: OTLP as JSON, Jaeger, Tempo, Phoenix, and what SDKs dump themselves.
 
-Spans and log records of one file belong together, whatever line they stand on. Ids are hexadecimal, base64 or numbers;
-keys are in camelCase or snake_case; times are counts or texts. What the spans mean is read by `_conventions`.
+Spans and log records of one file belong together, whatever line they are on. Ids are hexadecimal, base64 or numbers;
+keys are in camelCase or snake_case; times are counts or texts. `semantic_conventions` interprets the spans.
 """
 
 from __future__ import annotations
@@ -14,79 +14,104 @@ from datetime import datetime
 from typing import Any
 
 from toolmark._internal.json import short_repr
-from toolmark.formats.messages.field_readers import Notes, as_object, first_of, list_of, text_of
+from toolmark.formats.messages.field_readers import Fields, Notes, as_object, first_of, list_of, object_of, text_of
 from toolmark.formats.traces.semantic_conventions import flat, interpret
 from toolmark.formats.traces.span_messages import Event, RawSpan
 from toolmark.formats.traces.span_tree import Span
 from toolmark.formats.traces.timestamps import time_of, unit_of
 
-_RESOURCES = ("resourceSpans", "resource_spans", "batches", "resourceLogs", "resource_logs")
-_SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "ilSpans", "scopeLogs", "scope_logs")
+_GROUPS = (
+    "resourceSpans",
+    "resource_spans",
+    "batches",
+    "resourceLogs",
+    "resource_logs",
+    "scopeSpans",
+    "scope_spans",
+    "instrumentationLibrarySpans",
+    "ilSpans",
+    "scopeLogs",
+    "scope_logs",
+)
+"""Keys of OTLP's lists of resources and scopes, also those of its early versions and of Tempo."""
+_LOGS = ("logRecords", "log_records")
 _WRAPPERS = ("trace", "traces", "data", "spans")
+_SPAN_IDS = ("spanId", "span_id", "spanID")
+_PARENT_IDS = ("parentSpanId", "parent_span_id", "parentId", "parent_id")
+_CONTEXTS = ("context", "spanContext", "span_context", "context.span_id", "parentSpanContext")
+_TIMES = ("startTimeUnixNano", "start_time_unix_nano", "start_time", "attributes", "timestamp")
 _HEX = re.compile(r"^(?:0x)?[0-9a-fA-F]+$")
 _VALUES = frozenset({"stringValue", "intValue", "boolValue", "doubleValue", "bytesValue", "arrayValue", "kvlistValue"})
 _FAILED = frozenset({"2", "STATUS_CODE_ERROR", "ERROR", "error", "StatusCode.ERROR"})
-_ID_KEYS = ("context", "spanContext", "span_context", "context.span_id", "parentSpanContext")
 
 
 def looks_like_spans(value: object) -> bool:
-    """Return whether a value is one of the things that `spans_in` reads."""
+    """Return whether `spans_in` reads a value."""
     if isinstance(value, list):
-        return bool(value) and all(looks_like_spans(entry) for entry in value)
-    fields = as_object(value)
-    if fields is None:
-        return False
-    if any(isinstance(fields.get(key), list) for key in (*_RESOURCES, *_SCOPES)) or _is_span(fields):
+        return bool(value) and all(map(looks_like_spans, value))
+    fields = object_of(value)
+    if _is_span(fields) or any(isinstance(fields.get(key), list) for key in _GROUPS):
         return True
-    inner = next((fields[key] for key in _WRAPPERS if isinstance(fields.get(key), (list, dict))), None)
-    if isinstance(inner, list):
-        return bool(inner) and all(looks_like_spans(entry) for entry in inner)
-    return isinstance(inner, dict) and "observations" not in fields and looks_like_spans(inner)
+    key = _wrapper_key(fields, _WRAPPERS)
+    if key is None or (isinstance(fields[key], dict) and "observations" in fields):  # Langfuse has a `trace` too
+        return False
+    return looks_like_spans(fields[key])
 
 
 def spans_in(documents: list[tuple[str, Any]], notes: Notes) -> list[Span]:
-    """Return the spans of the documents of a file; what cannot be read is a problem.
+    """Return the spans of a file.
 
     Args:
-        documents: Each with its path, which begins the paths of its spans.
-        notes: Takes the problems.
+        documents: The values in the file, each with its path.
+        notes: Receives a problem for everything that cannot be read.
     """
-    raw: list[RawSpan] = []
-    logs: list[tuple[str, str, Event, object]] = []
+    spans: dict[tuple[str, str], RawSpan] = {}
+    all_spans: list[RawSpan] = []
+    logs: list[tuple[Fields, str]] = []
     for path, value in documents:
-        for place, kind, entry in _entries(value, path, notes):
-            if kind == "span":
-                read = _span(entry, place, notes)
-                raw += [] if read is None else [read]
-            else:
-                logs.append(_log(entry, place))
-    by_id = {(one.span.trace, one.span.id): one for one in raw}
-    for trace, span_id, event, at in logs:
+        for place, is_log, fields in _entries(value, path, notes):
+            raw = None if is_log else _raw_span(fields, place, notes)
+            if is_log:
+                logs.append((fields, place))
+            elif raw is not None:
+                spans[raw.span.trace, raw.span.id] = raw
+                all_spans.append(raw)
+    for fields, place in logs:
+        # Log records come after all spans, since a file may have them on an earlier line than the span they belong to.
+        event = _log_event(fields, place)
         if not event.name.startswith("gen_ai."):
             continue
-        owner = by_id.get((trace, span_id))
-        if owner is None:  # logs alone, or ahead of a span that never ended
+        trace = _id(first_of(fields, "traceId", "trace_id")) or ""
+        span_id = _id(first_of(fields, "spanId", "span_id")) or ""
+        owner = spans.get((trace, span_id))
+        if owner is None:
+            # Semantic Kernel and others may export log records alone, or before a span that never ended.
+            at = first_of(fields, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano", "observed_time_unix_nano")
             span = Span(span_id or event.path, trace, event.path, name=event.name, started_at=time_of(at))
-            owner = by_id[trace, span.id] = RawSpan(span, {"gen_ai.operation.name": "chat"})
-            raw.append(owner)
+            owner = spans[trace, span.id] = RawSpan(span, {"gen_ai.operation.name": "chat"})
+            all_spans.append(owner)
         owner.events.append(event)
-    return [interpret(one) for one in raw]
+    return [interpret(raw) for raw in all_spans]
 
 
-def _is_span(fields: Mapping[str, Any]) -> bool:
-    if "operationName" in fields and ("spanID" in fields or "traceID" in fields):
+def _is_span(fields: Fields) -> bool:
+    # A name and an id alone may be anything, such as a tool call, so a context or a time must confirm them.
+    keys = fields.keys()
+    if "operationName" in keys and keys & {"spanID", "traceID"}:  # Jaeger
         return True
-    if "name" not in fields and "eventName" not in fields and "event_name" not in fields:
+    if not keys & {"name", "eventName", "event_name"}:
         return False
-    if any(key in fields for key in _ID_KEYS):
-        return "attributes" in fields or "context.span_id" in fields or "start_time" in fields or "startTime" in fields
-    named = first_of(fields, "spanId", "span_id") is not None
-    timed = ("startTimeUnixNano", "start_time_unix_nano", "start_time", "attributes", "timestamp")
-    return named and any(key in fields for key in timed)
+    if keys & set(_CONTEXTS):
+        return bool(keys & {"attributes", "context.span_id", "start_time", "startTime"})
+    return first_of(fields, "spanId", "span_id") is not None and bool(keys & set(_TIMES))
 
 
-def _entries(value: object, path: str, notes: Notes) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield the spans and log records in a value, each with its path and its kind, in their order."""
+def _wrapper_key(fields: Fields, keys: tuple[str, ...]) -> str | None:
+    return next((key for key in keys if isinstance(fields.get(key), (list, dict))), None)
+
+
+def _entries(value: object, path: str, notes: Notes) -> Iterator[tuple[str, bool, Fields]]:
+    """Yield the spans and log records of a value in their order: path, whether it is a log record, and fields."""
     if isinstance(value, list):
         for index, entry in enumerate(value):
             yield from _entries(entry, f"{path}[{index}]", notes)
@@ -95,128 +120,119 @@ def _entries(value: object, path: str, notes: Notes) -> Iterator[tuple[str, str,
     if fields is None:
         notes.problem(path, f"expected a span, or an object that holds spans, got {short_repr(value)}")
         return
-    held = [key for key in (*_RESOURCES, *_SCOPES, "logRecords", "log_records") if isinstance(fields.get(key), list)]
-    for key in held:
+    groups = [key for key in (*_GROUPS, *_LOGS) if isinstance(fields.get(key), list)]
+    for key in groups:
         for index, entry in enumerate(list_of(fields[key])):
             place = f"{path}.{key}[{index}]"
-            if key in ("logRecords", "log_records"):
-                yield place, "log", as_object(entry) or {}
+            if key in _LOGS:
+                yield place, True, object_of(entry)
             else:
                 yield from _entries(entry, place, notes)
-    if _is_span(fields) and not held:
-        yield path, "span", fields
-        return
-    inner = next((key for key in ("spans", *_WRAPPERS) if isinstance(fields.get(key), (list, dict))), None)
-    if inner is not None:
-        session = _session_beside(fields)
-        for place, kind, entry in _entries(fields[inner], f"{path}.{inner}", notes):
-            yield place, kind, entry if session is None else {**entry, "attributes.mlflow.trace.session": session}
-    elif not held and (fields.keys() - {"resource", "scope", "schemaUrl", "schema_url"}):
+    inner = _wrapper_key(fields, ("spans", *_WRAPPERS))
+    if _is_span(fields) and not groups:
+        yield path, False, fields
+    elif inner is not None:
+        session = _mlflow_session(fields)
+        for place, is_log, entry in _entries(fields[inner], f"{path}.{inner}", notes):
+            yield place, is_log, {**entry, "attributes.mlflow.trace.session": session} if session else entry
+    elif not groups and fields.keys() - {"resource", "scope", "schemaUrl", "schema_url"}:
         notes.problem(path, f"expected a span (an object with a name and ids), got {short_repr(dict(fields))}")
 
 
-def _session_beside(fields: Mapping[str, Any]) -> str | None:
-    """Return the session that MLflow tells of a trace, beside its spans."""
-    info = as_object(fields.get("info")) or {}
-    told = as_object(first_of(info, "trace_metadata", "request_metadata")) or {}
-    return text_of(told.get("mlflow.trace.session"))
+def _mlflow_session(fields: Fields) -> str | None:
+    """Return the session of an MLflow trace, which is in its `info` and not on its spans."""
+    metadata = object_of(first_of(object_of(fields.get("info")), "trace_metadata", "request_metadata"))
+    return text_of(metadata.get("mlflow.trace.session"))
 
 
-def _span(fields: Mapping[str, Any], path: str, notes: Notes) -> RawSpan | None:
-    context = as_object(first_of(fields, "context", "spanContext", "span_context")) or {}
-    parent = as_object(first_of(fields, "parent", "parentSpanContext", "parent_span_context")) or {}
-    ids = ("spanId", "span_id", "spanID")
-    span_id = _id(first_of(context, *ids) or first_of(fields, *ids, "context.span_id", "id"))
-    trace = _id(
-        first_of(context, "traceId", "trace_id")
-        or first_of(fields, "traceId", "trace_id", "traceID", "context.trace_id")
-    )
+def _raw_span(fields: Fields, path: str, notes: Notes) -> RawSpan | None:
+    # SDKs and Phoenix dump ids in a context, OTLP on the span itself, and data frames of Phoenix in flat columns.
+    context = object_of(first_of(fields, "context", "spanContext", "span_context"))
+    parent = object_of(first_of(fields, "parent", "parentSpanContext", "parent_span_context"))
+    span_id = _id(first_of(context, *_SPAN_IDS) or first_of(fields, *_SPAN_IDS, "context.span_id", "id"))
     if span_id is None:
-        notes.problem(path, "a span needs its id")
+        notes.problem(path, "a span needs an id")
         return None
-    outer = first_of(parent, *ids) or first_of(fields, "parentSpanId", "parent_span_id", "parentId", "parent_id")
-    outer = outer or _child_of(fields.get("references"), trace)
+    trace_keys = ("traceId", "trace_id", "traceID", "context.trace_id")
+    trace = _id(first_of(context, *trace_keys) or first_of(fields, *trace_keys))
+    parent_id = first_of(parent, *_SPAN_IDS) or first_of(fields, *_PARENT_IDS) or _jaeger_parent(fields, trace)
     attributes = _attributes(first_of(fields, "attributes", "tags"))
+    # A data frame of Phoenix has a column for each attribute.
     columns = {key.removeprefix("attributes."): fields[key] for key in fields if key.startswith("attributes.")}
     attributes |= {key: value for key, value in flat(columns) if value is not None}
-    kind = fields.get("span_kind")
-    if isinstance(kind, str) and "openinference.span.kind" not in attributes:
-        attributes["openinference.span.kind"] = kind
+    if isinstance(fields.get("span_kind"), str):  # Phoenix takes the kind out of the attributes
+        attributes.setdefault("openinference.span.kind", fields["span_kind"])
     name = str(first_of(fields, "name", "operationName") or "")
-    span = Span(span_id, trace or "", path, _id(outer), name)
-    _read_times(fields, span)
+    span = Span(span_id, trace or "", path, _id(parent_id), name)
+    span.started_at, span.ended_at = _times(fields)
     span.error = _error(fields, attributes)
-    return RawSpan(span, attributes, list(_events(first_of(fields, "events", "logs"), path)))
+    return RawSpan(span, attributes, list(_events(fields, path)))
 
 
-def _child_of(references: object, trace: str | None) -> object:
-    """Return the id of the span around it, as Jaeger has it."""
-    for entry in references if isinstance(references, list) else ():
-        fields = as_object(entry) or {}
-        if fields.get("refType") == "CHILD_OF" and _id(fields.get("traceID")) in (None, trace):
-            return fields.get("spanID")
+def _jaeger_parent(fields: Fields, trace: str | None) -> object:
+    for entry in list_of(fields.get("references")):
+        reference = object_of(entry)
+        if reference.get("refType") == "CHILD_OF" and _id(reference.get("traceID")) in (None, trace):
+            return reference.get("spanID")
     return None
 
 
-def _read_times(fields: Mapping[str, Any], span: Span) -> None:
-    if "operationName" in fields:
+def _times(fields: Fields) -> tuple[datetime | None, datetime | None]:
+    """Return the start and the end of a span."""
+    if "operationName" in fields:  # Jaeger counts microseconds, and has a duration in the place of an end
         start, duration = fields.get("startTime"), fields.get("duration")
-        span.started_at = time_of(start, unit="us")
-        if isinstance(start, int) and isinstance(duration, int):
-            span.ended_at = time_of(start + duration, unit="us")
-        return
-    span.started_at = _time(fields, ("startTimeUnixNano", "start_time_unix_nano"), ("start_time", "startTime"))
-    span.ended_at = _time(fields, ("endTimeUnixNano", "end_time_unix_nano"), ("end_time", "endTime"))
-    if span.started_at is None:  # the exporter of the SDK for JavaScript that writes to the console
-        span.started_at = time_of(fields.get("timestamp"), unit="us")
+        end = start + duration if isinstance(start, int) and isinstance(duration, int) else None
+        return time_of(start, unit="us"), time_of(end, unit="us")
+    started_at = _time(fields, "start_time", "startTime")
+    if started_at is None:  # the console exporter of the SDK for JavaScript
+        started_at = time_of(fields.get("timestamp"), unit="us")
+    return started_at, _time(fields, "end_time", "endTime")
 
 
-def _time(fields: Mapping[str, Any], nanoseconds: tuple[str, ...], any_unit: tuple[str, ...]) -> datetime | None:
-    """Return a time under one of these keys; the second do not say what they count, so that its size tells it."""
-    known, other = first_of(fields, *nanoseconds), first_of(fields, *any_unit)
-    return time_of(known) if known is not None else time_of(other, unit=unit_of(other))
+def _time(fields: Fields, snake: str, camel: str) -> datetime | None:
+    nanoseconds = first_of(fields, f"{camel}UnixNano", f"{snake}_unix_nano")
+    if nanoseconds is not None:
+        return time_of(nanoseconds)
+    value = first_of(fields, snake, camel)  # the name does not say the unit, so the size of a number decides
+    return time_of(value, unit=unit_of(value))
 
 
-def _error(fields: Mapping[str, Any], attributes: Mapping[str, Any]) -> str | None:
-    """Return why a span failed; `None` where its status does not say so."""
-    given = fields.get("status")
-    status = as_object(given) or {}
-    code = first_of(status, "code", "status_code") or first_of(fields, "status_code", "statusCode")
-    code = code or (given if isinstance(given, str) else None) or attributes.get("otel.status_code")
+def _error(fields: Fields, attributes: Mapping[str, Any]) -> str | None:
+    """Return why a span failed; `None` where its status is not an error."""
+    status = fields.get("status")
+    inner = object_of(status)
+    code = first_of(inner, "code", "status_code") or first_of(fields, "status_code", "statusCode")
+    code = code or text_of(status) or attributes.get("otel.status_code")
     if str(code) not in _FAILED and attributes.get("error") is not True:
         return None
-    told = first_of(status, "message", "description") or first_of(fields, "status_message", "statusMessage")
-    return text_of(told) or text_of(attributes.get("otel.status_description")) or "failed"
+    message = first_of(inner, "message", "description") or first_of(fields, "status_message", "statusMessage")
+    return text_of(message) or text_of(attributes.get("otel.status_description")) or "failed"
 
 
-def _events(value: object, path: str) -> Iterator[Event]:
-    for index, entry in enumerate(value if isinstance(value, list) else ()):
-        fields = as_object(entry) or {}
-        attributes = _attributes(first_of(fields, "attributes", "fields"))
-        name = fields.get("name") or attributes.get("event.name") or attributes.get("event") or ""
+def _events(fields: Fields, path: str) -> Iterator[Event]:
+    for index, entry in enumerate(list_of(first_of(fields, "events", "logs"))):
+        event = object_of(entry)
+        attributes = _attributes(first_of(event, "attributes", "fields"))
+        name = event.get("name") or attributes.get("event.name") or attributes.get("event") or ""
         yield Event(str(name), attributes, None, f"{path}.events[{index}]")
 
 
-def _log(fields: Mapping[str, Any], path: str) -> tuple[str, str, Event, object]:
+def _log_event(fields: Fields, path: str) -> Event:
     attributes = _attributes(fields.get("attributes"))
     name = first_of(fields, "eventName", "event_name") or attributes.get("event.name") or ""
-    body = _value(fields.get("body"))
-    trace, span = _id(first_of(fields, "traceId", "trace_id")), _id(first_of(fields, "spanId", "span_id"))
-    at = first_of(fields, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano", "observed_time_unix_nano")
-    return trace or "", span or "", Event(str(name), attributes, body, path), at
+    return Event(str(name), attributes, _value(fields.get("body")), path)
 
 
 def _attributes(value: object) -> dict[str, Any]:
-    """Return attributes under their dotted names: a list of keys and values, or an object, also a nested one."""
-    if isinstance(value, list):
-        pairs: dict[str, Any] = {}
-        for entry in value:
-            fields = as_object(entry) or {}
-            key = fields.get("key")
-            if isinstance(key, str):
-                pairs[key] = _value(fields.get("value"))
-        return pairs
-    return dict(flat(value)) if isinstance(value, Mapping) else {}
+    """Return attributes by their dotted names, given OTLP's list of keys and values, or an object, nested or not."""
+    if isinstance(value, Mapping):
+        return dict(flat(value))
+    attributes: dict[str, Any] = {}
+    for entry in list_of(value):
+        fields = object_of(entry)
+        if isinstance(fields.get("key"), str):
+            attributes[fields["key"]] = _value(fields.get("value"))
+    return attributes
 
 
 def _value(value: object) -> Any:  # noqa: ANN401 - a JSON value
@@ -224,19 +240,21 @@ def _value(value: object) -> Any:  # noqa: ANN401 - a JSON value
     fields = as_object(value)
     if fields is None:
         return value
-    named = {_camel(key): fields[key] for key in fields}
+    named = {_camel(key): inner for key, inner in fields.items()}
     if not named.keys() <= _VALUES:
         return dict(fields)
-    held = [key for key in named if named[key] is not None]  # Phoenix names every kind, all but one of them null
-    if len(held) != 1:
-        return dict(fields) if held else None
-    kind, inner = held[0], named[held[0]]
-    if kind == "intValue":
-        return int(inner) if isinstance(inner, str) and inner.lstrip("-").isdigit() else inner
+    present = [(kind, inner) for kind, inner in named.items() if inner is not None]  # Phoenix writes all kinds as keys
+    if not present:
+        return None
+    if len(present) > 1:
+        return dict(fields)
+    kind, inner = present[0]
+    if kind == "intValue" and isinstance(inner, str) and inner.lstrip("-").isdigit():
+        return int(inner)  # Protobuf's JSON mapping writes 64-bit integers as text
     if kind == "arrayValue":
-        return [_value(entry) for entry in list_of((as_object(inner) or {}).get("values"))]
+        return [_value(entry) for entry in list_of(object_of(inner).get("values"))]
     if kind == "kvlistValue":
-        return _attributes(list_of((as_object(inner) or {}).get("values")))
+        return _attributes(list_of(object_of(inner).get("values")))
     return inner
 
 
@@ -254,8 +272,8 @@ def _id(value: object) -> str | None:
     text = str(value)
     if _HEX.match(text):
         text = text.removeprefix("0x").lower()
-        return text if text.strip("0") else None
-    if len(text) in (12, 24) and text.endswith("="):
+        return text if text.strip("0") else None  # an id of zeros means that there is none
+    if len(text) in (12, 24) and text.endswith("="):  # Protobuf's JSON mapping writes bytes as base64
         try:
             return base64.b64decode(text, validate=True).hex()
         except (binascii.Error, ValueError):

@@ -1,9 +1,9 @@
-"""What does a span of OpenTelemetry say about models, tools and agents? In the conventions that are in use.
+"""The meaning of OpenTelemetry spans, in the conventions that are in use.
 
-Read are the GenAI conventions of OpenTelemetry, from the events of their first years to the messages of today, and
+These are the GenAI conventions of OpenTelemetry, from the events of their first years to the messages of today, and
 those of OpenInference, OpenLLMetry, the Vercel AI SDK, Pydantic AI, Google's ADK, Haystack, LlamaIndex, MLflow and
-any-agent. The names of attributes stand in tables here, in `_attribute_messages` and in `_dialects`, and nowhere else;
-an attribute that is not there says nothing.
+any-agent. The tables here, in `span_messages` and in `attribute_aliases` name every attribute that is read; any other
+attribute is ignored. Within a table the more specific name comes first, since many libraries write two conventions.
 """
 
 from __future__ import annotations
@@ -14,23 +14,31 @@ from typing import Any
 
 from toolmark.calls import ToolCallType
 from toolmark.formats.messages.content_parts import content_of
-from toolmark.formats.messages.field_readers import as_object, decoded, first_of, list_of, text_of
-from toolmark.formats.traces.attribute_aliases import renamed
+from toolmark.formats.messages.field_readers import as_object, decoded, first_of, id_of, list_of, object_of, text_of
+from toolmark.formats.traces.attribute_aliases import with_common_names
+from toolmark.formats.traces.attribute_readers import first_key, json_list, json_object, lower_text, token_counts
 from toolmark.formats.traces.span_messages import (
-    HIDDEN,
-    INDEXED_ASKED,
-    INDEXED_SAID,
-    LLAMA_INDEX_ASKED,
-    LLAMA_INDEX_SAID,
+    INDEXED_PROMPTS,
+    INDEXED_REPLIES,
+    LLAMA_INDEX_PROMPT,
+    LLAMA_INDEX_REPLY,
     Attributes,
+    Event,
     RawSpan,
-    answered_of,
-    around_of,
-    asked_of,
     indexed,
+    is_hidden,
+    prompt_of,
+    reply_of,
+    surroundings_of,
 )
-from toolmark.formats.traces.span_tree import Span, SpanKind
-from toolmark.formats.traces.trace_messages import Said, Who, messages_in, tools_beside
+from toolmark.formats.traces.span_tree import Handoff, ModelCall, Span, SpanKind, ToolRun
+from toolmark.formats.traces.trace_messages import (
+    Message,
+    Speaker,
+    last_text,
+    messages_in,
+    tools_beside_messages,
+)
 from toolmark.matching.json_compare import ABSENT
 
 _OPERATIONS: dict[str, SpanKind] = {
@@ -62,17 +70,18 @@ _KIND_KEYS = (
     "langsmith.span.kind",
     "mlflow.spanType",
 )
-_OF_HAYSTACK: dict[str, SpanKind] = {
+_HAYSTACK_SPANS: dict[str, SpanKind] = {
     "haystack.agent.run": "agent",
     "haystack.agent.step.llm": "model",
     "haystack.agent.step.tool": "tool",
 }
-"""Names of the spans of Haystack, which say of what they are in no other way."""
+"""Names of Haystack's spans, which have no attribute for their kind."""
 
 _TOOL_NAMES = (
     "gen_ai.tool.name",
     "tool.name",
     "ai.toolCall.name",
+    # OpenLLMetry puts the name of any entity here, so names that only tools have come first.
     "traceloop.entity.name",
     "tool_name",
     "tool_call.function.name",
@@ -80,8 +89,9 @@ _TOOL_NAMES = (
 )
 _CALL_IDS = ("gen_ai.tool.call.id", "tool.id", "tool_call.id", "ai.toolCall.id", "tool_call_id")
 _NO_IDS = (None, "", "<not specified>", "unknown")
-"""What stands in the place of an id that is not known; the last are those of Google's ADK and of Agent Framework."""
+"""Placeholders for an id that the tracer does not know; the last two are Google ADK's and Agent Framework's."""
 _ARGUMENTS = (
+    # The conventions' own name is exact. `input.value` and those below it hold any input, of a tool or not.
     "gen_ai.tool.call.arguments",
     "gen_ai.tool.args",
     "tool_arguments",
@@ -109,7 +119,7 @@ _RESULTS = (
 )
 _AGENTS = ("gen_ai.agent.name", "agent_name", "agent.name")
 _NODES = ("graph.node.name", "graph.node.id")
-"""What OpenInference calls an agent where it gives no other name, as of CrewAI."""
+"""Where OpenInference keeps the name of a CrewAI agent."""
 _SESSIONS = (
     "gen_ai.conversation.id",
     "session.id",
@@ -133,60 +143,59 @@ _USAGE = {
     "output_tokens": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
     "total_tokens": ("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total"),
 }
-_FINISHED = (
+_FINISH_REASONS = (
     "gen_ai.response.finish_reasons",
     "gen_ai.response.finish_reason",
     "llm.finish_reason",
     "ai.response.finishReason",
     "anthropic.message.stop_reason",
 )
-_ANSWERS = ("output.value", "mlflow.spanOutputs", "haystack.agent.step.llm.output", "haystack.component.output")
-_FOR_TOOLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
+_RESPONSES = ("output.value", "mlflow.spanOutputs", "haystack.agent.step.llm.output", "haystack.component.output")
+_TOOL_REASONS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
 _GOOGLE = ("gemini", "gcp", "google", "vertex")
-"""How the names of Google's providers begin. Its models say `STOP` when they ask for tools, too."""
+"""Prefixes of Google's provider names. Its models report `STOP` also when they ask for tools."""
 _TOOLS = ("gen_ai.tool.definitions", "ai.prompt.tools", "gen_ai.request.tools", "mlflow.chat.tools")
-_TOOLS_BESIDE = ("langfuse.observation.input", "haystack.agent.step.llm.input", "haystack.component.input")
-_RESULT = frozenset({"id", "name", "response"})
-"""What Google's part has in which a tool's result is carried; OpenInference keeps it whole."""
-_MERGED = "(merged tools)"
-"""The tool of a span in which Google's ADK repeats the results of several others."""
+_PROMPTS_WITH_TOOLS = ("langfuse.observation.input", "haystack.agent.step.llm.input", "haystack.component.input")
+_FUNCTION_RESPONSE = frozenset({"id", "name", "response"})
+"""Keys of Google's part around the result of a tool, which OpenInference keeps whole."""
+_MERGED_TOOLS = "(merged tools)"
+"""The tool name of spans of Google's ADK that repeat the results of several other spans."""
+_TOOL_HINTS = ("gen_ai.tool.call.id", "gen_ai.tool.call.arguments", "tool_arguments", "tool.arguments")
+_MODEL_HINTS = ("gen_ai.output.messages", "llm.request.type", "gcp.vertex.agent.llm_request")
 
-_OF_ADK = re.compile(r"^agent_run \[.+\]$")
-"""How Google's ADK names the spans of its agents, of which its first version says nothing else."""
-_HANDOFF = "handoff to "
-_NAMED = re.compile(r"^(?:execute_tool|running tool:|invoke_agent|agent run|agent_run)\s*\[?(.*?)\]?$")
+_ADK_AGENT = re.compile(r"^agent_run \[.+\]$")
+"""Name of an agent span of Google's ADK 1, which says nothing else about the agent."""
+_HANDOFF_PREFIX = "handoff to "
+_NAME_IN_SPAN = re.compile(r"^(?:execute_tool|running tool:|invoke_agent|agent run|agent_run)\s*\[?(.*?)\]?$")
 
 
 def interpret(raw: RawSpan) -> Span:
-    """Return the span with what its attributes and events say."""
-    raw.attributes = renamed(raw.attributes, raw.span.name)
-    span, said = raw.span, raw.attributes
+    """Return the span with its kind, its messages and its event, read from attributes and events."""
+    raw.attributes = attributes = with_common_names(raw.attributes, raw.span.name)
+    span = raw.span
     span.kind = _kind(raw)
-    span.agent = text_of(first_of(said, *_AGENTS))
-    if span.kind == "agent":
-        span.agent = span.agent or _after(span.name) or text_of(first_of(said, *_NODES))
-    span.agent = span.agent or text_of(_object_under(said, "metadata").get("lc_agent_name"))
-    session = first_of(said, *_SESSIONS)
-    span.session = span.session or (None if session is None else str(session))
-    if span.error is None and said.get("error.type") is not None:
-        span.error = str(first_of(said, "exception.message", "error.message", "error.type"))
+    span.agent = _agent(span, attributes)
+    span.session = span.session or id_of(first_of(attributes, *_SESSIONS))
+    if span.error is None and attributes.get("error.type") is not None:
+        span.error = str(first_of(attributes, "exception.message", "error.message", "error.type"))
     if span.error is not None:
         span.error = _exception(raw) or span.error
-    handed_to = _handed_to(raw) if span.kind == "tool" else None
-    if handed_to is not None:
-        span.kind, span.handoff_to = "handoff", handed_to
+    handoff_to = _handoff_target(raw) if span.kind == "tool" else None
+    if handoff_to is not None:
+        span.kind, span.event = "handoff", Handoff(handoff_to)
     elif span.kind == "tool":
-        _read_tool(raw)
+        span.event = _tool_run(raw)
     elif span.kind == "model":
-        _read_model(raw)
-        span.asked, span.said = asked_of(raw), answered_of(raw)
+        span.event = _model_call(raw)
+        span.offered = _offered_to_model(raw)
+        span.prompt, span.reply = prompt_of(raw), reply_of(raw)
     else:
-        _read_around(raw)
+        _read_surroundings(raw)
     return span
 
 
 def flat(value: object, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield nested attributes under dotted names; lists that hold no objects stay lists."""
+    """Yield nested attributes under dotted names; lists without objects stay lists."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from flat(inner, f"{prefix}.{key}" if prefix else str(key))
@@ -197,243 +206,252 @@ def flat(value: object, prefix: str = "") -> Iterator[tuple[str, Any]]:
         yield prefix, value
 
 
-def _object_under(said: Attributes, key: str) -> Mapping[str, Any]:
-    """Return the object that an attribute holds as JSON text, or several do field by field, as Phoenix exports it."""
-    whole = as_object(decoded(said.get(key)))
+def _object_under(attributes: Attributes, key: str) -> Mapping[str, Any]:
+    """Return the object that an attribute holds as JSON text, or that Phoenix spreads over several attributes."""
+    whole = as_object(decoded(attributes.get(key)))
     if whole is not None:
         return whole
     prefix = f"{key}."
-    inside = {name.removeprefix(prefix): said[name] for name in said if name.startswith(prefix)}
-    heads = dict.fromkeys(name.partition(".")[0] for name in inside)
-    return {head: inside[head] if head in inside else _object_under(inside, head) for head in heads}
+    inner = {name.removeprefix(prefix): attributes[name] for name in attributes if name.startswith(prefix)}
+    heads = dict.fromkeys(name.partition(".")[0] for name in inner)
+    return {head: inner[head] if head in inner else _object_under(inner, head) for head in heads}
 
 
 def _kind(raw: RawSpan) -> SpanKind:
-    """Return what a span is of: what it says itself, else what its attributes are about."""
-    said, name = raw.attributes, raw.span.name
-    told = str(said.get("gen_ai.operation.name") or "").lower()
-    kinds: list[SpanKind | None] = [_vercel(str(said.get("ai.operationId") or "")), _OPERATIONS.get(told)]
-    kinds.extend(_KINDS.get(str(said[key]).lower()) for key in _KIND_KEYS if said.get(key) is not None)
-    if told == "create_agent":  # also where Phoenix says that it is an agent
+    """Return the kind of a span: the one that it names, else the one that its attributes imply."""
+    attributes, name = raw.attributes, raw.span.name
+    operation = lower_text(attributes.get("gen_ai.operation.name"))
+    if operation == "create_agent":  # Phoenix calls it an agent, but no agent runs in it
         return "other"
-    clear: list[SpanKind] = [kind for kind in kinds if kind is not None and kind != "other"]
-    found = clear[0] if clear else _by_attributes(said, name, around="other" in kinds)
-    if found is None and any(event.name in (LLAMA_INDEX_ASKED, LLAMA_INDEX_SAID) for event in raw.events):
-        found = "model"
-    if found == "tool" and (said.get("gen_ai.tool.name") == _MERGED or name.endswith(_MERGED)):
+    named = [_vercel_kind(str(attributes.get("ai.operationId"))), _OPERATIONS.get(operation)]
+    named += [_KINDS.get(lower_text(attributes.get(key))) for key in _KIND_KEYS]
+    # `other` is weak: OpenInference calls a span a chain that may still be a tool or an agent by its attributes.
+    kind = next((one for one in named if one not in (None, "other")), None)
+    kind = kind or _implied_kind(attributes, name, is_chain="other" in named)
+    if kind is None and any(event.name in (LLAMA_INDEX_PROMPT, LLAMA_INDEX_REPLY) for event in raw.events):
+        return "model"
+    if kind == "tool" and (attributes.get("gen_ai.tool.name") == _MERGED_TOOLS or name.endswith(_MERGED_TOOLS)):
         return "other"
-    return found or "other"
+    return kind or "other"
 
 
-def _vercel(operation: str) -> SpanKind | None:
+def _vercel_kind(operation: str) -> SpanKind | None:
     if operation == "ai.toolCall":
         return "tool"
     return "model" if operation.startswith(("ai.generate", "ai.stream")) else None
 
 
-def _by_attributes(said: Attributes, name: str, *, around: bool) -> SpanKind | None:
-    """Return what a span is of that does not say it, or says that it lies around others (`around`)."""
-    if any(
-        said.get(key) is not None
-        for key in ("gen_ai.tool.call.id", "gen_ai.tool.call.arguments", "tool_arguments", "tool.arguments")
-    ):
+def _implied_kind(attributes: Attributes, name: str, *, is_chain: bool) -> SpanKind | None:
+    """Return the kind that the attributes of a span imply; `None` if they imply none."""
+    if first_key(attributes, *_TOOL_HINTS):
         return "tool"
-    if said.get("gen_ai.tool.name") is not None and not name.startswith(("call_llm", "chat")):
+    if attributes.get("gen_ai.tool.name") is not None and not name.startswith(("call_llm", "chat")):
         return "tool"
-    if name in _OF_HAYSTACK:
-        return _OF_HAYSTACK[name]
-    if str(said.get("haystack.component.type")).endswith("Generator"):
+    if name in _HAYSTACK_SPANS:
+        return _HAYSTACK_SPANS[name]
+    if str(attributes.get("haystack.component.type")).endswith("Generator"):
         return "model"
-    if any(said.get(key) is not None for key in ("pydantic_ai.all_messages", "all_messages_events")):
+    if first_key(attributes, "pydantic_ai.all_messages", "all_messages_events"):
         return "agent"
-    if any(key in said for key in ("gen_ai.output.messages", "llm.request.type", "gcp.vertex.agent.llm_request")):
+    # An OpenInference chain keeps its prompt as a model does; only a model has a reply.
+    prefixes = INDEXED_REPLIES if is_chain else (*INDEXED_REPLIES, *INDEXED_PROMPTS)
+    if any(key in _MODEL_HINTS or key.startswith(prefixes) for key in attributes):
         return "model"
-    # A chain of OpenInference keeps what it was given as a model does; what a model answered only a model keeps.
-    if any(key.startswith(INDEXED_SAID if around else (*INDEXED_SAID, *INDEXED_ASKED)) for key in said):
-        return "model"
-    return "agent" if said.get("agent_name") is not None or _OF_ADK.match(name) else None
+    return "agent" if attributes.get("agent_name") is not None or _ADK_AGENT.match(name) else None
 
 
-def _handed_to(raw: RawSpan) -> str | None:
-    """Return the agent that a span of a hand-off names, OpenInference's or Logfire's; it is told as one of a tool."""
-    if first_of(raw.attributes, *_TOOL_NAMES) is not None:
+def _agent(span: Span, attributes: Attributes) -> str | None:
+    agent = text_of(first_of(attributes, *_AGENTS))
+    if span.kind == "agent":
+        agent = agent or _name_in(span.name) or text_of(first_of(attributes, *_NODES))
+    # LangChain's `create_agent` puts the name of the agent into the metadata of every run.
+    return agent or text_of(_object_under(attributes, "metadata").get("lc_agent_name"))
+
+
+def _name_in(span_name: str) -> str | None:
+    match = _NAME_IN_SPAN.match(span_name)
+    return match.group(1) or None if match else None
+
+
+def _handoff_target(raw: RawSpan) -> str | None:
+    """Return the agent that a hand-off names; OpenInference and Logfire write hand-offs as tool spans."""
+    attributes, name = raw.attributes, raw.span.name
+    if first_key(attributes, *_TOOL_NAMES):
         return None
-    if str(raw.attributes.get("logfire.msg_template") or "").startswith("Handoff: "):
-        return text_of(raw.attributes.get("to_agent"))
-    if not raw.span.name.startswith(_HANDOFF):
-        return None
-    return raw.span.name.removeprefix(_HANDOFF)
+    if str(attributes.get("logfire.msg_template")).startswith("Handoff: "):
+        return text_of(attributes.get("to_agent"))
+    return name.removeprefix(_HANDOFF_PREFIX) if name.startswith(_HANDOFF_PREFIX) else None
 
 
-def _after(name: str) -> str | None:
-    found = _NAMED.match(name)
-    return found.group(1) or None if found else None
-
-
-def _read_tool(raw: RawSpan) -> None:
-    span, said = raw.span, raw.attributes
-    span.tool = text_of(first_of(said, *_TOOL_NAMES)) or _after(span.name) or span.name.removesuffix(".__call__")
-    call_id = first_of(said, *_CALL_IDS)
-    span.call_id = None if call_id in _NO_IDS else str(call_id)
-    span.arguments = _inside(_first_seen(said, _ARGUMENTS), "inputs", beside="input_str")
-    span.result = _inside(decoded(_first_seen(said, _RESULTS)), "output", beside="kwargs")
-    _unwrap_mcp(span)
-    schema = _object_under(said, "tool.parameters")
-    span.parameters = tuple(as_object(schema.get("properties")) or schema)
-    span.wrapped = any(key.startswith("langsmith.") for key in said)
-    for event in raw.events:  # what some instrumentations tell only there, Strands as messages
-        fields = {**event.attributes, **(as_object(decoded(event.body)) or {})}
-        if event.name == "gen_ai.tool.message" and span.arguments is ABSENT and fields.get("content") is not None:
-            span.arguments = fields["content"]
-        elif event.name == "gen_ai.choice" and span.result is ABSENT and fields.get("message") is not None:
-            span.result = content_of(fields["message"])
-        span.arguments = _first_seen(event.attributes, _ARGUMENTS[:1]) if span.arguments is ABSENT else span.arguments
-        span.result = _first_seen(event.attributes, _RESULTS[:1]) if span.result is ABSENT else span.result
-    if said.get("haystack.tool.error") is True:
-        told = as_object(decoded(span.result)) or {}
-        span.result, span.result_failed = told.get("error", span.result), True
-    kind = str(said.get("gen_ai.tool.type") or "")
-    if said.get("mcp.method.name") is not None or kind == "mcp":
-        span.type = ToolCallType.MCP
-    take_result(span)
-
-
-def _unwrap_mcp(span: Span) -> None:
-    """Read what OpenLLMetry writes of a tool of MCP: its name beside the arguments, and an object that it returned."""
-    given = as_object(decoded(span.arguments)) or {}
-    if given.keys() != {"tool_name", "arguments"} or given["tool_name"] != span.tool:
-        return
-    span.arguments = given["arguments"]
-    told = as_object(span.result) or {}
-    if "result" in told and told.keys() <= {"result", "is_error"}:
-        span.result = told["result"]
-
-
-def take_result(span: Span) -> None:
-    """Read what a tool returned out of what carries it, such as LangChain's message, which says the call's id."""
-    holder = as_object(decoded(span.result)) if span.result is not ABSENT else None
-    if holder is not None and set(holder) == {"output"} and as_object(holder["output"]) is not None:
-        holder = as_object(holder["output"])
-    if holder is not None and {"tool_id", "tool_output"} <= holder.keys():  # what LlamaIndex's agents make of it
-        span.call_id, holder = span.call_id or text_of(holder["tool_id"]), as_object(holder["tool_output"])
-    if holder is not None and {"raw_output", "tool_name", "is_error"} <= holder.keys():  # LlamaIndex's output of a tool
-        span.result, span.result_failed = holder["raw_output"], holder["is_error"] is True
-        return
-    if holder is not None and holder.keys() <= _RESULT and holder.get("name") == span.tool and "response" in holder:
-        span.result = holder["response"]
-        return
-    if holder is not None and isinstance(holder.get("content"), list) and "isError" in holder:  # what MCP answers
-        span.result, span.result_failed = content_of(holder["content"]), holder["isError"] is True
-        return
-    if holder is None or not ("lc" in holder or holder.get("type") in ("tool", "ToolMessage")):
-        return
-    found = [said.answer for said in messages_in(holder, span.path, "tool") if said.answer is not None]
-    if len(found) == 1:
-        span.result, span.result_failed = found[0].content, found[0].failed
-        span.call_id = span.call_id or found[0].call_id
-
-
-def _inside(value: object, key: str, *, beside: str) -> Any:  # noqa: ANN401 - a JSON value
-    """Return what OpenLLMetry wraps, with what the framework passed along."""
-    holder = as_object(decoded(value))
-    return value if holder is None or beside not in holder or holder.get(key) is None else holder[key]
-
-
-def _first_seen(said: Attributes, keys: Iterable[str]) -> Any:  # noqa: ANN401 - a JSON value
-    for key in keys:
-        if said.get(key) is not None:
-            return ABSENT if isinstance(said[key], str) and said[key] in HIDDEN else said[key]
-    return ABSENT
-
-
-def _read_model(raw: RawSpan) -> None:
-    span, said = raw.span, raw.attributes
-    span.model = text_of(first_of(said, *_MODELS))
-    span.response = text_of(said.get("gen_ai.response.id"))
-    for name, keys in _USAGE.items():
-        count = first_of(said, *keys)
-        if isinstance(count, str) and count.isdigit():
-            count = int(count)
-        if isinstance(count, int) and not isinstance(count, bool) and count > 0:
-            span.usage[name] = count
-    span.offered = list(_offered(said))
+def _tool_run(raw: RawSpan) -> ToolRun:
+    attributes, name = raw.attributes, raw.span.name
+    call_id, schema = first_of(attributes, *_CALL_IDS), _object_under(attributes, "tool.parameters")
+    run = ToolRun(
+        text_of(first_of(attributes, *_TOOL_NAMES)) or _name_in(name) or name.removesuffix(".__call__"),
+        None if call_id in _NO_IDS else str(call_id),
+        _unwrap(_first_captured(attributes, _ARGUMENTS), "inputs", marker="input_str"),
+        _unwrap(decoded(_first_captured(attributes, _RESULTS)), "output", marker="kwargs"),
+        parameters=tuple(as_object(schema.get("properties")) or schema),
+        input_wrapped=any(key.startswith("langsmith.") for key in attributes),
+    )
+    _unwrap_mcp(run)
+    # Strands, and the conventions of 2024, keep arguments and results in events.
     for event in raw.events:
-        if event.name == LLAMA_INDEX_ASKED:
-            span.offered += list_of(decoded(event.attributes.get("additional_kwargs.tools")))
-    span.wants_tools = _wants_tools(raw)
+        _complete_from_event(run, event)
+    if attributes.get("haystack.tool.error") is True:
+        run.result, run.failed = json_object(run.result).get("error", run.result), True
+    if attributes.get("mcp.method.name") is not None or attributes.get("gen_ai.tool.type") == "mcp":
+        run.type = ToolCallType.MCP
+    unwrap_result(run)
+    return run
 
 
-def _wants_tools(raw: RawSpan) -> bool | None:
-    """Return whether a model stopped to have tools called; `None` where nobody says why it stopped."""
-    told = [
-        decoded(first_of(raw.attributes, *_FINISHED)),
-        *(event.attributes.get("finish_reason") for event in raw.events),
-    ]
-    told += [(as_object(decoded(event.body)) or {}).get("finish_reason") for event in raw.events]
-    for key in _ANSWERS:
-        told += _finished_in(as_object(decoded(raw.attributes.get(key))) or {})
-    texts = [str(one) for entry in told if entry for one in (list_of(entry) or [entry])]
-    # Semantic Kernel joins the names that Python has for them: `FinishReason.TOOL_CALLS`.
-    reasons = [one.rpartition(".")[2].replace("-", "_").lower() for text in texts for one in text.split(",")]
-    if any(reason in _FOR_TOOLS for reason in reasons):
-        return True
-    provider = str(first_of(raw.attributes, "gen_ai.provider.name", "gen_ai.system") or "")
-    # What Google's models say in either case tells nothing.
+def _complete_from_event(run: ToolRun, event: Event) -> None:
+    """Read arguments and result from an event where the attributes of the span have none, as with Strands."""
+    if run.arguments is ABSENT:
+        content = event.fields.get("content") if event.name == "gen_ai.tool.message" else None
+        run.arguments = _first_captured(event.attributes, _ARGUMENTS[:1]) if content is None else content
+    if run.result is ABSENT:
+        message = event.fields.get("message") if event.name == "gen_ai.choice" else None
+        run.result = _first_captured(event.attributes, _RESULTS[:1]) if message is None else content_of(message)
+
+
+def _unwrap_mcp(run: ToolRun) -> None:
+    """Unwrap an MCP call of OpenLLMetry: the arguments come with the name of the tool, the result in an object."""
+    arguments = json_object(run.arguments)
+    if arguments.keys() != {"tool_name", "arguments"} or arguments["tool_name"] != run.tool:
+        return
+    run.arguments = arguments["arguments"]
+    result = object_of(run.result)
+    if "result" in result and result.keys() <= {"result", "is_error"}:
+        run.result = result["result"]
+
+
+def unwrap_result(run: ToolRun) -> None:
+    """Replace the object that a framework returns for a tool with the result inside of it.
+
+    The object may also have the id of the call, and whether the tool failed.
+    """
+    wrapper = json_object(run.result)
+    if wrapper.keys() == {"output"}:
+        wrapper = as_object(wrapper["output"]) or wrapper
+    if {"tool_id", "tool_output"} <= wrapper.keys():  # LlamaIndex's agent workflows
+        run.call_id, wrapper = run.call_id or text_of(wrapper["tool_id"]), object_of(wrapper["tool_output"])
+    if {"raw_output", "tool_name", "is_error"} <= wrapper.keys():  # LlamaIndex's ToolOutput
+        run.result, run.failed = wrapper["raw_output"], wrapper["is_error"] is True
+    elif "response" in wrapper and wrapper.keys() <= _FUNCTION_RESPONSE and wrapper.get("name") == run.tool:
+        run.result = wrapper["response"]
+    elif isinstance(wrapper.get("content"), list) and "isError" in wrapper:  # MCP's CallToolResult
+        run.result, run.failed = content_of(wrapper["content"]), wrapper["isError"] is True
+    elif "lc" in wrapper or wrapper.get("type") in ("tool", "ToolMessage"):  # LangChain's ToolMessage
+        answers = [message.answer for message in messages_in(wrapper, "$", "tool") if message.answer is not None]
+        if len(answers) == 1:
+            run.result, run.failed = answers[0].content, answers[0].failed
+            run.call_id = run.call_id or answers[0].call_id
+
+
+def _unwrap(value: object, key: str, *, marker: str) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the value under `key` of an object of OpenLLMetry, which `marker` identifies; any other value as it is."""
+    wrapper = json_object(value)
+    return wrapper[key] if marker in wrapper and wrapper.get(key) is not None else value
+
+
+def _first_captured(attributes: Attributes, keys: Iterable[str]) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the first of these attributes that has a value; `ABSENT` where there is none, or where it was hidden."""
+    value = first_of(attributes, *keys)
+    return ABSENT if value is None or is_hidden(value) else value
+
+
+def _model_call(raw: RawSpan) -> ModelCall:
+    attributes = raw.attributes
+    call = ModelCall(text_of(first_of(attributes, *_MODELS)), text_of(attributes.get("gen_ai.response.id")))
+    call.stopped_for_tools = _stopped_for_tools(raw)
+    call.usage = token_counts(attributes, _USAGE)
+    return call
+
+
+def _stopped_for_tools(raw: RawSpan) -> bool | None:
+    """Return whether a model stopped to have tools called; `None` where the span gives no reason for the stop."""
+    values: list[object] = [decoded(first_of(raw.attributes, *_FINISH_REASONS))]
+    for event in raw.events:
+        values += [event.attributes.get("finish_reason"), json_object(event.body).get("finish_reason")]
+    for key in _RESPONSES:
+        values += _finish_reasons_in(json_object(raw.attributes.get(key)))
+    texts = [str(text) for value in values if value for text in list_of(value) or [value]]
+    for text in ",".join(texts).split(","):
+        # Semantic Kernel joins the names of a Python enum: `FinishReason.TOOL_CALLS`.
+        if text.rpartition(".")[2].replace("-", "_").lower() in _TOOL_REASONS:
+            return True
+    provider = str(first_of(raw.attributes, "gen_ai.provider.name", "gen_ai.system"))
+    # Google's models stop for the same reason with tools and without, so it means nothing there.
     return False if any(text != "STOP" for text in texts) and not provider.startswith(_GOOGLE) else None
 
 
-def _finished_in(response: Mapping[str, Any]) -> Iterator[object]:
-    """Yield why each answer in a response stopped: OpenAI's, also as MLflow keeps it, or Haystack's."""
+def _finish_reasons_in(response: Mapping[str, Any]) -> Iterator[object]:
+    """Yield the finish reasons in a response of OpenAI, which MLflow keeps too, or of Haystack."""
     for entry in (*list_of(response.get("choices")), *list_of(response.get("replies"))):
-        fields = as_object(entry) or {}
-        yield first_of(fields, "finish_reason") or (as_object(fields.get("meta")) or {}).get("finish_reason")
+        fields = object_of(entry)
+        yield fields.get("finish_reason") or object_of(fields.get("meta")).get("finish_reason")
 
 
-def _offered(said: Attributes) -> Iterator[Any]:
-    """Yield the tools that a model could choose from; an empty object stands for some that are not named."""
+def _offered_to_model(raw: RawSpan) -> list[Any]:
+    offered = list(_offered(raw.attributes))
+    for event in raw.events:
+        if event.name == LLAMA_INDEX_PROMPT:
+            offered += json_list(event.attributes.get("additional_kwargs.tools"))
+    return offered
+
+
+def _offered(attributes: Attributes) -> Iterator[Any]:
+    """Yield the tools that a model could choose from; an empty object means that there are tools without a name."""
     for key in _TOOLS:
-        yield from map(decoded, list_of(decoded(said.get(key))))
-    parameters = as_object(decoded(said.get("model_request_parameters"))) or {}
+        yield from map(decoded, json_list(attributes.get(key)))
+    parameters = json_object(attributes.get("model_request_parameters"))  # Pydantic AI
     for tool in (*list_of(parameters.get("function_tools")), *list_of(parameters.get("output_tools"))):
-        fields = as_object(tool) or {}
+        fields = object_of(tool)
         yield {**fields, "parameters": fields.get("parameters_json_schema")}
-    for key in _TOOLS_BESIDE:
-        yield from tools_beside(said.get(key))
-    asked = as_object(decoded(said.get("gcp.vertex.agent.llm_request"))) or {}
-    for group in list_of((as_object(asked.get("config")) or {}).get("tools")):
-        yield from list_of((as_object(group) or {}).get("function_declarations")) or [{}]
-    for entry in indexed(said, "llm.tools."):
-        schema = as_object(decoded(first_of(entry, "tool.json_schema", "json_schema"))) or {}
-        inner = as_object(first_of(schema, "function", "toolSpec")) or schema
-        if "toolSpec" in schema:  # Amazon Bedrock's form
-            inner = {**inner, "inputSchema": (as_object(inner.get("inputSchema")) or {}).get("json")}
-        named = text_of(entry.get("tool.name")) or text_of(inner.get("name"))
-        yield {"type": "function", "function": {**inner, "name": named}} if named else {}
-    for entry in indexed(said, "llm.request.functions."):
+    for key in _PROMPTS_WITH_TOOLS:
+        yield from tools_beside_messages(attributes.get(key))
+    request = json_object(attributes.get("gcp.vertex.agent.llm_request"))
+    for group in list_of(object_of(request.get("config")).get("tools")):
+        yield from list_of(object_of(group).get("function_declarations")) or [{}]
+    for entry in indexed(attributes, "llm.tools."):
+        yield _openinference_tool(entry)
+    for entry in indexed(attributes, "llm.request.functions."):
         yield {**entry, "parameters": decoded(entry.get("parameters"))}
 
 
-def _read_around(raw: RawSpan) -> None:
-    """Read what went into an agent or chain, and what came out; messages in it repeat what models said."""
+def _openinference_tool(entry: Attributes) -> dict[str, Any]:
+    schema = json_object(first_of(entry, "tool.json_schema", "json_schema"))
+    tool = as_object(first_of(schema, "function", "toolSpec")) or schema
+    if "toolSpec" in schema:  # Amazon Bedrock wraps the JSON Schema once more
+        tool = {**tool, "inputSchema": object_of(tool.get("inputSchema")).get("json")}
+    name = text_of(entry.get("tool.name")) or text_of(tool.get("name"))
+    return {"type": "function", "function": {**tool, "name": name}} if name else {}
+
+
+def _read_surroundings(raw: RawSpan) -> None:
+    """Read the input and output of an agent or chain; the messages in it repeat those of its models."""
     span = raw.span
     if span.kind == "agent":
         span.offered = list(_offered(raw.attributes))
-    span.asked, span.said = around_of(raw)
-    span.given = _plain_words(span.asked, "user") or _plain_words(span.said or [], "user")
-    span.gave = text_of(raw.attributes.get("final_result")) or _plain_words(span.said or [], "model")
+    span.prompt, reply = surroundings_of(raw)
+    span.reply = reply
+    span.input_text = _plain_text(span.prompt, "user") or _plain_text(reply, "user")
+    span.output_text = text_of(raw.attributes.get("final_result")) or _plain_text(reply, "model")
 
 
-def _plain_words(said: list[Said], who: Who) -> str | None:
-    """Return the last words of one side, where they are words."""
-    words = [one.text for one in said if one.who == who and one.text]
-    return words[-1] if words and not words[-1].lstrip().startswith(("{", "[")) else None
+def _plain_text(messages: Iterable[Message], speaker: Speaker) -> str | None:
+    """Return the last text of one speaker, unless it is JSON: a structured state is not what was said."""
+    text = last_text(messages, speaker)
+    return None if text is None or text.lstrip().startswith(("{", "[")) else text
 
 
 def _exception(raw: RawSpan) -> str | None:
-    """Return the exception that an event tells, as `"TypeName: text"`."""
+    """Return the exception that an event records, as `"TypeName: text"`."""
     for event in raw.events:
         if event.name == "exception" or "exception.type" in event.attributes:
-            kind, text = event.attributes.get("exception.type"), event.attributes.get("exception.message")
-            known = [str(part) for part in (str(kind or "").rpartition(".")[2], text) if part]
-            return ": ".join(known) or None
+            name = str(event.attributes.get("exception.type") or "").rpartition(".")[2]
+            parts = [str(part) for part in (name, event.attributes.get("exception.message")) if part]
+            return ": ".join(parts) or None
     return None

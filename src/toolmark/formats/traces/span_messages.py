@@ -1,7 +1,8 @@
-"""Which messages do the attributes and events of a span hold? In the conventions that `_conventions` names.
+"""Messages in the attributes and events of an OpenTelemetry span.
 
-Messages stand in one attribute as JSON, are spelled out field by field (`llm.input_messages.0.message.role`), or are
-events. What nobody kept is told apart from what says nothing.
+Libraries keep messages as JSON in one attribute, spread over indexed attributes
+(`llm.input_messages.0.message.role`), or as events. Content that was not captured is distinguished from content that
+is empty: a model that said nothing asked for no calls, while one whose reply was dropped may have asked for some.
 """
 
 from __future__ import annotations
@@ -9,19 +10,28 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from toolmark.capture import Request
 from toolmark.formats.messages.content_parts import cut_off
 from toolmark.formats.messages.field_readers import as_object, decoded, first_of, text_of
 from toolmark.formats.messages.transcript import Answer
+from toolmark.formats.traces.attribute_readers import first_key, json_object
 from toolmark.formats.traces.span_tree import Span
-from toolmark.formats.traces.trace_messages import Said, Who, fuller, messages_in, read_once
+from toolmark.formats.traces.trace_messages import (
+    Message,
+    Speaker,
+    messages_in,
+    read_once,
+    requests_in,
+    with_arguments_of,
+)
 from toolmark.matching.json_compare import ABSENT, json_equal
 
 Attributes: TypeAlias = Mapping[str, Any]
 
-_ASKED = (
+_PROMPTS = (
     "gen_ai.input.messages",
     "ai.prompt.messages",
     "ai.prompt",
@@ -35,7 +45,7 @@ _ASKED = (
     "haystack.component.input",
     "mlflow.spanInputs",
 )
-_SAID = (
+_REPLIES = (
     "gen_ai.output.messages",
     "gen_ai.output",
     "gcp.vertex.agent.llm_response",
@@ -48,26 +58,26 @@ _SAID = (
     "haystack.component.output",
     "mlflow.spanOutputs",
 )
-_ALL_MESSAGES = ("pydantic_ai.all_messages", "all_messages_events", "events")
-"""A whole conversation in one attribute, what was asked and what was answered."""
+_CONVERSATIONS = ("pydantic_ai.all_messages", "all_messages_events", "events")
+"""Attributes of Pydantic AI that hold a whole conversation, prompts and replies."""
 
-INDEXED_ASKED = ("gen_ai.prompt.", "llm.input_messages.", "llm.prompts.")
-INDEXED_SAID = ("gen_ai.completion.", "llm.output_messages.", "llm.completions.")
+INDEXED_PROMPTS = ("gen_ai.prompt.", "llm.input_messages.", "llm.prompts.")
+INDEXED_REPLIES = ("gen_ai.completion.", "llm.output_messages.", "llm.completions.")
 HIDDEN = frozenset({"__REDACTED__", "<redacted>", "[REDACTED]"})
-"""What instrumentations write in the place of what they were told not to keep."""
+"""Placeholders that instrumentations write for content that they were configured to drop."""
 
-LLAMA_INDEX_ASKED, LLAMA_INDEX_SAID = "LLMChatStartEvent", "LLMChatEndEvent"
-"""Events in which LlamaIndex's own tracing tells what a model was asked and answered."""
+LLAMA_INDEX_PROMPT, LLAMA_INDEX_REPLY = "LLMChatStartEvent", "LLMChatEndEvent"
+"""Events that LlamaIndex's own tracing emits at the start and end of a chat."""
 
 _EMPTY = frozenset({"", "{}", "[]", "null", "<not serializable>"})
-"""What they write where there is nothing to keep."""
+"""Texts that instrumentations write where they have nothing to keep."""
 
-_TELLS_FAILURE = re.compile(r'"(?:status": ?"error"|is_error": ?true)')
-_APART = re.compile(r'"invalid_tool_calls": ?\[\{')
-"""Where JSON text says that a tool failed, and where LangChain keeps calls whose arguments are no JSON."""
+_SAYS_FAILED = re.compile(r'"(?:status": ?"error"|is_error": ?true)')
+_HAS_INVALID_CALLS = re.compile(r'"invalid_tool_calls": ?\[\{')
+"""JSON text of a LangChain message with calls whose arguments are not JSON."""
 
-_STEP = re.compile(r"\.?(\d+)\.")
-_EVENT = re.compile(r"^gen_ai\.(system|user|assistant|tool)\.message$")
+_INDEX = re.compile(r"\.?(\d+)\.")
+_MESSAGE_EVENT = re.compile(r"^gen_ai\.(system|user|assistant|tool)\.message$")
 
 
 @dataclass(slots=True)
@@ -79,303 +89,355 @@ class Event:
     body: Any = None
     path: str = "$"
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The attributes, and the body where it is an object."""
+        return {**self.attributes, **json_object(self.body)}
+
 
 @dataclass(slots=True)
 class RawSpan:
-    """A span as OpenTelemetry has it, whatever file it was in; see `Span` for the fields of the same names."""
+    """A span with its OpenTelemetry attributes and events, before they are interpreted."""
 
     span: Span
     attributes: dict[str, Any]
     events: list[Event] = field(default_factory=list)
 
+    def place_of(self, key: str) -> str:
+        """Return the JSON path of an attribute."""
+        return f"{self.span.path}.attributes['{key}']"
 
-def indexed(said: Attributes, prefix: str) -> list[dict[str, Any]]:
-    """Return the entries of a list that attributes spell out one by one: `llm.tools.0.name`, `llm.tools.1.name`.
 
-    A field that was hidden is left out of its entry.
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """Where one side of a model call is kept: its prompt or its reply."""
+
+    speaker: Speaker
+    keys: tuple[str, ...]
+    indexed: tuple[str, ...]
+    event_keys: tuple[str, ...]
+    llama_index_event: str
+
+
+_PROMPT = _Side("user", _PROMPTS, INDEXED_PROMPTS, ("gen_ai.input.messages", "gen_ai.prompt"), LLAMA_INDEX_PROMPT)
+_REPLY = _Side("model", _REPLIES, INDEXED_REPLIES, ("gen_ai.output.messages", "gen_ai.completion"), LLAMA_INDEX_REPLY)
+
+
+def indexed(attributes: Attributes, prefix: str) -> list[dict[str, Any]]:
+    """Return the entries of a list that is spread over attributes: `llm.tools.0.name`, `llm.tools.1.name`.
+
+    A hidden field is left out of its entry.
     """
-    found: dict[int, dict[str, Any]] = {}
-    for key, value in said.items():
-        if key.startswith(prefix):
-            number, dot, rest = key.removeprefix(prefix).partition(".")
-            if dot and number.isdigit():
-                entry = found.setdefault(int(number), {})
-                if not (isinstance(value, str) and value in HIDDEN):
-                    entry[rest] = value
-    return [found[number] for number in sorted(found)]
+    entries: dict[int, dict[str, Any]] = {}
+    for key, value in attributes.items():
+        number, dot, name = key.removeprefix(prefix).partition(".")
+        if dot and number.isdigit() and key.startswith(prefix):
+            entry = entries.setdefault(int(number), {})
+            if not is_hidden(value):
+                entry[name] = value
+    return [entries[number] for number in sorted(entries)]
 
 
-def asked_of(raw: RawSpan) -> list[Said]:
-    """Return what a model was given."""
-    return _spoken(raw, INDEXED_ASKED, _ASKED, "user") or _from_events(raw, answers=False) or _all(raw, answers=False)
+def is_hidden(value: object) -> bool:
+    """Return whether a value is a placeholder for content that was not captured."""
+    return isinstance(value, str) and value in HIDDEN
 
 
-def answered_of(raw: RawSpan) -> list[Said] | None:
-    """Return what a model answered, `None` where nobody kept it."""
-    found = _spoken(raw, INDEXED_SAID, _SAID, "model") or _from_events(raw, answers=True) or _vercel_said(raw)
-    return found or _all(raw, answers=True) or (None if _silent(raw) else [])
+def prompt_of(raw: RawSpan) -> list[Message]:
+    """Return the messages that a model received."""
+    return _messages_of(raw, _PROMPT) or _messages_in_events(raw, _PROMPT) or _split_conversation(raw)[0]
 
 
-def _silent(raw: RawSpan) -> bool:
-    """Return whether nothing of what the model said was kept."""
-    said = raw.attributes
-    if any(key.startswith(INDEXED_SAID) for key in said):
+def reply_of(raw: RawSpan) -> list[Message] | None:
+    """Return the messages that a model answered; `None` where they were not captured."""
+    messages = _messages_of(raw, _REPLY) or _messages_in_events(raw, _REPLY) or _vercel_reply(raw)
+    messages = messages or _split_conversation(raw)[1]
+    return messages or (None if _is_reply_missing(raw.attributes) else [])
+
+
+def surroundings_of(raw: RawSpan) -> tuple[list[Message], list[Message]]:
+    """Return the messages that went into an agent or chain, and those that came out.
+
+    A whole conversation counts as output.
+    """
+    key = first_key(raw.attributes, *_CONVERSATIONS)
+    if key is not None:
+        return [], _messages_at(raw, key, "user")
+    prompt = _messages_of(raw, _PROMPT) or _messages_in_events(raw, _PROMPT)
+    return prompt, _messages_of(raw, _REPLY) or _messages_in_events(raw, _REPLY)
+
+
+def _is_reply_missing(attributes: Attributes) -> bool:
+    """Return whether no part of a reply was captured."""
+    if any(key.startswith(INDEXED_REPLIES) for key in attributes):
         return False
-    kept = [_kept(said, key) for key in (*_SAID, "ai.response.text", "ai.response.object")]
-    return all(value in _EMPTY or cut_off(value) for value in kept if isinstance(value, str)) and not any(
-        value and not isinstance(value, str) for value in kept
-    )
+    for key in (*_REPLIES, "ai.response.text", "ai.response.object"):
+        value = _captured(attributes, key)
+        # A text that was cut off held a reply, which can no longer be read.
+        if value and not (isinstance(value, str) and (value in _EMPTY or cut_off(value))):
+            return False
+    return True
 
 
-def _spoken(raw: RawSpan, prefixes: Iterable[str], keys: Iterable[str], by: Who) -> list[Said]:
-    said, path = raw.attributes, f"{raw.span.path}.attributes"
-    for prefix in prefixes:
-        entries = indexed(said, prefix)
-        if entries:
-            places = [f"{path}.{prefix}{index}" for index in range(len(entries))]
-            listed = [one for entry, place in zip(entries, places, strict=True) for one in _entry(entry, place, by)]
-            if not listed:
+def _messages_of(raw: RawSpan, side: _Side) -> list[Message]:
+    """Return one side of a model call from the attributes of its span."""
+    for prefix in side.indexed:
+        messages = _indexed_messages(raw, prefix, side.speaker)
+        if messages:
+            texts = {raw.place_of(key): raw.attributes[key] for key in side.keys if _is_whole_text(raw, key)}
+            return _complete(messages, texts, side.speaker)
+    fallback: list[Message] = []
+    for key in side.keys:
+        messages = _messages_at(raw, key, side.speaker)
+        if not messages:
+            continue
+        if side is _PROMPT:
+            if _is_method_input(messages, raw.attributes[key]):
                 continue
-            whole = {f"{path}['{key}']": said[key] for key in keys if "value" in key and isinstance(said.get(key), str)}
-            return _completed(listed, whole, by)
-    told: list[list[Said]] = []
-    for key in keys:
-        value = _kept(said, key)
-        if value is None:
-            continue
-        if cut_off(value):
-            note_cut_off(raw.span, f"{path}['{key}']")
-            continue
-        found = messages_in(value, f"{path}['{key}']", by)
-        if found and not (by == "user" and _is_request(found, value)):
-            told.append(found)
-            if by == "user" or not raw.span.wants_tools or any(one.requests for one in found):
-                break
-    # OpenLLMetry leaves out calls that stand beside words, and keeps them in what the framework returned.
-    return next((found for found in told if any(one.requests for one in found)), told[0] if told else [])
+            return messages
+        # OpenLLMetry leaves out calls that come with text; they are in the framework's output, another attribute.
+        if requests_in(messages) or not raw.span.model_call.stopped_for_tools:
+            return messages
+        fallback = fallback or messages
+    return fallback
 
 
-def _kept(said: Attributes, key: str) -> Any:  # noqa: ANN401 - a JSON value
-    """Return what an attribute keeps; `None` where it was hidden, or where Phoenix put which model answered there."""
-    value = said.get(key)
-    if isinstance(value, str) and value in HIDDEN:
+def _is_whole_text(raw: RawSpan, key: str) -> bool:
+    return "value" in key and isinstance(raw.attributes.get(key), str)
+
+
+def _indexed_messages(raw: RawSpan, prefix: str, speaker: Speaker) -> list[Message]:
+    messages: list[Message] = []
+    for index, entry in enumerate(indexed(raw.attributes, prefix)):
+        path = f"{raw.span.path}.attributes.{prefix}{index}"
+        messages += read_once(entry, path, ("indexed", speaker), partial(_indexed_message, entry, speaker))
+    return messages
+
+
+def _indexed_message(entry: Attributes, speaker: Speaker) -> list[Message]:
+    role = "assistant" if speaker == "model" else "user"
+    return messages_in({"role": role, **nested(entry)}, "", speaker)
+
+
+def _messages_at(raw: RawSpan, key: str, speaker: Speaker) -> list[Message]:
+    """Return the messages in one attribute; a text whose end is missing is a warning."""
+    value = _captured(raw.attributes, key)
+    if value is None:
+        return []
+    if cut_off(value):
+        note_cut_off(raw.span, raw.place_of(key))
+        return []
+    return messages_in(value, raw.place_of(key), speaker)
+
+
+def _captured(attributes: Attributes, key: str) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the content of an attribute; `None` where it was hidden."""
+    value = attributes.get(key)
+    if is_hidden(value):
         return None
-    named = {name: said[f"gen_ai.response.{name}"] for name in ("id", "model") if said.get(f"gen_ai.response.{name}")}
-    return None if named and key == "output.value" and decoded(value) == named else value
-
-
-def _is_request(found: list[Said], value: object) -> bool:
-    """Return whether a value is an object of which no message could be read: how a method was called.
-
-    It is one in JSON, or as Python prints it, as Haystack does where it cannot write JSON.
-    """
-    return found[0].text == value and (as_object(decoded(value)) is not None or str(value).startswith("{'"))
-
-
-def _completed(listed: list[Said], texts: Mapping[str, str], by: Who) -> list[Said]:
-    """Return messages with what was left out of them, and stands in the same messages as the library had them.
-
-    OpenInference leaves out arguments that are `{}`, that an answer tells of a failure, sometimes whose answer it is,
-    and calls that LangChain keeps apart because their arguments are no JSON.
-
-    Args:
-        listed: What is spelled out.
-        texts: The whole messages as JSON text, each with its path.
-        by: Who says what no message attributes to anybody.
-    """
-    if not _may_lack(listed, texts.values()):
-        return listed
-    whole = [said for path, text in texts.items() for said in messages_in(text, path, by)]
-    if _says_more(whole, listed, by):
-        return whole
-    asked, spelled = _requests(whole), _requests(listed)
-    fitting = len(asked) == len(spelled) and all(map(_may_be, spelled, asked))
-    known: dict[tuple[str, str | None], Request] = {(one.name, one.id): one for one in asked if one.id is not None}
-    others = iter(asked if fitting else [known.get((one.name, one.id)) for one in spelled])
-    failed = {said.answer.call_id for said in whole if said.answer is not None and said.answer.failed} - {None}
-    return [_fuller(said, others, failed) for said in listed]
-
-
-def _may_lack(listed: list[Said], texts: Collection[str]) -> bool:
-    """Return whether messages lack something that these texts may have, without reading the texts."""
-    if any(request.arguments is ABSENT or request.id is None for request in _requests(listed)):
-        return True
-    if any(map(_APART.search, texts)):
-        return True
-    answers = [said.answer for said in listed if said.answer is not None]
-    return any(map(_nameless, answers)) or (bool(answers) and any(map(_TELLS_FAILURE.search, texts)))
-
-
-def _says_more(whole: list[Said], listed: list[Said], by: Who) -> bool:
-    """Return whether the whole messages show calls that are not spelled out, or whose answers those are."""
-    asked, spelled = ([(one.name, one.id) for one in _requests(some)] for some in (whole, listed))
-    if by == "model" and len(asked) > len(spelled) and set(spelled) <= set(asked):
-        return True
-    told, heard = ([said.answer for said in some if said.answer is not None] for some in (whole, listed))
-    return asked == spelled and any(map(_nameless, heard)) and bool(told) and not any(map(_nameless, told))
-
-
-def _requests(said: Iterable[Said]) -> list[Request]:
-    return [request for one in said for request in one.requests]
-
-
-def _nameless(answer: Answer) -> bool:
-    return answer.call_id is None and answer.name is None
-
-
-def _may_be(spelled: Request, whole: Request) -> bool:
-    """Return whether two tellings of a request may be of the same one: what both have is equal."""
-    if spelled.name != whole.name or spelled.id not in (None, whole.id):
-        return False
-    return spelled.arguments is ABSENT or json_equal(spelled.arguments, whole.arguments)
-
-
-def _fuller(said: Said, others: Iterator[Request | None], failed: Collection[str | None]) -> Said:
-    """Return a message with what the next other requests say beyond its own, and with an answer that failed as such."""
-    requests = tuple(_filled(request, next(others, None)) for request in said.requests)
-    answer = said.answer
-    if answer is not None and answer.call_id in failed:
-        answer = replace(answer, failed=True)
-    return replace(said, requests=requests, answer=answer)
-
-
-def _filled(request: Request, other: Request | None) -> Request:
-    if other is not None and request.id is None:
-        request = replace(request, id=other.id)
-    return fuller(request, other)
-
-
-def _entry(entry: Mapping[str, Any], path: str, by: Who) -> list[Said]:
-    """Return what a message says that attributes spell out."""
-
-    def read() -> list[Said]:
-        return messages_in({"role": "assistant" if by == "model" else "user", **nested(entry)}, "", by)
-
-    return read_once(entry, path, ("spelled out", by), read)
+    if key == "output.value":
+        # Where content is dropped, Phoenix fills `output.value` with the id and the model of the response.
+        named = {name: attributes.get(f"gen_ai.response.{name}") for name in ("id", "model")}
+        named = {name: text for name, text in named.items() if text}
+        if named and decoded(value) == named:
+            return None
+    return value
 
 
 def note_cut_off(span: Span, path: str) -> None:
-    """Note messages of which the end is missing, once."""
-    doubt = f"{path}: is no JSON text, as if cut off; what it says, calls too, was not read"
-    if doubt not in span.doubts:
-        span.doubts.append(doubt)
+    """Warn of messages whose end is missing: OpenTelemetry SDKs may limit the length of attributes."""
+    span.doubt(path, "the JSON text is cut off; its messages, and any calls in them, were not read")
+
+
+def _is_method_input(messages: list[Message], value: object) -> bool:
+    """Return whether an object without messages was read as one text: the arguments of the traced method.
+
+    It is JSON, or a printed Python object where Haystack cannot write JSON.
+    """
+    return messages[0].text == value and (as_object(decoded(value)) is not None or str(value).startswith("{'"))
+
+
+def _complete(messages: list[Message], texts: Mapping[str, str], speaker: Speaker) -> list[Message]:
+    """Complete indexed messages with the same messages as the library had them.
+
+    OpenInference leaves out arguments that are `{}`, that an answer reports a failure, sometimes the call that it
+    answers, and calls that LangChain lists separately because their arguments are not JSON. `texts` has the whole
+    messages as JSON text, by their paths.
+    """
+    # Parsing the whole messages of every span is slow, and few of them lack anything.
+    if not _may_be_incomplete(messages, texts.values()):
+        return messages
+    whole = [message for path, text in texts.items() for message in messages_in(text, path, speaker)]
+    if _has_more_calls(whole, messages, speaker) or _has_more_names(whole, messages):
+        return whole
+    calls, others = requests_in(messages), requests_in(whole)
+    by_id: dict[tuple[str, str | None], Request] = {}
+    by_id |= {(other.name, other.id): other for other in others if other.id is not None}
+    if len(calls) != len(others) or not all(map(_may_be_equal, calls, others)):
+        # The two lists do not correspond one to one, so only an id identifies a call in the other list.
+        matches = iter([by_id.get((call.name, call.id)) for call in calls])
+    else:
+        matches = iter(others)
+    failed = {answer.call_id for answer in _answers_in(whole) if answer.failed and answer.call_id is not None}
+    return [_completed(message, matches, failed) for message in messages]
+
+
+def _may_be_incomplete(messages: list[Message], texts: Collection[str]) -> bool:
+    """Return whether these texts may complete the messages; cheap, so that most texts are never parsed."""
+    if any(request.arguments is ABSENT or request.id is None for request in requests_in(messages)):
+        return True
+    if any(map(_HAS_INVALID_CALLS.search, texts)):
+        return True
+    answers = _answers_in(messages)
+    return any(map(_is_nameless, answers)) or (bool(answers) and any(map(_SAYS_FAILED.search, texts)))
+
+
+def _has_more_calls(whole: list[Message], messages: list[Message], speaker: Speaker) -> bool:
+    """Return whether the whole reply has all the calls of the indexed one, and more."""
+    names, whole_names = _call_names(messages), _call_names(whole)
+    return speaker == "model" and len(whole_names) > len(names) and set(names) <= set(whole_names)
+
+
+def _has_more_names(whole: list[Message], messages: list[Message]) -> bool:
+    """Return whether only the whole messages name the calls that are answered; their calls are the same."""
+    answers, whole_answers = _answers_in(messages), _answers_in(whole)
+    if not whole_answers or any(map(_is_nameless, whole_answers)) or not any(map(_is_nameless, answers)):
+        return False
+    return _call_names(whole) == _call_names(messages)
+
+
+def _call_names(messages: Iterable[Message]) -> list[tuple[str, str | None]]:
+    return [(request.name, request.id) for request in requests_in(messages)]
+
+
+def _answers_in(messages: Iterable[Message]) -> list[Answer]:
+    return [message.answer for message in messages if message.answer is not None]
+
+
+def _is_nameless(answer: Answer) -> bool:
+    return answer.call_id is None and answer.name is None
+
+
+def _may_be_equal(call: Request, other: Request) -> bool:
+    """Return whether two records may be of one call: the fields that both have are equal."""
+    if call.name != other.name or call.id not in (None, other.id):
+        return False
+    return call.arguments is ABSENT or json_equal(call.arguments, other.arguments)
+
+
+def _completed(message: Message, matches: Iterator[Request | None], failed: Collection[str]) -> Message:
+    """Return a message with the fields that only the next matching calls have, and with its answer's failure."""
+    requests: list[Request] = []
+    for request in message.requests:
+        other = next(matches, None)
+        if other is not None and request.id is None:
+            request = replace(request, id=other.id)  # noqa: PLW2901 - the same call, completed
+        requests.append(with_arguments_of(request, other))
+    answer = message.answer
+    if answer is not None and answer.call_id in failed:
+        answer = replace(answer, failed=True)
+    return replace(message, requests=tuple(requests), answer=answer)
 
 
 def nested(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message that attributes spell out, as the object that it was; `message.` in front of keys is dropped."""
-    told: dict[str, Any] = {}
+    """Return an indexed message as the object that it was; the `message.` in front of its keys is dropped."""
+    message: dict[str, Any] = {}
     for key, value in entry.items():
-        plain = key.removeprefix("message.")
-        if _STEP.search(f".{plain}."):
-            continue
-        told[plain] = value
+        name = key.removeprefix("message.")
+        if not _INDEX.search(f".{name}."):
+            message[name] = value
     for name in ("tool_calls", "contents"):
-        for prefix in (f"message.{name}.", f"{name}."):
-            listed = indexed(entry, prefix)
-            if listed:
-                told[name] = [_nested_part(part) for part in listed]
-    name = first_of(told, "function_call_name", "function_call.name")
+        # OpenInference writes `message.tool_calls.0...`, OpenLLMetry `tool_calls.0...`.
+        parts = indexed(entry, f"{name}.") or indexed(entry, f"message.{name}.")
+        if parts:
+            message[name] = list(map(_nested_part, parts))
+    name = first_of(message, "function_call_name", "function_call.name")
     if name:
-        arguments = first_of(told, "function_call_arguments_json", "function_call.arguments")
-        told["function_call"] = {"name": name, "arguments": arguments}
-    return told
+        arguments = first_of(message, "function_call_arguments_json", "function_call.arguments")
+        message["function_call"] = {"name": name, "arguments": arguments}
+    return message
 
 
-def _nested_part(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one part of such a message: `tool_call.function.name` and the like become an object."""
-    plain: dict[str, Any] = {}
-    for key, value in part.items():
-        head, dot, rest = key.removeprefix("message_content.").removeprefix("tool_call.").partition(".")
-        if dot:
-            plain.setdefault(head, {})
-            if isinstance(plain[head], dict):
-                plain[head][rest.removeprefix("function.")] = value
-        else:
-            plain[head] = value
-    return plain
+def _nested_part(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one part of an indexed message: `tool_call.function.name` and the like become an object."""
+    part: dict[str, Any] = {}
+    for key, value in entry.items():
+        head, dot, name = key.removeprefix("message_content.").removeprefix("tool_call.").partition(".")
+        if not dot:
+            part[head] = value
+        elif isinstance(part.setdefault(head, {}), dict):
+            part[head][name.removeprefix("function.")] = value
+    return part
 
 
-def _from_events(raw: RawSpan, *, answers: bool) -> list[Said]:
-    """Return what events say: a message each, as it was until 2025, or all of them in one, as it is now."""
-    found: list[Said] = []
+def _messages_in_events(raw: RawSpan, side: _Side) -> list[Message]:
+    """Return one side of a model call from events.
+
+    The GenAI conventions had one event for each message until 2025, and have one event with all messages since.
+    """
+    messages: list[Message] = []
     for event in raw.events:
-        body = as_object(decoded(event.body)) or {}
-        fields = {**event.attributes, **body}
-        whole = _whole_event(event, fields, answers=answers)
-        if whole is not None:
-            found += whole
-            continue
-        match = _EVENT.match(event.name)
-        if event.name == (LLAMA_INDEX_SAID if answers else LLAMA_INDEX_ASKED):
-            found += _llama_index(event, answers=answers)
-        if match is not None and not answers:
-            found += _event_message({"role": match.group(1), **fields}, event.path)
-        elif event.name == "gen_ai.choice" and answers:
-            message = decoded(fields.pop("message", None))
-            told = {**fields, **(as_object(message) or ({} if message is None else {"content": message}))}
-            found += _event_message({"role": "assistant", **told}, event.path)
-    return found
+        fields = event.fields
+        if any(key in fields for key in (*_PROMPT.event_keys, *_REPLY.event_keys)):
+            value = first_of(fields, *side.event_keys)
+            messages += messages_in(value, f"{event.path}['{side.event_keys[0]}']", side.speaker)
+        elif event.name == side.llama_index_event:
+            messages += _llama_index_messages(event, side)
+        elif side is _PROMPT:
+            match = _MESSAGE_EVENT.match(event.name)
+            if match is not None:
+                messages += _event_message({"role": match.group(1), **fields}, event.path)
+        elif event.name == "gen_ai.choice":
+            content = decoded(fields.pop("message", None))
+            message = as_object(content)
+            if message is None:
+                message = {} if content is None else {"content": content}
+            messages += _event_message({"role": "assistant", **fields, **message}, event.path)
+    return messages
 
 
-def _whole_event(event: Event, fields: Mapping[str, Any], *, answers: bool) -> list[Said] | None:
-    """Return what an event says that holds several messages; `None` if it does not."""
-    keys = ("gen_ai.output.messages", "gen_ai.completion") if answers else ("gen_ai.input.messages", "gen_ai.prompt")
-    if not any(key in fields for key in (*_ASKED[:1], *_SAID[:1], "gen_ai.prompt", "gen_ai.completion")):
-        return None
-    value = first_of(fields, *keys)
-    return [] if value is None else messages_in(value, f"{event.path}['{keys[0]}']", "model" if answers else "user")
-
-
-def _llama_index(event: Event, *, answers: bool) -> list[Said]:
-    """Return what LlamaIndex's own tracing says that a chat began or ended with."""
-    if not answers:
+def _llama_index_messages(event: Event, side: _Side) -> list[Message]:
+    if side is _PROMPT:
         return messages_in(event.attributes.get("messages"), f"{event.path}['messages']", "user")
     blocks = decoded(event.attributes.get("response.message.blocks"))
     return _event_message({"role": "assistant", "blocks": blocks}, event.path)
 
 
-def _event_message(fields: Mapping[str, Any], path: str) -> list[Said]:
-    def read() -> list[Said]:
-        told = {key: decoded(value) if key == "tool_calls" else value for key, value in fields.items()}
-        if told.get("role") == "tool" and told.get("tool_call_id") is None:
-            told["tool_call_id"] = told.get("id")
-        return messages_in({"content": None, **told}, "", "user")
+def _event_message(fields: Mapping[str, Any], path: str) -> list[Message]:
+    def read() -> list[Message]:
+        message = {"content": None, **fields}
+        if "tool_calls" in message:
+            message["tool_calls"] = decoded(message["tool_calls"])
+        if message.get("role") == "tool" and message.get("tool_call_id") is None:
+            message["tool_call_id"] = message.get("id")
+        return messages_in(message, "", "user")
 
     return read_once(fields, path, "event", read)
 
 
-def _vercel_said(raw: RawSpan) -> list[Said]:
-    said, path = raw.attributes, f"{raw.span.path}.attributes"
-    calls = messages_in(said.get("ai.response.toolCalls"), f"{path}['ai.response.toolCalls']", "model")
-    text = text_of(said.get("ai.response.text")) or text_of(said.get("ai.response.object"))
+def _vercel_reply(raw: RawSpan) -> list[Message]:
+    """Return what a model of the Vercel AI SDK answered: calls and text have an attribute each."""
+    key = "ai.response.toolCalls"
+    calls = messages_in(raw.attributes.get(key), raw.place_of(key), "model")
+    text = text_of(raw.attributes.get("ai.response.text")) or text_of(raw.attributes.get("ai.response.object"))
     if text is None or calls:
         return calls
-    return [Said("model", f"{path}['ai.response.text']", text)]
+    return [Message("model", raw.place_of("ai.response.text"), text)]
 
 
-def _all(raw: RawSpan, *, answers: bool) -> list[Said]:
-    """Return one side of a whole conversation: what came after the last words that were no answer, or what before."""
-    said = raw.attributes
-    for key in _ALL_MESSAGES:
-        if said.get(key) is None:
-            continue
-        if cut_off(said[key]):
-            note_cut_off(raw.span, f"{raw.span.path}.attributes['{key}']")
-            continue
-        found = messages_in(said[key], f"{raw.span.path}.attributes['{key}']", "user")
-        cut = max((index + 1 for index, one in enumerate(found) if one.who != "model"), default=0)
-        return found[cut:] if answers else found[:cut]
-    return []
+def _split_conversation(raw: RawSpan) -> tuple[list[Message], list[Message]]:
+    """Return the prompt and the reply of a model span that keeps a whole conversation.
 
-
-def around_of(raw: RawSpan) -> tuple[list[Said], list[Said]]:
-    """Return what an agent or chain was given, and what came out of it; a whole conversation comes out."""
-    said, path = raw.attributes, f"{raw.span.path}.attributes"
-    key = next((key for key in _ALL_MESSAGES if said.get(key) is not None), None)
-    if key is None:
-        asked = _spoken(raw, INDEXED_ASKED, _ASKED, "user") or _from_events(raw, answers=False)
-        return asked, _spoken(raw, INDEXED_SAID, _SAID, "model") or _from_events(raw, answers=True)
-    if cut_off(said[key]):
-        note_cut_off(raw.span, f"{path}['{key}']")
-        return [], []
-    return [], messages_in(said[key], f"{path}['{key}']", "user")
+    The reply begins after the last message that is not the model's.
+    """
+    for key in _CONVERSATIONS:
+        value = raw.attributes.get(key)
+        if cut_off(value):
+            note_cut_off(raw.span, raw.place_of(key))
+        elif value is not None:
+            messages = messages_in(value, raw.place_of(key), "user")
+            start = len(messages)
+            while start and messages[start - 1].speaker == "model":
+                start -= 1
+            return messages[:start], messages[start:]
+    return [], []

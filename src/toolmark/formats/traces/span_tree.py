@@ -1,6 +1,7 @@
-"""What happened, and inside of what? Spans of any tracer as a tree that knows tools, agents and models.
+"""Spans of any tracer, and the tree that they form in their trace.
 
-Readers of each form fill in a `Span` with what it says; nothing here knows where it came from.
+The reader of each export form makes a `Span`: the raw span, the messages that went in and came out, and one interpreted
+event (a model call, a tool run or a hand-off). Nothing here depends on where a span came from.
 """
 
 from __future__ import annotations
@@ -12,41 +13,93 @@ from datetime import datetime, timezone
 from typing import Any, Literal, TypeAlias
 
 from toolmark.calls import ToolCallType
-from toolmark.formats.traces.trace_messages import Said
+from toolmark.formats.traces.trace_messages import Message
 from toolmark.matching.json_compare import ABSENT, json_equal
 
 SpanKind: TypeAlias = Literal["model", "tool", "agent", "handoff", "other"]
-"""What a span is of; `other` is whatever lies around these."""
+"""The subject of a span; `other` is a chain, a workflow or anything else around these."""
 
-DEEPEST = 40
-"""Levels of tools inside of tools that are kept; what lies deeper is kept at the last of them."""
+MAX_TOOL_DEPTH = 40
+"""Levels of tools inside of tools. Deeper tools are recorded at the last of these levels."""
 
 _LONG_AGO = datetime(1, 1, 1, tzinfo=timezone.utc)
 
 
-@dataclass(slots=True, eq=False)
-class Span:
-    """One span, and where it lies.
+@dataclass(slots=True)
+class ModelCall:
+    """The event of a model span.
 
     Attributes:
-        id: Its id, unique in its trace.
-        trace: The trace.
-        path: JSON path of the span in what it was read from.
-        parent: The id of the span around it, `None` of a root.
-        error: Why it failed; `None` if it did not.
-        agent: Of an agent, its name; else the name of the agent that the span itself gives.
-        session: The conversation that it says it belongs to.
-        asked: What the model, or the agent, was given.
-        said: What it answered; `None` where that was not captured.
-        arguments: What a tool was handed; `ABSENT` where that was not captured.
-        result: What it returned; `ABSENT` where that was not captured.
-        parameters: Names of the tool's parameters, in their order, where the span gives them.
-        wrapped: The arguments may stand under `input`, as LangSmith hands them over.
-        handoff_to: The agent that control passed to.
-        response: The id that the API gave to the answer of a model.
-        wants_tools: Whether a model stopped to have tools called; `None` where it does not say why it stopped.
-        given, gave: The words that went in and came out, of any span.
-        doubts: What was not understood, each with its path.
+        model: Name of the model.
+        response_id: Id that the API gave to the response.
+        stopped_for_tools: Whether the model stopped to have tools called; `None` where the span gives no reason.
+        usage: Counts of tokens.
+    """
+
+    model: str | None = None
+    response_id: str | None = None
+    stopped_for_tools: bool | None = None
+    usage: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ToolRun:
+    """The event of a tool span.
+
+    Attributes:
+        tool: Name of the tool.
+        call_id: Id of the call that it answers.
+        arguments: The arguments that it received; `ABSENT` where they were not captured.
+        result: The value that it returned; `ABSENT` where it was not captured.
+        failed: The result says that the tool failed.
+        parameters: Names of the tool's parameters, in their order, where the span has them.
+        input_wrapped: The arguments may be under `input`, as LangSmith passes them.
+        type: Who runs the tool.
+        server: The MCP server of the tool.
+    """
+
+    tool: str = ""
+    call_id: str | None = None
+    arguments: Any = ABSENT
+    result: Any = ABSENT
+    failed: bool = False
+    parameters: tuple[str, ...] = ()
+    input_wrapped: bool = False
+    type: ToolCallType | None = None
+    server: str | None = None
+
+
+@dataclass(slots=True)
+class Handoff:
+    """The event of a hand-off span: control passes to the agent `to`."""
+
+    to: str | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Span:
+    """One span, and its position in the tree of its trace.
+
+    Attributes:
+        id: Id of the span, unique in its trace.
+        trace: Id of the trace.
+        path: JSON path of the span in its document.
+        parent: Id of the parent span, `None` for a root.
+        error: Why the span failed; `None` if it did not.
+        session: Id of the conversation.
+        agent: Of an agent span, its name; of any other, the agent that the span names.
+        prompt: Messages that a model, or an agent, received.
+        reply: Messages that it answered; `None` where they were not captured.
+        offered: Definitions of the tools that a model, or an agent, could choose from.
+        input_text, output_text: The text that went in and came out.
+        event: What a span of a model, a tool or a hand-off records.
+        doubts: Warnings about the span, each with its path.
+        scope: The tool span around it; `tree_of` sets this field and those below.
+        within: The agent span around it, inside of that tool.
+        around: Of a model, the model span around it.
+        depth: Number of tools around it.
+        has_model: A model span lies inside of it.
+        order: Position among all spans of the trace.
     """
 
     id: str
@@ -58,69 +111,77 @@ class Span:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     error: str | None = None
-    agent: str | None = None
     session: str | None = None
-    asked: list[Said] = field(default_factory=list)
-    said: list[Said] | None = None
+    agent: str | None = None
+    prompt: list[Message] = field(default_factory=list)
+    reply: list[Message] | None = None
     offered: list[Any] = field(default_factory=list)
-    model: str | None = None
-    response: str | None = None
-    wants_tools: bool | None = None
-    usage: dict[str, int] = field(default_factory=dict)
-    tool: str = ""
-    call_id: str | None = None
-    arguments: Any = ABSENT
-    result: Any = ABSENT
-    result_failed: bool = False
-    parameters: tuple[str, ...] = ()
-    wrapped: bool = False
-    type: ToolCallType | None = None
-    server: str | None = None
-    handoff_to: str | None = None
-    given: str | None = None
-    gave: str | None = None
+    input_text: str | None = None
+    output_text: str | None = None
+    event: ModelCall | ToolRun | Handoff | None = None
     tags: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
-    # Where it lies; a `Tree` fills these in.
     scope: Span | None = None
-    """The tool inside which it happened."""
     within: Span | None = None
-    """The agent inside which it happened, in that tool."""
     around: Span | None = None
-    """Of a model, the model that it is the inner side of."""
     depth: int = 0
-    """How many tools lie around it."""
-    thinks: bool = False
-    """A model was asked inside it."""
+    has_model: bool = False
     order: tuple[datetime, int] = (_LONG_AGO, 0)
+
+    @property
+    def model_call(self) -> ModelCall:
+        """The event of a model span; an empty one for any other span."""
+        return self.event if isinstance(self.event, ModelCall) else ModelCall()
+
+    @property
+    def tool_run(self) -> ToolRun:
+        """The event of a tool span; an empty one for any other span."""
+        return self.event if isinstance(self.event, ToolRun) else ToolRun()
+
+    @property
+    def handoff(self) -> Handoff:
+        """The event of a hand-off span; an empty one for any other span."""
+        return self.event if isinstance(self.event, Handoff) else Handoff()
 
     @property
     def ref(self) -> str:
         """The reference that calls keep: trace, span and path."""
-        return f"{self.trace}/{self.id}#{self.path.removeprefix('$').removeprefix('.')}"
+        return f"{self.trace}/{self.id}#{relative_path(self.path)}"
 
     @property
     def agent_name(self) -> str | None:
-        """The agent that did this."""
-        if self.kind != "agent" and self.agent:
-            return self.agent
-        inside = self if self.kind == "agent" else self.within
-        return None if inside is None else inside.agent or inside.name or None
+        """Name of the agent that did this."""
+        if self.kind == "agent":
+            return self.agent or self.name or None
+        if self.agent or self.within is None:
+            return self.agent or None
+        return self.within.agent or self.within.name or None
+
+    def doubt(self, path: str, message: str) -> None:
+        """Record a warning about this span, once."""
+        warning = f"{path}: {message}"
+        if warning not in self.doubts:
+            self.doubts.append(warning)
+
+
+def relative_path(path: str) -> str:
+    """Return a JSON path without the `$` at its start."""
+    return path.removeprefix("$").removeprefix(".")
 
 
 @dataclass
 class Tree:
-    """The spans of one trace, each in its place.
+    """The spans of one trace.
 
     Attributes:
-        spans: In the order in which they began; those without a time as they stand, after what lies around them.
-        lost: Paths of spans whose parent is not there.
-        roots: The spans that lie in no other, in their order.
-        too_deep: Whether tools lie deeper than `DEEPEST`.
+        spans: All spans in the order of their start; one without a time comes after its parent, in file order.
+        orphans: Paths of spans whose parent is missing.
+        roots: Spans without a parent, in their order.
+        too_deep: Tools are nested deeper than `MAX_TOOL_DEPTH`.
     """
 
     spans: list[Span]
-    lost: list[str] = field(default_factory=list)
+    orphans: list[str] = field(default_factory=list)
     roots: list[Span] = field(default_factory=list)
     too_deep: bool = False
 
@@ -130,98 +191,105 @@ class Tree:
 
 
 def tree_of(spans: Iterable[Span]) -> Tree:
-    """Return the spans of one trace as a tree; a span told twice is one, and the fuller telling counts."""
+    """Return the spans of one trace as a tree; of a span that was exported twice, the more complete copy counts."""
     by_id: dict[str, Span] = {}
     for span in spans:
-        before = by_id.get(span.id)
-        if before is None or _fullness(span) >= _fullness(before):
+        # A span may be exported while it runs, and once more when it ends.
+        if span.id not in by_id or _completeness(span) >= _completeness(by_id[span.id]):
             by_id[span.id] = span
-    listed = list(by_id.values())
-    inside: dict[str, list[Span]] = {}
-    tree = Tree(listed)
-    for span in listed:
-        if span.parent is not None and span.parent in by_id and span.parent != span.id:
-            inside.setdefault(span.parent, []).append(span)
+    tree = Tree(list(by_id.values()))
+    children: dict[str, list[Span]] = {}
+    for index, span in enumerate(tree.spans):
+        span.order = (span.started_at or _LONG_AGO, index)
+        # A missing parent may have been sampled away, or be in another file.
+        if span.parent in by_id and span.parent != span.id:
+            children.setdefault(span.parent, []).append(span)
         else:
             tree.roots.append(span)
-            tree.lost += [span.path] if span.parent is not None else []
-    for span in listed:
-        outer = by_id.get(span.parent or "") if span.kind == "model" else None
-        while outer is not None and not outer.thinks:
-            outer.thinks = True
-            outer = by_id.get(outer.parent or "")
+            tree.orphans += [span.path] if span.parent is not None else []
+        if span.kind == "model":
+            _mark_ancestors(span, by_id)
     placed = {span.id for span in tree.roots}
-    place = {span.id: index for index, span in enumerate(listed)}
-    _place(tree, tree.roots, inside, placed, place)
-    for span in listed:  # spans that are, in the end, their own parents
-        if span.id not in placed:
+    _place_below(tree.roots, children, placed, tree)
+    for span in tree.spans:
+        if span.id not in placed:  # it is, over some steps, its own ancestor
             placed.add(span.id)
             tree.roots.append(span)
-            tree.lost.append(span.path)
-            _place(tree, [span], inside, placed, place)
-    tree.spans = sorted(listed, key=lambda span: span.order)
+            tree.orphans.append(span.path)
+            _place_below([span], children, placed, tree)
+    tree.spans.sort(key=lambda span: span.order)
     tree.roots.sort(key=lambda span: span.order)
     return tree
 
 
-def _place(
-    tree: Tree, roots: list[Span], inside: dict[str, list[Span]], placed: set[str], index: dict[str, int]
-) -> None:
-    """Tell every span below these roots where it lies, from the top down."""
-    for root in roots:
-        root.order = (root.started_at or _LONG_AGO, index[root.id])
-    waiting = deque(roots)
-    while waiting:
-        outer = waiting.popleft()
-        for span in inside.get(outer.id, ()):
+def _mark_ancestors(model: Span, by_id: dict[str, Span]) -> None:
+    outer = by_id.get(model.parent or "")
+    while outer is not None and not outer.has_model:
+        outer.has_model = True
+        outer = by_id.get(outer.parent or "")
+
+
+def _place_below(roots: list[Span], children: dict[str, list[Span]], placed: set[str], tree: Tree) -> None:
+    """Set the position of every span below these roots, from the top down."""
+    queue = deque(roots)
+    while queue:
+        outer = queue.popleft()
+        for span in children.get(outer.id, ()):
             if span.id in placed:
                 continue
             placed.add(span.id)
-            span.order = (span.started_at or outer.order[0], index[span.id])
-            span.scope, span.within, span.around, span.depth = outer.scope, outer.within, outer.around, outer.depth
-            if outer.kind == "tool":
-                span.scope, span.within, span.around, span.depth = outer, None, None, outer.depth + 1
-                if span.depth > DEEPEST:
-                    tree.too_deep = True
-                    span.scope, span.depth = outer.scope, outer.depth
-            elif outer.kind == "agent":
-                span.within, span.around = outer, None
-            elif outer.kind == "model":
-                span.around = outer
-            if span.kind == "tool" and _same_call(span, span.scope):
-                _absorb(span, span.scope)
-            waiting.append(span)
+            span.order = (span.started_at or outer.order[0], span.order[1])
+            _place_inside(span, outer, tree)
+            if span.kind == "tool" and span.scope is not None and _same_call(span, span.scope):
+                _merge_into(span.scope, span)
+            queue.append(span)
 
 
-def _same_call(inner: Span, outer: Span | None) -> bool:
-    """Return whether a tool inside a tool is the same call seen twice, as by a framework and by what it builds on.
+def _place_inside(span: Span, outer: Span, tree: Tree) -> None:
+    span.scope, span.within, span.around, span.depth = outer.scope, outer.within, outer.around, outer.depth
+    if outer.kind == "tool" and outer.depth >= MAX_TOOL_DEPTH:
+        tree.too_deep = True
+        span.within = span.around = None
+    elif outer.kind == "tool":
+        # The calls inside of a tool are the tool's own, not those of the agent and the model around it.
+        span.scope, span.within, span.around, span.depth = outer, None, None, outer.depth + 1
+    elif outer.kind == "agent":
+        span.within, span.around = outer, None
+    elif outer.kind == "model":
+        span.around = outer
 
-    It is if no agent or model is at work inside, and id, or name and arguments, are the same where both have them.
+
+def _same_call(inner: Span, outer: Span) -> bool:
+    """Return whether a tool inside a tool is a second record of the same call.
+
+    Both a framework and the library below it may trace a tool. The two spans are one call if no agent or model works in
+    between, and their ids, or names and arguments, agree where both have them.
     """
-    if outer is None or outer.thinks or inner.within is not None:
+    run, outer_run = inner.tool_run, outer.tool_run
+    if outer.has_model or inner.within is not None or run.tool != outer_run.tool:
         return False
-    if inner.call_id is not None and outer.call_id is not None:
-        return inner.call_id == outer.call_id and inner.tool == outer.tool
-    if inner.tool != outer.tool:
-        return False
-    return ABSENT in (inner.arguments, outer.arguments) or json_equal(inner.arguments, outer.arguments)
+    if run.call_id is not None and outer_run.call_id is not None:
+        return run.call_id == outer_run.call_id
+    return ABSENT in (run.arguments, outer_run.arguments) or json_equal(run.arguments, outer_run.arguments)
 
 
-def _absorb(inner: Span, outer: Span | None) -> None:
-    """Let the outer of two tellings of one call say what only the inner one does."""
-    if outer is None:
-        return
-    for name in ("arguments", "result"):
-        if getattr(outer, name) is ABSENT:
-            setattr(outer, name, getattr(inner, name))
-    outer.call_id = outer.call_id or inner.call_id
-    outer.type, outer.server = outer.type or inner.type, outer.server or inner.server
+def _merge_into(outer: Span, inner: Span) -> None:
+    """Complete the outer record of a call with the inner one, which counts no more."""
+    # The outer record may lack content that the inner one has: frameworks and libraries differ in what they keep.
+    run, other = outer.tool_run, inner.tool_run
+    run.arguments = other.arguments if run.arguments is ABSENT else run.arguments
+    run.result = other.result if run.result is ABSENT else run.result
+    run.call_id, run.type, run.server = run.call_id or other.call_id, run.type or other.type, run.server or other.server
     outer.error = outer.error or inner.error
     inner.kind = "other"
 
 
-def _fullness(span: Span) -> tuple[bool, int]:
-    """Return what tells a finished span from one that was written while it ran."""
-    told = (span.asked, span.said, span.error, span.model, span.given, span.gave, span.call_id)
-    known = sum(bool(value) for value in told) + (span.arguments is not ABSENT) + (span.result is not ABSENT)
-    return span.ended_at is not None, known
+def _completeness(span: Span) -> tuple[bool, int]:
+    """Return a key that is greater for a finished span than for one that was exported while it ran."""
+    fields: list[object] = [span.prompt, span.reply, span.error, span.input_text, span.output_text]
+    if isinstance(span.event, ModelCall):
+        fields.append(span.event.model)
+    elif isinstance(span.event, ToolRun):
+        run = span.event
+        fields += [run.call_id, run.arguments is not ABSENT, run.result is not ABSENT]
+    return span.ended_at is not None, sum(map(bool, fields))

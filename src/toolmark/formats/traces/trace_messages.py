@@ -1,16 +1,16 @@
-"""Which messages are in this value of a trace? What each says, whoever's form it has.
+"""Messages inside the values of a trace, in the form of any provider or framework.
 
 A span holds messages as JSON, as JSON text, inside of a request or a response, or as a list of calls alone. Nothing
-here is refused: what holds no message gives none. Every model is given its history anew, so that traces repeat most of
-their messages many times; each is read once, and remembered while traces are read (`remembering`).
+is refused here: a value without a message gives none. Each model span repeats the whole history, so traces contain most
+messages many times; `remember_messages` makes the reader parse each distinct message once.
 """
 
 from __future__ import annotations
 
 import marshal
 import re
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,19 +18,29 @@ from typing import Any, Literal, TypeAlias
 
 from toolmark.capture import Request
 from toolmark.formats.messages import langchain
-from toolmark.formats.messages.content_parts import answer_of, call_of, piece_of
-from toolmark.formats.messages.field_readers import Fields, Notes, as_object, decoded, first_of, parts_of, text_of
+from toolmark.formats.messages.content_parts import Piece, answer_of, call_of, piece_of
+from toolmark.formats.messages.field_readers import (
+    Fields,
+    Notes,
+    as_object,
+    decoded,
+    list_of,
+    object_of,
+    parts_of,
+    text_of,
+)
 from toolmark.formats.messages.lenient_arguments import read_tolerantly
 from toolmark.formats.messages.openai_responses import read_responses_answer, read_responses_call
 from toolmark.formats.messages.transcript import Answer
+from toolmark.formats.traces.attribute_readers import first_key, json_list, json_object
 from toolmark.matching.json_compare import ABSENT
 
-Who: TypeAlias = Literal["user", "model", "tool", "system"]
+Speaker: TypeAlias = Literal["user", "model", "tool", "system"]
 
-_DEEPEST = 12
-"""Levels of holders around messages; state objects nest, but not for ever."""
+_MAX_DEPTH = 12
+"""Levels of wrappers around messages. State objects of frameworks nest, but a limit keeps hostile input cheap."""
 
-_WHO: dict[str, Who] = {
+_ROLES: dict[str, Speaker] = {
     "user": "user",
     "human": "user",
     "assistant": "model",
@@ -44,11 +54,7 @@ _WHO: dict[str, Who] = {
     "developer": "system",
 }
 
-_FRAME = re.compile(r"(?:Call id: ([^\n]*)\n)?(Error|Observation):\n(.*)", re.DOTALL)
-"""What smolagents makes of an observation or an error before its model is shown it."""
-_PART_KEYS = frozenset({"type", "text", "toolUse", "toolResult"})
-
-_HOLDERS: tuple[tuple[str, Who | None], ...] = (
+_WRAPPERS: tuple[tuple[str, Speaker | None], ...] = (
     ("messages", None),
     ("generations", "model"),
     ("choices", "model"),
@@ -65,38 +71,52 @@ _HOLDERS: tuple[tuple[str, Who | None], ...] = (
     ("response", "model"),
     ("content", None),
 )
-"""Keys of objects under which messages stand, and who speaks there where they do not say."""
+"""Keys of objects that hold messages, in the order of preference, and the speaker where a message names none."""
+
+_CONTENT_KEYS = ("content", "parts", "contents", "blocks")
+_PART_KEYS = frozenset({"type", "text", "toolUse", "toolResult"})
+_SMOLAGENTS_ANSWER = re.compile(r"(?:Call id: ([^\n]*)\n)?(Error|Observation):\n(.*)", re.DOTALL)
+"""The text that smolagents puts around an observation or an error before it shows it to the model."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What one message says.
+class Message:
+    """One message of a trace.
 
     Attributes:
-        who: Who speaks; `"tool"` gives an answer.
-        path: Where it stands.
+        speaker: Who speaks; `"tool"` gives an answer.
+        path: JSON path of the message.
         text: The words, `None` where there are none.
-        requests: The calls that it asks for, in their order; each has its place as `source`.
+        requests: The calls that it asks for, in their order; the `source` of each is its path.
         answer: The answer to a call.
-        bare: It is a call outside of any message; those that stand side by side are one message.
+        bare: The message is a call that stands outside of any message; adjacent ones are one message.
     """
 
-    who: Who
+    speaker: Speaker
     path: str
     text: str | None = None
     requests: tuple[Request, ...] = ()
     answer: Answer | None = None
     bare: bool = False
 
+    @property
+    def answered_id(self) -> str | None:
+        """The id of the call that it answers; `None` where it answers none, or names no id."""
+        return None if self.answer is None else self.answer.call_id
 
-_Memory: TypeAlias = "dict[tuple[bytes, Hashable], tuple[Said, ...]]"
-_MEMORY: ContextVar[_Memory | None] = ContextVar("_MEMORY", default=None)
+    def below(self, path: str) -> Message:
+        """Return the same message with `path` in front of its paths."""
+        requests = tuple([replace(request, source=f"{path}{request.source or ''}") for request in self.requests])
+        return Message(self.speaker, f"{path}{self.path}", self.text, requests, self.answer, self.bare)
+
+
+_MEMORY: ContextVar[dict[tuple[bytes, Hashable] | None, tuple[Message, ...]]] = ContextVar("_MEMORY")
 _JSON_TYPES = frozenset({str, int, float, bool, type(None)})
 
 
 @contextmanager
-def remembering() -> Generator[None, None, None]:
-    """Inside this block, read equal messages once; what they say is forgotten at its end."""
+def remember_messages() -> Generator[None, None, None]:
+    """Parse equal messages once inside this block; the memory is dropped at its end."""
     token = _MEMORY.set({})
     try:
         yield
@@ -107,143 +127,167 @@ def remembering() -> Generator[None, None, None]:
 def read_once(
     value: Any,  # noqa: ANN401 - a JSON value, as a rule
     path: str,
-    how: Hashable,
-    read: Callable[[], Iterable[Said]],
-) -> list[Said]:
-    """Return what a message says, from memory if an equal one was read before.
+    variant: Hashable,
+    read: Callable[[], Iterable[Message]],
+) -> list[Message]:
+    """Return the messages that `read` parses, from memory where an equal value was parsed before.
 
     Args:
-        value: The message, as it stands in the trace.
-        path: Where it stands.
-        how: What else decides what `read` gives; equal for readers that give the same.
-        read: Reads the message, with paths that begin at the message itself, where `""` is.
+        value: The value as the trace has it.
+        path: JSON path of the value, put in front of the paths that `read` returns.
+        variant: Whatever else the result of `read` depends on.
+        read: Parses the value, with paths relative to the value itself.
     """
-    memory = _MEMORY.get()
-    try:
-        # Unlike JSON text, this text tells every type from every other. Version 2 writes equal values equally.
-        key = None if memory is None else (marshal.dumps(value, 2), how)
-    except ValueError:  # objects of SDKs, or deeper than this goes
-        key = None
-    found = None if memory is None or key is None else memory.get(key)
-    if found is None:
-        found = tuple(read())
-        if memory is not None and key is not None and _is_json(value):
-            memory[key] = found
-    return [_placed(said, path) for said in found]
+    memory = _MEMORY.get({})
+    key: tuple[bytes, Hashable] | None = None
+    # SDK objects, and values deeper than marshal goes, raise ValueError: they are parsed each time.
+    with suppress(ValueError):
+        # Unlike JSON text, marshal distinguishes every type from every other. Version 2 writes equal values equally.
+        key = (marshal.dumps(value, 2), variant)
+    messages = memory.get(key)
+    if messages is None:
+        messages = tuple(read())
+        if key is not None and _is_json(value):
+            memory[key] = messages
+    return [message.below(path) for message in messages]
 
 
 def _is_json(value: object) -> bool:
-    """Return whether a value is of nothing but JSON's types; `marshal` takes the memory of other objects for bytes."""
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        if type(one) is dict:
-            waiting += [*one, *one.values()]
-        elif type(one) is list:
-            waiting += one
-        elif type(one) not in _JSON_TYPES:
+    """Return whether a value has JSON types only; marshal writes any other buffer as if it were bytes."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if type(item) is dict:
+            stack += [*item, *item.values()]
+        elif type(item) is list:
+            stack += item
+        elif type(item) not in _JSON_TYPES:
             return False
     return True
 
 
-def _placed(said: Said, path: str) -> Said:
-    """Return the same said at `path`."""
-    requests = tuple([replace(request, source=f"{path}{request.source or ''}") for request in said.requests])
-    return Said(said.who, f"{path}{said.path}", said.text, requests, said.answer, said.bare)
-
-
-def messages_in(value: object, path: str, by: Who) -> list[Said]:
-    """Return what the messages in a value say, in their order; none where it holds no message.
+def messages_in(value: object, path: str, default: Speaker) -> list[Message]:
+    """Return the messages in a value, in their order; none where it holds no message.
 
     Args:
         value: A message, a list of them, an object that holds them, the JSON text of any of these, or a plain text.
-        path: Where it stands.
-        by: Who says what no message attributes to anybody.
+        path: JSON path of the value.
+        default: The speaker of a message that names none.
     """
-    return list(_walk(value, path, by, 0))
+    return list(_walk(value, path, default, 0))
 
 
-def tools_beside(value: object) -> Iterator[Fields]:
-    """Yield the tools that stand beside messages: under `tools`, or among them, as Langfuse's handler has it.
+def requests_in(messages: Iterable[Message]) -> list[Request]:
+    """Return the calls that messages ask for."""
+    return [request for message in messages for request in message.requests]
 
-    Args:
-        value: What a model was given, or its JSON text.
-    """
-    plain = decoded(value)
-    if isinstance(plain, list):
-        yield from (tool for entry in plain if (tool := _defined(as_object(entry) or {})) is not None)
+
+def texts_of(messages: Iterable[Message], speaker: Speaker) -> list[str]:
+    """Return the texts of one speaker that are not empty."""
+    return [message.text for message in messages if message.speaker == speaker and message.text]
+
+
+def last_text(messages: Iterable[Message], speaker: Speaker) -> str | None:
+    """Return the last text of one speaker."""
+    texts = texts_of(messages, speaker)
+    return texts[-1] if texts else None
+
+
+def final_text(messages: Sequence[Message]) -> str | None:
+    """Return the last text of the model, unless a call or an answer comes with or after it."""
+    for message in reversed(messages):
+        if message.speaker != "system":
+            return message.text if message.speaker == "model" and not message.requests else None
+    return None
+
+
+def tools_beside_messages(value: object) -> Iterator[Fields]:
+    """Yield the tool definitions in a prompt: under `tools`, or among its messages."""
+    prompt = decoded(value)
+    if isinstance(prompt, list):
+        # Langfuse's handler for LangChain appends the definitions to the messages, with role `tool`.
+        for entry in prompt:
+            definition = _tool_definition(object_of(entry))
+            if definition:
+                yield definition
         return
-    tools = (as_object(plain) or {}).get("tools")
-    for entry in tools if isinstance(tools, list) else ():
-        fields = as_object(entry) or {}
-        yield (as_object(fields.get("data")) or fields) if str(fields.get("type")).startswith("haystack.") else fields
+    for entry in list_of(object_of(prompt).get("tools")):
+        fields = object_of(entry)
+        # Haystack serializes a tool as {"type": "haystack.tools...", "data": {...}}.
+        is_haystack = str(fields.get("type")).startswith("haystack.")
+        yield object_of(fields.get("data")) or fields if is_haystack else fields
 
 
-def _defined(message: Fields) -> Fields | None:
-    """Return the tool that a message defines, `None` if it is one that says something."""
-    content = as_object(decoded(message.get("content"))) or {}
-    told = as_object(content.get("function")) or {}
-    defines = message.get("role") == "tool" and "tool_call_id" not in message and text_of(told.get("name")) is not None
-    return content if defines and "arguments" not in told else None
+def _tool_definition(message: Fields) -> Fields | None:
+    """Return the tool that a message of role `tool` defines; `None` where it is an answer."""
+    if message.get("role") != "tool" or "tool_call_id" in message:
+        return None
+    content = json_object(message.get("content"))
+    function = object_of(content.get("function"))
+    return content if text_of(function.get("name")) and "arguments" not in function else None
 
 
-def final_text(said: list[Said]) -> str | None:
-    """Return the last words of the model, if no call or answer comes after or with them."""
-    last = next((entry for entry in reversed(said) if entry.who != "system"), None)
-    return last.text if last is not None and last.who == "model" and not last.requests else None
-
-
-def _walk(value: object, path: str, by: Who, depth: int) -> Iterator[Said]:
-    if depth > _DEEPEST or value is None:
+def _walk(value: object, path: str, default: Speaker, depth: int) -> Iterator[Message]:
+    if depth > _MAX_DEPTH:
         return
     if isinstance(value, str):
-        plain = decoded(value)
-        if isinstance(plain, (dict, list)):
-            found = list(_walk(plain, path, by, depth + 1))
-            if found:
-                yield from found
-                return
-            if isinstance(plain, list) and plain and all("role" in (as_object(entry) or {}) for entry in plain):
-                return  # messages that say nothing, such as those of which the content was left out
-        text = plain if isinstance(plain, str) else value
-        if text:
-            yield Said(by, path, text)
+        yield from _walk_text(value, path, default, depth)
     elif isinstance(value, (list, tuple)):
-        yield from _listed(value, path, by, depth)
+        yield from _walk_list(value, path, default, depth)
     else:
-        fields = as_object(value)
-        if fields is not None:
-            yield from _object(fields, path, by, depth)
+        yield from _object(object_of(value), path, default, depth)
 
 
-def _listed(values: list[Any] | tuple[Any, ...], path: str, by: Who, depth: int) -> Iterator[Said]:
-    """Yield what a list says; calls that stand side by side, outside of messages, are one message."""
+def _walk_text(value: str, path: str, default: Speaker, depth: int) -> Iterator[Message]:
+    content = decoded(value)
+    if isinstance(content, str):
+        text = content
+    else:
+        messages = list(_walk(content, path, default, depth + 1))
+        if messages or _is_message_list(content):
+            yield from messages
+            return
+        text = value
+    if text:
+        yield Message(default, path, text)
+
+
+def _is_message_list(content: object) -> bool:
+    """Return whether a value is a list of messages, so that it is not a text where its messages are empty.
+
+    Tracers that drop content leave messages with a role and nothing else.
+    """
+    entries = list_of(content)
+    return bool(entries) and all("role" in object_of(entry) for entry in entries)
+
+
+def _walk_list(values: Sequence[Any], path: str, default: Speaker, depth: int) -> Iterator[Message]:
+    """Yield the messages of a list; adjacent calls outside of messages are one message."""
     calls: list[Request] = []
     for index, entry in enumerate(values):
         place = f"{path}[{index}]"
-        if isinstance(entry, (list, tuple)):  # its entries are remembered, one by one
-            found = list(_listed(entry, place, by, depth + 1)) if depth < _DEEPEST else []
+        if isinstance(entry, (list, tuple)):  # its entries are remembered one by one
+            messages = list(_walk(entry, place, default, depth + 1))
         else:
-            found = read_once(entry, place, ("entry", by, depth), partial(_entry, entry, by, depth))
-        if found and found[0].bare:
-            calls += found[0].requests
+            messages = read_once(entry, place, ("entry", default, depth), partial(_entry, entry, default, depth))
+        if messages and messages[0].bare:
+            calls += messages[0].requests
             continue
         if calls:
-            yield Said("model", path, None, tuple(calls))
+            yield Message("model", path, None, tuple(calls))
             calls = []
-        yield from found
+        yield from messages
     if calls:
-        yield Said("model", path, None, tuple(calls))
+        yield Message("model", path, None, tuple(calls))
 
 
-def _entry(entry: object, by: Who, depth: int) -> Iterator[Said]:
-    """Yield what an entry of a list says, with paths that begin at the entry."""
-    fields = as_object(entry)
-    call = None if fields is None else _bare_call(fields, "")
+def _entry(entry: object, default: Speaker, depth: int) -> Iterator[Message]:
+    """Yield the messages of one list entry, with paths relative to the entry."""
+    call = _bare_call(object_of(entry), "")
     if call is not None:
-        yield Said("model", "", None, (call,), bare=True)
+        yield Message("model", "", None, (call,), bare=True)
     else:
-        yield from _walk(entry, "", by, depth + 1)
+        yield from _walk(entry, "", default, depth + 1)
 
 
 def _bare_call(fields: Fields, path: str) -> Request | None:
@@ -251,206 +295,215 @@ def _bare_call(fields: Fields, path: str) -> Request | None:
     if "role" in fields or "content" in fields:
         return None
     kind = str(fields.get("type") or "")
-    if "tool.name" in fields or ("toolCallId" in fields and "result" not in fields and "output" not in fields):
-        return call_of(fields, path=path)
-    if as_object(fields.get("function")) is not None or (kind in ("tool_call", "tool-call") and "name" in fields):
+    if (
+        "tool.name" in fields
+        or ("toolCallId" in fields and not fields.keys() & {"result", "output"})
+        or as_object(fields.get("function")) is not None
+        or (kind in ("tool_call", "tool-call") and "name" in fields)
+    ):
         return call_of(fields, path=path)
     if kind.endswith("_call") and "lc" not in fields:
         item = read_responses_call(fields)
-        return None if item is None else replace(item, source=path)
-    return piece if isinstance(piece := piece_of(fields, path), Request) else None
+        return item and replace(item, source=path)
+    piece = piece_of(fields, path)
+    return piece if isinstance(piece, Request) else None
 
 
-def _object(fields: Fields, path: str, by: Who, depth: int) -> Iterator[Said]:
+def _object(fields: Fields, path: str, default: Speaker, depth: int) -> Iterator[Message]:
     chain = langchain.message_fields(fields)
     if chain is not None:
-        yield from _chain_message(chain, path)
+        yield from _langchain_message(chain, path)
         return
     call = _bare_call(fields, path)
     if call is not None:
-        yield Said("model", path, None, (call,))
-        return
-    kind = str(fields.get("type") or "")
-    if kind.endswith("_output") and "call_id" in fields:
+        yield Message("model", path, None, (call,))
+    elif str(fields.get("type")).endswith("_output") and "call_id" in fields:
         answer = read_responses_answer(fields)
         if answer is not None:
-            yield Said("tool", path, answer=answer)
-        return
-    if fields.get("role") is not None and not isinstance(fields.get("message"), dict):
+            yield Message("tool", path, answer=answer)
+    elif fields.get("role") is not None and not isinstance(fields.get("message"), dict):
         yield from _message(fields, path)
-        return
-    if isinstance(fields.get("parts"), list):
-        yield from _message({**fields, "role": by}, path)
-        return
-    yield from _held(fields, path, by, depth)
+    elif isinstance(fields.get("parts"), list):
+        yield from _message({**fields, "role": default}, path)
+    else:
+        yield from _wrapped(fields, path, default, depth)
 
 
-def _held(fields: Fields, path: str, by: Who, depth: int) -> Iterator[Said]:
-    """Yield what the messages say that an object holds, under the first of the usual keys that has any."""
-    for key, who in _HOLDERS:
+def _wrapped(fields: Fields, path: str, default: Speaker, depth: int) -> Iterator[Message]:
+    """Yield the messages that an object holds under the first of the usual keys that has any."""
+    for key, speaker in _WRAPPERS:
         value = fields.get(key)
-        # Words alone are a message only where the key says so: `content` and `message` may be anybody's.
-        if value is None or (who is None and not isinstance(decoded(value), (dict, list))):
+        # A text is a message only where the key names the speaker: `content` and `message` may be anyone's.
+        if value is None or (speaker is None and not isinstance(decoded(value), (dict, list))):
             continue
-        if key == "generations" and isinstance(value, list):  # a list of alternatives for each prompt
-            value = [entry[0] if isinstance(entry, list) and entry else entry for entry in value]
-        found = list(_walk(value, f"{path}.{key}", who or by, depth + 1))
-        if found:
-            yield from found
+        if key == "generations":  # LangChain keeps a list of alternatives for each prompt
+            value = [entry[0] if isinstance(entry, list) and entry else entry for entry in list_of(value)] or value
+        messages = list(_walk(value, f"{path}.{key}", speaker or default, depth + 1))
+        if messages:
+            yield from messages
             return
 
 
-def _chain_message(fields: Fields, path: str) -> Iterator[Said]:
+def _langchain_message(fields: Fields, path: str) -> Iterator[Message]:
     kind, notes = fields["type"], Notes()
+    text = _text_of_parts(_pieces_of(fields.get("content"), path))
     if kind in ("tool", "function"):
-        yield Said("tool", path, answer=langchain.result_of(fields, path, notes))
+        yield Message("tool", path, answer=langchain.result_of(fields, path, notes))
     elif kind == "ai":
         requests, answers = langchain.calls_of(fields, path, notes)
+        # A call without a name is a problem in a list of messages; a trace keeps it, as an unnamed call.
         requests += [Request("", ABSENT, source=problem.path) for problem in notes.problems]
-        yield Said("model", path, _texts(fields.get("content"), path), tuple(requests))
+        yield Message("model", path, text, tuple(requests))
         for answer in answers:
-            yield Said("tool", path, answer=answer)
+            yield Message("tool", path, answer=answer)
     else:
-        yield Said("user" if kind == "human" else "system", path, _texts(fields.get("content"), path))
+        yield Message("user" if kind == "human" else "system", path, text)
 
 
-def _texts(content: object, path: str) -> str | None:
-    pieces = [piece_of(part, path) for part in parts_of(content)]
-    return "".join(piece for piece in pieces if isinstance(piece, str)) or None
-
-
-def _message(fields: Fields, path: str) -> Iterator[Said]:
-    """Yield what a message with a role says: of one with several answers, each; then its words and calls."""
+def _message(fields: Fields, path: str) -> Iterator[Message]:
+    """Yield a message with a role: first each answer in it, then its text and calls."""
+    if _tool_definition(fields):
+        return
     role = str(fields["role"])
-    who: Who = _WHO.get(role, "tool")
-    if who == "user" and text_of(fields.get("tool_call_id")):  # OpenInference writes Anthropic's answers on Bedrock so
-        who = "tool"
-    content = first_of(fields, "content", "parts", "contents", "blocks")
-    key = next((name for name in ("content", "parts", "contents", "blocks") if fields.get(name) is not None), "content")
-    inner = as_object(content)
-    if inner is not None and isinstance(inner.get("parts"), list):
+    speaker: Speaker = _ROLES.get(role, "tool")
+    if speaker == "user" and text_of(fields.get("tool_call_id")):
+        speaker = "tool"  # OpenInference writes Anthropic's answers on Bedrock with the role of the user
+    key = first_key(fields, *_CONTENT_KEYS) or "content"
+    content = fields.get(key)
+    inner = object_of(content)
+    if isinstance(inner.get("parts"), list):
         content, key = inner["parts"], f"{key}.parts"
-    if _defined(fields) is not None:
-        return
-    calls = _told_calls(fields, path)
-    content = _parts_in_text(content, who) or content
-    listed = _calls_in_text(content, f"{path}.{key}") if isinstance(content, str) and who in ("model", "tool") else []
-    if who == "tool" and not calls and not listed:
-        yield from _answers(fields, content, f"{path}.{key}", None if role in _WHO else role)
-        return
-    if isinstance(content, str):
-        yield Said("model" if listed or calls else who, path, None if listed else content or None, (*calls, *listed))
-        return
-    yield from _parts(parts_of(content), path, key, who, calls)
+    place = f"{path}.{key}"
+    calls = _calls_of_message(fields, path)
+    content = _parts_in_text(content, speaker) or content
+    text = content if isinstance(content, str) else None
+    calls_in_text = _calls_in_text(text, place) if text and speaker in ("model", "tool") else []
+    if speaker == "tool" and not calls and not calls_in_text:
+        yield from _answers(fields, content, place, None if role in _ROLES else role)
+    elif isinstance(content, str):
+        requests = (*calls, *calls_in_text)
+        yield Message("model" if requests else speaker, path, None if calls_in_text else content or None, requests)
+    else:
+        printed = [] if calls or speaker != "model" else _printed_message(parts_of(content), path)
+        yield from printed or _message_of_parts(_pieces_of(content, place), path, speaker, calls)
 
 
-def _parts(parts: list[Any], path: str, key: str, who: Who, calls: list[Request]) -> Iterator[Said]:
-    texts: list[str] = []
-    requests: list[Request] = []
-    answers: list[Said] = []
-    printed = _printed(parts[0], path) if len(parts) == 1 and who == "model" and not calls else []
-    if printed:
-        yield from printed
-        return
-    for index, part in enumerate(parts):
-        place = f"{path}.{key}[{index}]"
-        piece = piece_of(part, place)
-        if isinstance(piece, str):
-            texts.append(piece)
-        elif isinstance(piece, Request):
-            requests.append(piece)
-        elif isinstance(piece, Answer):
-            answers.append(Said("tool", place, answer=piece))
-    if calls and all(request.id in {call.id for call in calls} for request in requests):
-        # Some converters leave the provider's blocks beside the calls they made from them; empty arguments only there.
-        blocks = {request.id: request for request in requests if request.id is not None}
-        calls, requests = [fuller(call, blocks.get(call.id or "")) for call in calls], []
-    asked, text = (*calls, *requests), "".join(texts) or None
-    if who == "user":
+def _pieces_of(content: object, path: str) -> list[tuple[str, Piece | None]]:
+    """Return the parts of a content, each with its path."""
+    parts = enumerate(parts_of(content))
+    return [(f"{path}[{index}]", piece_of(part, f"{path}[{index}]")) for index, part in parts]
+
+
+def _text_of_parts(parts: list[tuple[str, Piece | None]]) -> str | None:
+    return "".join([part for _, part in parts if isinstance(part, str)]) or None
+
+
+def _answers_of_parts(parts: list[tuple[str, Piece | None]]) -> list[Message]:
+    return [Message("tool", place, answer=part) for place, part in parts if isinstance(part, Answer)]
+
+
+def _message_of_parts(
+    parts: list[tuple[str, Piece | None]], path: str, speaker: Speaker, calls: list[Request]
+) -> Iterator[Message]:
+    requests = [part for _, part in parts if isinstance(part, Request)]
+    answers, text = _answers_of_parts(parts), _text_of_parts(parts)
+    if calls and {request.id for request in requests} <= {call.id for call in calls}:
+        # Some converters keep the provider's blocks next to the calls they derive from them. Empty arguments are in
+        # the blocks only.
+        blocks = {request.id: request for request in requests}
+        requests = [with_arguments_of(call, blocks.get(call.id) if call.id else None) for call in calls]
+    else:
+        requests = [*calls, *requests]
+    if speaker == "user":  # Anthropic's answers come in a message of the user, ahead of the user's own words
         yield from answers
-        answers = []
-    if asked or text is not None:
-        yield Said("model" if asked else who, path, text, asked)
-    yield from answers
+    if requests or text is not None:
+        yield Message("model" if requests else speaker, path, text, tuple(requests))
+    if speaker != "user":
+        yield from answers
 
 
-def fuller(request: Request, other: Request | None) -> Request:
-    """Return a call with the arguments that only another telling of it has."""
+def with_arguments_of(request: Request, other: Request | None) -> Request:
+    """Return a call with the arguments of another record of it, where it has none itself."""
     if other is None or request.arguments is not ABSENT:
         return request
     return replace(request, arguments=other.arguments, error=other.error)
 
 
-def _printed(part: object, path: str) -> list[Said]:
-    """Return what a message says that a tracer printed as a Python object, and put into the words of the model."""
-    text = piece_of(part, path)
-    meant = read_tolerantly(text) if isinstance(text, str) and text.startswith("{'") else None
-    fields = {} if meant is None else meant[0]
+def _printed_message(parts: list[Any], path: str) -> list[Message]:
+    """Return the messages of a Python object that a tracer printed into the text of the model.
+
+    `opentelemetry-instrumentation-openai-agents-v2` does that with a response.
+    """
+    text = piece_of(parts[0], path) if len(parts) == 1 else None
+    if not isinstance(text, str) or not text.startswith("{'"):
+        return []
+    meaning = read_tolerantly(text)
+    fields = meaning[0] if meaning else {}
     if fields.get("role") == "assistant" or isinstance(fields.get("output"), list):
-        return list(_object(fields, path, "model", _DEEPEST - 2))
+        return list(_object(fields, path, "model", _MAX_DEPTH - 2))
     return []
 
 
-def _told_calls(fields: Fields, path: str) -> list[Request]:
+def _calls_of_message(fields: Fields, path: str) -> list[Request]:
     """Return the calls under the keys that messages have for them."""
-    found: list[Request] = []
+    calls: list[Request] = []
     for key in ("tool_calls", "toolCalls"):
-        value = decoded(fields.get(key))
-        for index, entry in enumerate(value if isinstance(value, list) else ()):
-            inner = as_object(decoded(entry)) or {}
+        for index, entry in enumerate(json_list(fields.get(key))):
+            inner = json_object(entry)
+            # OpenInference nests each call in an object with the key `tool_call`.
             call = call_of(as_object(inner.get("tool_call")) or inner, path=f"{path}.{key}[{index}]", sure=True)
-            found += [] if call is None else [call]
-    legacy = as_object(fields.get("function_call"))
-    if legacy is not None and not found and legacy.get("name"):
+            calls += [call] if call else []
+    legacy = object_of(fields.get("function_call"))
+    if legacy.get("name") and not calls:
         call = call_of(legacy, path=f"{path}.function_call")
-        found += [] if call is None else [call]
-    return found
+        calls += [call] if call else []
+    return calls
 
 
 def _calls_in_text(text: str, path: str) -> list[Request]:
-    """Return the calls that a text is the JSON list of, as some frameworks write them into their traces."""
-    value = decoded(text)
-    if not isinstance(value, list) or not value:
+    """Return the calls of a text that is a JSON list of calls and nothing else, as some frameworks write them."""
+    calls: list[Request] = []
+    for index, entry in enumerate(json_list(text)):
+        call = _bare_call(object_of(entry), f"{path}[{index}]")
+        if call is None:
+            return []
+        calls.append(call)
+    return calls
+
+
+def _parts_in_text(content: object, speaker: Speaker) -> list[Any]:
+    """Return the parts of a text that is a JSON list of parts, as some tracers write content that is not a text."""
+    parts = json_list(content) if isinstance(content, str) else []
+    if not all(_PART_KEYS & object_of(part).keys() for part in parts):
         return []
-    found = [_bare_call(as_object(entry) or {}, f"{path}[{index}]") for index, entry in enumerate(value)]
-    return [] if None in found else [call for call in found if call is not None]
+    # The output of a tool may look like the parts of a message, so only a part that is an answer counts there.
+    expected_type = Answer if speaker == "tool" else str
+    return parts if any(isinstance(piece_of(part, ""), expected_type) for part in parts) else []
 
 
-def _parts_in_text(content: object, who: Who) -> list[Any]:
-    """Return the parts that a text is the JSON list of, as some tracers write content that is no text."""
-    value = decoded(content) if isinstance(content, str) else None
-    if not isinstance(value, list) or not all(_PART_KEYS & (as_object(entry) or {}).keys() for entry in value):
-        return []
-    pieces = [piece_of(entry, "") for entry in value]
-    if who == "tool":  # what a tool returned may look like parts of a message
-        return value if any(isinstance(piece, Answer) for piece in pieces) else []
-    return value if any(isinstance(piece, str) for piece in pieces) else []
-
-
-def _answers(fields: Fields, content: object, path: str, name: str | None) -> Iterator[Said]:
-    """Yield the answers in a message of a tool: those among its parts, else the message itself."""
-    parts = parts_of(content)
-    pieces = [(index, piece_of(part, f"{path}[{index}]")) for index, part in enumerate(parts)]
-    found = [Said("tool", f"{path}[{index}]", answer=piece) for index, piece in pieces if isinstance(piece, Answer)]
-    if found:
-        yield from found
+def _answers(fields: Fields, content: object, path: str, name: str | None) -> Iterator[Message]:
+    """Yield the answers of a tool message: those among its parts, else the message itself."""
+    parts = _pieces_of(content, path)
+    answers = _answers_of_parts(parts)
+    if answers:
+        yield from answers
         return
-    texts = [piece for _, piece in pieces if isinstance(piece, str)]
-    if (
-        isinstance(content, list)
-        and len(texts) == len(content)
-        and any("content" in (as_object(one) or {}) for one in content)
+    # LiteLLM puts texts in OpenTelemetry's form, {"type": "text", "content": ...}, next to the id of the call.
+    if any("content" in object_of(part) for part in list_of(content)) and all(
+        isinstance(part, str) for _, part in parts
     ):
-        content = "".join(texts)  # texts in OpenTelemetry's form, beside the id of the call, as LiteLLM has it
-    told = {key: value for key, value in fields.items() if key not in ("parts", "contents", "role")}
-    known = answer_of({"content": content, **told}, name=text_of(fields.get("name")) or name)
-    yield Said("tool", path, answer=_unframed(known) if fields.get("role") == "tool-response" else known)
+        content = _text_of_parts(parts) or ""
+    rest = {key: value for key, value in fields.items() if key not in ("parts", "contents", "role")}
+    answer = answer_of({"content": content, **rest}, name=text_of(fields.get("name")) or name)
+    if fields.get("role") == "tool-response":
+        answer = _without_frame(answer)
+    yield Message("tool", path, answer=answer)
 
 
-def _unframed(answer: Answer) -> Answer:
-    """Return an answer without the words that smolagents puts before it, of which one says that a step failed."""
-    found = _FRAME.fullmatch(answer.content) if isinstance(answer.content, str) else None
-    if found is None:
+def _without_frame(answer: Answer) -> Answer:
+    """Return an answer without the text that smolagents puts before it, which names the call and whether it failed."""
+    match = _SMOLAGENTS_ANSWER.fullmatch(str(answer.content))
+    if match is None:
         return answer
-    call_id, kind, text = found.groups()
+    call_id, kind, text = match.groups()
     return replace(answer, call_id=answer.call_id or call_id, content=text, failed=answer.failed or kind == "Error")

@@ -1,0 +1,47 @@
+"""Total readers of attribute values, in addition to `field_readers`: each returns a value of one type.
+
+An attribute holds an object in one library, its JSON text in the next, and nothing in a third. With these readers the
+rest of the package names a field and needs no test of its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from toolmark.formats.messages.field_readers import Fields, as_object, decoded, first_of, list_of
+
+
+def json_object(value: object) -> Fields:
+    """Return the object that a value is, or that its JSON text holds; an empty one for anything else."""
+    return as_object(decoded(value)) or {}
+
+
+def json_list(value: object) -> list[Any]:
+    """Return the list that a value is, or that its JSON text holds; an empty one for anything else."""
+    return list_of(decoded(value))
+
+
+def lower_text(value: object) -> str:
+    """Return a value as lower-case text; the empty text for `None`."""
+    return "" if value is None else str(value).lower()
+
+
+def first_key(fields: Fields, *keys: str) -> str | None:
+    """Return the first of these keys that has a value."""
+    for key in keys:
+        if fields.get(key) is not None:
+            return key
+    return None
+
+
+def token_counts(fields: Fields, keys: Mapping[str, tuple[str, ...]], *, least: int = 1) -> dict[str, int]:
+    """Return counts of tokens under toolmark's names, given the keys that a library has for each."""
+    counts: dict[str, int] = {}
+    for name, aliases in keys.items():
+        count = first_of(fields, *aliases)
+        if isinstance(count, str) and count.isdigit():
+            count = int(count)  # some exports write all attributes as text
+        if isinstance(count, int) and not isinstance(count, bool) and count >= least:
+            counts[name] = count
+    return counts
