@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -57,29 +57,29 @@ def timed(name: str, arguments: dict[str, Any], begin: float, took: float, **mor
     return ToolCall(name=name, input_parameters=arguments, output={"ok": True}, execution=execution)
 
 
-class Summed(Report):
-    """A report whose sums are given, as an evaluation with trials and a judge has them."""
+@dataclass(frozen=True)
+class SummedReport(Report):
+    """A report with fixed summaries, as an evaluation with trials and a judge has them."""
 
-    given_summaries: tuple[MetricSummary, ...] | None = None
-    given_trials: tuple[TrialSummary, ...] = ()
+    fixed_summaries: tuple[MetricSummary, ...] | None = None
+    fixed_trials: tuple[TrialSummary, ...] = ()
 
     @property
     def summaries(self) -> tuple[MetricSummary, ...]:
-        """The given ones, or what the results sum up to."""
-        return self.given_summaries or super().summaries
+        """The fixed ones, or those of the results."""
+        return self.fixed_summaries or super().summaries
 
     @property
     def trial_summaries(self) -> tuple[TrialSummary, ...]:
-        """The given ones."""
-        return self.given_trials
+        """The fixed ones."""
+        return self.fixed_trials
 
 
 def summed(report: Report, summaries: Any = None, trials: tuple[TrialSummary, ...] = ()) -> Report:
-    """The report with the given sums."""
-    made = Summed(report.metrics, report.cases, report.trials, report.interrupted, report.about)
-    object.__setattr__(made, "given_summaries", summaries)
-    object.__setattr__(made, "given_trials", trials)
-    return made
+    """The report with fixed summaries."""
+    return SummedReport(
+        report.metrics, report.cases, report.trials, report.interrupted, report.about, summaries, trials
+    )
 
 
 def judged_result(metric: str = "tool_use") -> MetricResult:

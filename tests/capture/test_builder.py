@@ -155,7 +155,7 @@ def test_a_call_without_the_name_of_a_tool_is_kept() -> None:
     run = builder.build()
 
     assert [made.name for made in run.calls] == ["(unnamed)"]
-    assert run.warnings == ["a call without the name of a tool was seen; it is kept as '(unnamed)'"]
+    assert run.warnings == ["a call without the name of a tool was recorded as '(unnamed)'"]
 
 
 # Arguments
@@ -232,7 +232,7 @@ def test_a_tool_that_says_it_failed_is_an_error() -> None:
     builder = asked(slow(1, "c1"))
 
     builder.tool_started("t1", "slow", {"x": 1}, call_id="c1")
-    builder.tool_ended("t1", "bad 1", error="bad 1", shown="bad 1", artifact={"n": 1})
+    builder.tool_ended("t1", "bad 1", error="bad 1", model_output="bad 1", artifact={"n": 1})
 
     more: dict[str, Any] = {"error": "bad 1", "model_output": "bad 1", "artifact": {"n": 1}}
     assert calls(builder) == [call("slow", {"x": 1}, status="error", **more)]

@@ -138,7 +138,7 @@ flags = st.booleans()
 observations = st.one_of(
     told("model_asked", st.lists(requests, max_size=3), scope=scopes, agent=names, source=names),
     told("tool_started", keys, names, arguments, call_id=ids, scope=scopes, injected=flags),
-    told("tool_ended", keys, values, shown=values, artifact=values, error=errors),
+    told("tool_ended", keys, values, model_output=values, artifact=values, error=errors),
     told("tool_failed", keys, errors, outcome=st.sampled_from(Outcome)),
     told("handed_off", to=names, key=keys, call_id=ids, scope=scopes),
     told(
@@ -211,6 +211,6 @@ def test_an_end_without_a_start_is_a_warning(sequence: list[Any]) -> None:
     builder.tool_failed("never begun", "lost")
 
     after = builder.build().to_dict()
-    lost = {f"a tool {what} that was never seen to start; it is not in the record" for what in ("ended", "failed")}
+    lost = {f"a tool {what} that never started; it is not in the record" for what in ("ended", "failed")}
     assert after["calls"] == before["calls"]
     assert set(after["warnings"]) == {*before["warnings"], *lost}

@@ -282,12 +282,12 @@ def test_what_cannot_be_understood_is_a_warning_once() -> None:
 
     not_a_tool = "an available tool is a ToolSpec, a ToolCall or an object with a name, got int 3"
     assert run.warnings == [
-        "a tool ended that was never seen to start; it is not in the record",
-        "a tool failed that was never seen to start; it is not in the record",
-        "something was seen inside a tool that was not; it is kept at the top level",
-        "a hand-off to 'bob' belongs to no call that was seen",
+        "a tool ended that never started; it is not in the record",
+        "a tool failed that never started; it is not in the record",
+        "an observation inside an unknown tool execution was recorded at the top level",
+        "a hand-off to 'bob' belongs to no recorded call",
         f"an offered tool was not understood: {not_a_tool}",
-        "two executions are named 'twice', so what is told of the first from now on goes to the second",
+        "two executions have the key 'twice'; later observations of the first go to the second",
     ]
     assert [made.id for made in run.calls] == ["c1", "c2", "c2"]
     assert run.handoffs == [Handoff(to_agent="bob"), Handoff(to_agent="bob")]
@@ -315,7 +315,7 @@ def test_a_value_that_cannot_be_kept_is_marked() -> None:
         deep = [deep]
     builder = asked(Request("slow", {"x": deep}, "c1"), slow(2, "c2"))
     builder.tool_started("t1", "slow", None, call_id="c1")
-    builder.tool_ended("t1", deep, artifact=deep, shown=deep)
+    builder.tool_ended("t1", deep, artifact=deep, model_output=deep)
 
     builder.result_shown(deep, call_id="c2", failed=True)
 
@@ -325,7 +325,7 @@ def test_a_value_that_cannot_be_kept_is_marked() -> None:
         ["model_output"],
     ]
     assert len(run.warnings) == 4
-    assert all("could not be kept" in warning for warning in run.warnings)
+    assert all("could not be stored" in warning for warning in run.warnings)
 
 
 def test_a_result_that_is_seen_again_is_no_other_result() -> None:

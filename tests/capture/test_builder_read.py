@@ -213,4 +213,4 @@ def test_a_call_of_a_program_that_was_not_seen_is_kept_outside() -> None:
     builder = asked(Request("add", {}, "c1", caller="p1"))
 
     assert calls(builder) == [unrun("add", "pending")]
-    assert builder.warnings == ["'add' was called inside 'p1', which was not seen; it is kept outside"]
+    assert builder.warnings == ["'add' was called inside 'p1', an unknown call; it was recorded outside of it"]

@@ -26,7 +26,7 @@ from toolmark import (
     observe,
     update_current_span,
 )
-from toolmark.capture import JsonlSink, MemoryStore, Request, RunBuilder, current_run, record
+from toolmark.capture import JsonlSink, Request, RunBuilder, current_run, record
 from toolmark.errors import ConfigurationError, NothingRecordedError
 
 METRIC = ToolCorrectnessMetric()
@@ -365,7 +365,7 @@ def test_a_recorder_inside_a_run_records_as_well() -> None:
 def test_a_sink_takes_runs_when_they_end(tmp_path: Any) -> None:
     """As with every recorder; one that fails does not disturb the agent, and the run is kept."""
 
-    class Broken(MemoryStore):
+    class Broken:
         def write(self, _run: Run) -> None:
             raise OSError("disk full")
 
@@ -407,7 +407,7 @@ def test_what_a_model_asked_for_is_told() -> None:
         ("c2", CallOrigin.MODEL, CallStatus.UNKNOWN_TOOL),
     ]
     assert (run.models, run.usage) == (["m"], {"output_tokens": 3})
-    assert run.warnings == ["a result was shown of a call that was not seen (id 'c9', name None)", "half of it"]
+    assert run.warnings == ["a result has no recorded call (id 'c9', name None)", "half of it"]
 
 
 # Threads and tasks
@@ -471,7 +471,7 @@ def test_a_plain_thread_is_told_of() -> None:
 
     assert run.calls == []
     (warning,) = run.warnings
-    assert "'add' was called in a thread or context that belongs to no observed run" in warning
+    assert "'add' was called in a thread or context without an observed run" in warning
     assert "copy_context" in warning
 
 
@@ -700,7 +700,7 @@ def test_a_fault_of_the_recorder_is_a_warning(monkeypatch: pytest.MonkeyPatch, m
         (lambda: observe(metrics=[ToolCorrectnessMetric])(len), "must be metrics"),
         (lambda: observe(metrics=METRIC)(len), None),
         (lambda: observe(metrics="good")(len), "must be metrics"),
-        (lambda: observe(tool=True)(min), "have no names"),
+        (lambda: observe(tool=True)(min), "must have a signature"),
     ],
 )
 def test_what_cannot_be_observed_is_refused(wrong: Any, message: str | None) -> None:
@@ -810,7 +810,7 @@ def test_what_cannot_be_read_is_left_out_with_a_warning() -> None:
 
     assert run.actual_output == "done"
     assert [warning[:62] for warning in run.warnings] == [
-        "update_current_span was given what it cannot read, which was l"
+        "update_current_span left out an invalid value: InvalidDataErro"
     ] * 2
 
 

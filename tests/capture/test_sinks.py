@@ -1,11 +1,10 @@
-"""Where recorded runs go: memory that is bounded, and a file. Who is stopped while writing has `test_torn_lines`."""
+"""Sinks of recorded runs; `test_torn_lines` has writers that are stopped."""
 
 from __future__ import annotations
 
 import gc
 import os
 import threading
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from toolmark import ToolCall, ToolCallParams, ToolCorrectnessMetric, ToolmarkWarning
-from toolmark.capture.sinks import JsonlSink, MemorySink, MemoryStore, Sink
+from toolmark.capture import JsonlSink, Sink
 from toolmark.cases import Run
 from toolmark.cli.main import main
 from toolmark.dataset import read_cases
-from toolmark.errors import ConfigurationError
 from toolmark.redact import OFF, REDACTED
 
 SECRET = "hunter2"
@@ -34,91 +32,6 @@ def ids(path: Path) -> list[str | None]:
     return [case.id for case in read_cases(path)]
 
 
-# Memory
-
-
-def test_memory_keeps_the_runs_as_they_are() -> None:
-    """Scoring in memory sees the real values; taking the runs out leaves nothing."""
-    sink = MemorySink()
-    runs = [run_of(n) for n in range(3)]
-    for run in runs:
-        sink.write(run)
-
-    assert sink.runs == runs
-    assert (len(sink), sink.dropped) == (3, 0)
-    assert sink.pop() == runs
-    assert (sink.runs, len(sink)) == ([], 0)
-
-
-def test_memory_drops_the_oldest_runs_and_warns_once() -> None:
-    """The warning names the number and what to do; `dropped` counts on."""
-    sink = MemorySink(limit=2)
-    sink.write(run_of(0))
-    sink.write(run_of(1))
-
-    with pytest.warns(ToolmarkWarning, match=r"^2 finished runs .* pop\(\), raise limit=, or .* JsonlSink") as caught:
-        sink.write(run_of(2))
-    sink.write(run_of(3))
-
-    assert caught[0].filename == __file__
-    assert [run.run_id for run in sink.runs] == ["run-2", "run-3"]
-    assert sink.dropped == 2
-
-
-def test_what_is_not_finished_is_never_dropped() -> None:
-    """However many runs are under way, and whatever finishes meanwhile."""
-    store: MemoryStore[int] = MemoryStore(limit=1)
-    for number in range(5):
-        store.add(number, number)
-    store.finish(3)
-    with pytest.warns(ToolmarkWarning):
-        store.finish(1)
-    store.finish(1)
-    store.finish("unknown")
-
-    assert store.finished() == [1]
-    assert [store.get(number) for number in range(5)] == [0, 1, 2, None, 4]
-    assert (len(store), store.dropped) == (4, 1)
-    assert store.pop() == [1]
-    assert len(store) == 3
-
-
-def test_a_key_can_be_used_again() -> None:
-    """What is added under the key of a finished item takes its place, and is not finished."""
-    store: MemoryStore[str] = MemoryStore(limit=1)
-    store.add("key", "old")
-    store.finish("key")
-    store.add("key", "new")
-
-    assert (store.get("key"), store.finished(), len(store)) == ("new", [], 1)
-
-
-def test_without_a_limit_nothing_is_dropped() -> None:
-    """`None` keeps as many as come."""
-    sink = MemorySink(limit=None)
-    for number in range(11_000):
-        sink.write(Run(run_id=str(number)))
-
-    assert (len(sink), sink.dropped) == (11_000, 0)
-
-
-@pytest.mark.parametrize("limit", [0, -1, 1.5, True, "5"])
-def test_a_wrong_limit_is_told(limit: Any) -> None:
-    """At once, with what is accepted."""
-    with pytest.raises(ConfigurationError, match=f"limit must be a whole number from 1, .* got {limit!r}"):
-        MemorySink(limit)
-
-
-def test_memory_may_be_written_from_many_threads() -> None:
-    """Nothing is lost, and no more is kept than allowed."""
-    sink = MemorySink(limit=100)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ToolmarkWarning)
-        in_threads(8, lambda number: [sink.write(run_of((number, n))) for n in range(50)])
-
-    assert (len(sink), sink.dropped) == (100, 300)
-
-
 def in_threads(amount: int, work: Any) -> None:
     """Call `work` with 0, 1, 2, ... at the same time."""
     threads = [threading.Thread(target=work, args=(number,)) for number in range(amount)]
@@ -126,9 +39,6 @@ def in_threads(amount: int, work: Any) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-
-
-# Files
 
 
 def test_a_file_appears_with_the_first_run(tmp_path: Path) -> None:

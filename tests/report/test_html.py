@@ -290,9 +290,9 @@ def test_shares_are_never_rounded_to_all_or_nothing(rate: tuple[int, int], words
     """One failure among thousands is not 100 %."""
     report = evaluate(CASES[1:2], [METRIC])
     (summary,) = report.summaries
-    told = summed(report, (replace(summary, passed=rate[0], failed=rate[1]),))
+    changed = summed(report, (replace(summary, passed=rate[0], failed=rate[1]),))
 
-    assert f"<b>{words}</b>" in render_html(told)
+    assert f"<b>{words}</b>" in render_html(changed)
 
 
 def test_trials_link_to_each_other_where_they_are_shown() -> None:
@@ -478,13 +478,13 @@ def test_secrets_are_taken_out() -> None:
         "children": [ToolCall(name="inner", input_parameters={"api_key": "word-1"}, output=text)],
     }
     call = ToolCall(name="a", description=text, reasoning=text, input_parameters={"a": text}, execution=execution)
-    wanted = ToolCall(name="a", input_parameters={"a": ["b", text], "password": "word-2"})
+    expected = ToolCall(name="a", input_parameters={"a": ["b", text], "password": "word-2"})
     case = LLMTestCase(
         input=text,
         actual_output=text,
         expected_output=text,
         tools_called=[call],
-        expected_tools=[wanted],
+        expected_tools=[expected],
         available_tools=[{"name": "a", "description": text, "parameters": {"description": text}}],
         tags=[text],
         metadata={"a": text, "secret": "word-3"},
@@ -502,21 +502,21 @@ def test_secrets_are_taken_out() -> None:
         about={"a": text, "token": "word-5"},
     )
 
-    page, kept = (render_html(report, title=text, redactor=redactor) for redactor in (DEFAULT, OFF))
+    page, unredacted = (render_html(report, title=text, redactor=redactor) for redactor in (DEFAULT, OFF))
     assert token not in page
     assert "word-" not in page
     assert page.count(REDACTED) > 20
-    assert kept.count(token) > 20
-    assert all(f"word-{number}" in kept for number in range(1, 6))
+    assert unredacted.count(token) > 20
+    assert all(f"word-{number}" in unredacted for number in range(1, 6))
 
 
 def test_own_rules_for_secrets_are_followed() -> None:
     """A key that only the user knows is hidden in arguments, differences, expectations and metadata."""
-    called, wanted = (
+    called, expected = (
         ToolCall(name="a", input_parameters={"ssn": "111-1"}),
         ToolCall(name="a", input_parameters={"ssn": "2"}),
     )
-    case = LLMTestCase(tools_called=[called], expected_tools=[wanted], metadata={"deep": {"ssn": "333-3"}})
+    case = LLMTestCase(tools_called=[called], expected_tools=[expected], metadata={"deep": {"ssn": "333-3"}})
     report = evaluate([case], [METRIC])
     page = render_html(report, redactor=Redactor(keys=DEFAULT_KEYS | {"ssn"}))
 

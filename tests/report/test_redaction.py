@@ -2,9 +2,13 @@
 
 import pytest
 
-from toolmark import LLMTestCase, Report, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.redact import OFF, REDACTED
+from toolmark import LLMTestCase, MetricResult, Report, ResultStatus, ToolCall, ToolCorrectnessMetric, evaluate
+from toolmark.expect import Approx, Expect, Plan
+from toolmark.redact import DEFAULT, OFF, REDACTED
+from toolmark.report.redaction import redact_report, redact_result
 from toolmark.report.terminal import make_console, print_report
+from toolmark.report.text.first_problem import brief, first_problem
+from toolmark.result import Finding
 
 EXPECTED = {"api_key": "one-1", "auth": {"authorization": {"value": "two-2"}}, "max_tokens": 1}
 CALLED = {"api_key": "three-3", "auth": {"authorization": {"value": "four-4"}}, "max_tokens": 2}
@@ -55,3 +59,46 @@ def test_the_score_sees_the_real_values() -> None:
 def test_it_can_be_switched_off() -> None:
     """With `OFF` the values are written as they are."""
     assert "one-1" in report().to_json(redactor=OFF)
+
+
+def test_first_problems_of_redacted_results_hold_no_secret() -> None:
+    """Neither values under secret keys, nor tokens that an error repeats; `OFF` leaves them."""
+    finding = Finding("wrong_argument", "", "pay", 0, 0, "$.input_parameters.api_key", "old-1", "new-2")
+    error = MetricResult(
+        metric="m",
+        status=ResultStatus.FAILED,
+        threshold=1,
+        reason="Not measured: ghp_0123456789abcdefghijABCDEF",
+        findings=(finding,),
+    )
+    redacted = redact_result(error)
+
+    assert brief(redacted.findings[0]) == f'c1 pay: args.api_key "{REDACTED}", expected "{REDACTED}"'
+    assert "ghp_" not in str(redacted)
+    assert redact_result(error, OFF) is error
+    assert first_problem(error) == 'c1 pay: args.api_key "new-2", expected "old-1"'
+
+
+def test_labels_and_metric_names_are_redacted() -> None:
+    """An id that is a token is as secret as any other text; the report itself stays as it is."""
+    original = report()
+    token = "ghp_0123456789abcdefghijABCDEF"
+    case = original.cases[0].case.model_copy(update={"id": token})
+    renamed = evaluate([case], [ToolCorrectnessMetric()])
+
+    assert redact_report(renamed, DEFAULT).cases[0].label == REDACTED
+    assert renamed.cases[0].label == token
+    assert redact_report(renamed, OFF) is renamed
+
+
+def test_matchers_beside_a_secret_stay_matchers() -> None:
+    """Only the secret part of an expected value is replaced, so that the rest keeps its own wording."""
+    plan = Plan([Expect("a", {"options": [Approx(5), {"password": "word-1"}]})])
+    called = ToolCall(name="a", input_parameters={"options": [7, {"password": "word-2"}]})
+    case = LLMTestCase(tools_called=[called], expected_tools=plan)
+    result = redact_result(ToolCorrectnessMetric(evaluation_params=["input_parameters"]).measure(case))
+    assert result.alignment is not None
+    (difference,) = result.alignment.pairs[0].differences
+
+    assert isinstance(difference.expected[0], Approx)
+    assert difference.expected[1] == difference.called[1] == {"password": REDACTED}

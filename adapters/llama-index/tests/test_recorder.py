@@ -21,7 +21,6 @@ from pydantic import BaseModel
 
 from toolmark import ToolCall
 from toolmark.capture import Run
-from toolmark.capture.sinks import MemorySink
 from toolmark.testing import AskFor
 from toolmark_llama_index import NothingRecordedError, ToolCallRecorder, record
 
@@ -186,6 +185,17 @@ def test_agents_are_not_kept_alive() -> None:
     assert script() is None
 
 
+class ListSink:
+    """A sink that collects runs."""
+
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+
+    def write(self, run: Run) -> None:
+        """Add a run."""
+        self.runs.append(run)
+
+
 def test_sinks_and_pop() -> None:
     """A sink takes each run when it ends, and it is kept no more; without one, `pop` takes the finished ones out."""
 
@@ -194,7 +204,7 @@ def test_sinks_and_pop() -> None:
             await adder().run(user_msg="one")
             await adder().run(user_msg="two")
 
-    store = MemorySink()
+    store = ListSink()
     sunk, kept = record(sink=store), record(conversation="c")
     asyncio.run(go(sunk))
     asyncio.run(go(kept))

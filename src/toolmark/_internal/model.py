@@ -8,6 +8,7 @@ reading it back gives an equal object.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import (
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
 def snake_or_camel(name: str) -> AliasChoices:
     """Return the names that a field accepts: `tools_called` and `toolsCalled`."""
     return AliasChoices(name, to_camel(name))
+
+
+def drop_none(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that are not `None`, so that a model built from them has only these set."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 class Model(BaseModel):

@@ -1,25 +1,22 @@
-"""The capture kit: what all recorders share. Observations go into a `RunBuilder`, a `Run` comes out."""
+"""Capture of agent runs: observations go into a `RunBuilder`, a `Run` comes out; plus `@observe` for plain Python."""
 
 from toolmark.capture.builder import RunBuilder
 from toolmark.capture.conversations import conversation, conversations
-from toolmark.capture.observation.decorator import CurrentRun, current_run, joined_pieces, observe, update_current_span
-from toolmark.capture.observation.listeners import ActiveRun, ObserveRecorder, record
-from toolmark.capture.observation.spans import Component, Observable
+from toolmark.capture.observation.decorator import CurrentRun, current_run, observe, update_current_span
+from toolmark.capture.observation.spans import ActiveRun, Component, Observable, ObserveRecorder, record
 from toolmark.capture.recorder import Recording, RunRecorder
 from toolmark.capture.records import Outcome, Request
-from toolmark.capture.sinks import JsonlSink, MemoryStore, Sink
+from toolmark.capture.sinks import JsonlSink, Sink
 from toolmark.cases import Handoff, Run, RunStatus
-from toolmark.matching.json_compare import ABSENT, Absent, json_equal
+from toolmark.matching.json_compare import ABSENT, json_equal
 
 __all__ = [
     "ABSENT",
-    "Absent",
     "ActiveRun",
     "Component",
     "CurrentRun",
     "Handoff",
     "JsonlSink",
-    "MemoryStore",
     "Observable",
     "ObserveRecorder",
     "Outcome",
@@ -33,7 +30,6 @@ __all__ = [
     "conversation",
     "conversations",
     "current_run",
-    "joined_pieces",
     "json_equal",
     "observe",
     "record",

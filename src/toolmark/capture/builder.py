@@ -1,18 +1,16 @@
-"""`RunBuilder`: neutral observations in, a `Run` out. The kit that every adapter and reader shares.
+"""`RunBuilder`: turns observations of an agent into a `Run`. Every adapter and reader uses it.
 
-A recorder tells what it sees, in the order in which it sees it: a model asked for calls, a tool started, ended or
-failed, the model was shown a result, the run ended. Nothing here knows a framework, does I/O, or waits. What belongs
-together is decided here, once:
+A recorder reports what it observes, in that order: a model requested calls, a tool started, ended or failed, the model
+received a result, the run ended. The builder knows no framework, does no I/O, and does not wait. It decides what
+belongs together:
 
-- A *call* is what a model asked for. Its order is the model's: message, then position in the message; never the order
-  in which tools started or finished.
-- An *execution* belongs to the request of the same scope that carries its id, the newest such message first, one not
-  yet executed first, one with equal arguments first. Ids are not unique; they repeat across steps, and even in one
-  message. Another execution of the same request is another attempt. An execution that nobody asked for is a call made
-  by code.
-- A *scope* is the execution that encloses what happens: requests and executions in it are its call's children.
-- Nothing is final before `build` is called, which may happen at any time and again: a tool may end after its run did,
-  and an interrupted run may be resumed.
+- A *call* is what a model requested. Calls are ordered by message and position in it, never by when tools ran.
+- An *execution* belongs to the request of the same scope with its id: first the newest message, then a request not yet
+  executed, then one with equal arguments. Ids are not unique; they repeat across messages, and even within one. A
+  further execution of the same request is another attempt. An execution without a request is a call made by code.
+- A *scope* is the enclosing execution: requests and executions inside it are children of its call.
+- Nothing is final before `build`, which may be called at any time and repeatedly: a tool may end after its run, and an
+  interrupted run may be resumed.
 """
 
 from __future__ import annotations
@@ -21,56 +19,142 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from toolmark._internal.json import JsonObject
+from toolmark._internal.model import drop_none
 from toolmark.calls import CallOrigin, ToolCallType, ToolSpec, read_tool_spec
-from toolmark.capture.call_builder import State, finished_calls, in_order, is_waiting, seconds_between
-from toolmark.capture.records import Execution, Key, Observed, Outcome, Request, Shown
-from toolmark.capture.request_pairing import answered_call, newest_with_id, of_strand, open_call, requested_call, within
-from toolmark.capture.run_info import RunFacts, json_value
+from toolmark.capture.call_builder import RunState, build_calls, in_order, is_waiting, seconds_between
+from toolmark.capture.records import CallRecord, Execution, Key, ModelResult, Outcome, Request, json_value
+from toolmark.capture.request_pairing import (
+    answered_call,
+    calls_of_strand,
+    calls_within,
+    newest_with_id,
+    open_call,
+    requested_call,
+)
 from toolmark.cases import Handoff, Run, RunStatus
 from toolmark.errors import InvalidDataError
 from toolmark.matching.json_compare import ABSENT, json_equal
 
 
-class RunBuilder(RunFacts):
-    """Collects what is seen of one run. Not thread-safe: a recorder that is called from several threads locks."""
+class RunBuilder:
+    """Builds one run from observations. Not thread-safe: a recorder that is called from several threads locks.
+
+    Attributes:
+        run_id: Id of the run.
+        conversation_id: Id of the conversation that the run belongs to.
+        tags: Labels of the run.
+        metadata: JSON values about the run, never scored.
+        warnings: What was not understood or not captured.
+    """
 
     def __init__(self, *, run_id: str | None = None, conversation_id: str | None = None) -> None:
-        """Begin with nothing observed."""
-        super().__init__(run_id=run_id, conversation_id=conversation_id)
-        self._root = Observed(name="run", order=(0, 0), scope=None, origin=CallOrigin.CODE)
-        self._calls: list[Observed] = []
-        self._unanswered: list[Observed] = []
-        """Calls at the top level, and those of programs, to which a result that is read may still belong."""
-        self._by_key: dict[Key, tuple[Observed, Execution]] = {}
-        self._by_source: dict[str, Observed] = {}
+        """Start without observations."""
+        self.run_id = run_id
+        self.conversation_id = conversation_id
+        self.tags: list[str] = []
+        self.metadata: JsonObject = {}
+        self.warnings: list[str] = []
+        self._models: dict[str, None] = {}
+        self._usage: dict[str, int] = {}
+        self._input: str | None = None
+        self._output: str | None = None
+        self._status = RunStatus.OK
+        self._error: str | None = None
+        self._started_at: datetime | None = None
+        self._ended_at: datetime | None = None
+        self._ended = False
+        self._may_wait = False
+        self._root = CallRecord(name="run", order=(0, 0), scope=None, origin=CallOrigin.CODE)
+        self._calls: list[CallRecord] = []
+        self._unanswered: list[CallRecord] = []
+        """Requests at the top level, and of programs there, that a result read from a file may still answer."""
+        self._by_key: dict[Key, tuple[CallRecord, Execution]] = {}
+        self._by_source: dict[str, CallRecord] = {}
         self._pseudo_tools: set[str] = set()
         self._tools: dict[str, ToolSpec] = {}
-        self._other_handoffs: list[str | None] = []
-        self._clock = 0
+        self._unmatched_handoffs: list[str | None] = []
+        self._messages = 0
+        """Numbers model messages and executions of code in the order in which they were observed."""
         self._rounds = 0
         self._round_is_over = False
 
     # The run
 
+    def started(self, input: str | None = None, *, at: datetime | None = None) -> None:
+        """Record the start of the run, with the user's text."""
+        self._input = self._input if input is None else input
+        self._started_at = self._started_at or at
+
+    def ended(
+        self,
+        output: str | None = None,
+        *,
+        status: RunStatus = RunStatus.OK,
+        error: str | None = None,
+        may_wait: bool = False,
+        at: datetime | None = None,
+    ) -> None:
+        """Record the end of the run.
+
+        Args:
+            output: The final answer, if there is one.
+            status: How the run ended.
+            error: `"TypeName: text"` of the exception, or the text of what stopped the run.
+            may_wait: The framework suspends runs by ending them. If calls of the last model message are unanswered,
+                they are pending and the run is interrupted.
+            at: Time of the end.
+        """
+        self._ended = True
+        self._output, self._status, self._error, self._may_wait = output, status, error, may_wait
+        self._ended_at = at or self._ended_at
+
+    def resumed(self) -> None:
+        """Continue the run after an interruption; later observations belong to it."""
+        self._ended = False
+        self._output, self._status, self._error, self._may_wait = None, RunStatus.OK, None, False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the run has not ended, or was resumed."""
+        return not self._ended
+
+    def labelled(self, *, tags: Iterable[str] = (), metadata: JsonObject | None = None) -> None:
+        """Add tags and metadata to the run; metadata values become JSON values."""
+        self.tags += [tag for tag in tags if tag not in self.tags]
+        self.metadata.update(self._json_object(metadata or {}, "metadata") or {})
+
+    def warn(self, text: str) -> None:
+        """Add a warning, which every result of this run repeats. A repeated warning is dropped."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+
     def user_spoke(self) -> None:
-        """The user said something; a result read from here on is rather for what is asked from here on."""
+        """Record a message of the user: a result read later answers rather a call requested later."""
         self._round_is_over = True
 
     def waits_for(self, call_id: str | None) -> bool:
         """Return whether a call of this id has neither a result nor an execution that ended."""
-        return any(call.id == call_id and self._unresolved(call) for call in self._calls)
+        return any(call.id == call_id and _is_unresolved(call) for call in self._calls)
 
     # The model
 
+    def model_used(self, model: str | None = None, usage: dict[str, int] | None = None) -> None:
+        """Record an answer of a model; token counts are summed by name."""
+        if model:
+            self._models[model] = None
+        for name, amount in (usage or {}).items():
+            self._usage[name] = self._usage.get(name, 0) + amount
+
     def offered(self, tools: Iterable[object], *, scope: Key | None = None, all_known: bool = True) -> None:
-        """The model could choose from these tools, in any form that `ToolSpec` reads.
+        """Record the tools that the model could choose from, in any form that `ToolSpec` reads.
 
         Args:
             tools: The tools.
             scope: The execution inside which the model ran; its tools are not among those of the run.
-            all_known: There were no others, so that a call of another name is one of an unknown tool.
+            all_known: These are all tools, so a call of another name is a call of an unknown tool.
         """
-        inside = self._inside(scope)
+        inner = self._scope(scope)
         for tool in tools:
             try:
                 spec = read_tool_spec(tool)
@@ -78,12 +162,12 @@ class RunBuilder(RunFacts):
                 self.warn(f"an offered tool was not understood: {error}")
                 continue
             if all_known:
-                inside.offered.add(spec.name)
-            if inside is self._root:
+                inner.offered.add(spec.name)
+            if inner is self._root:
                 self._tools.setdefault(spec.name, spec)
 
     def pseudo_tools(self, names: Iterable[str]) -> None:
-        """Calls of these names carry structured output; they are no tool calls and appear nowhere."""
+        """Leave calls of these names out of the run: they carry structured output and are not tool calls."""
         self._pseudo_tools.update(names)
 
     def model_asked(
@@ -95,42 +179,39 @@ class RunBuilder(RunFacts):
         strand: Key | None = None,
         source: str | None = None,
     ) -> None:
-        """A model message arrived, asking for these calls, in its order; with none, it merely answered.
+        """Record a model message that requests these calls, in its order; without calls, it is an answer.
 
         Args:
             requests: The calls.
             scope: The execution inside which the model ran; `None` at the top level.
             agent: Name of the agent.
-            strand: Tells agents apart that run in one scope at the same time; what belongs together has the same.
-            source: Where the message stands, for messages that were read rather than watched.
+            strand: Separates agents that run in one scope at the same time; equal for what belongs together.
+            source: Place of the message in the file that was read; `None` for a live recording.
         """
-        self._clock += 1
+        self._messages += 1
         self._rounds += self._round_is_over
         self._round_is_over = False
-        outer = self._inside(scope)
-        outer.last_messages[strand] = self._clock
+        outer = self._scope(scope)
+        outer.last_messages[strand] = self._messages
         for index, request in enumerate(requests):
-            inside = outer if request.caller is None else self._caller(outer, request)
-            inside.last_messages[strand] = self._clock
+            inner = self._caller(outer, request)
+            inner.last_messages[strand] = self._messages
             if request.replaces:
-                self._withdraw(newest_with_id(within(outer), request.replaces))
-            raw = request.arguments
-            invalid = raw is not None and raw is not ABSENT and not isinstance(raw, dict)
-            requested = None
-            if raw is not ABSENT:
-                requested = self._plain_with({} if raw is None else raw, f"arguments of {request.name!r}")
-            call = Observed(
-                name=self._named(request.name),
-                order=(self._clock, index),
-                scope=inside,
+                self._withdraw(newest_with_id(calls_within(outer), request.replaces))
+            arguments = {} if request.arguments is None else request.arguments
+            call = CallRecord(
+                # `None` if the arguments were not captured: a request without arguments has `{}`.
+                requested=self._to_json(arguments, f"arguments of {request.name!r}"),
+                name=self._name(request.name),
+                order=(self._messages, index),
+                scope=inner,
                 origin=CallOrigin.MODEL,
-                requested=requested,
                 raw=request.raw,
                 id=request.id or None,
                 type=request.type,
                 server=request.server,
                 agent=agent,
-                invalid=invalid,
+                invalid=arguments is not ABSENT and not isinstance(arguments, dict),
                 request_error=request.error,
                 is_handoff=request.handoff,
                 caller=request.caller,
@@ -139,8 +220,8 @@ class RunBuilder(RunFacts):
                 source=request.source or (None if source is None else f"{source}.tool_calls[{index}]"),
             )
             if request.ran or request.result is not ABSENT or request.failure is not None:
-                self._ran_elsewhere(call, request.result, request.failure)
-            if requested is None:
+                self._add_provider_execution(call, request.result, request.failure)
+            if call.requested is None:
                 call.not_captured.append("input_parameters")
             self._add(call)
             if scope is None:
@@ -152,7 +233,7 @@ class RunBuilder(RunFacts):
         self,
         key: Key,
         name: str,
-        arguments: dict[str, Any] | None,
+        arguments: JsonObject | None,
         *,
         call_id: str | None = None,
         scope: Key | None = None,
@@ -166,44 +247,50 @@ class RunBuilder(RunFacts):
         request: str | None = None,
         source: str | None = None,
     ) -> None:
-        """A tool began to run.
+        """Record the start of a tool.
 
         Args:
-            key: Names this execution; never used before in this run.
+            key: Identifies this execution; unique in this run.
             name: Name of the tool.
-            arguments: What it was handed, before defaults and coercion; `None` if that cannot be seen.
-            call_id: The id of the request it answers, if that can be seen.
+            arguments: What it received, before defaults and coercion; `None` if that is not observable.
+            call_id: Id of the request, if observable.
             scope: The execution inside which it runs; `None` at the top level.
             agent: Name of the agent.
-            strand: Which of several agents at the same time runs it, as for `model_asked`.
-            type: Who runs it.
+            strand: As for `model_asked`.
+            type: Who runs the tool.
             server: The MCP server.
-            injected: The framework may have added arguments; those that neither request nor schema name are left out.
-            declared: Names of the tool's declared arguments, for that purpose.
-            at: When.
-            request: The `source` of the request that it answers, where a reader knows that.
-            source: Where it stands, for one that was read rather than watched.
+            injected: The framework may have added arguments; those that neither the request nor `declared` names are
+                left out.
+            declared: Names of the tool's declared arguments.
+            at: Time of the start.
+            request: The `source` of its request, if a reader knows it.
+            source: Place in the file that was read; `None` for a live recording.
         """
-        self._clock += 1
-        handed = None if arguments is None else self._object(arguments, f"arguments of {name!r}")
-        name, inside = self._named(name), self._inside(scope)
-        call = self._placed_at(request) or requested_call(
-            of_strand(within(inside), strand), name, handed, call_id or None
+        self._messages += 1
+        received = None if arguments is None else self._json_object(arguments, f"arguments of {name!r}")
+        name, scope_call = self._name(name), self._scope(scope)
+        call = self._at_source(request) or requested_call(
+            calls_of_strand(scope_call, strand), name, received, call_id or None
         )
         if call is None:
-            call = Observed(name=name, order=(self._clock, 0), scope=inside, origin=CallOrigin.CODE, strand=strand)
-            call.source = source
-            call.id = call_id or None
-            if handed is None:
-                call.not_captured.append("input_parameters")
+            call = CallRecord(
+                name=name,
+                order=(self._messages, 0),
+                scope=scope_call,
+                origin=CallOrigin.CODE,
+                strand=strand,
+                source=source,
+                id=call_id or None,
+                not_captured=["input_parameters"] if received is None else [],
+            )
             self._add(call)
         call.type, call.server, call.agent = call.type or type, call.server or server, call.agent or agent
-        if injected and handed is not None:
-            known = {*declared, *(call.requested if isinstance(call.requested, dict) else ())}
-            handed = {name: value for name, value in handed.items() if name in known}
+        if injected and received is not None:
+            names = {*declared, *(call.requested if isinstance(call.requested, dict) else ())}
+            received = {name: value for name, value in received.items() if name in names}
         if key in self._by_key:
-            self.warn(f"two executions are named {key!r}, so what is told of the first from now on goes to the second")
-        execution = Execution(key, handed, at)
+            self.warn(f"two executions have the key {key!r}; later observations of the first go to the second")
+        execution = Execution(key, received, at)
         call.executions.append(execution)
         self._by_key[key] = call, execution
 
@@ -212,41 +299,41 @@ class RunBuilder(RunFacts):
         key: Key,
         output: object = None,
         *,
-        shown: object = ABSENT,
+        model_output: object = ABSENT,
         artifact: object = None,
         error: str | None = None,
         call_id: str | None = None,
         at: datetime | None = None,
     ) -> None:
-        """A tool returned.
+        """Record the return of a tool.
 
         Args:
-            key: The execution; one that was never started is noted as a warning.
-            output: What it returned, as a value where the framework exposes it, else the text for the model.
-            shown: What the model is shown, if that is known here and differs.
-            artifact: What it returned beside its output.
-            error: It returned, but says that it failed; its text.
-            call_id: The id of the call, for one made by code whose id was not known when it started.
-            at: When.
+            key: The execution; one that never started is a warning.
+            output: What it returned, as a value if the framework exposes it, else the text for the model.
+            model_output: What the model receives, if that is known here and differs.
+            artifact: What it returned in addition to its output.
+            error: Text of the failure that it returned.
+            call_id: Id of the call, for a call made by code whose id was not known at its start.
+            at: Time of the end.
         """
-        found = self._execution(key, "ended")
-        if found is None:
+        call, execution = self._execution(key, "ended")
+        if call is None or execution is None:
             return
-        call, execution = found
-        call.id = call.id or (call_id if call.origin is CallOrigin.CODE else None)
+        if call.origin is CallOrigin.CODE:
+            call.id = call.id or call_id
         execution.outcome = Outcome.OK if error is None else Outcome.ERROR
         execution.error, execution.ended_at = error, at
-        execution.output = self._plain(output, call, "output")
-        execution.shown = shown if shown is ABSENT else self._plain(shown, call, "model_output")
-        execution.artifact = self._kept(artifact, call)
+        execution.output = self._field_value(output, call, "output")
+        execution.model_output = self._field_value(model_output, call, "model_output")
+        execution.artifact = self._artifact(artifact, call)
 
     def tool_failed(
         self, key: Key, error: str | None, *, outcome: Outcome = Outcome.ERROR, at: datetime | None = None
     ) -> None:
-        """A tool raised, was cancelled, or suspended the run; `error` is `"TypeName: text"`."""
-        found = self._execution(key, "failed")
-        if found is not None:
-            found[1].outcome, found[1].error, found[1].ended_at = outcome, error, at
+        """Record that a tool raised, was cancelled, or suspended the run; `error` is `"TypeName: text"`."""
+        _, execution = self._execution(key, "failed")
+        if execution is not None:
+            execution.outcome, execution.error, execution.ended_at = outcome, error, at
 
     def handed_off(
         self,
@@ -257,20 +344,20 @@ class RunBuilder(RunFacts):
         scope: Key | None = None,
         request: str | None = None,
     ) -> None:
-        """A call passed control to another agent: that of this `source` or execution, else the newest of this id."""
-        placed = self._placed_at(request)
-        if placed is not None:
-            call: Observed | None = placed
-        elif key is not None and key in self._by_key:
+        """Record that a call passed control to another agent: the call at `request`, of `key`, else of `call_id`."""
+        call = self._at_source(request)
+        if call is None and key is not None and key in self._by_key:
             call = self._by_key[key][0]
-        else:
-            inside = self._inside(scope)
-            call = next((c for c in reversed(within(inside)) if c.id == (call_id or None)), None)
+        elif call is None:
+            calls = calls_within(self._scope(scope))
+            call = next((call for call in reversed(calls) if call.id == (call_id or None)), None)
         if call is None:
-            self.warn(f"a hand-off to {to!r} belongs to no call that was seen")
-            self._other_handoffs.append(to)
+            self.warn(f"a hand-off to {to!r} belongs to no recorded call")
+            self._unmatched_handoffs.append(to)
             return
         call.is_handoff, call.handoff_to = True, to or call.handoff_to
+
+    # Results
 
     def result_shown(
         self,
@@ -289,45 +376,46 @@ class RunBuilder(RunFacts):
         read: bool = False,
         request: str | None = None,
     ) -> bool:
-        """The model was shown a result.
+        """Record a result that the model received.
 
-        It belongs to the newest message that asked for a call of this id (without an id: for this name) and within it
-        to the first call that has none yet, one that returned just this first. The same result seen again changes
+        It belongs to the newest message that requested a call of this id (without an id, of this name), and within it
+        to the first call without a result, preferably one that returned this content. A repeated result changes
         nothing; a different one replaces it.
 
         Args:
-            content: What the model was shown; `ABSENT` where that was not kept.
-            call_id: The id it answers.
-            name: The tool it names.
-            failed: It says that the call failed; where the tool was not seen to run, that somebody refused it.
-            error: Its error, where that is not the content itself.
-            unknown_tool: It says that there is no such tool.
-            artifact: What the tool returned beside it.
-            scope: Where it was shown.
-            strand: Which of several agents at the same time was shown it, as for `model_asked`.
-            reformatted: The content is a copy whose form may differ; it counts only where nothing better is known.
-            ran: Whoever shows it ran the tool, as providers do.
-            read: It was read from what others recorded, so that a tool may have run that was not seen to.
-            request: The `source` of the call that it belongs to, where a reader knows that.
+            content: What the model received; `ABSENT` if that was not captured.
+            call_id: Id of the call.
+            name: Name of the tool.
+            failed: The result reports a failure; if no execution was observed, a refusal.
+            error: The error, if that is not the content.
+            unknown_tool: The result reports that the tool does not exist.
+            artifact: What the tool returned in addition.
+            scope: The execution inside which the model ran.
+            strand: As for `model_asked`.
+            reformatted: The content is a copy whose form may differ; it is used only without a better one.
+            ran: The sender of the result ran the tool, as providers do.
+            read: The result was read from a file, so the tool may have run without being observed.
+            request: The `source` of the call, if a reader knows it.
 
         Returns:
-            Whether there is a call that it can belong to; if not, nothing is kept, and the caller decides what to say.
+            Whether there is a call for it. If not, nothing is stored, and the caller decides whether to warn.
         """
-        plain, doubts = json_value(content)
-        call = self._placed_at(request) or answered_call(
-            of_strand(within(self._inside(scope)), strand), plain, call_id or None, name
+        plain, notes = json_value(content)
+        call = self._at_source(request) or answered_call(
+            calls_of_strand(self._scope(scope), strand), plain, call_id or None, name
         )
         if call is None:
             return False
-        if reformatted and (call.shown is not None or call.executions):
+        if reformatted and (call.result is not None or call.executions):
             return True
-        if plain is ABSENT and not failed and "output" not in call.not_captured:
-            call.not_captured.append("output")
-        self._note(call, "model_output", plain, doubts)
-        if call.shown is None or not json_equal(call.shown.content, plain):
-            call.shown = Shown(plain, failed, unknown_tool, self._kept(artifact, call), error, read=read)
+        if plain is ABSENT and not failed:
+            call.add_not_captured("output")
+        self._add_notes(call, "model_output", plain, notes)
+        if call.result is None or not json_equal(call.result.content, plain):
+            artifact = self._artifact(artifact, call)
+            call.result = ModelResult(plain, failed, unknown_tool, artifact, error, read=read)
         if ran:
-            self._ran_elsewhere(call, plain, call.shown.text() if failed else None)
+            self._add_provider_execution(call, plain, call.result.error_text() if failed else None)
         return True
 
     def result_read(
@@ -342,61 +430,63 @@ class RunBuilder(RunFacts):
         rejected: bool = False,
         ran: bool = False,
     ) -> str | None:
-        """A message was read that holds a result, where it was shown, once.
+        """Record a result read from a file, at its place among the messages.
 
-        It belongs to a call before it that has no result: one of its id first; else one without an id, or any where
-        the result has none, but none of another name. Of several, those asked for since the last results or words of
-        the user are first, in their order. A result without a call is left out with a warning.
+        It belongs to an earlier call without a result: first one of its id, then one without an id, or any if the
+        result has none, but none of another name. Among several, calls requested since the last results or message of
+        the user come first, in their order. A result without a call is left out with a warning.
 
         Args:
-            content: What the model was shown; `ABSENT` where that was not kept.
-            source: Where it stands; begins each warning.
-            call_id: The id it answers.
-            name: The tool it names.
-            failed: It says that the call failed.
-            error: Its error, where that is not the content itself.
-            rejected: It says that somebody refused the call.
-            ran: Whoever shows it ran the tool, as providers do.
+            content: What the model received; `ABSENT` if that was not captured.
+            source: Place in the file; begins each warning.
+            call_id: Id of the call.
+            name: Name of the tool.
+            failed: The result reports a failure.
+            error: The error, if that is not the content.
+            rejected: The result reports that somebody refused the call.
+            ran: The sender of the result ran the tool, as providers do.
 
         Returns:
-            The `source` of the call that it belongs to, empty where that has none; `None` if there is no call.
+            The `source` of its call, empty if that has none; `None` without a call.
         """
         self._round_is_over = True
-        plain, doubts = json_value(content)
-        self._unanswered = [call for call in self._unanswered if call.shown is None and not call.executions]
+        plain, notes = json_value(content)
+        self._unanswered = [call for call in self._unanswered if call.result is None and not call.executions]
         call = open_call(self._unanswered, call_id or None, name)
         if call is None:
-            told = [f"{key} {value!r}" for key, value in (("id", call_id), ("name", name)) if value]
-            which = f" ({', '.join(told)})" if told else ""
+            labels = ", ".join(f"{label} {value!r}" for label, value in (("id", call_id), ("name", name)) if value)
+            which = f" ({labels})" if labels else ""
             self.warn(f"{source}: answers no open call before it{which}; it was left out")
             return None
         if name is not None and name != call.name:
             self.warn(f"{source}: has the id of the call of {call.name!r} but the name {name!r}; the id won")
-        if plain is ABSENT and not doubts and not call.invalid and not failed and not rejected:
+        failed = failed or rejected
+        if plain is ABSENT and not notes and not call.invalid and not failed:
             self.warn(f"{source}: the tool message has no content; the output of {call.name!r} was not captured")
             call.not_captured.append("output")
-        self._note(call, "model_output", plain, doubts)
-        call.shown = Shown(plain, failed or rejected, error=error, rejected=rejected, read=True)
+        self._add_notes(call, "model_output", plain, notes)
+        call.result = ModelResult(plain, failed, error=error, rejected=rejected, read=True)
         if ran:
-            self._ran_elsewhere(call, plain, call.shown.text() if failed else None)
+            self._add_provider_execution(call, plain, call.result.error_text() if failed else None)
         return call.source or ""
 
-    # The result
+    # The built run
 
     def build(self) -> Run:
-        """Return the run as far as it was seen. May be called at any time, and again."""
+        """Return the run as observed so far. May be called at any time, and repeatedly."""
         waiting = self._ended and self._may_wait and self._status is RunStatus.OK and self._has_waiting()
         status = RunStatus.INTERRUPTED if waiting else self._status
-        state = State(
-            ended=self._ended,
-            waiting=status is RunStatus.INTERRUPTED,
-            pseudo_tools=frozenset(self._pseudo_tools),
-        )
-        tools = [spec for spec in self._tools.values() if spec.name not in self._pseudo_tools]
-        given: dict[str, Any] = {
+        interrupted = status is RunStatus.INTERRUPTED
+        state = RunState(self._ended, interrupted, frozenset(self._pseudo_tools))
+        handoffs = [
+            Handoff(call=index, to_agent=call.handoff_to, from_agent=call.agent)
+            for index, call in enumerate(in_order(self._root.children, state.pseudo_tools))
+            if call.is_handoff
+        ]
+        fields = {
             "input": self._input,
-            "actual_output": None if status is RunStatus.INTERRUPTED else self._output,
-            "available_tools": tools or None,
+            "actual_output": None if interrupted else self._output,
+            "available_tools": [spec for spec in self._tools.values() if spec.name not in self._pseudo_tools] or None,
             "error": self._error,
             "usage": self._usage or None,
             "conversation_id": self.conversation_id,
@@ -405,89 +495,115 @@ class RunBuilder(RunFacts):
             "duration": seconds_between(self._started_at, self._ended_at),
         }
         return Run(
-            calls=list(finished_calls(self._root.children, state)),
-            handoffs=[
-                Handoff(call=index, to_agent=call.handoff_to, from_agent=call.agent)
-                for index, call in enumerate(in_order(self._root.children, state.pseudo_tools))
-                if call.is_handoff
-            ]
-            + [Handoff(to_agent=to) for to in self._other_handoffs],
+            calls=build_calls(self._root.children, state),
+            handoffs=[*handoffs, *(Handoff(to_agent=to) for to in self._unmatched_handoffs)],
             status=status,
             models=list(self._models),
             tags=list(self.tags),
             metadata=self.metadata,
             warnings=list(self.warnings),
-            **{name: value for name, value in given.items() if value is not None},
+            **drop_none(fields),
         )
 
-    # Inside
+    def _has_waiting(self) -> bool:
+        for call in self._calls:
+            is_last = call.scope is self._root and call.is_of_last_message
+            pending = is_last and not call.executions and _is_unresolved(call)
+            if call.name not in self._pseudo_tools and (pending or is_waiting(call)):
+                return True
+        return False
 
-    def _inside(self, scope: Key | None) -> Observed:
-        """Return the call inside which something happened; the run itself at the top level."""
-        if scope is None:
-            return self._root
-        if scope not in self._by_key:
-            self.warn("something was seen inside a tool that was not; it is kept at the top level")
-            return self._root
-        return self._by_key[scope][0]
+    # Records
 
-    def _placed_at(self, source: str | None) -> Observed | None:
-        """Return the newest request that stands at this place, `None` if no place is given or none stands there."""
+    def _scope(self, key: Key | None) -> CallRecord:
+        """Return the call of an enclosing execution; the root record at the top level."""
+        if key is None:
+            return self._root
+        if key not in self._by_key:
+            self.warn("an observation inside an unknown tool execution was recorded at the top level")
+            return self._root
+        return self._by_key[key][0]
+
+    def _at_source(self, source: str | None) -> CallRecord | None:
         return None if source is None else self._by_source.get(source)
 
-    def _caller(self, outer: Observed, request: Request) -> Observed:
-        """Return the call that a request was made in; where it was not seen, the place where it was asked for."""
-        found = newest_with_id(within(outer), request.caller)
-        if found is None:
+    def _caller(self, outer: CallRecord, request: Request) -> CallRecord:
+        """Return the call inside which a request was made; `outer` if it names none, or an unknown one."""
+        if request.caller is None:
+            return outer
+        caller = newest_with_id(calls_within(outer), request.caller)
+        if caller is None:
             where = f"{request.source}: " if request.source else ""
             self.warn(
-                f"{where}{request.name!r} was called inside {request.caller!r}, which was not seen; it is kept outside"
+                f"{where}{request.name!r} was called inside {request.caller!r}, an unknown call; it was recorded "
+                "outside of it"
             )
-        return found or outer
+        return caller or outer
 
-    def _withdraw(self, call: Observed | None) -> None:
-        """Take out a request that another one carries out."""
+    def _withdraw(self, call: CallRecord | None) -> None:
+        """Remove a request that another one carries out, unless it has run."""
         if call is not None and call.scope is not None and not call.executions and not call.children:
             self._calls.remove(call)
             self._unanswered = [other for other in self._unanswered if other is not call]
             call.scope.children.remove(call)
 
-    def _ran_elsewhere(self, call: Observed, output: object, error: str | None) -> None:
-        """The provider ran the tool of a call; all that is seen of that is how it ended."""
-        execution = Execution(f"{call.order}", None, None, Outcome.OK if error is None else Outcome.ERROR)
-        execution.output, execution.error = self._plain(output, call, "output"), error
-        call.executions.append(execution)
-        if error is None and execution.output is ABSENT and "output" not in call.not_captured:
-            call.not_captured.append("output")
-
-    def _add(self, call: Observed) -> None:
+    def _add(self, call: CallRecord) -> None:
         self._calls.append(call)
         if call.source is not None:
             self._by_source[call.source] = call
         if call.scope is not None:
             call.scope.children.append(call)
 
-    def _named(self, name: str) -> str:
+    def _add_provider_execution(self, call: CallRecord, output: object, error: str | None) -> None:
+        """Add an execution by the provider, of which only the end is observable."""
+        execution = Execution(f"{call.order}", None, None, Outcome.OK if error is None else Outcome.ERROR)
+        execution.output, execution.error = self._field_value(output, call, "output"), error
+        call.executions.append(execution)
+        if error is None and execution.output is ABSENT:
+            call.add_not_captured("output")
+
+    def _name(self, name: str) -> str:
         if not name:
-            self.warn("a call without the name of a tool was seen; it is kept as '(unnamed)'")
+            self.warn("a call without the name of a tool was recorded as '(unnamed)'")
         return name or "(unnamed)"
 
-    def _execution(self, key: Key, what: str) -> tuple[Observed, Execution] | None:
-        found = self._by_key.get(key)
-        if found is None:
-            self.warn(f"a tool {what} that was never seen to start; it is not in the record")
-        return found
+    def _execution(self, key: Key, event: str) -> tuple[CallRecord, Execution] | tuple[None, None]:
+        if key not in self._by_key:
+            self.warn(f"a tool {event} that never started; it is not in the record")
+            return None, None
+        return self._by_key[key]
 
-    def _unresolved(self, call: Observed) -> bool:
-        last = call.last
-        if last is None:
-            return call.shown is None and not call.invalid and not call.is_handoff
-        return last.outcome in (None, Outcome.SUSPENDED)
+    # Values
 
-    def _has_waiting(self) -> bool:
-        return any(
-            is_waiting(call)
-            or (call.scope is self._root and call.is_of_last_message and not call.executions and self._unresolved(call))
-            for call in self._calls
-            if call.name not in self._pseudo_tools
-        )
+    def _to_json(self, value: object, label: str) -> Any:  # noqa: ANN401 - a JSON value
+        """Return `value` as a JSON value, `None` if there is none, and warn of what was lost."""
+        plain, notes = json_value(value)
+        for note in notes:
+            self.warn(f"{label}: {note}")
+        return None if plain is ABSENT else plain
+
+    def _json_object(self, value: JsonObject, label: str) -> JsonObject | None:
+        plain = self._to_json(value, label)
+        return plain if isinstance(plain, dict) else None
+
+    def _field_value(self, value: object, call: CallRecord, field: str) -> Any:  # noqa: ANN401 - a JSON value
+        """Return `value` as a JSON value for a field of a call, `ABSENT` if there is none."""
+        plain, notes = json_value(value)
+        self._add_notes(call, field, plain, notes)
+        return plain
+
+    def _artifact(self, artifact: object, call: CallRecord) -> Any:  # noqa: ANN401 - a JSON value
+        plain = self._field_value(artifact, call, "artifact")
+        return None if plain is ABSENT else plain
+
+    def _add_notes(self, call: CallRecord, field: str, plain: object, notes: list[str]) -> None:
+        for note in notes:
+            self.warn(f"{field} of {call.name!r}: {note}")
+        if plain is ABSENT and notes:
+            call.add_not_captured(field)
+
+
+def _is_unresolved(call: CallRecord) -> bool:
+    if call.last is None:
+        return call.result is None and not call.invalid and not call.is_handoff
+    return call.last.outcome in (None, Outcome.SUSPENDED)

@@ -1,12 +1,12 @@
-"""Conversations from runs: one user turn and one assistant turn a run, never from a framework's memory."""
+"""Conversations from runs: a user turn and an assistant turn for each run, never from a framework's memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from toolmark._internal.model import drop_none
 from toolmark.calls import ToolSpec
-from toolmark.cases import ConversationalTestCase, Run, Turn
+from toolmark.cases import ConversationalTestCase, Run, RunStatus, Turn
 
 
 def conversation(
@@ -19,17 +19,17 @@ def conversation(
     executed_only: bool = False,
     code: bool = True,
 ) -> ConversationalTestCase:
-    """Return the conversation that these runs are, in their order.
+    """Return these runs as one conversation, in their order.
 
-    Each run gives a user turn with its input (none where it had no text of the user) and an assistant turn with its
-    answer (empty where it has none) and its calls. The assistant turn's metadata says how the run ended where that is
-    not `ok`, and repeats its warnings.
+    Each run gives a user turn with its input (none if it has no input) and an assistant turn with its answer (empty if
+    it has none) and its calls. The metadata of the assistant turn has the status of the run if that is not `ok`, its
+    error and its warnings.
 
     Args:
-        runs: The runs, in the order in which they were made.
-        id: Id of the conversation; by default the one that all runs share, if they do.
+        runs: The runs in chronological order.
+        id: Id of the conversation; by default the one that all runs share.
         name: Name of the conversation.
-        nested: See `Run.select_calls`, as for the rest.
+        nested: See `Run.select_calls`.
         handoffs: See `Run.select_calls`.
         executed_only: See `Run.select_calls`.
         code: See `Run.select_calls`.
@@ -41,34 +41,30 @@ def conversation(
         if run.input is not None:
             turns.append(Turn(role="user", content=run.input))
         calls = run.select_calls(nested=nested, handoffs=handoffs, executed_only=executed_only, code=code)
-        turns.append(Turn(role="assistant", content=run.actual_output or "", tools_called=calls, **_notes(run)))
+        metadata = drop_none(
+            {
+                "run_id": run.run_id,
+                "status": None if run.status is RunStatus.OK else run.status.value,
+                "error": run.error,
+                "warnings": list(run.warnings) or None,
+            }
+        )
+        fields = drop_none({"metadata": metadata or None})
+        turns.append(Turn(role="assistant", content=run.actual_output or "", tools_called=calls, **fields))
         for tool in run.available_tools or ():
             tools.setdefault(tool.name, tool)
     ids = {run.conversation_id for run in runs}
-    shared = next(iter(ids)) if len(ids) == 1 else None
-    given: dict[str, Any] = {"id": id or shared, "name": name, "available_tools": list(tools.values()) or None}
-    return ConversationalTestCase(turns=turns, **{key: value for key, value in given.items() if value is not None})
+    shared_id = ids.pop() if len(ids) == 1 else None
+    fields = drop_none({"id": id or shared_id, "name": name, "available_tools": list(tools.values()) or None})
+    return ConversationalTestCase(turns=turns, **fields)
 
 
 def conversations(runs: Iterable[Run]) -> list[ConversationalTestCase]:
     """Return one conversation for each `conversation_id`, in the order of their first runs.
 
-    A run without one is a conversation of its own.
+    A run without an id is a conversation by itself.
     """
     groups: dict[object, list[Run]] = {}
     for index, run in enumerate(runs):
         groups.setdefault(index if run.conversation_id is None else run.conversation_id, []).append(run)
     return [conversation(group) for group in groups.values()]
-
-
-def _notes(run: Run) -> dict[str, Any]:
-    notes: dict[str, Any] = {}
-    if run.run_id is not None:
-        notes["run_id"] = run.run_id
-    if run.status.value != "ok":
-        notes["status"] = run.status.value
-    if run.error is not None:
-        notes["error"] = run.error
-    if run.warnings:
-        notes["warnings"] = list(run.warnings)
-    return {"metadata": notes} if notes else {}

@@ -1,7 +1,7 @@
-"""What the recorders of all frameworks share: the runs they keep, and what they give back of them.
+"""`RunRecorder`: the base class of all recorders, which holds recorded runs and hands them out.
 
-How a framework is listened to is the adapter's business. That every recorder then answers to the same names, keeps no
-more than it was told to, and says why where nothing was recorded, is decided here.
+Each adapter decides how it observes its framework. The recorder API, the limit of stored runs and the errors when
+nothing was recorded are the same for all of them.
 """
 
 from __future__ import annotations
@@ -14,24 +14,27 @@ from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
 from toolmark.capture.builder import RunBuilder
 from toolmark.capture.conversations import conversations
-from toolmark.capture.sinks import LIMIT, Sink
+from toolmark.capture.sinks import Sink
 from toolmark.cases import ConversationalTestCase, LLMTestCase, Run, RunStatus
 from toolmark.errors import ConfigurationError, NothingRecordedError
 from toolmark.expect import ExpectedTools
 
-_WARNINGS: Final = 1_000
-"""How many different warnings that belong to no run are kept."""
+DEFAULT_LIMIT: Final = 10_000
+"""Runs that a recorder stores by default."""
+
+_MAX_WARNINGS: Final = 1_000
+"""Different warnings that belong to no run and are stored."""
 
 _labels: ContextVar[Mapping[int, str]] = ContextVar("toolmark_conversations", default={})  # noqa: B039 - never changed
 
 
 class Recording(Protocol):
-    """One run of an agent as far as it was seen."""
+    """One run of an agent as observed so far."""
 
     builder: RunBuilder
 
     def run(self) -> Run:
-        """Return the run as far as it was seen."""
+        """Return the run as observed so far."""
         raise NotImplementedError
 
 
@@ -39,24 +42,29 @@ R = TypeVar("R", bound=Recording)
 
 
 class RunRecorder(Generic[R]):
-    """Base of a recorder: what was recorded, and how it is handed over.
+    """Base class of recorders: stores recorded runs and returns them as runs, cases and conversations.
 
-    A subclass keeps recordings with `_keep`, hands those that ended to `_deliver`, and holds `_lock` while it changes
-    or reads a recording, since a recorder may watch agents in several threads.
+    A subclass adds recordings with `_keep` and passes those that ended to `_deliver`. It holds `_lock` while it changes
+    or reads a recording, because a recorder may observe agents in several threads.
     """
 
     how_to_attach: ClassVar[str] = "run the agent inside `with record()`"
-    """What to do so that runs are seen, for the error that says that there are none."""
+    """How to record a run, for the error that nothing was recorded."""
 
-    def __init__(self, *, sink: Sink | None = None, limit: int = LIMIT, conversation: str | None = None) -> None:
-        """Begin with nothing recorded.
+    def __init__(
+        self, *, sink: Sink | None = None, limit: int = DEFAULT_LIMIT, conversation: str | None = None
+    ) -> None:
+        """Start without recordings.
 
         Args:
-            sink: Takes each run when it ends; it is then kept here only while it waits for a person, and comes to the
-                sink again, complete and under the same `run_id`, when it was resumed. Without a sink, runs are kept
-                here until `pop`.
-            limit: How many runs are kept. Of more, the oldest that have ended are dropped, with a warning.
-            conversation: The conversation that every run belongs to; by default, the one that the framework names.
+            sink: Receives each run when it ends. The recorder then stores a run only while it is interrupted, and the
+                sink receives it again, complete and under the same `run_id`, when it was resumed. Without a sink, runs
+                are stored until `pop`.
+            limit: Maximum number of stored runs; beyond it the oldest that have ended are dropped, with a warning.
+            conversation: Conversation of every run; by default, the one that the framework names.
+
+        Raises:
+            ConfigurationError: `limit` is not a whole number of at least 1.
         """
         if type(limit) is not int or limit < 1:
             raise ConfigurationError(f"limit must be a whole number from 1, got {limit!r}")
@@ -67,27 +75,28 @@ class RunRecorder(Generic[R]):
         self._lock = threading.RLock()
         self._recordings: dict[int, R] = {}
 
-    # What was recorded
+    # Recorded runs
 
     @property
     def runs(self) -> list[Run]:
-        """The runs that are kept, in the order in which they began; those that go on are shown as far as they came."""
+        """The stored runs, in the order in which they started; those that have not ended as observed so far."""
         with self._lock:
             return [recording.run() for recording in self._recordings.values()]
 
     @property
     def last_run(self) -> Run:
-        """The newest run: the one that began last.
+        """The run that started last.
 
         Raises:
-            NothingRecordedError: There is none.
+            NothingRecordedError: No run is stored.
         """
         with self._lock:
             newest = next(reversed(self._recordings.values()), None)
             if newest is None:
+                reasons = "; ".join(["", *self.warnings[:3]])
                 raise NothingRecordedError(
-                    f"nothing was recorded: {self.how_to_attach}; runs handed to a sink are not kept here, and pop() "
-                    "takes them out" + "".join(f"; {warning}" for warning in self.warnings[:3])
+                    f"nothing was recorded: {self.how_to_attach}; the recorder no longer has runs that it passed to a "
+                    f"sink or returned from pop(){reasons}"
                 )
             return newest.run()
 
@@ -116,11 +125,11 @@ class RunRecorder(Generic[R]):
         )
 
     def conversations(self) -> list[ConversationalTestCase]:
-        """Return the conversations that the kept runs make up: by label, else by what the framework calls one."""
+        """Return the stored runs as conversations, grouped by `conversation_id`."""
         return conversations(self.runs)
 
     def pop(self) -> list[Run]:
-        """Return the runs that have ended and forget them; those that go on stay."""
+        """Remove the runs that have ended and return them; others stay."""
         with self._lock:
             ended = [recording for recording in self._recordings.values() if not recording.builder.is_open]
             runs = [recording.run() for recording in ended]
@@ -130,9 +139,9 @@ class RunRecorder(Generic[R]):
 
     @contextmanager
     def conversation(self, label: str) -> Generator[None, None, None]:
-        """Put the runs that begin inside into one conversation.
+        """Put the runs that start inside the block into one conversation.
 
-        It is seen in this context only: also in tasks started inside, not in threads that were not given this context.
+        This holds in the current context and in tasks started from it, but not in threads without this context.
         """
         token = _labels.set({**_labels.get(), id(self): label})
         try:
@@ -143,35 +152,37 @@ class RunRecorder(Generic[R]):
     # For subclasses
 
     def _label(self) -> str | None:
-        """Return the conversation that a run which begins now was put into, if any."""
+        """Return the conversation of a run that starts now, `None` if the framework decides."""
         return _labels.get().get(id(self), self._conversation)
 
     def _keep(self, recording: R) -> None:
-        """Keep a recording; it is now the newest."""
+        """Store a recording as the newest."""
         self._recordings[id(recording)] = recording
 
     def _drop(self, recording: R) -> bool:
-        """Forget a recording, and return whether it was kept."""
+        """Remove a recording; return whether it was stored."""
         return self._recordings.pop(id(recording), None) is not None
 
     def _deliver(self, finished: Sequence[R]) -> None:
-        """Hand finished runs to the sink, outside the lock; without one, keep no more than the limit."""
-        for recording in finished if self._sink is not None else ():
-            with self._lock:
-                run = recording.run()
-            self._sink.write(run)  # type: ignore[union-attr]
-            if run.status is not RunStatus.INTERRUPTED:
+        """Pass finished runs to the sink, then drop the oldest beyond the limit."""
+        if self._sink is not None:
+            for recording in finished:
                 with self._lock:
-                    self._drop(recording)
+                    run = recording.run()
+                self._sink.write(run)  # without the lock: a sink may be slow
+                if run.status is not RunStatus.INTERRUPTED:
+                    with self._lock:
+                        self._drop(recording)
         with self._lock:
-            while len(self._recordings) > self._limit and (oldest := self._oldest_finished()) is not None:
+            while len(self._recordings) > self._limit:
+                ended = (recording for recording in self._recordings.values() if not recording.builder.is_open)
+                oldest = next(ended, None)
+                if oldest is None:
+                    break
                 self._drop(oldest)
-                self._say(f"more than {self._limit} runs were kept, so the oldest were dropped; use pop() or a sink")
-
-    def _oldest_finished(self) -> R | None:
-        return next((kept for kept in self._recordings.values() if not kept.builder.is_open), None)
+                self._say(f"more than {self._limit} runs were stored, so the oldest were dropped; use pop() or a sink")
 
     def _say(self, text: str) -> None:
-        """Add a warning that belongs to no run; repetitions are dropped."""
-        if text not in self.warnings and len(self.warnings) < _WARNINGS:
+        """Add a warning that belongs to no run; a repeated warning is dropped."""
+        if text not in self.warnings and len(self.warnings) < _MAX_WARNINGS:
             self.warnings.append(text)

@@ -1,4 +1,4 @@
-"""What a recorder notes down while an agent runs: requests, executions, and the call they add up to."""
+"""Records of what happens while an agent runs: requests, executions, results, and the calls that they belong to."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, TypeAlias
 
-from toolmark._internal.json import json_text
+from toolmark._internal.json import JsonObject, json_text, to_json_value
 from toolmark.calls import CallOrigin, ToolCallType
+from toolmark.errors import InvalidDataError
 from toolmark.matching.json_compare import ABSENT, json_equal, outputs_equal
 
 Key: TypeAlias = "str | int"
-"""Names an execution of a tool (or another scope) within one run; never shown."""
+"""Identifies an execution of a tool (or another scope) within one run; never part of the recorded run."""
 
 
 class Outcome(str, Enum):
@@ -20,33 +21,33 @@ class Outcome(str, Enum):
 
     OK = "ok"
     ERROR = "error"
-    """It failed, or said itself that it failed."""
+    """It failed, or returned a failure."""
     CANCELLED = "cancelled"
     SUSPENDED = "suspended"
-    """It waits for a person; it will be started again."""
+    """It waits for a person, and will be started again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call that a model message asked for.
+    """One call that a model message requests.
 
     Attributes:
         name: Name of the tool.
-        arguments: The argument object, or what stands in its place (raw text, as a rule) where it is no JSON object;
-            `ABSENT` where they were not captured.
-        id: The id the provider gave it; need not be unique; `None` or empty where there is none.
-        type: Who runs it.
+        arguments: The argument object; what the model wrote instead (usually raw text) if it is not a JSON object;
+            `ABSENT` if the arguments were not captured.
+        id: Id from the provider, not necessarily unique; `None` or empty if there is none.
+        type: Who runs the tool.
         server: The MCP server, or another group of tools that the tool belongs to.
-        error: Why the arguments could not be read, where the framework says so.
-        result: What a provider-run tool returned, in the message that asked for it; `ABSENT` if nothing.
-        failure: Its error, where it failed there.
-        ran: A provider-run tool was run, also where neither result nor error is told.
-        replaces: The id of an earlier request that this one carries out, such as one for approval; the two are one
-            call, which stands where this one does.
-        caller: The id of the call inside which this one was made, such as a program that the model wrote.
-        source: Where it stands, for one that was read rather than watched.
-        raw: The text that the model wrote, where it is no JSON object and `arguments` were read from it all the same.
-        handoff: It passes control to another agent, as is known by its name.
+        error: Why the arguments could not be read, if the framework reports it.
+        result: Output of a tool that the provider ran, in the same message; `ABSENT` if there is none.
+        failure: Error of a tool that the provider ran.
+        ran: The provider ran the tool, also if neither `result` nor `failure` is known.
+        replaces: Id of an earlier request that this one carries out, such as one for approval. The two are one call,
+            at the position of this one.
+        caller: Id of the call inside which this one was made, such as a program that the model wrote.
+        source: Place in the file that was read; `None` for a live recording.
+        raw: Text of the model from which `arguments` were read although it is not a JSON object.
+        handoff: The call passes control to another agent, as its name shows.
     """
 
     name: str
@@ -67,22 +68,22 @@ class Request:
 
 @dataclass(slots=True)
 class Execution:
-    """One time that a tool ran."""
+    """One execution of a tool."""
 
     key: Key
-    arguments: dict[str, Any] | None
+    arguments: JsonObject | None
     started_at: datetime | None
     outcome: Outcome | None = None
     output: Any = ABSENT
-    shown: Any = ABSENT
+    model_output: Any = ABSENT
     artifact: Any = None
     error: str | None = None
     ended_at: datetime | None = None
 
 
 @dataclass(slots=True)
-class Shown:
-    """What the model was shown as the result of a call."""
+class ModelResult:
+    """The result of a call as the model received it."""
 
     content: Any
     failed: bool
@@ -91,10 +92,10 @@ class Shown:
     error: str | None = None
     rejected: bool = False
     read: bool = False
-    """It was read, so that nobody could have seen whether the tool ran."""
+    """Read from a file, so a tool may have run without being observed."""
 
-    def text(self) -> str:
-        """Return what it says, as text; of a failure, the error."""
+    def error_text(self) -> str:
+        """Return the error of a failed result as text."""
         if self.error is not None:
             return self.error
         if self.content is ABSENT:
@@ -103,23 +104,24 @@ class Shown:
 
 
 @dataclass(slots=True, eq=False)
-class Observed:
-    """One call: a request, its executions, and what the model was shown; or executions that nobody asked for.
+class CallRecord:
+    """One call: a request of a model with its executions and result, or an execution that no model requested.
 
     Attributes:
-        order: Sorts the calls of a scope: when the model message arrived, and the position in it.
-        scope: The call in which it was made; the run itself, which has no scope, at the top level. It is the call and
-            not one execution of it, since a later attempt goes on with what an earlier one asked for.
-        last_messages: When a model message last arrived inside it, of each strand.
-        offered: Names of the tools offered inside it; empty if not known.
-        caller: The id of the call that the request names as the one it was made in, which is `scope`.
-        round: How often results or words of the user had come between the model's messages before.
-        strand: Which of several agents that run inside one scope at the same time asked for it or made it.
+        order: Sorts the calls of a scope: number of the model message, and position in it.
+        scope: The call inside which it was made, or the root record of the run. It is the call, not one execution of
+            it, because a later attempt continues with what an earlier one requested.
+        invalid: The requested arguments are not an object.
+        last_messages: Number of the last model message inside this call, by strand.
+        offered: Names of the tools offered inside this call; empty if not known.
+        caller: Id of the call inside which the model made this one, if the request names it.
+        round: How often results or messages of the user had come between model messages before the request.
+        strand: Which of several agents that run in one scope at the same time made the call.
     """
 
     name: str
     order: tuple[int, int]
-    scope: Observed | None
+    scope: CallRecord | None
     origin: CallOrigin
     requested: Any = None
     raw: str | None = None
@@ -130,10 +132,10 @@ class Observed:
     invalid: bool = False
     request_error: str | None = None
     executions: list[Execution] = field(default_factory=list)
-    shown: Shown | None = None
+    result: ModelResult | None = None
     handoff_to: str | None = None
     is_handoff: bool = False
-    children: list[Observed] = field(default_factory=list)
+    children: list[CallRecord] = field(default_factory=list)
     not_captured: list[str] = field(default_factory=list)
     source: str | None = None
     caller: str | None = None
@@ -144,15 +146,25 @@ class Observed:
 
     @property
     def last(self) -> Execution | None:
-        """The latest execution, which tells how the call went."""
+        """The latest execution, which decides how the call ended."""
         return self.executions[-1] if self.executions else None
 
     @property
+    def last_outcome(self) -> Outcome | None:
+        """The outcome of the latest execution; `None` if it still runs, or if there is none."""
+        return self.executions[-1].outcome if self.executions else None
+
+    @property
     def is_of_last_message(self) -> bool:
-        """Whether no model message of its strand followed the one that asked for it."""
+        """Whether no model message of its strand came after the one that requested it."""
         return self.scope is not None and self.order[0] == self.scope.last_messages.get(self.strand)
 
-    def asked_with(self, arguments: dict[str, Any] | None, *, at_least: bool = False) -> bool:
+    def add_not_captured(self, name: str) -> None:
+        """Note that a field of the call was not captured."""
+        if name not in self.not_captured:
+            self.not_captured.append(name)
+
+    def has_arguments(self, arguments: JsonObject | None, *, at_least: bool = False) -> bool:
         """Return whether the request had these arguments, or (`at_least`) some of them and no others."""
         if not isinstance(self.requested, dict) or arguments is None:
             return False
@@ -161,6 +173,17 @@ class Observed:
         return all(key in arguments and json_equal(value, arguments[key]) for key, value in self.requested.items())
 
     def returned(self, content: object) -> bool:
-        """Return whether its last execution returned just this."""
+        """Return whether its last execution returned `content`."""
         last = self.last
         return last is not None and last.outcome is Outcome.OK and outputs_equal(last.output, content)
+
+
+def json_value(value: object) -> tuple[Any, list[str]]:
+    """Return a value as a JSON value, `ABSENT` if that is impossible, and the notes on what was lost."""
+    notes: list[str] = []
+    if value is ABSENT:
+        return ABSENT, notes
+    try:
+        return to_json_value(value, notes), notes
+    except InvalidDataError as error:
+        return ABSENT, [*notes, f"it could not be stored: {error}"]

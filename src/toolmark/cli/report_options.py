@@ -85,7 +85,7 @@ class ReportOptions:
         return json_document(report.to_dict(), self.targets[kind])
 
     def _print(self, report: Report, title: str, comparison: Comparison | None) -> None:
-        from toolmark.report.terminal.results import print_comparison, print_report  # noqa: PLC0415 - as above
+        from toolmark.report.terminal import print_comparison, print_report  # noqa: PLC0415 - as above
 
         limit = _LIMIT if self.limit is None else self.limit
         print_report(report, title=title, limit=limit, details=self.details, quiet=self.quiet, full=self.verbose)

@@ -72,7 +72,7 @@ def validate(
             seed=seed,
         )
     if not write_json(validity.to_dict(), json_path):
-        from toolmark.report.terminal.results import print_validity  # noqa: PLC0415 - not loaded for --help
+        from toolmark.report.terminal import print_validity  # noqa: PLC0415 - not loaded for --help
 
         print_validity(validity, title=title_of(file))
     sys.exit(int(any(metric.auc is None for metric in validity.metrics)))

@@ -15,7 +15,8 @@ from weakref import WeakKeyDictionary
 
 from toolmark._internal.text import unique_labels
 from toolmark.agents import Conversation, run_golden
-from toolmark.capture import Observable, ObserveRecorder, joined_pieces
+from toolmark.capture import Observable, ObserveRecorder
+from toolmark.capture.observation.decorator import join_pieces
 from toolmark.cases import Golden, LLMTestCase, Run, RunStatus
 from toolmark.errors import ConfigurationError
 
@@ -75,7 +76,7 @@ class ObservedApp:
             if error is not None:
                 return None, error
         if inspect.isasyncgen(answer):
-            answer = joined_pieces([piece async for piece in answer])
+            answer = join_pieces([piece async for piece in answer])
         return await answer if inspect.isawaitable(answer) else answer, None
 
     def _observed(self, golden: Golden, case: LLMTestCase, *, is_scored: bool) -> list[Observed]:
@@ -107,6 +108,6 @@ def _call(app: Callable[[str], object], question: str) -> tuple[object, Exceptio
     """Call an app in a thread; an exception is returned, since a future cannot hold a StopIteration."""
     try:
         answer = app(question)
-        return (joined_pieces(list(answer)) if inspect.isgenerator(answer) else answer), None
+        return (join_pieces(list(answer)) if inspect.isgenerator(answer) else answer), None
     except Exception as error:  # noqa: BLE001 - raised where it is awaited
         return None, error

@@ -158,7 +158,7 @@ def _print_interrupted(session: Session, results: Target | None) -> None:
     """Print the report of the completed cases on standard error, and how to resume."""
     if sys.stderr is None:
         return
-    from toolmark.report.terminal.results import make_console, print_report  # noqa: PLC0415 - the terminal is loaded when used
+    from toolmark.report.terminal import make_console, print_report  # noqa: PLC0415 - the terminal is loaded when used
 
     done, total = session.progress
     noun = "case" if session.trials is None else "trial"

@@ -1,11 +1,11 @@
-"""What is known of how one evaluation differs from another, case by case."""
+"""How one evaluation differs from another, case by case and metric by metric."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-from toolmark._internal.json import json_text, replace_nonfinite
+from toolmark._internal.json import json_text, replace_nonfinite, to_json_value
 from toolmark._internal.text import difference_text, number_text, plural
 from toolmark.errors import ConfigurationError
 from toolmark.result import ResultStatus
@@ -18,12 +18,12 @@ class CaseChange:
 
     Attributes:
         case: Its id, else its name, else its position from 1 as `#3`.
-        occurrence: Which of the cases of that id it is, from 1.
+        occurrence: Number of the case among those with the same id, from 1.
         index_a: Its position in A, from 0.
         index_b: Its position in B, from 0.
         score_a: Its score in A.
         score_b: Its score in B.
-        finding: The first thing that was found where it failed; `None` where nothing was said.
+        finding: The first finding of the result that failed; `None` if there is none.
     """
 
     case: str
@@ -41,7 +41,8 @@ class CaseChange:
 
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values."""
-        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        plain: dict[str, Any] = to_json_value(self)
+        return plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +51,14 @@ class CaseGap:
 
     Attributes:
         case: Its id, else its name, else its position from 1 as `#3`.
-        occurrence: Which of the cases of that id it is, from 1.
+        occurrence: Number of the case among those with the same id, from 1.
         index_a: Its position in A, from 0.
         index_b: Its position in B, from 0.
-        status_a: What became of it in A.
-        status_b: What became of it in B.
+        status_a: Its status in A.
+        status_b: Its status in B.
         passed_a: Whether it passed in A; `None` without a score.
         passed_b: Whether it passed in B; `None` without a score.
-        reason: Why there is no score, in B if it has none there, else in A; `None` where nothing was said.
+        reason: Why there is no score, in B if it has none there, else in A; `None` if no reason was recorded.
     """
 
     case: str
@@ -82,27 +83,28 @@ class CaseGap:
 
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values."""
-        plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        return {**plain, "status_a": self.status_a.value, "status_b": self.status_b.value}
+        plain: dict[str, Any] = to_json_value(self)
+        return plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricComparison:
-    """How the results of one metric differ. All numbers are of the pairs: cases that have a score in both.
+    """How the results of one metric differ. All numbers are over the pairs: cases that have a score in both.
 
     Attributes:
         metric: Its name in A.
-        metric_b: Its name in B, which is another only where that was allowed.
-        threshold_a: The score from which on a case passes in A.
-        threshold_b: The same in B.
+        metric_b: Its name in B; it differs only if that was allowed.
+        threshold_a: The lowest score that passes in A.
+        threshold_b: The lowest score that passes in B.
         both_passed: Pairs that passed in both.
         both_failed: Pairs that failed in both.
         regressions: Pairs that passed in A and failed in B, in the order of A.
         improvements: Pairs that failed in A and passed in B.
-        mean_a: Mean score of the pairs in A; `None` of none.
-        mean_b: Mean score of the pairs in B; `None` of none.
+        mean_a: Mean score of the pairs in A; `None` without pairs.
+        mean_b: Mean score of the pairs in B; `None` without pairs.
         difference: Mean of B minus A; `None` without pairs.
-        interval: Of `difference`; `None` with fewer than two ids. See `toolmark.stats.mean_difference_interval`.
+        interval: Interval of `difference`; `None` with fewer than two ids. See
+            `toolmark.stats.mean_difference_interval`.
         p_value: Of the exact test over pass and fail, two-sided; `None` without pairs.
         corrected: `p_value` after Holm's correction for the number of metrics.
         unscored: Cases in both without a score in at least one.
@@ -141,7 +143,7 @@ class MetricComparison:
         return tuple(gap for gap in self.unscored if gap.lost)
 
     def worse(self, alpha: float | None = None) -> bool:
-        """Return whether a case regressed; with `alpha`, whether there are significantly more worse than better.
+        """Return whether a case regressed; with `alpha`, whether significantly more became worse than better.
 
         Significant is a corrected p-value of at most alpha.
         """
@@ -151,16 +153,19 @@ class MetricComparison:
         return more and self.corrected is not None and self.corrected <= alpha
 
     def to_dict(self) -> dict[str, Any]:
-        """Return this as JSON values; a number that there is not is null."""
-        plain: dict[str, Any] = {"metric": self.metric, "metric_b": self.metric_b, "paired": self.paired}
-        plain |= {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        for name in ("regressions", "improvements", "unscored"):
-            plain[name] = [entry.to_dict() for entry in plain[name]]
-        shown = ("low", "high", "resamples", "left_out", "clusters")
+        """Return this as JSON values; a number that is not known is null."""
+        return {"metric": self.metric, "metric_b": self.metric_b, "paired": self.paired, **to_json_value(self)}
+
+    def __str__(self) -> str:
+        """Return the difference, its interval and the changes on one line."""
+        if self.difference is None:
+            return f"{self.metric}: no case has a score in both"
         interval = self.interval
-        plain["interval"] = None if interval is None else {name: getattr(interval, name) for name in shown}
-        plain["missing"] = list(self.missing)
-        return plain
+        within = "" if interval is None else f" ({difference_text(interval.low)} to {difference_text(interval.high)})"
+        return (
+            f"{self.metric}: {difference_text(self.difference)}{within} over {plural(self.paired, 'case')}; "
+            f"{len(self.regressions)} worse, {len(self.improvements)} better, p {number_text(self.corrected or 0.0)}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,13 +181,13 @@ class Comparison:
         metrics: One entry for each metric that both have, in the order of A.
         metrics_only_a: Metrics that only A has; they are not compared.
         metrics_only_b: Metrics that only B has.
-        repeated: Whether an id occurs several times, as with trials. Its cases are one cluster: they are resampled
+        repeated: Whether an id occurs several times, as with trials. Its cases form one cluster: they are resampled
             together, and the test over pass and fail is `toolmark.stats.sign_flip` over ids, not McNemar's over cases.
         allowed: Kinds of differences that were allowed.
-        confidence: Of the intervals.
-        resamples: How often was resampled for them.
-        seed: Of the random numbers.
-        notes: What makes the numbers less sure, such as differences that were allowed.
+        confidence: Confidence level of the intervals.
+        resamples: Number of resamples.
+        seed: Seed of the random numbers.
+        notes: Caveats, such as differences that were allowed.
     """
 
     cases_a: int
@@ -201,47 +206,46 @@ class Comparison:
     notes: tuple[str, ...]
 
     def failures(self, *, alpha: float | None = None, allow_missing: bool = False) -> tuple[str, ...]:
-        """Return why B must not take the place of A, one sentence each; empty where nothing speaks against it.
+        """Return why B must not replace A, one sentence each; empty if nothing speaks against it.
 
         A metric speaks against it if a case that passed in A failed in B (with `alpha`: if significantly more became
         worse than better, see `MetricComparison.worse`), could not be measured in B, or is not in B. So does a
-        comparison in which no case has a score in both. A case that a metric skips in B speaks against nothing, nor
-        does a metric that B does not have: both are told by the comparison itself.
+        comparison in which no case has a score in both. Cases that a metric skips in B, and metrics that B does not
+        have, do not count.
 
         Args:
-            alpha: Count regressions only where they are significant at this level, in (0, 1).
-            allow_missing: Cases that B does not have are no failure.
+            alpha: Count regressions only if they are significant at this level, in (0, 1).
+            allow_missing: Do not count cases that B does not have.
 
         Raises:
             ConfigurationError: `alpha` is out of range.
         """
         if alpha is not None and (isinstance(alpha, bool) or not 0 < alpha < 1):
             raise ConfigurationError(f"alpha must be a number between 0 and 1, got {alpha!r}")
-        found: list[str] = []
+        failures: list[str] = []
         for metric in self.metrics:
             if metric.worse(alpha):
-                text = f"{plural(len(metric.regressions), 'case')} passed in A and failed in B"
+                text = f"{metric.metric}: {plural(len(metric.regressions), 'case')} passed in A and failed in B"
                 if alpha is not None:
                     better = len(metric.improvements)
                     text += f", {better} the other way round (corrected p {number_text(metric.corrected or 0.0)})"
-                found.append(f"{metric.metric}: {text}")
+                failures.append(text)
             if metric.lost:
-                text = f"{plural(len(metric.lost), 'case')} passed in A and could not be measured in B"
-                found.append(f"{metric.metric}: {text}")
+                lost = plural(len(metric.lost), "case")
+                failures.append(f"{metric.metric}: {lost} passed in A and could not be measured in B")
             if metric.missing and not allow_missing:
-                passed = f"{plural(len(metric.missing), 'case')} passed in A and"
-                found.append(f"{metric.metric}: {passed} {'is' if len(metric.missing) == 1 else 'are'} not in B")
+                verb = "is" if len(metric.missing) == 1 else "are"
+                missing = plural(len(metric.missing), "case")
+                failures.append(f"{metric.metric}: {missing} passed in A and {verb} not in B")
         if not any(metric.paired for metric in self.metrics):
-            found.append("no case has a score in both")
-        return tuple(found)
+            failures.append("no case has a score in both")
+        return tuple(failures)
 
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values."""
-        plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        for name in ("only_a", "only_b", "metrics_only_a", "metrics_only_b", "allowed", "notes"):
-            plain[name] = list(plain[name])
-        written: dict[str, Any] = replace_nonfinite({**plain, "metrics": [metric.to_dict() for metric in self.metrics]})
-        return written
+        plain = {**to_json_value(self), "metrics": [metric.to_dict() for metric in self.metrics]}
+        json_values: dict[str, Any] = replace_nonfinite(plain)
+        return json_values
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return `to_dict()` as JSON text."""
@@ -249,20 +253,9 @@ class Comparison:
 
     def __str__(self) -> str:
         """Return one line per metric."""
-        return "\n".join(map(_line, self.metrics))
+        return "\n".join(map(str, self.metrics))
 
 
 def case_label(case: str, occurrence: int) -> str:
-    """Return how a case is called: `refund`, and `refund (2)` where the id occurs for the second time."""
+    """Return the label of a case: `refund`, and `refund (2)` if the id occurs for the second time."""
     return case if occurrence == 1 else f"{case} ({occurrence})"
-
-
-def _line(metric: MetricComparison) -> str:
-    if metric.difference is None:
-        return f"{metric.metric}: no case has a score in both"
-    interval = metric.interval
-    within = "" if interval is None else f" ({difference_text(interval.low)} to {difference_text(interval.high)})"
-    return (
-        f"{metric.metric}: {difference_text(metric.difference)}{within} over {plural(metric.paired, 'case')}; "
-        f"{len(metric.regressions)} worse, {len(metric.improvements)} better, p {number_text(metric.corrected or 0.0)}"
-    )

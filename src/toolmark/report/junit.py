@@ -1,92 +1,93 @@
 """Reports as JUnit XML, which CI servers read: a suite for each metric, a test case for each case.
 
-A score below the threshold is a failure, what could not be measured an error, what a metric is not about skipped.
+A score below the threshold is a failure, a case that could not be measured an error, a skipped case is skipped.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import fsum
 from xml.etree import ElementTree as ET
 
-from toolmark._internal.text import number_text, printable, shorten, unique_labels
+from toolmark._internal.text import number_text, unique_labels
 from toolmark.cases import Run
 from toolmark.redact import DEFAULT, Redactor
+from toolmark.report.redaction import redact_report, redact_text
 from toolmark.report.report import CaseResult, MetricSummary, Report, TrialSummary
 from toolmark.report.terminal.results import result_text
-from toolmark.report.text.first_problem import first_problem, words
+from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.ordering import Entry
-from toolmark.report.text.phrases import chances, flaky_text, within
-from toolmark.result import MetricResult, ResultStatus
+from toolmark.report.text.phrases import chances, flaky_text, one_line, within
+from toolmark.result import ResultStatus
 
 __all__ = ["render_junit"]
 
 _NAME = 200
-_BELOW = "toolmark.BelowThreshold"
-_NOT_MEASURED = "toolmark.NotMeasured"
-_RAISED = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,99}): ", re.ASCII)
-_STARTED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
+_EXCEPTION_TYPE = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,99}): ", re.ASCII)
+_START = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
 
 def render_junit(report: Report, *, title: str, redactor: Redactor = DEFAULT) -> str:
     """Return a report as JUnit XML.
 
-    Names of cases that occur several times are numbered, so that no server takes two for one. What XML cannot hold,
-    such as control characters, is written as an escape. Times are those of the recorded runs, in seconds, and left out
-    where they are not known.
+    Names of cases that occur several times are numbered, so that no server takes two for one. Characters that XML
+    cannot hold, such as control characters, are written as escapes. Times are those of the recorded runs, in seconds,
+    and left out if they are not known.
 
     Args:
-        report: What to show.
-        title: What was scored, such as a file name.
-        redactor: Takes secrets out of values and texts.
+        report: The report.
+        title: A name, such as that of a file.
+        redactor: Redacts values and texts.
     """
+    report = redact_report(report, redactor)
     results = list(report.results())
-    root = ET.Element("testsuites", {"name": _short(title), **_counts(result for _, result in results)})
-    del root.attrib["skipped"]  # only suites may have it
+    root = ET.Element("testsuites", {"name": one_line(redact_text(title, redactor), _NAME), **_counts(results)})
+    del root.attrib["skipped"]  # the schema allows it on suites alone
     seconds = report.about.get("seconds")
     if isinstance(seconds, (int, float)):
-        root.set("time", _seconds(seconds))
+        root.set("time", f"{seconds:.3f}")
     trials = {one.metric: one for one in report.trial_summaries}
     for summary in report.summaries:
-        mine = [entry for entry in results if entry[1].metric == summary.metric]
-        suite = ET.SubElement(root, "testsuite", _suite(report, summary, mine))
+        entries = [entry for entry in results if entry[1].metric == summary.metric]
+        suite = ET.SubElement(root, "testsuite", _suite_attributes(report, summary, entries))
         properties = ET.SubElement(suite, "properties")
-        for name, value in (*_known(report), *_figures(summary), *_chances(trials.get(summary.metric))):
+        for name, value in (*_about(report), *_figures(summary), *_chances(trials.get(summary.metric))):
             ET.SubElement(properties, "property", {"name": name, "value": value})
-        names = unique_labels([_short(case.label) for case, _ in mine])
-        for name, entry in zip(names, mine, strict=True):
-            _add_case(suite, name, entry, redactor)
+        names = unique_labels([one_line(case.label, _NAME) for case, _ in entries])
+        for name, entry in zip(names, entries, strict=True):
+            _add_case(suite, name, entry)
     ET.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def _suite(report: Report, summary: MetricSummary, entries: Sequence[Entry]) -> dict[str, str]:
-    attributes = {"name": _short(summary.metric), **_counts(result for _, result in entries)}
+def _suite_attributes(report: Report, summary: MetricSummary, entries: Sequence[Entry]) -> dict[str, str]:
+    attributes = {"name": one_line(summary.metric, _NAME), **_counts(entries)}
     times = [seconds for case, _ in entries if (seconds := _duration(case)) is not None]
     if times:
-        attributes["time"] = _seconds(fsum(times))
-    started = _STARTED.match(str(report.about.get("started_at", "")))
-    return {**attributes, "timestamp": started.group()} if started else attributes
+        attributes["time"] = f"{fsum(times):.3f}"
+    start = _START.match(str(report.about.get("started_at", "")))
+    if start:
+        attributes["timestamp"] = start.group()
+    return attributes
 
 
-def _counts(results: Iterable[MetricResult]) -> dict[str, str]:
-    found = list(results)
+def _counts(entries: Sequence[Entry]) -> dict[str, str]:
     return {
-        "tests": str(len(found)),
-        "failures": str(sum(result.passed is False for result in found)),
-        "errors": str(sum(result.status is ResultStatus.FAILED for result in found)),
-        "skipped": str(sum(result.status is ResultStatus.SKIPPED for result in found)),
+        "tests": str(len(entries)),
+        "failures": str(sum(result.passed is False for _, result in entries)),
+        "errors": str(sum(result.status is ResultStatus.FAILED for _, result in entries)),
+        "skipped": str(sum(result.status is ResultStatus.SKIPPED for _, result in entries)),
     }
 
 
-def _known(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield what is known of the evaluation."""
+def _about(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield the facts about the evaluation."""
     if report.interrupted:
         yield "interrupted", "true"
     for name, value in report.about.items():
         if isinstance(value, (str, int, float)):
-            yield f"about.{_short(name)}", words(str(value))
+            yield f"about.{one_line(name, _NAME)}", one_line(str(value))
 
 
 def _figures(summary: MetricSummary) -> Iterator[tuple[str, str]]:
@@ -105,54 +106,49 @@ def _figures(summary: MetricSummary) -> Iterator[tuple[str, str]]:
 
 
 def _chances(trials: TrialSummary | None) -> Iterator[tuple[str, str]]:
-    """Yield the chances that trials pass, and which goldens are flaky."""
-    for k, at, hat, _ in chances(trials) if trials is not None else ():
-        yield from ((name, value) for name, value in ((f"pass@{k}", at), (f"pass^{k}", hat)) if value != "-")
-    for flaky in trials.flaky if trials is not None else ():
+    """Yield the chances that trials pass, and the flaky goldens."""
+    if trials is None:
+        return
+    for k, at_least_one, all_of_them, _ in chances(trials):
+        for name, value in ((f"pass@{k}", at_least_one), (f"pass^{k}", all_of_them)):
+            if value != "-":
+                yield name, value
+    for flaky in trials.flaky:
         yield "flaky", flaky_text(flaky)
 
 
-def _add_case(suite: ET.Element, name: str, entry: Entry, redactor: Redactor) -> None:
+def _add_case(suite: ET.Element, name: str, entry: Entry) -> None:
     case, result = entry
-    element = ET.SubElement(suite, "testcase", {"name": name, "classname": _short(result.metric)})
+    element = ET.SubElement(suite, "testcase", {"name": name, "classname": one_line(result.metric, _NAME)})
     seconds = _duration(case)
     if seconds is not None:
-        element.set("time", _seconds(seconds))
+        element.set("time", f"{seconds:.3f}")
     if not result.passed:
-        _add_problem(element, entry, redactor)
-    told = [] if result.score is None else [f"score {number_text(result.score)}"]
-    told += [f"warning: {words(text, redactor=redactor)}" for text in result.warnings]
-    if told:  # not as properties, which the schema allows suites alone
-        ET.SubElement(element, "system-out").text = "\n".join(told)
+        _add_problem(element, entry)
+    lines = [] if result.score is None else [f"score {number_text(result.score)}"]
+    lines += [f"warning: {one_line(text)}" for text in result.warnings]
+    if lines:  # not as properties, which the schema allows on suites alone
+        ET.SubElement(element, "system-out").text = "\n".join(lines)
 
 
-def _add_problem(element: ET.Element, entry: Entry, redactor: Redactor) -> None:
+def _add_problem(element: ET.Element, entry: Entry) -> None:
     """Add why a case did not pass: its first divergence, and expected and called side by side."""
     case, result = entry
-    message = first_problem(result, redactor) or (
-        f"score {number_text(result.score)}" if result.score is not None else ""
-    )
+    message = first_problem(result)
+    if not message and result.score is not None:
+        message = f"score {number_text(result.score)}"
     if result.status is ResultStatus.SKIPPED:
         ET.SubElement(element, "skipped", {"message": message})
         return
+    tag, kind = "failure", "toolmark.BelowThreshold"
     if result.score is None:
-        raised = _RAISED.match(result.error or "")
-        kind, tag = raised["type"] if raised else _NOT_MEASURED, "error"
-    else:
-        kind, tag = _BELOW, "failure"
+        exception = _EXCEPTION_TYPE.match(result.error or "")
+        tag, kind = "error", exception["type"] if exception else "toolmark.NotMeasured"
     problem = ET.SubElement(element, tag, {"message": message, "type": kind})
-    problem.text = f"\n{result_text(result, case.case, case.label, redactor)}\n"
+    problem.text = f"\n{result_text(result, case.case, case.label)}\n"
 
 
 def _duration(case: CaseResult) -> float | None:
     """Return how long the recorded run of a case took, in seconds."""
     run = getattr(case.case, "run", None)
     return run.duration if isinstance(run, Run) else None
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.3f}"
-
-
-def _short(text: str) -> str:
-    return shorten(printable(text), _NAME)

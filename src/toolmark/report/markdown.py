@@ -1,21 +1,23 @@
 """Reports in GitHub-flavoured Markdown, for the summary of a CI step or a comment: failures first, folded, and capped.
 
-Whatever the cases hold, nothing of it becomes markup, a link or a mention; see `toolmark.report.text.gfm`.
+All data of the cases is printed as code, so that none of it becomes markup, a link or a mention; see
+`toolmark.report.text.gfm`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from toolmark._internal.text import hundredths_text, number_text, plural, printable, shorten
+from toolmark._internal.text import hundredths_text, number_text, plural
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import CaseChange, Comparison, MetricComparison
-from toolmark.report.report import MetricSummary, Report
+from toolmark.report.redaction import redact_comparison, redact_report, redact_text
+from toolmark.report.report import MetricSummary, Report, TrialSummary
 from toolmark.report.terminal.results import result_text
-from toolmark.report.text.first_problem import first_problem, words
+from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.gfm import Page, code, fenced, folded, html_code
-from toolmark.report.text.ordering import Entry, parted
+from toolmark.report.text.ordering import Entry, split_by_verdict
 from toolmark.report.text.phrases import (
     CHANCES,
     INTERRUPTED,
@@ -23,17 +25,17 @@ from toolmark.report.text.phrases import (
     chances,
     flaky_text,
     judging,
+    one_line,
     optional,
-    passed_word,
     verdict,
+    verdict_word,
     with_interval,
 )
-from toolmark.result import MetricResult
 
 __all__ = ["MAX_BYTES", "render_markdown"]
 
 MAX_BYTES = 1_000_000
-"""What fits the summary of a step on GitHub, which may have 1 MiB; a comment may have 65,536 characters."""
+"""Size that fits the summary of a step on GitHub, which may have 1 MiB; a comment may have 65,536 characters."""
 
 _LEAST_BYTES = 4_000
 _NAME = 200
@@ -49,16 +51,16 @@ def render_markdown(
     baseline: Comparison | None = None,
     redactor: Redactor = DEFAULT,
 ) -> str:
-    """Return a report as Markdown: the sums, what changed, every failure with its first divergence, then the rest.
+    """Return a report as Markdown: the totals, what changed, every failure with its first divergence, then the rest.
 
     Args:
-        report: What to show.
-        title: What was scored, such as a file name.
-        limit: Failures whose calls are shown side by side, folded, at most; 0 for all.
-        max_bytes: Bytes of UTF-8 at most, from 4,000 on. What has no room is left out as a whole, and counted at the
-            top: first what stands at the end of the page, the sides of failures before their lines.
+        report: The report.
+        title: A heading, such as a file name.
+        limit: Maximum number of failures whose calls are shown side by side, folded; 0 for all.
+        max_bytes: Maximum size in bytes of UTF-8, at least 4,000. Whatever does not fit is left out as a whole and
+            counted at the top: the calls of failures first, then the end of the page.
         baseline: How the report differs from an earlier one, `toolmark.compare(before, report)`.
-        redactor: Takes secrets out of values and texts.
+        redactor: Redacts values and texts.
 
     Raises:
         ConfigurationError: `max_bytes` or `limit` is too small.
@@ -67,24 +69,25 @@ def render_markdown(
         raise ConfigurationError(f"max_bytes must be {_LEAST_BYTES} or more, got {max_bytes!r}")
     if limit < 0:
         raise ConfigurationError(f"limit must be 0 or more, got {limit!r}")
+    report = redact_report(report, redactor)
     page = Page(max_bytes)
-    word = passed_word(report)
-    page.add(f"# {code(shorten(printable(title), _NAME)) or 'toolmark'}")
+    word = verdict_word(report)
+    page.add(f"# {_name(redact_text(title, redactor)) or 'toolmark'}")
     amount = f"{plural(sum(1 for _ in report.results()), 'result')} of {plural(len(report.cases), 'case')}"
     page.add(f"{_SIGNS[word]} **{word.capitalize()}**: {verdict(report)}, of {amount}.")
     if report.interrupted:
         page.add(f"> **{INTERRUPTED}**")
-    _add_sums(page, report.summaries)
-    _add_trials(page, report)
+    _add_totals(page, report.summaries)
+    _add_trials(page, report.trial_summaries)
     if baseline is not None:
-        _add_comparison(page, baseline)
-    bad, rest = parted(report)
-    _add_failures(page, bad, limit, redactor)
-    _add_rest(page, rest, redactor)
+        _add_comparison(page, redact_comparison(baseline, redactor))
+    bad, rest = split_by_verdict(report)
+    _add_failures(page, bad, limit)
+    _add_rest(page, rest)
     return page.text()
 
 
-def _add_sums(page: Page, summaries: Sequence[MetricSummary]) -> None:
+def _add_totals(page: Page, summaries: Sequence[MetricSummary]) -> None:
     header = ["metric", "passes from", "mean", "pass rate", "passed", "failed", "not measured", "skipped"]
     rows = [
         (
@@ -99,19 +102,18 @@ def _add_sums(page: Page, summaries: Sequence[MetricSummary]) -> None:
     page.add_table(header, "lrrrrrrr", rows, what="metric")
     if any(summary.mean_interval or summary.rate_interval for summary in summaries):
         page.add(INTERVALS)
-    told = [f"- {_name(summary.metric)}: {text}" for summary in summaries if (text := judging(summary)) is not None]
-    page.add_list(told, what="judge line")
+    judged = [f"- {_name(summary.metric)}: {judging(summary)}" for summary in summaries if judging(summary)]
+    page.add_list(judged, what="judge line")
 
 
-def _add_trials(page: Page, report: Report) -> None:
-    found = report.trial_summaries
-    if not found:
+def _add_trials(page: Page, summaries: Sequence[TrialSummary]) -> None:
+    if not summaries:
         return
     page.add("## Trials")
-    rows = [(_name(one.metric), *row) for one in found for row in chances(one)]
+    rows = [(_name(one.metric), *row) for one in summaries for row in chances(one)]
     page.add_table(["metric", "k", "pass@k", "pass^k", "goldens"], "lrrrr", rows, what="trial row")
     page.add(CHANCES)
-    flaky = [f"- {_name(one.metric)}: {code(flaky_text(entry))}" for one in found for entry in one.flaky]
+    flaky = [f"- {_name(one.metric)}: {code(flaky_text(golden))}" for one in summaries for golden in one.flaky]
     page.add_list(flaky, what="flaky golden", title="### Flaky: some trials passed, some did not")
 
 
@@ -124,7 +126,7 @@ def _add_comparison(page: Page, comparison: Comparison) -> None:
             (metric.regressions, "❌ Regressions: passed before, fail now", "regression"),
             (metric.improvements, "✅ Improvements: failed before, pass now", "improvement"),
         ):
-            page.add_list([_changed(one) for one in changes], what=what, title=f"### {title}\n\n{_name(metric.metric)}")
+            page.add_list(list(map(_change, changes)), what=what, title=f"### {title}\n\n{_name(metric.metric)}")
     gone = [f"- {_name(name)}" for name in comparison.only_a]
     page.add_list(gone, what="gone case", title="### Measured before, and not now")
     page.add_list([f"- {code(note)}" for note in comparison.notes], what="note", title="### Notes")
@@ -145,76 +147,64 @@ def _compared(metric: MetricComparison) -> tuple[str, ...]:
     )
 
 
-def _changed(change: CaseChange) -> str:
-    finding = f": {code(words(change.finding))}" if change.finding else ""
+def _change(change: CaseChange) -> str:
+    finding = f": {code(one_line(change.finding))}" if change.finding else ""
     return f"- {_name(change.label)} {number_text(change.score_a)} → {number_text(change.score_b)}{finding}"
 
 
-def _add_failures(page: Page, bad: Sequence[Entry], limit: int, redactor: Redactor) -> None:
-    """Add a line for each failure, and, as far as there is room, its calls side by side."""
+def _add_failures(page: Page, bad: Sequence[Entry], limit: int) -> None:
+    """Add a line for each failure, and its calls side by side as long as there is room."""
     if not bad:
         return
     title = f"## {plural(len(bad), 'failure')}"
     if 0 < limit < len(bad):
         title += f"\n\nThe first {limit} can be unfolded."
-    lines = [_failure(entry, redactor) for entry in bad]
+    lines = [f"<p>{_failure(entry)}</p>" for entry in bad]
     fitting = max(page.fitting([title, *lines]) - 1, 0)
     page.leave_out("failure", len(lines) - fitting)
     if not fitting:
         return
     lines = lines[:fitting]
     room = page.room_beside([title, *lines])
-    wanted = min(fitting, limit or fitting)
-    for place, block in enumerate(_sides(bad[:wanted], redactor)):
+    unfolded = min(fitting, limit or fitting)
+    for place, block in enumerate(map(_unfolded, bad[:unfolded])):
         room -= len(block.encode()) - len(lines[place].encode())
         if room < 0:
-            page.leave_out("side-by-side view", wanted - place)
+            page.leave_out("side-by-side view", unfolded - place)
             break
         lines[place] = block
     for block in (title, *lines):
         page.add(block)
 
 
-def _failure(entry: Entry, redactor: Redactor) -> str:
+def _failure(entry: Entry) -> str:
     case, result = entry
     sign = _SIGNS["error" if result.score is None else "failed"]
-    names = f"{html_code(_short(case.label))} {html_code(_short(result.metric))} {optional(result.score)}"
-    return f"<p>{sign} {names} {html_code(first_problem(result, redactor))}</p>"
+    names = " ".join(html_code(one_line(name, _NAME)) for name in (case.label, result.metric))
+    return f"{sign} {names} {optional(result.score)} {html_code(first_problem(result))}"
 
 
-def _sides(bad: Sequence[Entry], redactor: Redactor) -> Iterator[str]:
-    for entry in bad:
-        line = _failure(entry, redactor).removeprefix("<p>").removesuffix("</p>")
-        case, result = entry
-        yield folded(line, fenced(result_text(result, case.case, case.label, redactor)))
+def _unfolded(entry: Entry) -> str:
+    case, result = entry
+    return folded(_failure(entry), fenced(result_text(result, case.case, case.label)))
 
 
-def _add_rest(page: Page, rest: Sequence[Entry], redactor: Redactor) -> None:
-    """Add a folded table of what did not fail."""
-    if not rest:
-        return
-    rows = [
-        (
-            _name(case.label),
-            _name(result.metric),
-            optional(result.score),
-            _word(result),
-            code(first_problem(result, redactor)),
+def _add_rest(page: Page, rest: Sequence[Entry]) -> None:
+    """Add a folded table of the results that did not fail."""
+    if rest:
+        header = ["case", "metric", "score", "", "first problem"]
+        page.add_table(
+            header, "llrll", _rest_rows(rest), what="other result", summary=plural(len(rest), "other result")
         )
-        for case, result in rest
-    ]
-    header = ["case", "metric", "score", "", "first problem"]
-    page.add_table(header, "llrll", rows, what="other result", summary=plural(len(rest), "other result"))
 
 
-def _word(result: MetricResult) -> str:
-    word = "passed" if result.passed else "skipped"
-    return f"{_SIGNS[word]} {word}"
+def _rest_rows(rest: Sequence[Entry]) -> Iterator[tuple[str, ...]]:
+    for case, result in rest:
+        word = "passed" if result.passed else "skipped"
+        verdict_cell = f"{_SIGNS[word]} {word}"
+        problem = code(first_problem(result))
+        yield _name(case.label), _name(result.metric), optional(result.score), verdict_cell, problem
 
 
 def _name(name: str) -> str:
-    return code(_short(name))
-
-
-def _short(name: str) -> str:
-    return shorten(printable(name), _NAME)
+    return code(one_line(name, _NAME))

@@ -1,10 +1,10 @@
-"""The report of an evaluation: every result, and what they sum up to."""
+"""The report of an evaluation: every result, and summaries over them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from math import fsum
 from typing import Any
 
@@ -21,14 +21,14 @@ class CaseResult:
     """The results of one case.
 
     Attributes:
-        index: Position of the case in what was evaluated, from 0.
+        index: Position of the case in the evaluation, from 0.
         case: The case.
         results: One per metric, in the order of the metrics.
-        apart: Places of metrics that are about other cases altogether, such as those of a component; their results
-            are skipped here, and neither listed nor counted.
-        trial: Number of the trial, from 1, where every question was asked several times; otherwise `None`.
-        golden: Position of the golden among the questions, from 0, where it may have several rows: trials were made,
-            or its components are scored, too; otherwise `None`.
+        apart: Positions of metrics that measure other cases, such as those of a component; their results are skipped
+            here, and neither listed nor counted.
+        trial: Number of the trial, from 1, if every golden was run several times; otherwise `None`.
+        golden: Position of the golden, from 0, if it may have several rows, because of trials or components; otherwise
+            `None`.
     """
 
     index: int
@@ -40,31 +40,28 @@ class CaseResult:
 
     @property
     def name(self) -> str:
-        """The case's id, else its name, else its position from 1 as `#3`; trials of one golden have the same."""
-        place = self.index if self.golden is None else self.golden
-        return self._named("id") or self._named("name") or f"#{place + 1}"
+        """The case's id, else its name, else its position from 1 as `#3`; trials of one golden share it."""
+        names = self._names()
+        return names.get("id") or names.get("name") or f"#{self.cluster + 1}"
 
     @property
     def label(self) -> str:
-        """The name, with the number of the trial where there are several: `refund (trial 2)`."""
+        """The name, with the number of the trial if there are several: `refund (trial 2)`."""
         return self.name if self.trial is None else f"{self.name} (trial {self.trial})"
 
     @property
     def cluster(self) -> int:
-        """What results that are not independent of each other share: the golden, or the case itself."""
+        """Key shared by results that are not independent of each other: the golden, or the case itself."""
         return self.index if self.golden is None else self.golden
 
     @property
     def own_results(self) -> tuple[MetricResult, ...]:
-        """The results of the metrics that are about this case."""
+        """The results of the metrics that measure this case."""
         return tuple(result for place, result in enumerate(self.results) if place not in self.apart)
 
     def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
-        """Return this as JSON values, without secrets, with the case's id and name but not its content."""
-        plain: dict[str, Any] = {"index": self.index}
-        for name in ("id", "name"):
-            if self._named(name) is not None:
-                plain[name] = self._named(name)
+        """Return this as redacted JSON values, with the case's id and name but not its content."""
+        plain: dict[str, Any] = {"index": self.index, **self._names()}
         for name in ("trial", "golden"):
             if getattr(self, name) is not None:
                 plain[name] = getattr(self, name)
@@ -72,32 +69,31 @@ class CaseResult:
             plain["apart"] = [self.results[place].metric for place in sorted(self.apart)]
         return {**plain, "results": [result.to_dict(redactor) for result in self.own_results]}
 
-    def _named(self, field: str) -> str | None:
-        """Return the id or name; what was evaluated may be something that has neither, and failed for it."""
-        value = getattr(self.case, field, None)
-        return value if isinstance(value, str) else None
+    def _names(self) -> dict[str, str]:
+        # An object that is not a case can be evaluated too: it fails, and has neither id nor name.
+        names = {name: getattr(self.case, name, None) for name in ("id", "name")}
+        return {name: value for name, value in names.items() if isinstance(value, str)}
 
 
 @dataclass(frozen=True, slots=True)
 class MetricSummary:
-    """What one metric says of all cases.
+    """The results of one metric over all cases.
 
     Attributes:
         metric: Name of the metric.
-        threshold: The score from which on a case passes.
+        threshold: The lowest score that passes.
         passed: Scored cases at or above the threshold.
         failed: Scored cases below it.
-        skipped: Cases the question does not apply to.
+        skipped: Cases that the metric does not apply to.
         errored: Cases that could not be measured.
-        mean: Mean over the scored cases; `None` where there is none.
-        mean_interval: Between what the mean lies, at 95 %, trials of one golden taken as one cluster (see
-            `toolmark.stats.mean_interval`); `None` where the results do not tell: there are fewer than two goldens, or
-            nothing varies between them.
-        rate_interval: Likewise of the share of scored cases that passed (see `toolmark.stats.rate_interval`); also told
-            where all or none did, and `None` only where nothing was scored.
-        coverage: Share of the questions to the judge that have a yes or no, in [0, 1]; `None` where it was asked none.
-        usage: Tokens and requests that judging took, by name.
-        cost: What that cost; `None` where no price is known, or some of it is not known.
+        mean: Mean over the scored cases; `None` if there are none.
+        mean_interval: 95 % interval of the mean, with trials of one golden as one cluster (see
+            `toolmark.stats.mean_interval`); `None` with fewer than two goldens, or if nothing varies between them.
+        rate_interval: 95 % interval of the share of scored cases that passed (see `toolmark.stats.rate_interval`);
+            `None` only if nothing was scored.
+        coverage: Share of the questions to the judge that were decided, in [0, 1]; `None` if it was asked none.
+        usage: Tokens and requests of the judge, by name.
+        cost: Cost of the judge; `None` if it is not known in full.
     """
 
     metric: str
@@ -117,19 +113,28 @@ class MetricSummary:
     def of(
         cls, metric: str, results: Sequence[MetricResult], clusters: Sequence[Hashable] | None = None
     ) -> MetricSummary:
-        """Return what the results of one metric sum up to; the threshold is that of the first.
+        """Return the summary of the results of one metric; the threshold is that of the first.
 
         Args:
             metric: Name of the metric.
             results: Its results.
-            clusters: What each one belongs to; those of one cluster are not independent of each other. By default all
-                are.
+            clusters: The cluster of each result; results of one cluster are not independent of each other. By default
+                every result is its own cluster.
         """
         keys = range(len(results)) if clusters is None else clusters
-        scored = [(one.score, one.passed is True, key) for one, key in zip(results, keys, strict=True) if _scored(one)]
-        scores = [score for score, _, _ in scored if score is not None]
-        mine = [key for _, _, key in scored]
-        in_range = all(0 <= score <= 1 for score in scores)  # a metric may be anybody's code
+        scores: list[float] = []
+        passes: list[bool] = []
+        scored_keys: list[Hashable] = []
+        for result, key in zip(results, keys, strict=True):
+            if result.score is not None:
+                scores.append(result.score)
+                passes.append(result.passed is True)
+                scored_keys.append(key)
+        usage: Counter[str] = Counter()
+        for result in results:
+            usage.update(result.usage)
+        # The interval needs scores in [0, 1]; a metric of a user may return others.
+        in_range = all(0 <= score <= 1 for score in scores)
         return cls(
             metric=metric,
             threshold=results[0].threshold if results else 0.0,
@@ -137,11 +142,11 @@ class MetricSummary:
             failed=sum(result.passed is False for result in results),
             skipped=sum(result.status is ResultStatus.SKIPPED for result in results),
             errored=sum(result.status is ResultStatus.FAILED for result in results),
-            mean=fsum(scores) / len(scores) if scores else None,
-            mean_interval=mean_interval(scores, mine) if in_range else None,
-            rate_interval=rate_interval([passed for _, passed, _ in scored], mine),
+            mean=_mean(scores),
+            mean_interval=mean_interval(scores, scored_keys) if in_range else None,
+            rate_interval=rate_interval(passes, scored_keys),
             coverage=_coverage(results),
-            usage=_usage(results),
+            usage=dict(usage),
             cost=_cost(results),
         )
 
@@ -152,16 +157,30 @@ class MetricSummary:
 
     @property
     def rate(self) -> float | None:
-        """Share of the scored cases that passed; `None` where there is none."""
+        """Share of the scored cases that passed; `None` if there are none."""
         return self.passed / self.scored if self.scored else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return this as JSON values; `mean`, `rate` and their intervals are null where there is none.
+        """Return this as JSON values; `mean`, `rate` and their intervals are null if there are none.
 
-        `coverage`, `usage` and `cost` are there where something was judged.
+        `coverage`, `usage` and `cost` are there if something was judged.
         """
-        names = ("metric", "threshold", "mean", "mean_interval", "rate", "rate_interval")
-        plain = {name: _plain(getattr(self, name)) for name in (*names, "passed", "failed", "skipped", "errored")}
+        intervals = {
+            name: None if value is None else list(value)
+            for name, value in (("mean_interval", self.mean_interval), ("rate_interval", self.rate_interval))
+        }
+        plain: dict[str, Any] = {
+            "metric": self.metric,
+            "threshold": self.threshold,
+            "mean": self.mean,
+            "mean_interval": intervals["mean_interval"],
+            "rate": self.rate,
+            "rate_interval": intervals["rate_interval"],
+            "passed": self.passed,
+            "failed": self.failed,
+            "skipped": self.skipped,
+            "errored": self.errored,
+        }
         if self.coverage is not None or self.usage:
             plain |= {"coverage": self.coverage, "usage": dict(self.usage), "cost": self.cost}
         return plain
@@ -175,32 +194,22 @@ class MetricSummary:
         )
 
 
-def _scored(result: MetricResult) -> bool:
-    return result.score is not None
-
-
-def _plain(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value
+def _mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the values that are known."""
+    known = [value for value in values if value is not None]
+    return fsum(known) / len(known) if known else None
 
 
 def _coverage(results: Sequence[MetricResult]) -> float | None:
     asked = [one for result in results for unit in result.units for one in unit.questions if one.decided_by == "judge"]
-    return sum(one.decision in {"yes", "no"} for one in asked) / len(asked) if asked else None
-
-
-def _usage(results: Sequence[MetricResult]) -> dict[str, int]:
-    total: Counter[str] = Counter()
-    for result in results:
-        total.update(result.usage)
-    return dict(total)
+    return _mean([float(one.decision in {"yes", "no"}) for one in asked])
 
 
 def _cost(results: Sequence[MetricResult]) -> float | None:
-    """Return the sum of what is known; `None` where something was used of which no price is known."""
+    """Return the sum of the costs; `None` if nothing has a price, or something was used without one."""
     costs = [result.cost for result in results if result.cost is not None]
-    if not costs or any(result.cost is None and any(result.usage.values()) for result in results):
-        return None
-    return fsum(costs)
+    unpriced = any(result.cost is None and any(result.usage.values()) for result in results)
+    return fsum(costs) if costs and not unpriced else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,23 +228,23 @@ class Flaky:
 
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values."""
-        return {"name": self.name, "passed": self.passed, "scored": self.scored}
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialSummary:
-    """What several trials of each golden say of one metric.
+    """The results of one metric over several trials of each golden.
 
-    A trial that was skipped or could not be measured is no trial that failed: it is not counted.
+    A trial that was skipped or could not be measured is left out; it does not count as failed.
 
     Attributes:
         metric: Name of the metric.
-        goldens: How many goldens it is about, those without a scored trial among them.
-        trials: Trials that were asked for, of each.
+        goldens: Number of goldens, including those without a scored trial.
+        trials: Requested trials of each golden.
         pass_at: By k, from 1 to `trials`: the chance that at least one of k trials passes, the mean over the goldens
-            with at least k scored trials, unbiased; `None` where there is no such golden.
-        pass_hat: Likewise that all of k trials pass (pass^k).
-        counted: By k, over how many goldens these are.
+            with at least k scored trials, unbiased; `None` if there is no such golden.
+        pass_hat: Likewise the chance that all of k trials pass (pass^k).
+        counted: By k, the number of goldens with at least k scored trials.
         flaky: Goldens of which some trials passed and some did not, in their order.
     """
 
@@ -249,32 +258,32 @@ class TrialSummary:
 
     @classmethod
     def of(cls, metric: str, trials: int, results: Sequence[tuple[CaseResult, MetricResult]]) -> TrialSummary:
-        """Return what the results of one metric say.
+        """Return the summary of the results of one metric.
 
-        Where a component ran several times in one trial, the trial has a score if all of them have, and passed if all
-        did.
+        If a component ran several times in one trial, the trial has a score if all its runs have one, and passed if all
+        passed.
 
         Args:
             metric: Name of the metric.
-            trials: How often each golden was to be asked.
+            trials: Requested trials of each golden.
             results: Its results, each with its case.
         """
         names: dict[int, str] = {}
-        made: dict[int, dict[int | None, list[bool | None]]] = {}
+        outcomes: dict[int, dict[int | None, list[bool | None]]] = {}
         for case, result in results:
             names.setdefault(case.cluster, case.name)
-            made.setdefault(case.cluster, {}).setdefault(case.trial, []).append(result.passed)
+            outcomes.setdefault(case.cluster, {}).setdefault(case.trial, []).append(result.passed)
         tallies: dict[int, tuple[int, int]] = {}
-        for golden, by_trial in made.items():
-            known = [all(passes) for passes in by_trial.values() if None not in passes]
-            tallies[golden] = len(known), sum(known)
+        for golden, by_trial in outcomes.items():
+            scored = [all(passes) for passes in by_trial.values() if None not in passes]
+            tallies[golden] = len(scored), sum(scored)
         ks = range(1, trials + 1)
         return cls(
             metric=metric,
-            goldens=len(made),
+            goldens=len(outcomes),
             trials=trials,
-            pass_at={k: _mean_of(pass_at_k(scored, passed, k) for scored, passed in tallies.values()) for k in ks},
-            pass_hat={k: _mean_of(pass_hat_k(scored, passed, k) for scored, passed in tallies.values()) for k in ks},
+            pass_at={k: _mean(pass_at_k(*tally, k) for tally in tallies.values()) for k in ks},
+            pass_hat={k: _mean(pass_hat_k(*tally, k) for tally in tallies.values()) for k in ks},
             counted={k: sum(scored >= k for scored, _ in tallies.values()) for k in ks},
             flaky=tuple(
                 Flaky(name=names[golden], passed=passed, scored=scored)
@@ -285,17 +294,10 @@ class TrialSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values; the keys of the objects by k are texts."""
-        by_k = ("pass_at", "pass_hat", "counted")
-        return {
-            **{name: getattr(self, name) for name in ("metric", "goldens", "trials")},
-            **{name: {str(k): value for k, value in getattr(self, name).items()} for name in by_k},
-            "flaky": [one.to_dict() for one in self.flaky],
-        }
-
-
-def _mean_of(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fsum(known) / len(known) if known else None
+        plain: dict[str, Any] = {"metric": self.metric, "goldens": self.goldens, "trials": self.trials}
+        for name in ("pass_at", "pass_hat", "counted"):
+            plain[name] = {str(k): value for k, value in getattr(self, name).items()}
+        return {**plain, "flaky": [one.to_dict() for one in self.flaky]}
 
 
 @dataclass(frozen=True)
@@ -304,11 +306,11 @@ class Report:
 
     Attributes:
         metrics: Names of the metrics, in their order; no two are equal.
-        cases: One entry per case, in the order given.
-        trials: How often each golden was to be asked; `None` where cases were given, or each was asked once.
-        interrupted: Whether it was stopped before all cases were measured.
-        about: What is known of the evaluation, as JSON values: `toolmark` (version), `python`, `started_at` (ISO 8601),
-            `seconds`, and what else its maker says. Reports that differ in nothing else are equal.
+        cases: One entry per case, in the order of the evaluation.
+        trials: Requested trials of each golden; `None` if cases were scored, or each golden was run once.
+        interrupted: Whether the evaluation was stopped before all cases were measured.
+        about: Facts about the evaluation, as JSON values: `toolmark` (version), `python`, `started_at` (ISO 8601),
+            `seconds`, and more from the caller. It does not count when reports are compared with `==`.
     """
 
     metrics: tuple[str, ...]
@@ -319,32 +321,30 @@ class Report:
 
     @property
     def trial_summaries(self) -> tuple[TrialSummary, ...]:
-        """One summary per metric where there are trials; otherwise none."""
+        """One summary per metric if there are trials; otherwise none."""
         if self.trials is None:
             return ()
         return tuple(
-            TrialSummary.of(name, self.trials, [(case, case.results[place]) for case in self._about(place)])
+            TrialSummary.of(name, self.trials, [(case, case.results[place]) for case in self._measured_by(place)])
             for place, name in enumerate(self.metrics)
         )
 
     @property
     def summaries(self) -> tuple[MetricSummary, ...]:
         """One summary per metric. Not measured is not zero: means run over scored results only."""
-        return tuple(
-            MetricSummary.of(
-                name,
-                [case.results[place] for case in self._about(place)],
-                [case.cluster for case in self._about(place)],
-            )
-            for place, name in enumerate(self.metrics)
-        )
+        summaries: list[MetricSummary] = []
+        for place, name in enumerate(self.metrics):
+            cases = self._measured_by(place)
+            results = [case.results[place] for case in cases]
+            summaries.append(MetricSummary.of(name, results, [case.cluster for case in cases]))
+        return tuple(summaries)
 
-    def _about(self, place: int) -> list[CaseResult]:
-        """Return the cases that a metric is about."""
+    def _measured_by(self, place: int) -> list[CaseResult]:
+        """Return the cases that the metric at a position measures."""
         return [case for case in self.cases if place not in case.apart]
 
     def results(self) -> Iterator[tuple[CaseResult, MetricResult]]:
-        """Yield every result with its case; without those of metrics that are about other cases."""
+        """Yield every result with its case, without those of metrics that measure other cases."""
         for case in self.cases:
             for result in case.own_results:
                 yield case, result
@@ -357,11 +357,11 @@ class Report:
     def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
         """Return this as JSON values: `metrics` (one summary each) and `cases` (one entry each).
 
-        Where there are trials, also `trials` and `trial_summaries`; where it was stopped before its end, `interrupted`;
-        and what is known `about` it.
+        With trials also `trials` and `trial_summaries`; `interrupted` if it was; and `about` if it has entries.
 
         Args:
-            redactor: Takes secrets out of the values shown; `toolmark.redact.OFF` leaves them. Reasons never hold any.
+            redactor: Redacts values and texts; `toolmark.redact.OFF` leaves them. Reasons and messages of findings were
+                redacted with the default rules when they were made.
         """
         plain: dict[str, Any] = {
             "metrics": [summary.to_dict() for summary in self.summaries],
@@ -374,8 +374,8 @@ class Report:
             plain["interrupted"] = True
         if self.about:
             plain["about"] = redactor(dict(self.about))
-        written: dict[str, Any] = replace_nonfinite(plain)
-        return written
+        json_values: dict[str, Any] = replace_nonfinite(plain)
+        return json_values
 
     def to_json(self, *, indent: int | None = None, redactor: Redactor = DEFAULT) -> str:
         """Return `to_dict()` as JSON text."""

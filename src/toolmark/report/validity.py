@@ -1,36 +1,36 @@
-"""What is known of how well scores tell good runs from bad ones."""
+"""How well scores separate good runs from bad ones."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from toolmark._internal.json import json_text, replace_nonfinite
+from toolmark._internal.json import json_text, replace_nonfinite, to_json_value
 from toolmark._internal.text import number_text, plural
 from toolmark.stats import Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricValidity:
-    """How well one metric tells good runs from bad ones. All numbers are of the cases that have a label and a score.
+    """How well one metric separates good runs from bad ones. All numbers are over cases with a label and a score.
 
     Attributes:
         metric: Name of the metric.
-        threshold: The score from which on it passes a case.
+        threshold: The lowest score that passes.
         good: Good cases with a score.
         bad: Bad cases with a score.
         good_passed: Good cases that pass.
         bad_passed: Bad cases that pass.
         skipped: Cases with a label that the metric does not apply to.
         failed: Cases with a label that could not be measured.
-        unscored: Why there was no score, and of how many cases; the most frequent first.
+        unscored: Reasons for a missing score, each with its number of cases, the most frequent first.
         warned: Scored cases whose result has warnings, such as of an incomplete recording.
         auc: The chance that a good run scores higher than a bad one, ties counting one half, in [0, 1]; `None` without
             both. See `toolmark.stats.auc`.
-        interval: Of `auc`; `None` where it cannot be computed. See `toolmark.stats.bootstrap`.
+        interval: Interval of `auc`; `None` if it cannot be computed. See `toolmark.stats.bootstrap`.
         balanced_accuracy: At the threshold, in [0, 1]; `None` without good and bad runs.
-        mean_good: Mean score of the good ones; `None` of none.
-        mean_bad: Mean score of the bad ones; `None` of none.
+        mean_good: Mean score of the good ones; `None` without any.
+        mean_bad: Mean score of the bad ones; `None` without any.
     """
 
     metric: str
@@ -55,35 +55,38 @@ class MetricValidity:
         return self.good + self.bad
 
     def to_dict(self) -> dict[str, Any]:
-        """Return this as JSON values; a number that there is not is null."""
-        names = ("metric", "threshold", "good", "bad", "good_passed", "bad_passed", "skipped", "failed", "warned")
-        numbers = ("auc", "balanced_accuracy", "mean_good", "mean_bad")
-        interval = self.interval
-        fields = ("low", "high", "resamples", "left_out", "clusters")
-        return {
-            **{name: getattr(self, name) for name in names},
-            "unscored": [{"reason": reason, "cases": cases} for reason, cases in self.unscored],
-            **{name: getattr(self, name) for name in numbers},
-            "interval": None if interval is None else {name: getattr(interval, name) for name in fields},
-        }
+        """Return this as JSON values; a number that is not known is null."""
+        unscored = [{"reason": reason, "cases": cases} for reason, cases in self.unscored]
+        return {**to_json_value(self), "unscored": unscored}
+
+    def __str__(self) -> str:
+        """Return the AUC, its interval and the counts on one line."""
+        area = "no AUC" if self.auc is None else f"AUC {number_text(self.auc)}"
+        within = (
+            "" if self.interval is None else f" ({number_text(self.interval.low)} to {number_text(self.interval.high)})"
+        )
+        return (
+            f"{self.metric}: {area}{within} over {plural(self.scored, 'case')}, {self.good} good and "
+            f"{self.bad} bad; {self.skipped} skipped, {self.failed} failed"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validity:
-    """How well metrics tell good runs from bad ones, by a label that says which are good.
+    """How well metrics separate good runs from bad ones, by a label that marks the good ones.
 
     Attributes:
-        label: Where the label stands, or the name of the function that gives it.
+        label: Field of the label, or the name of the function that returns it.
         positive_from: A case is good if its label is at least this (within 1e-9).
-        cluster: Where it stands which cases belong together; `None` if each was taken as independent of the others.
+        cluster: Field that says which cases belong together; `None` if all are independent of each other.
         cases: All cases.
         good: Cases whose label is good.
         bad: Cases whose label is not.
-        confidence: Of the intervals.
-        resamples: How often was resampled for them.
-        seed: Of the random numbers.
-        metrics: One entry per metric, in the order given.
-        notes: What was left out, and what makes the numbers less sure.
+        confidence: Confidence level of the intervals.
+        resamples: Number of resamples.
+        seed: Seed of the random numbers.
+        metrics: One entry per metric, in their order.
+        notes: Cases that were left out, and other caveats.
     """
 
     label: str
@@ -105,13 +108,9 @@ class Validity:
 
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values."""
-        names = ("label", "positive_from", "cluster", "cases", "good", "bad", "unlabelled", "confidence")
+        metrics = [metric.to_dict() for metric in self.metrics]
         plain: dict[str, Any] = replace_nonfinite(
-            {
-                **{name: getattr(self, name) for name in (*names, "resamples", "seed")},
-                "notes": list(self.notes),
-                "metrics": [metric.to_dict() for metric in self.metrics],
-            }
+            {**to_json_value(self), "unlabelled": self.unlabelled, "metrics": metrics}
         )
         return plain
 
@@ -121,17 +120,4 @@ class Validity:
 
     def __str__(self) -> str:
         """Return one line per metric."""
-        return "\n".join(map(_line, self.metrics))
-
-
-def _line(metric: MetricValidity) -> str:
-    area = "no AUC" if metric.auc is None else f"AUC {number_text(metric.auc)}"
-    within = (
-        ""
-        if metric.interval is None
-        else f" ({number_text(metric.interval.low)} to {number_text(metric.interval.high)})"
-    )
-    return (
-        f"{metric.metric}: {area}{within} over {plural(metric.scored, 'case')}, {metric.good} good and "
-        f"{metric.bad} bad; {metric.skipped} skipped, {metric.failed} failed"
-    )
+        return "\n".join(map(str, self.metrics))

@@ -244,7 +244,7 @@ class Watcher:
         builder.tool_ended(
             str(node.run_id),
             result.output,
-            shown=ABSENT if result.error is None else result.output,
+            model_output=ABSENT if result.error is None else result.output,
             artifact=result.artifact,
             error=result.error,
             call_id=result.call_id,

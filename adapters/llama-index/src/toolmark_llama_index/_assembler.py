@@ -101,7 +101,7 @@ class Assembler:
 
     def _end(self, key: Key, result: Result, at: datetime | None) -> None:
         self.builder.tool_ended(
-            key, result.output, shown=result.shown, error=result.error, artifact=result.artifact, at=at
+            key, result.output, model_output=result.shown, error=result.error, artifact=result.artifact, at=at
         )
 
 

@@ -329,7 +329,7 @@ class Watcher:
         if isinstance(result, ToolOutput):
             told = result_of(result)
             builder.tool_ended(
-                span.key, told.output, shown=told.shown, error=told.error, artifact=told.artifact, at=now()
+                span.key, told.output, model_output=told.shown, error=told.error, artifact=told.artifact, at=now()
             )
         else:
             builder.tool_ended(span.key, result, at=now())

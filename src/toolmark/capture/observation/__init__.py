@@ -1,1 +1,1 @@
-"""Recording of plain Python functions: the `@observe` decorator, its spans and its listeners."""
+"""Recording of plain Python agents: `@observe`, and the spans and recorder behind it."""

@@ -1,4 +1,4 @@
-"""`@observe`: functions of plain Python that are seen as components and tools of an agent.
+"""`@observe`: records calls of plain Python functions as components and tools of an agent.
 
 ```python
 from toolmark import ToolCall, ToolCorrectnessMetric, observe
@@ -22,7 +22,7 @@ case = recorder.test_case(expected_tools=[ToolCall(name="add", input_parameters=
 assert float(ToolCorrectnessMetric(evaluation_params=["input_parameters"]).measure(case)) == 1
 ```
 
-Where nobody listens, an observed function does what it did before.
+Without an active recorder, an observed function does what it did before.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mappi
 from contextlib import nullcontext
 from typing import Any, Final, ParamSpec, TypeVar, overload
 
+from toolmark._internal.json import JsonObject
+from toolmark._internal.model import drop_none
 from toolmark.calls import ToolCall, ToolCallType, ToolSpec
 from toolmark.capture.builder import RunBuilder
-from toolmark.capture.observation.listeners import begin
-from toolmark.capture.observation.spans import Observable, current, error_text
+from toolmark.capture.observation.spans import Observable, begin_span, current_span, error_text
 from toolmark.capture.records import Key, Request
 from toolmark.cases import LLMTestCase
 from toolmark.errors import ConfigurationError, InvalidDataError
@@ -44,6 +45,7 @@ from toolmark.expect import ExpectedTools
 from toolmark.matching.json_compare import ABSENT
 
 _ABANDONED: Final = "the stream was not read to its end"
+_METRIC_ATTRIBUTES: Final = ("label", "threshold", "measure", "a_measure")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -73,30 +75,30 @@ def observe(
     type: ToolCallType | str | None = None,
     hide: Iterable[str] = (),
     metrics: Iterable[object] = (),
-) -> Any:  # the overloads say what
-    """Have calls of a function seen: of a component of an agent, or of one of its tools.
+) -> Any:  # the overloads have the types
+    """Record calls of a function: of a component of an agent, or of one of its tools.
 
-    The outermost observed function that is called makes a run, and the tools called inside are its calls, with origin
-    `code` unless a model asked for them (see `current_run`). A tool called inside a tool is a child of that call. It
-    works on plain, `async`, generator and async generator functions; of a generator, what it yielded counts as what it
-    returned: one text if all pieces are text, else a list. Recording never raises into the function.
+    A call of the outermost observed function is a run, and calls of tools inside it are its calls, with origin `code`
+    unless a model requested them (see `current_run`). A tool called inside a tool is a child of that call. This works
+    on plain, `async`, generator and async generator functions; the output of a generator is what it yielded: one text
+    if all pieces are text, else a list. Recording never raises into the function.
 
     Args:
-        function: The function; or leave it out, and use `@observe(...)`.
+        function: The function; leave it out to use `@observe(...)`.
         name: Name of the component or tool; by default the function's.
-        tool: Calls are tool calls. Arguments are kept by name, as they were handed over, before defaults; without
-            `self` and `cls`, those of `**kwargs` among the others.
+        tool: Calls are tool calls. Arguments are recorded by name, as passed, before defaults, without `self` and
+            `cls`; those of `**kwargs` are among them.
         type: Who runs the tool.
-        hide: Names of arguments that are none of the call, such as a connection.
-        metrics: What scores the component each time it runs; `evaluate(observed_callback=...)` reports it, and
-            `recorder.components` gives the cases.
+        hide: Names of arguments that are not part of the call, such as a connection.
+        metrics: Metrics that score the component each time it runs; `evaluate(observed_callback=...)` reports them, and
+            `recorder.components` has the cases.
 
     Raises:
-        ConfigurationError: It is no function whose arguments have names, or the options do not fit.
+        ConfigurationError: It is not a function whose arguments have names, or the options contradict each other.
     """
     if function is None:
-        return functools.partial(_decorated, name=name, tool=tool, type=type, hide=hide, metrics=metrics)
-    return _decorated(function, name=name, tool=tool, type=type, hide=hide, metrics=metrics)
+        return functools.partial(_observe, name=name, tool=tool, type=type, hide=hide, metrics=metrics)
+    return _observe(function, name=name, tool=tool, type=type, hide=hide, metrics=metrics)
 
 
 def update_current_span(
@@ -110,26 +112,26 @@ def update_current_span(
     available_tools: Sequence[object] | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> None:
-    """Say of the innermost observed function that runs what its case is, in place of what was observed.
+    """Set fields of the case of the innermost running observed function, in place of what was observed.
 
-    It counts where that function is a run or has metrics, since nobody else has a case. Where nobody listens, it does
-    nothing; what cannot be read is left out, with a warning on the run.
+    This has an effect if that function is a run or has metrics, because others have no case, and only with an active
+    recorder. What cannot be read is left out, with a warning on the run.
 
     Args:
-        test_case: Fields that are set in it are those of the case. Without `tools_called` in it, these are the calls
-            that were observed; where there was none either, they count as unknown.
-        input: What it was asked; it wins over `test_case`, as do all that follow.
-        output: What it answered.
-        expected_output: What it should have answered.
-        tools_called: What it called.
-        expected_tools: What it should have called.
-        available_tools: What it could have called.
-        metadata: Anything else.
+        test_case: Sets each field that is set in it. If it has no `tools_called`, the calls are those that were
+            observed, or unknown if there are none.
+        input: Text of the user; this and all following arguments override `test_case`.
+        output: The answer.
+        expected_output: The expected answer.
+        tools_called: The calls.
+        expected_tools: The expected calls.
+        available_tools: The available tools.
+        metadata: Any JSON object.
     """
-    span = current()
+    span = current_span()
     if span is None:
         return
-    given: dict[str, Any] = {
+    fields = {
         "input": input,
         "actual_output": output,
         "expected_output": expected_output,
@@ -139,79 +141,80 @@ def update_current_span(
         "metadata": metadata,
     }
     try:
-        said = {} if test_case is None else _said_by(test_case)
-        case = LLMTestCase(**{name: value for name, value in given.items() if value is not None})
-        said |= {name: getattr(case, name) for name in case.model_fields_set}
+        changes = {} if test_case is None else _fields_of(test_case)
+        case = LLMTestCase(**drop_none(fields))
+        changes |= {name: getattr(case, name) for name in case.model_fields_set}
     except Exception as error:  # noqa: BLE001 - a recorder never disturbs the agent
-        text = f"update_current_span was given what it cannot read, which was left out: {error_text(error)}"
-        span.tell(lambda builder, _: builder.warn(text))
+        text = f"update_current_span left out an invalid value: {error_text(error)}"
+        span.report(lambda builder, _: builder.warn(text))
     else:
-        span.said.update(said)
+        span.overrides.update(changes)
 
 
-def _said_by(test_case: object) -> dict[str, Any]:
-    """Return the fields that a case says; no calls in it say nothing."""
+def _fields_of(test_case: object) -> JsonObject:
     if not isinstance(test_case, LLMTestCase):
         raise InvalidDataError(f"test_case must be an LLMTestCase, got {type(test_case).__name__}")
-    said = {name: getattr(test_case, name) for name in test_case.model_fields_set if name != "run"}
-    return said if said.get("tools_called") is not None else {**said, "tools_called": ABSENT}
+    fields = {name: getattr(test_case, name) for name in test_case.model_fields_set if name != "run"}
+    if fields.get("tools_called") is None:
+        fields["tools_called"] = ABSENT
+    return fields
 
 
 class CurrentRun:
-    """What an agent without a framework may tell of the run that goes on here; see `current_run`.
+    """The current run, for agents without a framework to report events of; see `current_run`.
 
-    Where nobody listens, nothing happens, and nothing is ever raised.
+    Without an active recorder the methods do nothing. They never raise.
     """
 
     def offered(self, tools: Iterable[ToolSpec | Mapping[str, Any]]) -> None:
-        """The model can choose from these tools, and no others; in any form that `ToolSpec` reads."""
-        kept = list(tools)
-        _tell(lambda builder, tool: builder.offered(kept, scope=tool))
+        """Record the tools that the model can choose from, all of them, in any form that `ToolSpec` reads."""
+        specs = list(tools)
+        _report(lambda builder, tool: builder.offered(specs, scope=tool))
 
     def model_asked(self, requests: Iterable[Request], *, agent: str | None = None) -> None:
-        """A model message arrived, asking for these calls, in its order; with none, it merely answered.
+        """Record a model message that requests these calls, in its order; without calls, it is an answer.
 
-        The observed tool that is then called with equal arguments is the same call, which has the model as its origin.
+        A later call of an observed tool with equal arguments is the same call, and has the model as its origin.
         """
-        kept = list(requests)
-        _tell(lambda builder, tool: builder.model_asked(kept, scope=tool, agent=agent))
+        calls = list(requests)
+        _report(lambda builder, tool: builder.model_asked(calls, scope=tool, agent=agent))
 
     def model_used(self, model: str | None = None, usage: Mapping[str, int] | None = None) -> None:
-        """A model answered; token counts are summed by name."""
-        _tell(lambda builder, _: builder.model_used(model, dict(usage or {})))
+        """Record an answer of a model; token counts are summed by name."""
+        _report(lambda builder, _: builder.model_used(model, dict(usage or {})))
 
     def result_shown(
         self, content: object, *, call_id: str | None = None, name: str | None = None, failed: bool = False
     ) -> None:
-        """The model was shown a result, of the call of this id or, without an id, of this name."""
+        """Record a result that the model received, of the call of this id or, without an id, of this name."""
 
-        def tell(builder: RunBuilder, tool: Key | None) -> None:
+        def report_result(builder: RunBuilder, tool: Key | None) -> None:
             if not builder.result_shown(content, call_id=call_id, name=name, failed=failed, scope=tool):
-                builder.warn(f"a result was shown of a call that was not seen (id {call_id!r}, name {name!r})")
+                builder.warn(f"a result has no recorded call (id {call_id!r}, name {name!r})")
 
-        _tell(tell)
+        _report(report_result)
 
     def handed_off(self, *, to: str, call_id: str | None = None) -> None:
-        """The call of this id passed control to another agent."""
-        _tell(lambda builder, tool: builder.handed_off(to=to, call_id=call_id, scope=tool))
+        """Record that the call of this id passed control to another agent."""
+        _report(lambda builder, tool: builder.handed_off(to=to, call_id=call_id, scope=tool))
 
     def warn(self, text: str) -> None:
-        """Something is not in the record; every score of this run will say so."""
-        _tell(lambda builder, _: builder.warn(text))
+        """Add a warning, which every result of this run repeats."""
+        _report(lambda builder, _: builder.warn(text))
 
 
 def current_run() -> CurrentRun:
-    """Return what an observed function may tell of the run it is part of, such as what a model asked for."""
+    """Return the run that the current observed function is part of, to report events such as requests of a model."""
     return CurrentRun()
 
 
-def _tell(what: Callable[[RunBuilder, Key | None], object]) -> None:
-    span = current()
+def _report(event: Callable[[RunBuilder, Key | None], object]) -> None:
+    span = current_span()
     if span is not None:
-        span.tell(what)
+        span.report(event)
 
 
-def _decorated(
+def _observe(
     function: object,
     *,
     name: str | None,
@@ -220,20 +223,20 @@ def _decorated(
     hide: Iterable[str],
     metrics: Iterable[object],
 ) -> Callable[..., Any]:
-    plain = _checked_function(function)
-    said = name or getattr(getattr(plain, "func", plain), "__name__", None) or plain.__class__.__name__
+    plain = _check_function(function)
+    label = name or getattr(getattr(plain, "func", plain), "__name__", None) or plain.__class__.__name__
     if type is not None and not tool:
-        raise ConfigurationError(f"type={type!r} says who runs a tool, and {said!r} is none; add tool=True")
-    source = f"{getattr(plain, '__module__', '')}.{getattr(plain, '__qualname__', said)}"
-    of = Observable(said, tool, _tool_type(type), _checked_metrics(metrics, said), source)
-    arguments = _arguments_of(plain, frozenset([hide] if isinstance(hide, str) else hide))
-    wrapper = _wrapper(plain, of, arguments)
+        raise ConfigurationError(f"type={type!r} needs a tool, and {label!r} is not one; add tool=True")
+    source = f"{getattr(plain, '__module__', '')}.{getattr(plain, '__qualname__', label)}"
+    observable = Observable(label, tool, _check_type(type), _check_metrics(metrics, label), source)
+    name_arguments = _argument_namer(plain, frozenset([hide] if isinstance(hide, str) else hide))
+    wrapper = _wrap(plain, observable, name_arguments)
     functools.update_wrapper(wrapper, plain)
-    wrapper.__observed__ = of  # type: ignore[attr-defined]
+    wrapper.__observed__ = observable  # type: ignore[attr-defined]
     return wrapper
 
 
-def _checked_function(function: object) -> Callable[..., Any]:
+def _check_function(function: object) -> Callable[..., Any]:
     if isinstance(function, (staticmethod, classmethod)):
         kind = type(function).__name__
         raise ConfigurationError(f"@observe stands above @{kind}, which hides the function; put it below")
@@ -244,70 +247,70 @@ def _checked_function(function: object) -> Callable[..., Any]:
     return function
 
 
-def _tool_type(value: ToolCallType | str | None) -> ToolCallType | None:
+def _check_type(value: ToolCallType | str | None) -> ToolCallType | None:
     try:
         return None if value is None else ToolCallType(value)
     except ValueError:
-        known = ", ".join(repr(kind.value) for kind in ToolCallType)
-        raise ConfigurationError(f"type must be one of {known}, got {value!r}") from None
+        values = ", ".join(repr(member.value) for member in ToolCallType)
+        raise ConfigurationError(f"type must be one of {values}, got {value!r}") from None
 
 
-def _checked_metrics(metrics: object, name: str) -> tuple[object, ...]:
-    found = tuple(metrics) if isinstance(metrics, Iterable) else (metrics,)
-    for metric in found:
-        lacking = [method for method in ("label", "threshold", "measure", "a_measure") if not hasattr(metric, method)]
-        if isinstance(metric, type) or lacking:
+def _check_metrics(metrics: object, name: str) -> tuple[object, ...]:
+    items = tuple(metrics) if isinstance(metrics, Iterable) else (metrics,)
+    for metric in items:
+        if isinstance(metric, type) or not all(hasattr(metric, attribute) for attribute in _METRIC_ATTRIBUTES):
             raise ConfigurationError(f"metrics of {name!r} must be metrics, such as ToolUseMetric(...), got {metric!r}")
-    return found
+    return items
 
 
-_Arguments = Callable[[tuple[Any, ...], dict[str, Any]], dict[str, Any]]
+_ArgumentNamer = Callable[[tuple[Any, ...], JsonObject], JsonObject]
 
 
-def _arguments_of(function: Callable[..., Any], hidden: frozenset[str]) -> _Arguments:
-    """Return what names the arguments of a call."""
+def _argument_namer(function: Callable[..., Any], hidden: frozenset[str]) -> _ArgumentNamer:
+    """Return the function from the arguments of a call to an object of them by name."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        message = f"the arguments of {function!r} have no names that can be seen; observe a function that calls it"
+        message = f"{function!r} must have a signature with argument names; observe a function that calls it"
         raise ConfigurationError(message) from None
     parameters = list(signature.parameters.values())
     if parameters and parameters[0].name in ("self", "cls") and _is_method(function):
         hidden |= {parameters[0].name}
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    others = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
+    keywords = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
 
-    def arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    def name_arguments(args: tuple[Any, ...], kwargs: JsonObject) -> JsonObject:
         try:
-            named = dict(signature.bind(*args, **kwargs).arguments)
-        except TypeError:  # the call itself is about to fail: what it was handed, as far as it has names
-            named = {**dict(zip(positional, args, strict=False)), **kwargs}
+            arguments = dict(signature.bind(*args, **kwargs).arguments)
+        except TypeError:  # the call itself is about to fail; its arguments are still recorded
+            arguments = {**dict(zip(positional, args, strict=False)), **kwargs}
         else:
-            extra = named.pop(others, {}) if others is not None else {}
-            named |= {others: extra} if others is not None and extra.keys() & named.keys() else extra
-        return {name: value for name, value in named.items() if name not in hidden}
+            extra = arguments.pop(keywords, {}) if keywords is not None else {}
+            # The arguments of `**kwargs` stay together if one repeats the name of a positional-only argument.
+            arguments |= {keywords: extra} if keywords is not None and extra.keys() & arguments.keys() else extra
+        return {name: value for name, value in arguments.items() if name not in hidden}
 
-    return arguments
+    return name_arguments
 
 
 def _is_method(function: Callable[..., Any]) -> bool:
-    """Return whether a function is written inside a class."""
+    """Return whether a function is defined in a class."""
     outer = getattr(function, "__qualname__", "").rpartition(".")[0]
     return bool(outer) and not outer.endswith("<locals>")
 
 
-def _wrapper(function: Callable[..., Any], of: Observable, arguments: _Arguments) -> Callable[..., Any]:
-    """Return the observed function, of the same kind as the plain one."""
-    plain = inspect.isroutine(function) or isinstance(function, functools.partial)
-    called: object = function if plain else getattr(function, "__call__")  # noqa: B004, B009 - an object with a method
+def _wrap(function: Callable[..., Any], observable: Observable, name_arguments: _ArgumentNamer) -> Callable[..., Any]:
+    """Return the observed function, of the same kind (plain, async, generator) as the original."""
+    is_plain = inspect.isroutine(function) or isinstance(function, functools.partial)
+    called: object = function if is_plain else getattr(function, "__call__")  # noqa: B004, B009 - an object with a method
     if inspect.isasyncgenfunction(called):
-        return _async_stream(function, of, arguments)
+        return _wrap_async_generator(function, observable, name_arguments)
     if inspect.isgeneratorfunction(called):
-        return _stream(function, of, arguments)
+        return _wrap_generator(function, observable, name_arguments)
     if inspect.iscoroutinefunction(called):
 
         async def acall(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
-            span = begin(of, lambda: arguments(args, kwargs))
+            span = begin_span(observable, lambda: name_arguments(args, kwargs))
             if span is None:
                 return await function(*args, **kwargs)
             with span:
@@ -317,7 +320,7 @@ def _wrapper(function: Callable[..., Any], of: Observable, arguments: _Arguments
         return acall
 
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
-        span = begin(of, lambda: arguments(args, kwargs))
+        span = begin_span(observable, lambda: name_arguments(args, kwargs))
         if span is None:
             return function(*args, **kwargs)
         with span:
@@ -327,54 +330,57 @@ def _wrapper(function: Callable[..., Any], of: Observable, arguments: _Arguments
     return call
 
 
-def _stream(function: Callable[..., Any], of: Observable, arguments: _Arguments) -> Callable[..., Any]:
-    """Observe a generator function: it is the span's turn while the generator runs, not while it waits to go on."""
+# The span of a generator is current only while the generator runs: between two pieces the caller runs, in its own span.
 
+
+def _wrap_generator(
+    function: Callable[..., Any], observable: Observable, name_arguments: _ArgumentNamer
+) -> Callable[..., Any]:
     def stream(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:  # noqa: ANN401 - as the function
-        span = begin(of, lambda: arguments(args, kwargs))
+        span = begin_span(observable, lambda: name_arguments(args, kwargs))
         if span is None:
             return (yield from function(*args, **kwargs))
         pieces: list[Any] = []
         with span:
-            plain = function(*args, **kwargs)
-        step: Callable[[], Any] = functools.partial(next, plain)
+            generator = function(*args, **kwargs)
+        step: Callable[[], Any] = functools.partial(next, generator)
         while True:
             with span:
                 try:
                     piece = step()
                 except StopIteration as end:
-                    returned = end.value
+                    result = end.value
                     break
             pieces.append(piece)
             try:
-                sent = yield piece
+                value = yield piece
             except GeneratorExit:
                 with span:
-                    plain.close()
+                    generator.close()
                 span.failed(GeneratorExit(_ABANDONED))
                 raise
-            except BaseException as thrown:  # noqa: BLE001 - it is for the generator to handle
-                step = functools.partial(plain.throw, thrown)
+            except BaseException as error:  # noqa: BLE001 - the generator handles it
+                step = functools.partial(generator.throw, error)
             else:
-                step = functools.partial(plain.send, sent)
-        span.returned(joined_pieces(pieces))
-        return returned
+                step = functools.partial(generator.send, value)
+        span.returned(join_pieces(pieces))
+        return result
 
     return stream
 
 
-def _async_stream(function: Callable[..., Any], of: Observable, arguments: _Arguments) -> Callable[..., Any]:
-    """Do what `_stream` does, for an async generator function."""
-
+def _wrap_async_generator(
+    function: Callable[..., Any], observable: Observable, name_arguments: _ArgumentNamer
+) -> Callable[..., Any]:
     async def stream(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:  # noqa: ANN401 - as the function
-        span = begin(of, lambda: arguments(args, kwargs))
-        turn = nullcontext() if span is None else span
+        span = begin_span(observable, lambda: name_arguments(args, kwargs))
+        context = nullcontext() if span is None else span
         pieces: list[Any] = []
-        with turn:
-            plain = function(*args, **kwargs)
-        step: Callable[[], Any] = plain.__anext__
+        with context:
+            generator = function(*args, **kwargs)
+        step: Callable[[], Any] = generator.__anext__
         while True:
-            with turn:
+            with context:
                 try:
                     piece = await step()
                 except StopAsyncIteration:
@@ -382,23 +388,23 @@ def _async_stream(function: Callable[..., Any], of: Observable, arguments: _Argu
             if span is not None:
                 pieces.append(piece)
             try:
-                sent = yield piece
+                value = yield piece
             except GeneratorExit:
-                with turn:
-                    await plain.aclose()
+                with context:
+                    await generator.aclose()
                 if span is not None:
                     span.failed(GeneratorExit(_ABANDONED))
                 raise
-            except BaseException as thrown:  # noqa: BLE001 - it is for the generator to handle
-                step = functools.partial(plain.athrow, thrown)
+            except BaseException as error:  # noqa: BLE001 - the generator handles it
+                step = functools.partial(generator.athrow, error)
             else:
-                step = functools.partial(plain.asend, sent)
+                step = functools.partial(generator.asend, value)
         if span is not None:
-            span.returned(joined_pieces(pieces))
+            span.returned(join_pieces(pieces))
 
     return stream
 
 
-def joined_pieces(pieces: Sequence[object]) -> object:
-    """Return what a stream adds up to: one text if all pieces are text, else the list of them."""
+def join_pieces(pieces: Sequence[object]) -> object:
+    """Return the pieces of a stream as one text if all of them are text, else as a list."""
     return "".join(map(str, pieces)) if pieces and all(isinstance(piece, str) for piece in pieces) else list(pieces)

@@ -1,26 +1,30 @@
-"""Where in a run of plain Python does something happen? Spans, and the records that they tell.
+"""Spans of observed functions, and the recorder that turns them into runs.
 
-A *span* is one call of an observed function. The context (a task's, or a thread's that was given one) knows the
-innermost span; each knows the one round it. What happens is told to every record round it: that of the run, and those
-of components that are scored by themselves, which are recorded as if each were a run.
+A *span* is one call of an observed function. A context variable holds the innermost span of a task or thread, and each
+span has its parent. An event in a span goes to every enclosing *record*: that of the run, and those of components with
+metrics, which are recorded as if each were a run.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
 
-from toolmark._internal.json import json_text
+from toolmark._internal.json import JsonObject, json_text
+from toolmark._internal.model import drop_none
 from toolmark.calls import ToolCallType
 from toolmark.capture.builder import RunBuilder
-from toolmark.capture.records import Key, Outcome
-from toolmark.capture.run_info import json_value
+from toolmark.capture.recorder import DEFAULT_LIMIT, RunRecorder
+from toolmark.capture.records import Key, Outcome, json_value
+from toolmark.capture.sinks import Sink
 from toolmark.cases import LLMTestCase, Run, RunStatus
 from toolmark.matching.json_compare import ABSENT
 
@@ -29,20 +33,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_numbers = itertools.count(1)
-_span: ContextVar[Span | None] = ContextVar("toolmark_span", default=None)
+_keys = itertools.count(1)
+_current: ContextVar[Span | None] = ContextVar("toolmark_span", default=None)
+_recorder: ContextVar[ObserveRecorder | None] = ContextVar("toolmark_observe_recorder", default=None)
+_listening: dict[int, ObserveRecorder] = {}
+"""Recorders whose block is open, in any thread: a call outside of their context may belong to one of their runs."""
 
 
 @dataclass(frozen=True, eq=False)
 class Observable:
-    """What `@observe` says of a function.
+    """The options of `@observe` for one function.
 
     Attributes:
         name: Name of the component, or of the tool.
         is_tool: Calls of it are tool calls.
         type: Who runs the tool.
-        metrics: What scores it.
-        source: Where in the program it stands.
+        metrics: Metrics that score it.
+        source: Module and qualified name of the function.
     """
 
     name: str
@@ -54,11 +61,11 @@ class Observable:
 
 @dataclass(frozen=True)
 class Component:
-    """One time that a component which has metrics ran.
+    """One call of a component that has metrics.
 
     Attributes:
         of: The function; the same object for all calls of it.
-        case: What was observed, and said with `update_current_span`.
+        case: What was observed, with the changes of `update_current_span`.
     """
 
     of: Observable
@@ -71,178 +78,366 @@ class Component:
 
     @property
     def metrics(self) -> tuple[object, ...]:
-        """What scores it."""
+        """Metrics that score it."""
         return self.of.metrics
 
 
-class Keeper(Protocol):
-    """What a record needs of the recorder that keeps it."""
-
-    @property
-    def lock(self) -> AbstractContextManager[object]:
-        """Held while a record is changed or read."""
-        ...
-
-    def finished(self, record: Record, /) -> None:
-        """A run has ended."""
-        ...
-
-
+@dataclass(eq=False)
 class Record:
-    """What was seen inside one span: of a run, or of a component that is scored by itself."""
+    """Observations inside one span: of a run, or of a component with metrics."""
 
-    def __init__(
-        self, recorder: Keeper, said: dict[str, Any], of: Observable | None, builder: RunBuilder, *, is_run: bool
-    ) -> None:
-        """Begin with nothing seen."""
-        self.builder = builder
-        self.recorder = recorder
-        self.said = said
-        self.of = of
-        self.is_run = is_run
-        self.components: list[Record] = []
+    recorder: ObserveRecorder
+    overrides: JsonObject
+    """Fields of the case that `update_current_span` set; shared with the span."""
+    observable: Observable | None
+    builder: RunBuilder
+    is_run: bool
+    components: list[Record] = field(default_factory=list)
 
     def run(self) -> Run:
-        """Return what was seen, as a run."""
+        """Return the observations as a run."""
         with self.recorder.lock:
             return self.builder.build()
 
-    def tell(self, what: Callable[[RunBuilder], object]) -> None:
-        """Tell the builder; what goes wrong with that is a warning, and never the user's."""
+    def report(self, event: Callable[[RunBuilder], object]) -> None:
+        """Report an event to the builder; an error becomes a warning of the run."""
         with self.recorder.lock:
             try:
-                what(self.builder)
+                event(self.builder)
             except Exception as error:  # noqa: BLE001 - a recorder never disturbs the agent
-                self.builder.warn(f"something was not recorded: {error_text(error)}")
+                self.builder.warn(f"an event was not recorded: {error_text(error)}")
 
     def case(self, expected: Mapping[str, Any]) -> LLMTestCase:
-        """Return it as a case: what was said of it, else what is `expected` of it, else what was observed."""
-        case = self.run().to_test_case(name=None if self.of is None else self.of.name)
-        return completed(case, {**expected, **self.said})
+        """Return the case: each field from the overrides, else from `expected`, else as observed."""
+        case = self.run().to_test_case(name=None if self.observable is None else self.observable.name)
+        return _replace_fields(case, {**expected, **self.overrides})
 
 
 class Span:
-    """One call of an observed function; a context that what is called inside belongs to."""
+    """One call of an observed function; a context manager that makes it the innermost span."""
 
-    def __init__(self, of: Observable | None, parent: Span | None) -> None:
-        """Begin inside another one, with no records of its own."""
-        self.of = of
+    def __init__(self, observable: Observable | None, parent: Span | None) -> None:
+        """Start without records."""
+        self.observable = observable
         self.parent = parent
-        self.key: Key = next(_numbers)
-        self.said: dict[str, Any] = {}
+        self.key: Key = next(_keys)
+        self.overrides: JsonObject = {}
         self.records: list[Record] = []
         self.app: Observable | None = None
-        """Of a run's own span: the function that is called to answer; what is said in it is said of the run."""
-        self._before: Span | None = None
+        """In the span of `ObserveRecorder.run`: the answering function, whose overrides are those of the run."""
+        self._previous: Span | None = None
         self._is_over = False
 
     def __enter__(self) -> Self:
-        """Make it the innermost one. A generator enters each time that it goes on."""
-        self._before = _span.get()
-        _span.set(self)
+        """Make it the innermost span. A generator enters each time it continues."""
+        self._previous = _current.get()
+        _current.set(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave it; with an exception, that ended it."""
-        _span.set(self._before)
+        """Leave the span; an exception ends it."""
+        _current.set(self._previous)
         if error is not None:
             self.failed(error)
 
-    def places(self) -> Iterator[tuple[Record, Key | None]]:
-        """Yield every record that what happens here belongs to, with the tool that it happens in there."""
+    def enclosing_records(self) -> Iterator[tuple[Record, Key | None]]:
+        """Yield every record that events in this span belong to, each with the innermost tool between the two."""
         tool: Key | None = None
         span: Span | None = self
         while span is not None:
             for record in span.records:
                 yield record, tool
-            if tool is None and span.of is not None and span.of.is_tool:
+            if tool is None and span.observable is not None and span.observable.is_tool:
                 tool = span.key
             span = span.parent
 
-    def tell(self, what: Callable[[RunBuilder, Key | None], object]) -> None:
-        """Tell every record of something that happens in this span."""
-        for record, tool in self.places():
-            record.tell(lambda builder, tool=tool: what(builder, tool))  # type: ignore[misc]
+    def report(self, event: Callable[[RunBuilder, Key | None], object]) -> None:
+        """Report an event in this span to all enclosing records; the event receives the enclosing tool."""
+        for record, tool in self.enclosing_records():
+            record.report(lambda builder, tool=tool: event(builder, tool))  # type: ignore[misc]
 
     def runs(self) -> list[Record]:
         """Return the records of the runs that this span is part of."""
-        return [record for record, _ in self.places() if record.is_run]
+        return [record for record, _ in self.enclosing_records() if record.is_run]
 
-    def started(self, arguments: Callable[[], dict[str, Any] | None], text: str | None = None) -> None:
-        """The function was called; with `arguments` that are asked for where somebody is told them."""
+    def started(self, get_arguments: Callable[[], JsonObject | None], text: str | None = None) -> None:
+        """Report the start of the function; its arguments are read only if a record needs them."""
         now = _now()
-        handed = arguments() if self.records or (self.of is not None and self.of.is_tool) else None
+        observable = self.observable
+        is_tool = observable is not None and observable.is_tool
+        arguments = get_arguments() if self.records or is_tool else None
         for record in self.records:
-            record.tell(lambda builder: builder.started(_input(handed) if text is None else text, at=now))
-        if (of := self.of) is not None and of.is_tool and self.parent is not None:
-            self.parent.tell(
-                lambda builder, tool: builder.tool_started(self.key, of.name, handed, scope=tool, type=of.type, at=now)
+            record.report(lambda builder: builder.started(_input(arguments) if text is None else text, at=now))
+        if observable is not None and is_tool and self.parent is not None:
+            self.parent.report(
+                lambda builder, tool: builder.tool_started(
+                    self.key, observable.name, arguments, scope=tool, type=observable.type, at=now
+                )
             )
 
     def returned(self, value: T) -> T:
-        """The function returned this, which is handed back."""
+        """Report that the function returned `value`, and return it."""
         now = _now()
-        if self._is_over:
-            return value
-        if self._is_tool_call():
-            self.parent.tell(lambda builder, _: builder.tool_ended(self.key, value, at=now))  # type: ignore[union-attr]
-        for record in self.records:
-            record.tell(lambda builder: builder.ended(_answer(self.said, value), at=now))
-        self._end()
+
+        def answer() -> str | None:
+            text = self.overrides.get("actual_output")
+            return text if isinstance(text, str) else _text(value)
+
+        self._end(
+            lambda builder: builder.tool_ended(self.key, value, at=now),
+            lambda builder: builder.ended(answer(), at=now),
+        )
         return value
 
     def failed(self, error: BaseException) -> None:
-        """The function raised, was cancelled, or is a stream that nobody read to its end."""
-        if self._is_over:
-            return
+        """Report that the function raised, was cancelled, or is a stream that was not read to its end."""
         now, text = _now(), error_text(error)
         is_error = isinstance(error, Exception)
-        if self._is_tool_call():
-            outcome = Outcome.ERROR if is_error else Outcome.CANCELLED
-            self.parent.tell(  # type: ignore[union-attr]
-                lambda builder, _: builder.tool_failed(self.key, text, outcome=outcome, at=now)
-            )
+        outcome = Outcome.ERROR if is_error else Outcome.CANCELLED
         status = RunStatus.ERROR if is_error else RunStatus.STOPPED
+        self._end(
+            lambda builder: builder.tool_failed(self.key, text, outcome=outcome, at=now),
+            lambda builder: builder.ended(status=status, error=text, at=now),
+        )
+
+    def _end(self, end_tool: Callable[[RunBuilder], object], end_run: Callable[[RunBuilder], object]) -> None:
+        """Report the end, once, and deliver the runs that end with this span."""
+        if self._is_over:
+            return
+        if self.parent is not None and self.observable is not None and self.observable.is_tool:
+            self.parent.report(lambda builder, _: end_tool(builder))
         for record in self.records:
-            record.tell(lambda builder: builder.ended(status=status, error=text, at=now))
-        self._end()
-
-    def _is_tool_call(self) -> bool:
-        return self.parent is not None and self.of is not None and self.of.is_tool
-
-    def _end(self) -> None:
-        """Hand over the runs that end with this span."""
+            record.report(end_run)
         self._is_over = True
         for record in self.records:
             if record.is_run:
                 record.recorder.finished(record)
 
 
-def current() -> Span | None:
+class ObserveRecorder(RunRecorder[Record]):
+    """Records the runs of observed functions that are called inside its block; see `record`."""
+
+    how_to_attach = "call a function decorated with @observe inside `with record()`"
+
+    @property
+    def components(self) -> list[Component]:
+        """The components with metrics in the stored runs, in the order in which they started."""
+        return self.components_with({})
+
+    def components_with(self, expected: Mapping[str, Any]) -> list[Component]:
+        """Return the components; `expected` are fields for the cases of components that are a whole run."""
+        with self._lock:
+            return [
+                Component(part.observable, part.case(expected if part.overrides is record.overrides else {}))
+                for record in self._recordings.values()
+                for part in record.components
+                if part.observable is not None
+            ]
+
+    def test_case_with(self, case: LLMTestCase, expected: Mapping[str, Any]) -> LLMTestCase:
+        """Return a case of the newest run: each field from `expected`, else from the overrides, else from `case`."""
+        with self._lock:
+            newest = next(reversed(self._recordings.values()))
+            overrides = {name: value for name, value in newest.overrides.items() if name not in ("id", "tags")}
+            metadata = {**(overrides.pop("metadata", None) or {}), **case.metadata}
+            return _replace_fields(case, {**overrides, **drop_none({"metadata": metadata or None}), **expected})
+
+    @property
+    def lock(self) -> Any:  # noqa: ANN401 - a reentrant lock, whose class is not public
+        """Held while a record is changed or read."""
+        return self._lock
+
+    @contextmanager
+    def listening(self) -> Generator[ObserveRecorder, None, None]:
+        """Record calls inside the block, in this context and in those copied from it."""
+        previous = _recorder.get()
+        _recorder.set(self)
+        _listening[id(self)] = self
+        try:
+            yield self
+        finally:
+            _recorder.set(previous)
+            _listening.pop(id(self), None)
+
+    @contextmanager
+    def run(self, input: str | None = None, *, app: object = None) -> Generator[ActiveRun, None, None]:
+        """Record the block as one run, for code without a function to decorate.
+
+        ```python
+        with recorder.run("What is 1 + 2?") as run:
+            run.answer(f"It is {add(1, 2)}.")
+        ```
+
+        Args:
+            input: Text of the user.
+            app: The function that answers. If it is observed, `update_current_span` inside it changes the case of the
+                run.
+        """
+        span = Span(None, _current.get())
+        span.app = observable_of(app)
+        self.begin(span)
+        span.started(lambda: None, input)
+        run = ActiveRun()
+        with span:
+            yield run
+        span.returned(run.value)
+
+    def begin(self, span: Span) -> None:
+        """Start a run at this span."""
+        builder = RunBuilder(run_id=str(uuid4()), conversation_id=self._label())
+        record = Record(self, span.overrides, span.observable, builder, is_run=True)
+        span.records.append(record)
+        with self._lock:
+            self._keep(record)
+
+    def finished(self, record: Record) -> None:
+        """Deliver a finished run; a sink that fails does not disturb the agent."""
+        try:
+            self._deliver([record])
+        except Exception as error:  # noqa: BLE001 - as above
+            self.say(f"the sink failed, so the recorder stores the run: {error_text(error)}")
+
+    def say(self, text: str) -> None:
+        """Add a warning that belongs to no run."""
+        with self._lock:
+            self._say(text)
+
+    def missed(self, name: str) -> None:
+        """Warn of a call outside of this recorder's context, in all open runs, because it may belong to any."""
+        text = (
+            f"the observed function {name!r} was called in a thread or context without an observed run; if it "
+            "is part of this one, it was not recorded: start threads with contextvars.copy_context().run, or "
+            "asyncio.to_thread"
+        )
+        with self._lock:
+            for record in self._recordings.values():
+                if record.builder.is_open:
+                    for part in (record, *record.components):
+                        part.builder.warn(text)
+            self._say(text)
+
+
+class ActiveRun:
+    """The run that `ObserveRecorder.run` records."""
+
+    def __init__(self) -> None:
+        """Start without an answer."""
+        self.value: object = None
+
+    def answer(self, value: object) -> None:
+        """Set the final answer: text, or a value that is stored as JSON text."""
+        self.value = value
+
+
+@contextmanager
+def record(
+    *, sink: Sink | None = None, limit: int = DEFAULT_LIMIT, conversation: str | None = None
+) -> Generator[ObserveRecorder, None, None]:
+    """Record every run of an observed function that is called inside the block.
+
+    This holds in the current context and in those copied from it: tasks, `asyncio.to_thread`, threads started with
+    `contextvars.copy_context().run`. Calls in a plain thread are not recorded, and the open runs warn of them.
+
+    Args:
+        sink: As for `RunRecorder`.
+        limit: As for `RunRecorder`.
+        conversation: As for `RunRecorder`.
+
+    Raises:
+        ConfigurationError: `limit` is not a whole number of at least 1.
+    """
+    with ObserveRecorder(sink=sink, limit=limit, conversation=conversation).listening() as recorder:
+        yield recorder
+
+
+def current_span() -> Span | None:
     """Return the innermost span of this context."""
-    return _span.get()
+    return _current.get()
+
+
+def begin_span(observable: Observable, get_arguments: Callable[[], JsonObject | None]) -> Span | None:
+    """Return the span of a call that starts now, `None` without an active recorder."""
+    parent, recorder = _current.get(), _recorder.get()
+    if parent is None and recorder is None:
+        for other in list(_listening.values()):
+            other.missed(observable.name)
+        return None
+    try:
+        return _begin_span(observable, parent, recorder, get_arguments)
+    except Exception as error:  # noqa: BLE001 - a recorder never disturbs the agent
+        text = f"a call of {observable.name!r} was not recorded: {error_text(error)}"
+        if parent is not None:
+            parent.report(lambda builder, _: builder.warn(text))
+        elif recorder is not None:
+            recorder.say(text)
+        return None
+
+
+def _begin_span(
+    observable: Observable,
+    parent: Span | None,
+    recorder: ObserveRecorder | None,
+    get_arguments: Callable[[], JsonObject | None],
+) -> Span | None:
+    span = Span(observable, parent)
+    runs = [] if parent is None else parent.runs()
+    if recorder is not None and all(run.recorder is not recorder for run in runs):
+        if not observable.is_tool:
+            recorder.begin(span)
+            runs = [*span.records, *runs]
+        else:
+            recorder.say(
+                f"the tool {observable.name!r} was called outside any observed run, and was not recorded; decorate the "
+                "function that answers with @observe, or call it inside `with recorder.run(question)`"
+            )
+            if parent is None:
+                return None
+    if parent is not None and parent.app is observable:
+        span.overrides = parent.overrides
+    if observable.metrics:
+        _add_component(span, observable, runs)
+    span.started(get_arguments)
+    return span
+
+
+def _add_component(span: Span, observable: Observable, runs: Sequence[Record]) -> None:
+    """Give a span with metrics a record in each run; if it is the whole run, that is the run's own record."""
+    for run in runs:
+        component = run
+        if run not in span.records:
+            component = Record(run.recorder, span.overrides, observable, RunBuilder(), is_run=False)
+            span.records.append(component)
+        with run.recorder.lock:
+            run.components.append(component)
+
+
+def observable_of(function: object) -> Observable | None:
+    """Return the `Observable` of a function, a bound method or a `partial` of one; `None` if it is not observed."""
+    plain: object = function.func if isinstance(function, partial) else function
+    observable = getattr(plain, "__observed__", None)
+    return observable if isinstance(observable, Observable) else None
 
 
 def error_text(error: BaseException) -> str:
-    """Return `"TypeName: text"`, also of an exception whose text cannot be had."""
+    """Return `"TypeName: text"`; of an exception whose `__str__` fails, its type."""
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001 - it is anybody's code
+    except Exception:  # noqa: BLE001 - `__str__` is foreign code
         return type(error).__name__
 
 
-def completed(case: LLMTestCase, more: Mapping[str, Any]) -> LLMTestCase:
+def _replace_fields(case: LLMTestCase, changes: Mapping[str, Any]) -> LLMTestCase:
     """Return a case with these fields in place of its own.
 
-    Where a whole case was said and no calls in it (`tools_called` is ABSENT), and none were observed, they are unknown.
+    `tools_called` is `ABSENT` in the changes if a whole case without calls was set: the calls are then those that were
+    observed, or unknown if there are none.
     """
-    fields = {name: getattr(case, name) for name in case.model_fields_set} | dict(more)
+    fields = {name: getattr(case, name) for name in case.model_fields_set} | dict(changes)
     if fields.get("tools_called") is ABSENT:
-        if case.tools_called:
-            fields["tools_called"] = case.tools_called
-        else:
+        fields["tools_called"] = case.tools_called
+        if not case.tools_called:
             del fields["tools_called"]
     return LLMTestCase(**fields)
 
@@ -255,13 +450,10 @@ def _input(arguments: Mapping[str, Any] | None) -> str | None:
     """Return the first argument that is text, else all of them as JSON text."""
     if not arguments:
         return None
-    text = next((value for value in arguments.values() if isinstance(value, str)), None)
-    return _text(arguments) if text is None else text
-
-
-def _answer(said: Mapping[str, Any], value: object) -> str | None:
-    answer = said.get("actual_output")
-    return answer if isinstance(answer, str) else _text(value)
+    for value in arguments.values():
+        if isinstance(value, str):
+            return value
+    return _text(arguments)
 
 
 def _text(value: object) -> str | None:

@@ -1,20 +1,19 @@
-"""Which tools are called wrongly, and which of their arguments? Counted over the findings of all metrics."""
+"""Tables of the tools that are called wrongly and of their wrong arguments, over the findings of all metrics."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from toolmark._internal.text import printable, shorten
-from toolmark.calls import ToolCall
 from toolmark.cases import ConversationalTestCase
 from toolmark.matching.json_compare import ABSENT
-from toolmark.redact import Redactor
 from toolmark.report.html.texts import LONGEST_NAME
 from toolmark.report.report import Report
-from toolmark.result import Finding, FindingKind, display_value
+from toolmark.report.text.phrases import one_line, value_text
+from toolmark.result import Finding, FindingKind
 
 _MOST_LINES = 50
 _LONGEST_EXAMPLE = 48
@@ -34,10 +33,10 @@ _GROUPS: dict[str, tuple[FindingKind, ...]] = {
     "failed": ("failed_call", "abandoned", "repeated"),
     "too much": ("loop", "over_budget"),
     "other": (),
-    "not looked at": ("not_compared", "not_judged", "unknown_effect", "invalid_schema"),
+    "not checked": ("not_compared", "not_judged", "unknown_effect", "invalid_schema"),
 }
 _GROUP_OF = {kind: group for group, kinds in _GROUPS.items() for kind in kinds}
-_OF_ARGUMENTS: dict[FindingKind, str] = {
+_ARGUMENT_GROUPS: dict[FindingKind, str] = {
     "wrong_argument": "wrong",
     "missing_argument": "missing",
     "extra_argument": "extra",
@@ -46,133 +45,88 @@ _OF_ARGUMENTS: dict[FindingKind, str] = {
 }
 
 
-class Line(NamedTuple):
-    """One tool, or one argument of it.
-
-    Attributes:
-        tool: Its name.
-        argument: Where in its arguments; empty of a tool as a whole.
-        cases: Cases in which something was found there.
-        calls: How often it was called, in all cases; 0 of an argument.
-        amounts: How often what was found, by column.
-        example: Both sides of what was found first; empty of a tool.
-    """
-
-    tool: str
-    argument: str
-    cases: int
-    calls: int
-    amounts: tuple[int, ...]
-    example: tuple[str, str] = ("", "")
-
-
-class Breakdown(NamedTuple):
-    """A table of lines, the worst first.
-
-    Attributes:
-        columns: What was found; only what was found at all.
-        lines: At most 50.
-        more: How many lines are left out.
-    """
-
-    columns: tuple[str, ...]
-    lines: tuple[Line, ...]
-    more: int
-
-
+@dataclass
 class _Tally:
-    """What was found of one tool or argument."""
+    """The findings about one tool or argument: their number by column, their cases, and the first of them."""
 
-    def __init__(self) -> None:
-        self.found = Counter[str]()
-        self.cases: set[int] = set()
-        self.first: Finding | None = None
+    columns: Counter[str] = field(default_factory=Counter[str])
+    cases: set[int] = field(default_factory=set[int])
+    first: Finding | None = None
 
     def add(self, case: int, column: str, finding: Finding) -> None:
-        self.found[column] += 1
+        self.columns[column] += 1
         self.cases.add(case)
         self.first = self.first or finding
 
 
-def breakdowns(report: Report, redactor: Redactor) -> tuple[Breakdown, Breakdown]:
-    """Return what was found of tools, and of their arguments.
+def breakdowns(report: Report) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the tables of tools and of their arguments, the worst first.
 
-    What several metrics find at the same place of a case counts once.
+    A table has its `columns` (without empty ones), at most 50 `lines`, and the number of lines that are `hidden`. What
+    several metrics find at the same place of a case counts once.
     """
-    tools: defaultdict[str, _Tally] = defaultdict(_Tally)
+    tools: defaultdict[tuple[str, str], _Tally] = defaultdict(_Tally)
     arguments: defaultdict[tuple[str, str], _Tally] = defaultdict(_Tally)
     for case, finding in _distinct(report):
         if finding.tool:
-            tools[finding.tool].add(case, _GROUP_OF.get(finding.kind, "other"), finding)
+            tools[finding.tool, ""].add(case, _GROUP_OF.get(finding.kind, "other"), finding)
         place = _argument(finding)
         if place:
-            arguments[finding.tool, place].add(case, _OF_ARGUMENTS[finding.kind], finding)
-    called = Counter(call.name for call in _all_calls(report))
+            arguments[finding.tool, place].add(case, _ARGUMENT_GROUPS[finding.kind], finding)
+    called = Counter(_called_names(report))
     for name in called:
-        tools[name]
-    return (
-        _table(
-            tuple(_GROUPS),
-            {(name, ""): tally for name, tally in tools.items()},
-            called,
-            redactor,
-        ),
-        _table(tuple(_OF_ARGUMENTS.values()), arguments, Counter(), redactor),
-    )
+        _ = tools[name, ""]  # tools that are called well are listed too
+    return _table(tuple(_GROUPS), tools, called), _table(tuple(_ARGUMENT_GROUPS.values()), arguments, called)
 
 
 def _distinct(report: Report) -> Iterator[tuple[int, Finding]]:
     for case in report.cases:
-        seen: set[tuple[object, ...]] = set()
+        findings: dict[tuple[object, ...], Finding] = {}
         for result in case.own_results:
             for one in result.findings:
-                key = (one.kind, one.tool, one.expected, one.called, one.turn, one.path)
-                if key not in seen:
-                    seen.add(key)
-                    yield case.index, one
+                findings.setdefault((one.kind, one.tool, one.expected, one.called, one.turn, one.path), one)
+        for finding in findings.values():
+            yield case.index, finding
 
 
 def _argument(finding: Finding) -> str:
-    """Return where in the arguments something was found, without the positions in lists; empty where it was not."""
-    if finding.kind not in _OF_ARGUMENTS or finding.path is None:
+    """Return the place of a finding in the arguments, without positions in lists; empty if it has none."""
+    if finding.kind not in _ARGUMENT_GROUPS or finding.path is None:
         return ""
     place = finding.path.removeprefix("$").removeprefix(".").removeprefix("input_parameters").removeprefix(".")
     return _POSITION.sub("[]", place)
 
 
-def _all_calls(report: Report) -> Iterator[ToolCall]:
+def _called_names(report: Report) -> Iterator[str]:
     for entry in report.cases:
         case = entry.case
         for part in case.turns if isinstance(case, ConversationalTestCase) else (case,):
-            yield from getattr(part, "tools_called", None) or ()
+            for call in getattr(part, "tools_called", None) or ():
+                yield call.name
 
 
 def _table(
-    columns: tuple[str, ...], tallies: dict[tuple[str, str], _Tally], called: Counter[str], redactor: Redactor
-) -> Breakdown:
-    found = sum((tally.found for tally in tallies.values()), Counter[str]())
-    kept = tuple(column for column in columns if found[column])
-    lines = [
-        Line(
-            tool=shorten(printable(tool), LONGEST_NAME),
-            argument=shorten(printable(argument), LONGEST_NAME),
-            cases=len(tally.cases),
-            calls=called[tool],
-            amounts=tuple(tally.found[column] for column in kept),
-            example=_example(tally.first, redactor) if argument else ("", ""),
-        )
-        for (tool, argument), tally in sorted(
-            tallies.items(), key=lambda entry: (-len(entry[1].cases), -sum(entry[1].found.values()), entry[0])
-        )
-    ]
-    return Breakdown(kept, tuple(lines[:_MOST_LINES]), max(len(lines) - _MOST_LINES, 0))
-
-
-def _example(finding: Finding | None, redactor: Redactor) -> tuple[str, str]:
-    if finding is None:
-        return "", ""
-    sides = (finding.expected_value, finding.called_value)
-    left, right = (
-        "" if side is ABSENT else display_value(side, finding.path, redactor, _LONGEST_EXAMPLE) for side in sides
+    columns: Sequence[str], tallies: Mapping[tuple[str, str], _Tally], called: Mapping[str, int]
+) -> dict[str, Any]:
+    totals = sum((tally.columns for tally in tallies.values()), Counter[str]())
+    columns = [column for column in columns if totals[column]]
+    ranked = sorted(
+        tallies.items(), key=lambda entry: (-len(entry[1].cases), -sum(entry[1].columns.values()), entry[0])
     )
-    return left, right
+    lines = [
+        {
+            "tool": one_line(tool, LONGEST_NAME),
+            "argument": one_line(argument, LONGEST_NAME),
+            "cases": len(tally.cases),
+            "calls": called.get(tool, 0),
+            "amounts": [tally.columns[column] for column in columns],
+            "expected": _side(tally.first.expected_value if tally.first else ABSENT),
+            "called": _side(tally.first.called_value if tally.first else ABSENT),
+        }
+        for (tool, argument), tally in ranked[:_MOST_LINES]
+    ]
+    return {"columns": columns, "lines": lines, "hidden": len(tallies) - len(lines)}
+
+
+def _side(value: Any) -> str:  # noqa: ANN401 - a JSON value, a matcher or ABSENT
+    return "" if value is ABSENT else value_text(value, _LONGEST_EXAMPLE)

@@ -1,102 +1,64 @@
-"""What is shown of a call, and of the calls inside of it?"""
+"""A call on the page, and the calls inside it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from toolmark._internal.json import json_text
 from toolmark._internal.text import number_text, plural, short_json, shorten
 from toolmark.calls import CallOrigin, CallStatus, Execution, ToolCall
-from toolmark.redact import Redactor
 from toolmark.report.html.texts import LONGEST_NAME, Clip, clip, value_clip
 
 MOST_CALLS = 200
-"""Calls of one message, or inside of one call, that are shown."""
+"""Calls of one message, or inside one call, that are shown."""
 DEEPEST = 8
-"""Levels of calls inside of each other that are shown."""
+"""Levels of calls inside each other that are shown."""
 
 _PREVIEW = 100
 
-_STATUS = {
-    CallStatus.ERROR: "error",
-    CallStatus.INVALID_ARGUMENTS: "invalid arguments",
-    CallStatus.UNKNOWN_TOOL: "unknown tool",
-    CallStatus.REJECTED: "rejected",
-    CallStatus.PENDING: "pending",
-    CallStatus.CANCELLED: "cancelled",
-    CallStatus.NOT_EXECUTED: "not executed",
-}
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallView:
-    """One call.
-
-    Attributes:
-        anchor: Where it stands on the page; empty of a call inside of another.
-        label: `c2` for the second call of the case; empty of a call inside of another.
-        name: Name of the tool.
-        preview: Its arguments on one line, shortened.
-        problem: What became of it, if not all was well; else empty.
-        failed: Whether that is a failure.
-        facts: What else is known, each in a few words.
-        values: What went in and came out: a title and a text each.
-        inside: Calls made inside of it.
-        more: How many calls inside of it are not shown, in words; else empty.
-    """
-
-    anchor: str
-    label: str
-    name: str
-    preview: str
-    problem: str
-    failed: bool
-    facts: tuple[str, ...]
-    values: tuple[tuple[str, Clip], ...]
-    inside: tuple[CallView, ...] = ()
-    more: str = ""
-
-
-def call_view(call: ToolCall, redactor: Redactor, *, anchor: str = "", label: str = "", level: int = 0) -> CallView:
-    """Return what is shown of a call, which is free of secrets already."""
+def call_view(call: ToolCall, *, anchor: str = "", label: str = "", level: int = 0) -> dict[str, Any]:
+    """Return the template data of a redacted call; calls inside another have neither anchor nor label."""
     execution = call.execution or Execution()
     children = execution.children[:MOST_CALLS] if level < DEEPEST else []
-    hidden = sum(1 for _ in _all_inside(execution.children)) if level >= DEEPEST else 0
-    hidden += len(execution.children[MOST_CALLS:]) if level < DEEPEST else 0
-    return CallView(
-        anchor=anchor,
-        label=label,
-        name=shorten(call.name, LONGEST_NAME),
-        preview=short_json(call.arguments, _PREVIEW) if call.arguments else "",
-        problem=status_text(execution),
-        failed=is_failure(execution),
-        facts=tuple(_facts(call, execution)),
-        values=tuple(_values(call, execution, redactor)),
-        inside=tuple(call_view(child, redactor, level=level + 1) for child in children),
-        more=f"{plural(hidden, 'more call')} inside, not shown" if hidden else "",
-    )
+    hidden = len(execution.children) - len(children)
+    if level >= DEEPEST:
+        hidden = _count_all(execution.children)
+    return {
+        "anchor": anchor,
+        "label": label,
+        "name": shorten(call.name, LONGEST_NAME),
+        "preview": short_json(call.arguments, _PREVIEW) if call.arguments else "",
+        "problem": problem_text(execution),
+        "failed": is_failure(execution),
+        "facts": list(_facts(call, execution)),
+        "contents": list(_contents(call, execution)),
+        "inside": [call_view(child, level=level + 1) for child in children],
+        "hidden": hidden,
+    }
 
 
-def status_text(execution: Execution) -> str:
-    """Return what became of a call in words; empty where all was well."""
-    return _STATUS.get(execution.status, "")
+def problem_text(execution: Execution) -> str:
+    """Return the status of a call in words; empty if it is ok."""
+    return "" if execution.status is CallStatus.OK else execution.status.value.replace("_", " ")
 
 
 def is_failure(execution: Execution) -> bool:
-    """Return whether a call failed, or could not: neither all was well, nor does it wait."""
+    """Return whether a call failed; one that is pending or was not executed did not."""
     return execution.status not in {CallStatus.OK, CallStatus.PENDING, CallStatus.NOT_EXECUTED}
 
 
-def _all_inside(calls: Sequence[ToolCall]) -> Iterator[ToolCall]:
-    """Yield all calls inside of each other; without recursion, since they may be nested deeply."""
-    waiting = list(calls)
-    while waiting:
-        call = waiting.pop()
-        yield call
+def _count_all(calls: Sequence[ToolCall]) -> int:
+    """Return the number of calls at all levels; without recursion, since they may be nested deeply."""
+    total = 0
+    queue = list(calls)
+    while queue:
+        call = queue.pop()
+        total += 1
         if call.execution is not None:
-            waiting.extend(call.execution.children)
+            queue.extend(call.execution.children)
+    return total
 
 
 def _facts(call: ToolCall, execution: Execution) -> Iterator[str]:
@@ -120,23 +82,20 @@ def _facts(call: ToolCall, execution: Execution) -> Iterator[str]:
         yield f"not recorded: {shorten(', '.join(execution.not_captured), LONGEST_NAME)}"
 
 
-def _values(call: ToolCall, execution: Execution, redactor: Redactor) -> Iterator[tuple[str, Clip]]:
-    """Yield what there is; arguments only where the preview does not show all of them."""
+def _contents(call: ToolCall, execution: Execution) -> Iterator[tuple[str, Clip]]:
+    """Yield titles with values and texts; arguments only if the preview does not show all of them."""
     if len(json_text(call.arguments)) > _PREVIEW:
         yield "arguments", value_clip(call.arguments)
     if execution.requested_parameters is not None:
-        yield "asked for by the model", value_clip(execution.requested_parameters)
+        yield "requested by the model", value_clip(execution.requested_parameters)
     if execution.error is not None:
         yield "error", clip(execution.error)
     if call.captured("output") and (call.output is not None or "output" in call.model_fields_set):
         yield "output", value_clip(call.output)
-    others: tuple[tuple[str, Any], ...] = (
-        ("shown to the model", execution.model_output),
-        ("artifact", execution.artifact),
-    )
-    for title, value in others:
-        if value is not None:
-            yield title, value_clip(value)
+    if execution.model_output is not None:
+        yield "shown to the model", value_clip(execution.model_output)
+    if execution.artifact is not None:
+        yield "artifact", value_clip(execution.artifact)
     for title, text in (("description", call.description), ("reasoning", call.reasoning)):
         if text is not None:
-            yield title, clip(str(redactor(text)))
+            yield title, clip(text)

@@ -1,8 +1,8 @@
 """Reports as one HTML file, which a browser opens from the disk: no network, and readable without JavaScript.
 
-Everything that came out of a trace is data. It is never markup: Jinja escapes every text, `_printed` makes what does
-not print visible in each, no address comes from data but the bytes of raster images, and the page's own security policy
-allows no style and no script but the two that it was written with, and nothing from anywhere else.
+All trace content is escaped. The report is redacted before anything is rendered, and Jinja escapes every text.
+`_printable` makes characters visible that do not print, no address comes from data except the bytes of raster images,
+and the page's security policy allows only its own style and script, by their hashes, and nothing from the network.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import base64
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -21,29 +21,29 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from toolmark._internal.atomic_files import atomic_write
-from toolmark._internal.text import printable_lines
+from toolmark._internal.json import json_text
+from toolmark._internal.text import difference_text, printable_lines, shorten
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import Comparison
 from toolmark.report.html.breakdown import breakdowns
-from toolmark.report.html.cases import CaseViewer, tags_of, worst_first
-from toolmark.report.html.changes import changes
-from toolmark.report.html.totals import (
+from toolmark.report.html.cases import MOST_TAGS, CaseViewer
+from toolmark.report.html.results import (
     VERDICTS,
-    about_facts,
-    count_text,
-    headline,
-    metric_views,
-    segments,
-    trial_views,
-    verdict_word,
-    warning_views,
+    case_verdict,
+    decided_by,
+    decision_text,
+    result_verdict,
+    worst_first,
 )
+from toolmark.report.html.texts import LONGEST_LINE, LONGEST_NAME, clip
+from toolmark.report.html.totals import count_text, headline, histogram, judge_facts, percent, segments
+from toolmark.report.redaction import redact_comparison, redact_content, redact_report, redact_text
 from toolmark.report.report import CaseResult, Report
+from toolmark.report.text.ordering import group_warnings
+from toolmark.report.text.phrases import chances, optional
 
-__all__ = ["render_html", "write_html"]
-
-_MOST_TAGS = 200
+_MOST_FILTER_TAGS = 200
 
 
 def render_html(
@@ -60,68 +60,43 @@ def render_html(
     can be written as UTF-8.
 
     Args:
-        report: What to show.
-        title: What was evaluated, such as a file name.
+        report: The report.
+        title: A heading, such as a file name.
         baseline: How the report differs from an earlier one, with the earlier one as A.
-        limit: Cases on the page at most, failures first; 0 for all. The numbers are always of all cases.
-        redactor: Takes secrets out of everything that is shown; `toolmark.redact.OFF` leaves them, but in the reasons
-            and findings, which never hold any.
+        limit: Maximum number of cases on the page, failures first; 0 for all. The numbers always cover all cases.
+        redactor: Redacts everything that is shown; `toolmark.redact.OFF` shows the values. Reasons and messages of
+            findings were redacted with the default rules when they were made.
 
     Raises:
         ConfigurationError: `limit` is negative.
     """
     if limit < 0:
         raise ConfigurationError(f"limit must be 0 (all cases) or more, got {limit!r}")
+    report = redact_report(report, redactor)
     cases = sorted(report.cases, key=worst_first)[: limit or None]
+    contents = [redact_content(case.case, redactor) for case in cases]
+    tags = _frequent_tags(content[0].tags for content in contents if content is not None)
+    viewer = CaseViewer({tag: place for place, (tag, _) in enumerate(tags)})
+    tools, arguments = breakdowns(report)
     return _template().render(
-        title=str(redactor(title)),
-        changes=None if baseline is None else changes(baseline, redactor),
-        about=about_facts(report.about, redactor),
-        **_totals(report, frozenset(case.index for case in cases), redactor),
-        **_cases(report, cases, redactor),
+        title=redact_text(title, redactor),
+        report=report,
+        headline=headline(report),
+        segments=segments(report),
+        metrics=[
+            (summary, histogram([case.results[place] for case in report.cases]))
+            for place, summary in enumerate(report.summaries)
+        ],
+        comparison=None if baseline is None else redact_comparison(baseline, redactor),
+        warnings=list(group_warnings(report).items()),
+        tools=tools,
+        arguments=arguments,
+        trials=_trials_by_golden(report),
+        on_page=frozenset(case.index for case in cases),
+        cases=[viewer.view(case, content) for case, content in zip(cases, contents, strict=True)],
+        tags=tags,
+        toolsets=list(viewer.toolsets.values()),
     )
-
-
-def _totals(report: Report, shown: frozenset[int], redactor: Redactor) -> dict[str, Any]:
-    """Return what the page says of all cases; `shown` has the indices of those that stand on it."""
-    verdict, words = headline(report)
-    look, word = verdict_word(report, verdict)
-    tools, arguments = breakdowns(report, redactor)
-    warned, more_warnings = warning_views(report, shown, redactor)
-    return {
-        "verdict": look,
-        "verdict_word": word,
-        "headline": words,
-        "interrupted": report.interrupted,
-        "verdicts": VERDICTS,
-        "segments": segments(report),
-        "questions": _questions(report),
-        "total": count_text(len(report.cases), "case"),
-        "metrics": list(metric_views(report, redactor)),
-        "trials": trial_views(report.trial_summaries, redactor),
-        "warnings": warned,
-        "more_warnings": more_warnings,
-        "tools": tools,
-        "arguments": arguments,
-    }
-
-
-def _cases(report: Report, cases: Sequence[CaseResult], redactor: Redactor) -> dict[str, Any]:
-    """Return what the page says of each case that stands on it, in the order given."""
-    tags = _tags(cases)
-    viewer = CaseViewer(
-        redactor=redactor,
-        tags={tag: place for place, (tag, _) in enumerate(tags)},
-        trials=_trials(report),
-        shown=frozenset(case.index for case in cases),
-    )
-    views = [viewer.view(case) for case in cases]
-    return {
-        "cases": views,
-        "left_out": len(report.cases) - len(cases),
-        "tags": [(str(redactor(tag)), amount) for tag, amount in tags],
-        "toolsets": list(viewer.sets.values()),
-    }
 
 
 def write_html(
@@ -136,8 +111,8 @@ def write_html(
     """Write a report as one HTML file; the file appears whole or not at all.
 
     Args:
-        path: Where to write; a file that is there is replaced.
-        report: What to show.
+        path: Where to write; an existing file is replaced.
+        report: The report.
         title: See `render_html`, as for the rest.
         baseline: See `render_html`.
         limit: See `render_html`.
@@ -152,35 +127,28 @@ def write_html(
         draft.write_bytes(page.encode())
 
 
-def _questions(report: Report) -> str:
-    """Return how many questions were asked several times; empty where there are no trials."""
-    asked = {case.cluster for case in report.cases if case.trial is not None}
-    return count_text(len(asked), "question") if asked else ""
-
-
-def _tags(cases: Sequence[CaseResult]) -> list[tuple[str, int]]:
-    """Return the tags that can be chosen, each with the number of its cases; the most frequent if there are many."""
-    amounts = Counter(tag for case in cases for tag in set(tags_of(case.case)))
-    frequent = sorted(amounts.items(), key=lambda entry: (-entry[1], entry[0]))[:_MOST_TAGS]
+def _frequent_tags(tags_of_cases: Iterable[Iterable[str]]) -> list[tuple[str, int]]:
+    """Return the tags that cases can be filtered by, each with its number of cases; the most frequent if many."""
+    amounts = Counter(tag for tags in tags_of_cases for tag in set(tags))
+    frequent = sorted(amounts.items(), key=lambda entry: (-entry[1], entry[0]))[:_MOST_FILTER_TAGS]
     return sorted(frequent)
 
 
-def _trials(report: Report) -> dict[int, list[CaseResult]]:
-    """Return the trials of each question."""
-    found: dict[int, list[CaseResult]] = {}
+def _trials_by_golden(report: Report) -> dict[int, list[CaseResult]]:
+    trials: dict[int, list[CaseResult]] = {}
     for case in report.cases:
         if case.trial is not None:
-            found.setdefault(case.cluster, []).append(case)
-    return found
+            trials.setdefault(case.cluster, []).append(case)
+    return trials
 
 
-def _printed(value: Any) -> Any:  # noqa: ANN401 - whatever a template prints
-    """Return a text with nothing invisible in it; what is markup already was made of such texts."""
+def _printable(value: Any) -> Any:  # noqa: ANN401 - whatever a template prints
+    """Return a text with every invisible character escaped; markup was already made from such texts."""
     return printable_lines(value) if type(value) is str else value
 
 
 def _source(name: str) -> str:
-    """Return a file of the page, its lines ended as a browser sees them, whatever they end in on the disk."""
+    """Return a file of the page with the line endings that a browser sees, whatever they are on the disk."""
     return (files("toolmark.report.html") / "templates" / name).read_text(encoding="utf-8")
 
 
@@ -190,7 +158,7 @@ def _template_source(name: str) -> str:
 
 
 def _policy(content: str) -> str:
-    """Return how a security policy names a script or style by its content."""
+    """Return the hash by which the security policy allows a style or script."""
     digest = hashlib.sha256(content.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
@@ -200,17 +168,38 @@ def _template() -> Template:
     """Return the template of the page, with its style and script."""
     environment = Environment(
         autoescape=True,
-        finalize=_printed,
+        finalize=_printable,
         loader=FunctionLoader(_template_source),
         lstrip_blocks=True,
         trim_blocks=True,
         undefined=StrictUndefined,
     )
+    environment.filters.update(
+        {
+            "case_verdict": case_verdict,
+            "chances": chances,
+            "clip": clip,
+            "decided_by": decided_by,
+            "decision": decision_text,
+            "json": json_text,
+            "judge_facts": lambda summary: list(judge_facts(summary)),
+            "line": lambda text: shorten(text, LONGEST_LINE),
+            "long_line": lambda text: shorten(text, 2 * LONGEST_LINE),
+            "name": lambda text: shorten(text, LONGEST_NAME),
+            "number": optional,
+            "percent": percent,
+            "signed": difference_text,
+            "verdict": result_verdict,
+        }
+    )
     style, script = _source("page.css"), _source("page.js")
-    own = {
-        "style": Markup(style),  # noqa: S704 - our own
-        "script": Markup(script),  # noqa: S704
+    constants = {
+        "count": count_text,
+        "most_tags": MOST_TAGS,
+        "verdicts": VERDICTS,
+        "style": Markup(style),  # noqa: S704 - a file of this package
+        "script": Markup(script),  # noqa: S704 - likewise
         "style_policy": _policy(style),
         "script_policy": _policy(script),
     }
-    return environment.get_template("page.html.jinja", globals=own)
+    return environment.get_template("page.html.jinja", globals=constants)

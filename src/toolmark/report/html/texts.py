@@ -1,6 +1,6 @@
-"""How do texts, values and images of a case stand on a page? Shortened where everybody sees it, and never as markup.
+"""Texts, values and images as the page shows them: shortened with a note that says so.
 
-What does not print is made visible later, wherever the templates print a text; see `toolmark.report.html.page`.
+Characters that do not print are escaped later, wherever a template prints a text; see `toolmark.report.html.page`.
 """
 
 from __future__ import annotations
@@ -30,26 +30,21 @@ _ALL_IMAGES = 20_000_000
 
 
 class Clip(NamedTuple):
-    """A text, or its beginning.
-
-    Attributes:
-        text: What is shown.
-        note: How much is not; empty where all is.
-    """
+    """A text or its beginning, and a note on how much is missing; the note is empty if nothing is."""
 
     text: str
     note: str = ""
 
 
 def clip(text: str, limit: int = LONGEST_TEXT) -> Clip:
-    """Return a text of at most `limit` characters, and a note where that is not all of it."""
+    """Return a text of at most `limit` characters, with a note if it was longer."""
     if len(text) <= limit:
         return Clip(text)
     return Clip(text[:limit], f"shortened: the first {limit:,} of {len(text):,} characters")
 
 
 def value_clip(value: Any, limit: int = LONGEST_VALUE) -> Clip:  # noqa: ANN401 - a JSON value
-    """Return a JSON value as text, over several lines where it is long; an image in it as its type and its hash."""
+    """Return a JSON value as text, on several lines if it is long; an image inside it as its type and hash."""
     plain = hash_images(value)
     if isinstance(plain, str) and plain.lstrip()[:1] not in {"[", "{"} and "\n" in plain:
         return clip(plain, limit)
@@ -60,44 +55,38 @@ def value_clip(value: Any, limit: int = LONGEST_VALUE) -> Clip:  # noqa: ANN401 
 
 
 class Picture(NamedTuple):
-    """An image of a case.
-
-    Attributes:
-        address: A `data:` URL of a raster image; empty where it is not shown.
-        words: What it is, or why it is not shown.
-    """
+    """An image as a `data:` URL, which is empty if the image is not shown, with its caption."""
 
     address: str
     words: str
 
 
 class Pictures:
-    """Makes pictures of images that are free of secrets, until the page has enough. Nothing is fetched or read."""
+    """Images of one page, up to a total size. Nothing is fetched from the network or read from the disk."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Begin with the whole size free."""
         self._left = _ALL_IMAGES
 
-    def of(self, image: MLLMImage, place: str) -> Picture:
-        """Return an image that stands at a place, such as `image 1 of the input`.
+    def show(self, image: MLLMImage, place: str) -> Picture:
+        """Return a redacted image with its place, such as `image 1 of message 2`, as caption.
 
-        Only bytes that are PNG, JPEG, GIF or WebP are shown, whatever the image says of itself.
+        Only bytes that are PNG, JPEG, GIF or WebP are shown, whatever type the image declares.
         """
         match = DATA_URL.fullmatch(image.url or "")
         data = image.data if match is None else match["data"]
         if data is None:
-            where = image.path if image.url is None else image.url
-            return Picture("", f"{place}, not loaded: {shorten(where or '', LONGEST_LINE)}")
-        mime = _raster(data)
+            return Picture("", f"{place}, not loaded: {shorten(image.url or image.path or '', LONGEST_LINE)}")
+        mime = _raster_type(data)
         if mime is None:
-            return Picture("", f"{place}, not shown: no PNG, JPEG, GIF or WebP")
+            return Picture("", f"{place}, not shown: not a PNG, JPEG, GIF or WebP image")
         if len(data) > min(_LARGEST_IMAGE, self._left):
             return Picture("", f"{place}, not shown: {mime} of {len(data):,} characters; the page has no room for it")
         self._left -= len(data)
         return Picture(f"data:{mime};base64,{data}", place)
 
 
-def _raster(data: str) -> str | None:
+def _raster_type(data: str) -> str | None:
     try:
         content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):

@@ -1,160 +1,122 @@
-"""When was each call made? One bar a call, on a scale of time where times are known, else step by step."""
+"""Timeline of the calls of a case: one bar a call, on a scale of time if all times are known, else by step."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from toolmark._internal.text import number_text, plural, shorten
+from toolmark._internal.text import number_text, shorten
 from toolmark.calls import Execution, ToolCall
-from toolmark.report.html.calls import DEEPEST, MOST_CALLS, is_failure, status_text
+from toolmark.report.html.calls import DEEPEST, MOST_CALLS, is_failure, problem_text
 from toolmark.report.html.texts import LONGEST_NAME
 
 _WIDTH = 1000
 _THINNEST = 6.0
-_SHORTEST = 2
+_FEWEST = 2
 
-
-class Bar(NamedTuple):
-    """One call on the scale.
-
-    Attributes:
-        label: `c2` for the second call of the case; empty of a call inside of another.
-        name: Name of the tool.
-        level: How many calls it lies inside of, at most `DEEPEST`.
-        problem: What became of it, if not all was well; else empty.
-        failed: Whether that is a failure.
-        at: Where the bar begins, of 1000.
-        width: How wide it is, likewise.
-        words: When it began and how long it took, or in which step it was asked for.
-    """
-
-    label: str
-    name: str
-    level: int
-    problem: str
-    failed: bool
-    at: float
-    width: float
-    words: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
-    """The calls of a case.
-
-    Attributes:
-        timed: Whether the scale is one of time; else each step of the agent is as wide as any other.
-        bars: In the order of the calls, those inside of a call behind it.
-        note: What is not shown; empty where all is.
-    """
-
-    timed: bool
-    bars: tuple[Bar, ...]
-    note: str = ""
+_Step: TypeAlias = "tuple[int, str | None, int]"
+"""Turn, agent and step: calls that were requested at once have it in common."""
 
 
 class _Placed(NamedTuple):
-    """A call with its level, its label, and the step that it belongs to."""
+    """A call with its label (empty inside another call), the number of calls around it, and its step."""
 
     call: ToolCall
     label: str
     level: int
-    step: tuple[int, str | None, int]
+    step: _Step
 
     @property
     def execution(self) -> Execution:
         return self.call.execution or Execution()
 
 
-def timeline(turns: Sequence[Sequence[ToolCall]]) -> Timeline | None:
-    """Return the calls of the turns of a case; `None` where there is nothing to see: fewer than two calls."""
-    placed = list(_placed(turns))
-    if len(placed) < _SHORTEST:
+def timeline(turns: Sequence[Sequence[ToolCall]]) -> dict[str, Any] | None:
+    """Return the template data of a timeline of the calls of each turn; `None` with fewer than two calls.
+
+    `timed` tells a scale of time from one of steps; `bars` are in the order of the calls, with the calls inside a call
+    behind it; `hidden` is the number of calls left out. A bar starts `at` a place on a scale of 1000.
+    """
+    placed = list(_place_calls(turns))
+    if len(placed) < _FEWEST:
         return None
-    shown = placed[:MOST_CALLS]
-    spans = _spans(shown)
-    bars = _by_step(shown) if spans is None else _by_time(shown, spans)
-    more = len(placed) - len(shown)
-    note = f"{plural(more, 'more call')} not shown" if more else ""
-    return Timeline(timed=spans is not None, bars=tuple(bars), note=note)
+    drawn = placed[:MOST_CALLS]
+    starts = _starts(drawn)
+    bars = _bars_by_step(drawn) if starts is None else _bars_by_time(drawn, starts)
+    return {"timed": starts is not None, "bars": list(bars), "hidden": len(placed) - len(drawn)}
 
 
-def _placed(turns: Sequence[Sequence[ToolCall]]) -> Iterator[_Placed]:
-    made = 0
+def _place_calls(turns: Sequence[Sequence[ToolCall]]) -> Iterator[_Placed]:
+    number_of_call = 0
     for turn, calls in enumerate(turns):
         for position, call in enumerate(calls):
-            made += 1
-            yield from _with_inside(call, f"c{made}", 0, _step(call, turn, position))
+            number_of_call += 1
+            execution = call.execution or Execution()
+            # A call without a step is alone: no recorded step is negative.
+            step: _Step = (turn, None, -1 - position)
+            if execution.step is not None:
+                step = (turn, execution.agent, execution.step)
+            yield from _with_inside(call, f"c{number_of_call}", 0, step)
 
 
-def _step(call: ToolCall, turn: int, position: int) -> tuple[int, str | None, int]:
-    """Return what calls that were asked for at once have in common; without a step a call is alone."""
-    execution = call.execution
-    if execution is None or execution.step is None:
-        return turn, None, -1 - position
-    return turn, execution.agent, execution.step
-
-
-def _with_inside(call: ToolCall, label: str, level: int, step: tuple[int, str | None, int]) -> Iterator[_Placed]:
+def _with_inside(call: ToolCall, label: str, level: int, step: _Step) -> Iterator[_Placed]:
     yield _Placed(call, label, level, step)
     if call.execution is not None and level < DEEPEST:
         for child in call.execution.children:
             yield from _with_inside(child, "", level + 1, step)
 
 
-def _spans(placed: Sequence[_Placed]) -> list[tuple[float, float | None]] | None:
-    """Return when each call began, in seconds after the first, and how long it took; `None` unless all are known.
+def _starts(placed: Sequence[_Placed]) -> list[float] | None:
+    """Return when each call began, in seconds after the first; `None` unless all are known.
 
-    Times with and without a zone cannot be compared, so a mixture of them is not known either.
+    Times with and without a time zone cannot be compared, so a mixture of them counts as unknown.
     """
-    begins = [one.execution.started_at for one in placed]
-    known = [begin for begin in begins if begin is not None]
-    if len(known) < len(begins) or len({begin.utcoffset() is None for begin in known}) != 1:
+    starts = [one.execution.started_at for one in placed]
+    known = [start for start in starts if start is not None]
+    if len(known) < len(starts) or len({start.utcoffset() is None for start in known}) != 1:
         return None
     first = min(known)
-    return [((begin - first).total_seconds(), one.execution.duration) for begin, one in zip(known, placed, strict=True)]
+    return [(start - first).total_seconds() for start in known]
 
 
-def _by_time(placed: Sequence[_Placed], spans: Sequence[tuple[float, float | None]]) -> Iterator[Bar]:
-    total = max(begin + (duration or 0.0) for begin, duration in spans) or 1.0
-    for one, (begin, duration) in zip(placed, spans, strict=True):
+def _bars_by_time(placed: Sequence[_Placed], starts: Sequence[float]) -> Iterator[dict[str, Any]]:
+    durations = [one.execution.duration for one in placed]
+    total = max(start + (duration or 0.0) for start, duration in zip(starts, durations, strict=True)) or 1.0
+    for one, start, duration in zip(placed, starts, durations, strict=True):
         width = max((duration or 0.0) / total * _WIDTH, _THINNEST)
         took = "" if duration is None else f", {_seconds(duration)}"
-        yield _bar(one, begin / total * _WIDTH, width, f"+{_seconds(begin)}{took}")
+        yield _bar(one, start / total * _WIDTH, width, f"+{_seconds(start)}{took}")
 
 
-def _by_step(placed: Sequence[_Placed]) -> Iterator[Bar]:
+def _bars_by_step(placed: Sequence[_Placed]) -> Iterator[dict[str, Any]]:
     steps = {step: index for index, step in enumerate(dict.fromkeys(one.step for one in placed))}
-    together = Counter(one.step for one in placed if not one.level)
+    at_once = Counter(one.step for one in placed if not one.level)
     width = _WIDTH / len(steps)
     for one in placed:
         index = steps[one.step]
         words = f"step {index + 1}"
-        if together[one.step] > 1:
-            words += f", {together[one.step]} at once"
+        if at_once[one.step] > 1:
+            words += f", {at_once[one.step]} at once"
         if one.level:
             words += ", inside"
         yield _bar(one, index * width, width * 0.94, words)
 
 
-def _bar(one: _Placed, at: float, width: float, words: str) -> Bar:
+def _bar(one: _Placed, at: float, width: float, words: str) -> dict[str, Any]:
     at = min(at, _WIDTH - _THINNEST)
-    execution = one.execution
-    return Bar(
-        label=one.label,
-        name=shorten(one.call.name, LONGEST_NAME),
-        level=one.level,
-        problem=status_text(execution),
-        failed=is_failure(execution),
-        at=round(at, 1),
-        width=round(min(width, _WIDTH - at), 1),
-        words=words,
-    )
+    return {
+        "label": one.label,
+        "name": shorten(one.call.name, LONGEST_NAME),
+        "level": one.level,
+        "problem": problem_text(one.execution),
+        "failed": is_failure(one.execution),
+        "at": round(at, 1),
+        "width": round(min(width, _WIDTH - at), 1),
+        "words": words,
+    }
 
 
 def _seconds(value: float) -> str:
-    """Return a time in seconds, or in milliseconds where it is shorter than one."""
+    """Return a time in seconds, or in milliseconds if it is shorter than one."""
     return f"{value * 1000:.3g} ms" if 0 < value < 1 else f"{number_text(round(value, 2))} s"

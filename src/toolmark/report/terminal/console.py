@@ -1,4 +1,8 @@
-"""How everything is printed in a terminal: how wide, and without blanks at the end of lines."""
+"""Console, lines and tables of the terminal reports.
+
+Text that came out of a trace passes `visible` or `one_line` before it gets here, and is handed to rich as text, never
+as markup.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,13 @@ import sys
 from typing import TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
 
 NARROW = 60
-"""Columns below which tables have no room for their cells, so that these stand below each other."""
+"""Columns below which a table has no room for its cells, so that these are printed below each other."""
 _WIDTH = 80
 _WIDEST = 120
 
@@ -23,7 +30,7 @@ def make_console(file: TextIO | None = None) -> Console:
 
 
 class _Trimmed:
-    """Anything that can be printed, without the blanks that fill its lines up to the width of the console."""
+    """Anything printable, without the blanks that fill its lines up to the width of the console."""
 
     def __init__(self, renderable: RenderableType) -> None:
         self.renderable = renderable
@@ -38,6 +45,25 @@ class _Trimmed:
             yield Segment.line()
 
 
-def print_trimmed(console: Console, renderable: RenderableType) -> None:
-    """Print something without blanks at the end of its lines."""
-    console.print(_Trimmed(renderable))
+def print_trimmed(console: Console, renderable: RenderableType, *, indent: int = 0) -> None:
+    """Print something indented, without blanks at the end of its lines."""
+    console.print(_Trimmed(Padding(renderable, (0, 0, 0, indent)) if indent else renderable))
+
+
+def print_line(console: Console, text: str, style: str = "", *, indent: int = 0) -> None:
+    """Print one text, which is wrapped where it is too long."""
+    print_trimmed(console, Text(text, style=style), indent=indent)
+
+
+def make_table(*numbers: str, first: str = "metric") -> Table:
+    """Return a table without a border: a first column that takes the free room, then columns of numbers."""
+    table = Table(box=None, pad_edge=True, show_edge=False, header_style="bold", expand=True)
+    table.add_column(first, overflow="fold", ratio=1)
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def alarm(amount: int) -> Text:
+    """Return a number that is red unless it is 0."""
+    return Text(str(amount), style="bold red" if amount else "")

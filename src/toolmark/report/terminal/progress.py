@@ -1,4 +1,4 @@
-"""How far is an evaluation? A bar for people who watch it in a terminal."""
+"""Progress bar over cases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class CaseProgress(Progress):
     """A progress bar over cases, on standard error; a context manager."""
 
     def __init__(self, total: int) -> None:
-        """Prepare the bar for so many cases."""
+        """Prepare the bar for this number of cases."""
         columns = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         super().__init__(*columns, console=Console(stderr=True), transient=True)
         self._cases = self.add_task("scoring", total=total)
@@ -20,5 +20,5 @@ class CaseProgress(Progress):
         self.advance(self._cases)
 
     def show(self, done: int, of: int) -> None:
-        """Move the bar to so many of so many."""
+        """Move the bar to `done` of `of` cases."""
         self.update(self._cases, completed=done, total=of)

@@ -1,7 +1,4 @@
-"""Reports in a terminal: 80 columns are enough, pipes get plain text, and data is never obeyed.
-
-Everything that came out of a trace passes `printable` first, and is handed to rich as text, never as markup.
-"""
+"""Reports and single results in a terminal: 80 columns are enough, and pipes get plain text."""
 
 from __future__ import annotations
 
@@ -9,35 +6,23 @@ from collections.abc import Sequence
 from io import StringIO
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from toolmark._internal.text import number_text, plural, printable, shorten
+from toolmark._internal.text import number_text, plural, printable
 from toolmark.cases import AnyCase
-from toolmark.redact import DEFAULT, Redactor
+from toolmark.report.redaction import redact_entry
 from toolmark.report.report import CaseResult, Report
-from toolmark.report.terminal.comparison_table import print_comparison
-from toolmark.report.terminal.console import NARROW, make_console, print_trimmed
+from toolmark.report.terminal.console import NARROW, make_console, print_line, print_trimmed
 from toolmark.report.terminal.summary_table import print_summary
-from toolmark.report.terminal.validity_table import print_validity
-from toolmark.report.text.first_problem import first_problem, words
+from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.ordering import Entry, worst_first
-from toolmark.report.text.phrases import optional
+from toolmark.report.text.phrases import one_line, optional
 from toolmark.report.text.side_by_side import Mark, Row, rows
-from toolmark.result import Finding, MetricResult, ResultStatus
+from toolmark.result import MetricResult, ResultStatus
 
-__all__ = [
-    "make_console",
-    "print_comparison",
-    "print_report",
-    "print_result",
-    "print_validity",
-    "result_text",
-]
-
-_LABEL = 24
-_LONGEST_LABEL = 72
+_LABEL_COLUMN = 24
+_LABEL = 72
 _REASON = 1000
 _ROWS = 60
 _FINDINGS = 10
@@ -50,8 +35,10 @@ _MARKS: dict[Mark, tuple[str, str]] = {
     "unexpected": ("+", "magenta"),
     "detail": ("", ""),
 }
-_MARK_KEY = "= same  ~ differs  < out of order  - not called  + not expected"
-_PLACE_KEY = "c2: the second call made  e2: the second expected"
+_KEYS = (
+    "= same  ~ differs  < out of order  - not called  + not expected",
+    "c2: the second call made  e2: the second expected",
+)
 
 
 def print_report(
@@ -66,146 +53,135 @@ def print_report(
 ) -> None:
     """Print a report: one line per case, worst first; the worst ones side by side; the totals.
 
+    Secrets are redacted with the default rules.
+
     Args:
-        report: What to print.
-        title: What was scored, such as a file name.
-        limit: Cases listed at most; 0 for all.
-        details: Cases shown side by side at most; only such as lost score.
-        quiet: Print the totals alone.
+        report: The report.
+        title: A heading, such as a file name.
+        limit: Maximum number of cases listed; 0 for all.
+        details: Maximum number of cases shown side by side; only cases that lost score are.
+        quiet: Print only the totals.
         full: List all cases, and show every result side by side and in full, those that passed too.
         console: Where to print; standard output by default.
     """
     console = console or make_console()
-    amount = f"{printable(title)}: {plural(len(report.cases), 'case')}{' (interrupted)' if report.interrupted else ''}"
-    print_trimmed(console, Text(amount if quiet else f"{amount}, worst first", style="bold"))
+    heading = f"{printable(title)}: {plural(len(report.cases), 'case')}{' (interrupted)' if report.interrupted else ''}"
+    print_line(console, heading if quiet else f"{heading}, worst first", "bold")
     if not quiet:
         entries = sorted(report.results(), key=worst_first)
-        _print_cases(console, report.metrics, entries, limit=0 if full else limit)
-        _print_details(console, entries if full else _worst(entries)[:details], full=full)
+        for name in report.metrics:
+            if len(report.metrics) > 1:
+                print_line(console, f"\n{printable(name)}", "bold")
+            _print_cases(console, [entry for entry in entries if entry[1].metric == name], 0 if full else limit)
+        _print_details(console, entries if full else _worst_per_case(entries)[:details], full=full)
         console.print()
     print_summary(console, report)
 
 
-def _print_cases(console: Console, metrics: Sequence[str], entries: Sequence[Entry], *, limit: int) -> None:
-    for name in metrics:
-        if len(metrics) > 1:
-            print_trimmed(console, Text(f"\n{printable(name)}", style="bold"))
-        mine = [entry for entry in entries if entry[1].metric == name]
-        listed = mine[: limit or None]
-        if console.width < NARROW:
-            for case, result in listed:
-                _print_stacked(console, case, result)
-        else:
-            print_trimmed(console, _case_table(listed))
-        if len(listed) < len(mine):
-            print_trimmed(console, Text(f" ... and {len(mine) - len(listed)} more (--limit 0 lists all)", style="dim"))
+def print_result(result: MetricResult, case: AnyCase, console: Console | None = None) -> None:
+    """Print one result: its reason, and expected and called calls side by side.
+
+    Secrets are redacted with the default rules.
+
+    Args:
+        result: The result.
+        case: The case it was measured on.
+        console: Where to print; standard output by default.
+    """
+    entry, result = redact_entry((CaseResult(0, case, ()), result))
+    _print_result(console or make_console(), result, case, entry.case.id or entry.case.name or "case")
+
+
+def result_text(result: MetricResult, case: AnyCase, label: str) -> str:
+    """Return a redacted result as `print_result` prints it, at 80 columns and without colours."""
+    file = StringIO()
+    console = Console(
+        file=file, width=80, force_terminal=False, color_system=None, markup=False, highlight=False, emoji=False
+    )
+    _print_result(console, result, case, label)
+    return file.getvalue().rstrip("\n")
+
+
+def _print_result(console: Console, result: MetricResult, case: AnyCase, label: str) -> None:
+    _print_entry(console, label, case, result)
+    for text in result.warnings:
+        print_line(console, f"note: {one_line(text, _REASON)}", indent=1)
+
+
+def _worst_per_case(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the worst result of each case that lost score, in their order."""
+    worst = {
+        case.index: (case, result)
+        for case, result in reversed(entries)
+        if result.status is ResultStatus.SCORED and result.findings and result.score != 1
+    }
+    return sorted(worst.values(), key=worst_first)
+
+
+def _print_cases(console: Console, entries: Sequence[Entry], limit: int) -> None:
+    """Print a line for each result of one metric; in a narrow console, lines below each other."""
+    listed = [redact_entry(entry) for entry in entries[: limit or None]]
+    if console.width < NARROW:
+        for case, result in listed:
+            line = Text.assemble(_verdict(result), f" {optional(result.score)} ", one_line(case.label, _LABEL))
+            print_trimmed(console, line, indent=1)
+            problem = first_problem(result)
+            if problem:
+                print_line(console, problem, indent=3)
+    else:
+        table = Table(box=None, pad_edge=True, show_edge=False, header_style="bold", expand=True)
+        table.add_column("case", overflow="fold", max_width=_LABEL_COLUMN)
+        table.add_column("score", justify="right", no_wrap=True)
+        table.add_column("", no_wrap=True)
+        table.add_column("first problem", overflow="fold", ratio=1)
+        for case, result in listed:
+            label, first = Text(one_line(case.label, _LABEL)), Text(first_problem(result))
+            table.add_row(label, optional(result.score), _verdict(result), first)
+        print_trimmed(console, table)
+    if len(listed) < len(entries):
+        print_line(console, f" ... and {len(entries) - len(listed)} more (--limit 0 lists all)", "dim")
+
+
+def _verdict(result: MetricResult) -> Text:
+    if result.status is ResultStatus.SKIPPED:
+        return Text("skipped", style="dim")
+    if result.passed is None:
+        return Text("error", style="bold red")
+    return Text("passed", style="green") if result.passed else Text("FAILED", style="bold red")
 
 
 def _print_details(console: Console, entries: Sequence[Entry], *, full: bool) -> None:
-    for case, result in entries:
+    for case, result in map(redact_entry, entries):
         console.print()
         _print_entry(console, case.label, case.case, result, full=full)
     if any(result.alignment is not None for _, result in entries):
         console.print()
-        for line in (_MARK_KEY, _PLACE_KEY):
-            print_trimmed(console, Padding(Text(line, style="dim"), (0, 0, 0, 1)))
+        for line in _KEYS:
+            print_line(console, line, "dim", indent=1)
 
 
-def print_result(result: MetricResult, case: AnyCase, console: Console | None = None, label: str | None = None) -> None:
-    """Print one result: the sum, expected and called side by side, the reason's notes."""
-    _print_result(console or make_console(), result, case, label or case.id or case.name or "case", DEFAULT)
-
-
-def _print_result(console: Console, result: MetricResult, case: AnyCase, label: str, redactor: Redactor) -> None:
-    _print_entry(console, label, case, result, redactor=redactor)
-    for text in result.warnings:
-        print_trimmed(console, Padding(Text(f"note: {words(text, _REASON, redactor)}"), (0, 0, 0, 1)))
-
-
-def result_text(result: MetricResult, case: AnyCase, label: str, redactor: Redactor = DEFAULT) -> str:
-    """Return what `print_result` prints, at 80 columns and without colours, wherever it is going to be shown."""
-    text = StringIO()
-    console = Console(
-        file=text, width=80, force_terminal=False, color_system=None, markup=False, highlight=False, emoji=False
-    )
-    _print_result(console, result, case, label, redactor)
-    return text.getvalue().rstrip("\n")
-
-
-def _worst(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the worst result of each case that lost score, in their order."""
-    worst = {case.index: (case, result) for case, result in reversed(entries) if _lost(result)}
-    return sorted(worst.values(), key=worst_first)
-
-
-def _lost(result: MetricResult) -> bool:
-    return result.status is ResultStatus.SCORED and bool(result.findings) and result.score != 1
-
-
-def _verdict(result: MetricResult) -> Text:
-    if result.passed is None:
-        skipped = result.status is ResultStatus.SKIPPED
-        return Text("skipped" if skipped else "error", style="dim" if skipped else "bold red")
-    return Text("passed", style="green") if result.passed else Text("FAILED", style="bold red")
-
-
-def _case_table(entries: Sequence[Entry]) -> Table:
-    table = Table(box=None, pad_edge=True, show_edge=False, header_style="bold", expand=True)
-    table.add_column("case", overflow="fold", max_width=_LABEL)
-    table.add_column("score", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    table.add_column("first problem", overflow="fold", ratio=1)
-    for case, result in entries:
-        table.add_row(_label(case.label), Text(optional(result.score)), _verdict(result), Text(first_problem(result)))
-    return table
-
-
-def _print_stacked(console: Console, case: CaseResult, result: MetricResult) -> None:
-    """Print what a row of the table says, where its columns have no room."""
-    line = Text.assemble(_verdict(result), f" {optional(result.score)} ", _label(case.label))
-    print_trimmed(console, Padding(line, (0, 0, 0, 1)))
-    problem = first_problem(result)
-    if problem:
-        print_trimmed(console, Padding(Text(problem), (0, 0, 0, 3)))
-
-
-def _label(label: str) -> Text:
-    return Text(shorten(printable(label), _LONGEST_LABEL))
-
-
-def _print_entry(
-    console: Console,
-    label: str,
-    case: AnyCase,
-    result: MetricResult,
-    *,
-    full: bool = False,
-    redactor: Redactor = DEFAULT,
-) -> None:
-    name = (shorten(printable(label), _LONGEST_LABEL), "bold")
+def _print_entry(console: Console, label: str, case: AnyCase, result: MetricResult, *, full: bool = False) -> None:
+    """Print a redacted result: its verdict, its reason, and both sides, or its findings if it has no alignment."""
+    name = (one_line(label, _LABEL), "bold")
     print_trimmed(console, Text.assemble(name, "  ", printable(result.metric), "  ", _verdict(result)))
     if result.reason:
-        print_trimmed(console, Padding(Text(words(result.reason.split("\n", 1)[0], _REASON, redactor)), (0, 0, 0, 1)))
+        print_line(console, one_line(result.reason.split("\n", 1)[0], _REASON), indent=1)
     elif result.score is not None:
-        print_trimmed(console, Text(f" score {number_text(result.score)}"))
-    lines = rows(result, case, redactor=redactor)
+        print_line(console, f"score {number_text(result.score)}", indent=1)
+    lines = rows(result, case)
     listed = lines if full else lines[:_ROWS]
     if listed:
-        print_trimmed(console, Padding(_call_table(listed), (0, 0, 0, 1)))
+        print_trimmed(console, _call_table(listed), indent=1)
     if len(listed) < len(lines):
-        more = len(lines) - len(listed)
-        print_trimmed(console, Text(f" ... and {more} more lines (all calls are in the JSON report)", style="dim"))
-    if result.alignment is None:  # nothing stands side by side, so what was found is told in words
-        _print_findings(console, result.findings, full=full, redactor=redactor)
-
-
-def _print_findings(console: Console, findings: Sequence[Finding], *, full: bool, redactor: Redactor) -> None:
-    listed = findings if full else findings[:_FINDINGS]
-    for finding in listed:
-        print_trimmed(console, Padding(Text(words(finding.message, redactor=redactor)), (0, 0, 0, 1)))
-    if len(listed) < len(findings):
-        more = len(findings) - len(listed)
-        print_trimmed(console, Text(f" ... and {more} more (all of them are in the JSON report)", style="dim"))
+        more = f"... and {len(lines) - len(listed)} more lines (all calls are in the JSON report)"
+        print_line(console, more, "dim", indent=1)
+    if result.alignment is None:
+        findings = result.findings if full else result.findings[:_FINDINGS]
+        for finding in findings:
+            print_line(console, one_line(finding.message), indent=1)
+        if len(findings) < len(result.findings):
+            more = f"... and {len(result.findings) - len(findings)} more (all of them are in the JSON report)"
+            print_line(console, more, "dim", indent=1)
 
 
 def _call_table(lines: Sequence[Row]) -> Table:

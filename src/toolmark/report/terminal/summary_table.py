@@ -1,27 +1,28 @@
-"""The end of a report in a terminal: the sums of each metric, its trials, what is flaky, what makes it less sure."""
+"""End of a report in a terminal: the totals of each metric, its trials, flaky goldens, and warnings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from toolmark._internal.text import plural, printable, shorten
+from toolmark._internal.text import plural, printable
+from toolmark.report.redaction import redact_text
 from toolmark.report.report import MetricSummary, Report, TrialSummary
-from toolmark.report.terminal.console import NARROW, print_trimmed
-from toolmark.report.text.first_problem import words
+from toolmark.report.terminal.console import NARROW, alarm, make_table, print_line, print_trimmed
+from toolmark.report.text.ordering import group_warnings
 from toolmark.report.text.phrases import (
     CHANCES,
     INTERRUPTED,
     INTERVALS,
     chances,
     estimates,
+    first_few,
     flaky_text,
     judging,
-    listed,
+    one_line,
     optional,
 )
 
@@ -31,103 +32,92 @@ _FLAKY = 20
 
 
 def print_summary(console: Console, report: Report) -> None:
-    """Print what all results sum up to."""
+    """Print the totals over all results."""
+    summaries = report.summaries
     if report.interrupted:
-        _print_indented(console, INTERRUPTED, style="bold red")
+        print_line(console, INTERRUPTED, "bold red", indent=1)
     if console.width < NARROW:
-        for summary in report.summaries:
+        for summary in summaries:
             _print_stacked(console, summary)
     else:
-        print_trimmed(console, _total_table(report.summaries))
-    _print_figures(console, report.summaries)
+        table = make_table("mean", "passed", "failed", "skipped", "errors")
+        for one in summaries:
+            counts = (str(one.passed), alarm(one.failed), str(one.skipped), alarm(one.errored))
+            table.add_row(Text(_title(one)), optional(one.mean), *counts)
+        print_trimmed(console, table)
+    _print_estimates(console, summaries)
     _print_trials(console, report.trial_summaries)
     _print_warnings(console, report)
 
 
-def _total_table(summaries: Sequence[MetricSummary]) -> Table:
-    table = Table(box=None, pad_edge=True, show_edge=False, header_style="bold", expand=True)
-    table.add_column("metric", overflow="fold", ratio=1)
-    for name in ("mean", "passed", "failed", "skipped", "errors"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for summary in summaries:
-        failed, errored = (Text(str(amount), _alarm(amount)) for amount in (summary.failed, summary.errored))
-        title = Text(f"{printable(summary.metric)} (threshold={summary.threshold:g})")
-        mean = Text(optional(summary.mean))
-        table.add_row(title, mean, str(summary.passed), failed, str(summary.skipped), errored)
-    return table
+def _title(summary: MetricSummary) -> str:
+    return f"{printable(summary.metric)} (threshold={summary.threshold:g})"
 
 
 def _print_stacked(console: Console, summary: MetricSummary) -> None:
-    """Print the sums of a metric below its name, where the columns of a table have no room."""
-    _print_indented(console, f"{printable(summary.metric)} (threshold={summary.threshold:g})", style="bold")
+    """Print the totals of a metric below its name."""
+    print_line(console, _title(summary), "bold", indent=1)
+    failed, errored = alarm(summary.failed), alarm(summary.errored)
     counts = Text.assemble(
         f"mean {optional(summary.mean)}, {summary.passed} passed, ",
-        (f"{summary.failed} failed", _alarm(summary.failed)),
+        (f"{failed} failed", failed.style),
         f", {summary.skipped} skipped, ",
-        (plural(summary.errored, "error"), _alarm(summary.errored)),
+        (plural(summary.errored, "error"), errored.style),
     )
-    print_trimmed(console, Padding(counts, (0, 0, 0, 2)))
+    print_trimmed(console, counts, indent=2)
 
 
-def _alarm(amount: int) -> str:
-    return "bold red" if amount else ""
-
-
-def _print_figures(console: Console, summaries: Sequence[MetricSummary]) -> None:
-    """Print intervals, and what judging took, of the metrics that have them."""
-    found = [(summary, [text for text in (estimates(summary), judging(summary)) if text]) for summary in summaries]
-    if not any(texts for _, texts in found):
+def _print_estimates(console: Console, summaries: Sequence[MetricSummary]) -> None:
+    """Print intervals and the cost of judging, for the metrics that have them."""
+    lines = [[text for text in (estimates(summary), judging(summary)) if text] for summary in summaries]
+    if not any(lines):
         return
     console.print()
-    for summary, texts in found:
-        _print_block(console, summary.metric if len(found) > 1 else "", texts)
+    for summary, texts in zip(summaries, lines, strict=True):
+        _print_block(console, summary.metric if len(summaries) > 1 else "", texts)
     if any(summary.mean_interval or summary.rate_interval for summary in summaries):
-        _print_indented(console, INTERVALS, style="dim")
+        print_line(console, INTERVALS, "dim", indent=1)
 
 
-def _print_block(console: Console, name: str, texts: Sequence[str]) -> None:
-    """Print lines below a name, if they need one."""
-    if name and texts:
-        _print_indented(console, printable(name))
+def _print_block(console: Console, metric: str, texts: Sequence[str]) -> None:
+    """Print lines below the name of their metric; the name is empty if there is only one metric."""
+    if metric and texts:
+        print_line(console, printable(metric), indent=1)
     for text in texts:
-        _print_indented(console, text, by=3 if name else 1)
+        print_line(console, text, indent=3 if metric else 1)
 
 
-def _print_trials(console: Console, found: Sequence[TrialSummary]) -> None:
-    """Print the chances that one or all of so many trials pass, and the goldens of which some did and some did not."""
-    for trials in found:
+def _print_trials(console: Console, summaries: Sequence[TrialSummary]) -> None:
+    """Print the chances that one or all of k trials pass, and the flaky goldens."""
+    for trials in summaries:
         console.print()
         amount = f"{plural(trials.trials, 'trial')} of each of {plural(trials.goldens, 'golden')}"
-        _print_block(console, trials.metric if len(found) > 1 else "", [amount])
+        _print_block(console, trials.metric if len(summaries) > 1 else "", [amount])
         table = Table(box=None, pad_edge=True, show_edge=False, header_style="bold")
         for title in ("k", "pass@k", "pass^k", "goldens"):
             table.add_column(title, justify="right", no_wrap=True)
         for row in chances(trials):
-            table.add_row(*map(Text, row))
+            table.add_row(*row)
         print_trimmed(console, table)
         if trials.flaky:
-            names = listed([flaky_text(flaky) for flaky in trials.flaky], _FLAKY)
-            _print_indented(console, f"{len(trials.flaky)} flaky: {names}", style="yellow")
-    if found:
-        _print_indented(console, CHANCES, style="dim")
+            names = first_few([redact_text(flaky_text(flaky)) for flaky in trials.flaky], _FLAKY)
+            print_line(console, f"{len(trials.flaky)} flaky: {names}", "yellow", indent=1)
+    if summaries:
+        print_line(console, CHANCES, "dim", indent=1)
         console.print()
 
 
 def _print_warnings(console: Console, report: Report) -> None:
-    warned: dict[str, list[str]] = {}
-    for case, result in report.results():
-        for text in result.warnings:
-            warned.setdefault(text, []).append(case.label)
-    if not warned:
+    warnings = group_warnings(report)
+    if not warnings:
         return
     amount = sum(bool(result.warnings) for _, result in report.results())
-    _print_indented(console, f"{plural(amount, 'result')} with warnings (incomplete recordings or parts not judged):")
-    for text, labels in list(warned.items())[:_WARNINGS]:
-        more = f" (and {len(labels) - 1} more)" if len(labels) > 1 else ""
-        _print_indented(console, f"- {shorten(printable(labels[0]), _LABEL)}{more}: {words(text)}", by=2)
-    if len(warned) > _WARNINGS:
-        _print_indented(console, f"... and {len(warned) - _WARNINGS} more (all of them are in the JSON report)", by=2)
-
-
-def _print_indented(console: Console, text: str, *, style: str = "", by: int = 1) -> None:
-    print_trimmed(console, Padding(Text(text, style=style), (0, 0, 0, by)))
+    heading = f"{plural(amount, 'result')} with warnings (incomplete recordings or parts not judged):"
+    print_line(console, heading, indent=1)
+    for text, cases in list(warnings.items())[:_WARNINGS]:
+        more = f" (and {len(cases) - 1} more)" if len(cases) > 1 else ""
+        label = one_line(redact_text(cases[0].label), _LABEL)
+        print_line(console, f"- {label}{more}: {one_line(redact_text(text))}", indent=2)
+    if len(warnings) > _WARNINGS:
+        more = f"... and {len(warnings) - _WARNINGS} more (all of them are in the JSON report)"
+        print_line(console, more, indent=2)

@@ -1,1 +1,1 @@
-"""Phrases and rows that the terminal, Markdown, JUnit and pytest share."""
+"""Phrases, lines and rows that the terminal, Markdown, JUnit XML and HTML share."""

@@ -1,8 +1,7 @@
-"""GitHub-flavoured Markdown in which data stays data, and that ends where a size ends.
+"""GitHub-flavoured Markdown of limited size that cannot be injected into.
 
-Data stands in code alone: between backticks, between fences, or in the HTML element `code`. In none of them is
-anything read as markup, as a link, as a mention (`@name`) or as a reference (`#12`), neither by the format nor by what
-GitHub does to a page afterwards. Elsewhere stand words of our own.
+Data is printed only as code: between backticks, between fences, or in the HTML element `code`. There neither the format
+nor GitHub's own processing reads markup, links, mentions (`@name`) or references (`#12`). The rest is fixed text.
 """
 
 from __future__ import annotations
@@ -15,34 +14,34 @@ from itertools import accumulate, takewhile
 from toolmark._internal.text import plural, printable
 
 RESERVED = 1_000
-"""Bytes kept free for the note that says what was left out."""
+"""Bytes reserved for the note that lists what was left out."""
 
 
 def code(text: str) -> str:
-    """Return data as a code span, on one line; nothing of an empty text."""
+    """Return data as a code span, on one line; empty for an empty text."""
     plain = printable(text)
     if not plain:
         return ""
     fence = "`" * (_longest_run(plain) + 1)
-    # One blank on either side is taken off again, unless there is nothing but blanks.
+    # Renderers strip one blank on either side, unless the text is all blanks.
     pad = " " if plain.strip(" ") and plain.strip("` ") != plain else ""
     return f"{fence}{pad}{plain}{pad}{fence}"
 
 
 def html_code(text: str) -> str:
-    """Return data as the HTML element `code`, for places where HTML stands and Markdown is not read."""
+    """Return data as the HTML element `code`, for places inside HTML, where Markdown is not parsed."""
     return f"<code>{escape(printable(text))}</code>" if text else ""
 
 
 def fenced(text: str) -> str:
-    """Return lines of data as a block between fences longer than any row of backticks in it."""
+    """Return lines of data as a block between fences longer than any run of backticks in it."""
     lines = "\n".join(map(printable, text.split("\n")))
     fence = "`" * max(3, _longest_run(lines) + 1)
     return f"{fence}text\n{lines}\n{fence}"
 
 
 def folded(summary: str, body: str) -> str:
-    """Return Markdown that is shown when its summary, which is HTML, is clicked."""
+    """Return Markdown that unfolds when its summary, which is HTML, is clicked."""
     return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 
@@ -51,11 +50,7 @@ def _longest_run(text: str) -> int:
 
 
 class Page:
-    """Markdown that grows block by block, as long as there is room; what had none is counted.
-
-    Args:
-        max_bytes: Bytes of UTF-8 that the whole page may take.
-    """
+    """Markdown that grows block by block up to a size in bytes of UTF-8, and counts what did not fit."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -75,14 +70,10 @@ class Page:
     def add_table(
         self, header: Sequence[str], align: str, rows: Iterable[Sequence[str]], *, what: str, summary: str = ""
     ) -> None:
-        """Add a table with as many of its rows as there is room for.
+        """Add a table with as many of its rows as fit.
 
-        Args:
-            header: Titles of the columns.
-            align: A letter for each column: `l` or `r`.
-            rows: Their cells, which are Markdown.
-            what: What a row is, in the singular.
-            summary: Fold the table, and show this text of our own in its place.
+        `align` has a letter for each column, `l` or `r`; `what` names a row in the singular. With a summary the table
+        is folded below it.
         """
         lines = [table_line(row) for row in rows]
         top = f"{table_line(header)}\n{table_line(['--:' if letter == 'r' else '---' for letter in align])}"
@@ -94,7 +85,7 @@ class Page:
         self.leave_out(what, len(lines) - max(fitting, 0))
 
     def add_list(self, lines: Sequence[str], *, what: str, title: str = "") -> None:
-        """Add a list, below a title, with as many of its lines as there is room for; nothing of an empty one."""
+        """Add a list below a title, with as many of its lines as fit; nothing if it is empty."""
         top = f"{title}\n\n" if title else ""
         fitting = self.fitting([top, *lines]) - 1
         if fitting > 0:
@@ -102,25 +93,25 @@ class Page:
         self.leave_out(what, len(lines) - max(fitting, 0))
 
     def fitting(self, blocks: Sequence[str]) -> int:
-        """Return how many of these blocks, from the first on, there is room for."""
+        """Return how many of these blocks fit, from the first on."""
         sums = accumulate(map(_size, blocks))
         return sum(1 for _ in takewhile(lambda size: size <= self._left, sums))
 
     def room_beside(self, blocks: Iterable[str]) -> int:
-        """Return how many bytes are left when these blocks are added."""
+        """Return how many bytes are left after these blocks."""
         return self._left - sum(map(_size, blocks))
 
     def leave_out(self, what: str, amount: int) -> None:
-        """Count what there was no room for."""
+        """Count what did not fit."""
         if amount > 0:
             self._missing[what] = self._missing.get(what, 0) + amount
 
     def text(self) -> str:
-        """Return the page, with a note behind its second block if anything was left out."""
+        """Return the page, with a note after its second block if anything was left out."""
         blocks = list(self._blocks)
         if self._missing:
-            told = ", ".join(plural(amount, what) for what, amount in self._missing.items())
-            blocks.insert(2, f"> **Cut** to {self._max_bytes} bytes, without {told}. The JSON report has all.")
+            missing = ", ".join(plural(amount, what) for what, amount in self._missing.items())
+            blocks.insert(2, f"> **Cut** to {self._max_bytes} bytes, without {missing}. The JSON report has all.")
         return "\n\n".join(blocks) + "\n"
 
 
@@ -129,6 +120,6 @@ def _size(block: str) -> int:
 
 
 def table_line(cells: Iterable[str]) -> str:
-    """Return a line of a table. A table is cut into cells before code is looked for, so that no pipe may be bare."""
+    """Return a line of a table; every pipe is escaped, since a table is split into cells before code is parsed."""
     escaped = (cell.replace("|", "\\|") for cell in cells)
     return f"| {' | '.join(escaped)} |"

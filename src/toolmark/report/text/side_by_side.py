@@ -1,36 +1,35 @@
-"""Expected and called calls side by side: the rows that every way of showing a result is drawn from."""
+"""Expected and called calls side by side: rows that the terminal and the HTML page draw."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, zip_longest
 from typing import Any, Literal, NamedTuple
 
-from toolmark._internal.text import number_text, printable, shorten
+from toolmark._internal.text import number_text
 from toolmark.cases import AnyCase, LLMTestCase, MLLMTestCase
-from toolmark.expect import wanted_names
+from toolmark.expect import expected_names
 from toolmark.matching.alignment import Alignment, Pair
 from toolmark.matching.argument_pattern import Wanted, fits
 from toolmark.matching.json_compare import ABSENT, Difference
-from toolmark.redact import DEFAULT, Redactor
-from toolmark.result import MetricResult, display_value
+from toolmark.matching.redacted_values import has_mark
+from toolmark.report.text.phrases import one_line, value_text
+from toolmark.result import MetricResult
 
 Mark = Literal["same", "differs", "moved", "missing", "unexpected", "detail"]
-"""What a row shows; `detail` is one value of the row above it."""
+"""Kind of a row; `detail` is one value of the row above it."""
 
-_LONGEST = 120
-"""Characters of a name that are shown."""
-
+_NAME = 120
 _MOST_PLACES = 30
-"""Places inside of one value at which two sides are compared; beyond that the values are shown as a whole."""
+"""Places inside one value at which two sides are compared; beyond that the values are shown whole."""
 
 
 class Row(NamedTuple):
     """One line of the comparison.
 
     Attributes:
-        mark: What it shows.
-        expected_at: Position of the expected call, from 1; empty where there is none, and in details.
+        mark: Its kind.
+        expected_at: Position of the expected call, from 1; empty if there is none, and in details.
         expected: Text of the left side.
         called_at: Position of the called one, likewise.
         called: Text of the right side.
@@ -46,134 +45,93 @@ class Row(NamedTuple):
 
     @property
     def values(self) -> tuple[str, str]:
-        """Both sides of a detail without the place; empty where a side has no value."""
-        return self._alone(self.expected), self._alone(self.called)
-
-    def _alone(self, side: str) -> str:
-        return "" if side == self.place else side.removeprefix(f"{self.place}: ")
-
-
-class _Style(NamedTuple):
-    """How values are shown."""
-
-    redactor: Redactor
-    nested: bool
-    longest: int
+        """Both sides of a detail without the place; empty if a side has no value."""
+        left, right = (
+            "" if side == self.place else side.removeprefix(f"{self.place}: ") for side in (self.expected, self.called)
+        )
+        return left, right
 
 
-def rows(
-    result: MetricResult,
-    case: AnyCase,
-    *,
-    redactor: Redactor = DEFAULT,
-    nested: bool = False,
-    longest: int = 80,
-) -> list[Row]:
+def rows(result: MetricResult, case: AnyCase, *, nested: bool = False, longest: int = 80) -> list[Row]:
     """Return the comparison line by line: expected calls in their order, then calls that nothing expected.
 
-    Empty where the result has no alignment.
-
-    Args:
-        result: The result.
-        case: Its case.
-        redactor: Takes secrets out of the values.
-        nested: Compare lists, and the objects in outputs, place by place. Scores take them as a whole.
-        longest: Characters of a value that are shown.
+    Empty if the result has no alignment. With `nested`, lists and objects in outputs are compared place by place,
+    although scores take them whole; values are cut to `longest` characters.
     """
     alignment = result.alignment
     if alignment is None or not isinstance(case, (LLMTestCase, MLLMTestCase)):
         return []
-    style = _Style(redactor, nested, longest)
-    names = {(side, getattr(one, side)): one.tool for one in result.findings for side in ("expected", "called")}
-    expected = _Names(alignment.wanted or wanted_names(case.expected_tools), "expected", names)
-    called = _Names([call.name for call in case.tools_called or []], "called", names)
-    found: list[Row] = []
-    for index, entry in sorted(_by_expected(alignment).items()):
-        if entry is None:
-            found.append(Row("missing", str(index + 1), expected[index], "", "(not called)"))
+    expected = _names(result, "expected", alignment.wanted or expected_names(case.expected_tools))
+    called = _names(result, "called", [call.name for call in case.tools_called or []])
+    moved = {pair.expected for pair in alignment.out_of_order}
+    lines: list[Row] = []
+    for index, pair in sorted(_pairs_by_expected(alignment).items()):
+        left = expected.get(index, "(a call)")
+        if pair is None:
+            lines.append(Row("missing", str(index + 1), left, "", "(not called)"))
             continue
-        pair, moved = entry
-        right = called[pair.called]
+        right = called.get(pair.called, "(a call)")
+        mark: Mark = "same"
         if pair.similarity < 1:
+            mark = "differs"
             right += f" ({number_text(pair.similarity)})"
-        mark: Mark = "moved" if moved else "differs" if pair.similarity < 1 else "same"
-        if moved:
+        if index in moved:
+            mark = "moved"
             right += f" ({pair.breaks[1]})" if pair.breaks else " (out of order)"
-        found.append(Row(mark, str(index + 1), expected[index], str(pair.called + 1), right))
-        found.extend(_details(pair, style))
+        lines.append(Row(mark, str(index + 1), left, str(pair.called + 1), right))
+        lines.extend(_details(pair, nested=nested, longest=longest))
     forbidden = dict(alignment.forbidden)
-    found.extend(
-        Row("unexpected", "", "(forbidden)" if index in forbidden else "(not expected)", str(index + 1), called[index])
-        for index in alignment.unexpected
-    )
-    return found
+    for index in alignment.unexpected:
+        left = "(forbidden)" if index in forbidden else "(not expected)"
+        lines.append(Row("unexpected", "", left, str(index + 1), called.get(index, "(a call)")))
+    return lines
 
 
-class _Names:
-    """How calls are called; of a case that was read without its content, as far as findings tell."""
-
-    def __init__(self, known: Sequence[str], side: str, told: Mapping[tuple[str, int | None], str]) -> None:
-        self._known = known
-        self._side = side
-        self._told = told
-
-    def __getitem__(self, index: int) -> str:
-        if index < len(self._known):
-            return _name(self._known[index])
-        return _name(self._told.get((self._side, index)) or "(a call)")
+def _names(result: MetricResult, side: Literal["expected", "called"], names: Sequence[str]) -> dict[int, str]:
+    """Return the names of calls by position. A case that was read without its content has only those of findings."""
+    by_position = {getattr(finding, side): finding.tool for finding in result.findings if finding.tool}
+    by_position |= dict(enumerate(names))
+    return {position: one_line(name, _NAME) for position, name in by_position.items()}
 
 
-def _by_expected(alignment: Alignment) -> dict[int, tuple[Pair, bool] | None]:
-    return {
-        **{pair.expected: (pair, False) for pair in alignment.pairs},
-        **{pair.expected: (pair, True) for pair in alignment.out_of_order},
-        **dict.fromkeys(alignment.missing),
-    }
+def _pairs_by_expected(alignment: Alignment) -> dict[int, Pair | None]:
+    pairs: dict[int, Pair | None] = dict.fromkeys(alignment.missing)
+    pairs |= {pair.expected: pair for pair in (*alignment.pairs, *alignment.out_of_order)}
+    return pairs
 
 
-def _details(pair: Pair, style: _Style) -> Iterator[Row]:
+def _details(pair: Pair, *, nested: bool, longest: int) -> Iterator[Row]:
     for difference in pair.differences:
-        yield from _of_difference(difference, style)
+        place = {"wrong_output": "output", "wrong_type": "type"}.get(difference.kind)
+        place = place or one_line(".".join(map(str, difference.path)), _NAME)
+        for expected, called, name in _places(difference, place, nested=nested):
+            yield Row("detail", "", _side(expected, name, longest), "", _side(called, name, longest), name)
     for part in pair.not_compared:
-        place = _name(part)
-        yield Row("detail", "", place, "", f"{place}: not recorded", place)
+        name = one_line(part, _NAME)
+        yield Row("detail", "", name, "", f"{name}: not recorded", name)
 
 
-def _of_difference(difference: Difference, style: _Style) -> Iterator[Row]:
-    """Yield one row, or one for each place inside of two values at which they differ."""
-    name = _place(difference)
-    sides = [(difference.expected, difference.called, name)]
-    if style.nested and not isinstance(difference.expected, Wanted):
-        inside = list(islice(_inside(difference.expected, difference.called, name), _MOST_PLACES + 1))
-        sides = inside if 0 < len(inside) <= _MOST_PLACES else sides
-    for expected, called, place in sides:
-        yield Row("detail", "", _value(expected, place, style), "", _value(called, place, style), place)
+def _places(difference: Difference, place: str, *, nested: bool) -> list[tuple[Any, Any, str]]:
+    """Return both values whole; with `nested` the places inside them that differ, unless there are too many."""
+    if nested:
+        inside = list(islice(_inside(difference.expected, difference.called, place), _MOST_PLACES + 1))
+        if 0 < len(inside) <= _MOST_PLACES:
+            return inside
+    return [(difference.expected, difference.called, place)]
 
 
 def _inside(expected: Any, called: Any, place: str) -> Iterator[tuple[Any, Any, str]]:  # noqa: ANN401 - JSON values
     """Yield both sides of every innermost place at which two values differ; items of lists by their position."""
     if isinstance(expected, list) and isinstance(called, list):
-        pairs = zip_longest(expected, called, fillvalue=ABSENT)
-        for index, (left, right) in enumerate(pairs):
+        for index, (left, right) in enumerate(zip_longest(expected, called, fillvalue=ABSENT)):
             yield from _inside(left, right, f"{place}[{index}]")
     elif isinstance(expected, dict) and isinstance(called, dict):
         for key in {**expected, **called}:
-            yield from _inside(expected.get(key, ABSENT), called.get(key, ABSENT), f"{place}.{_name(key)}")
-    elif not fits(expected, called):
+            yield from _inside(expected.get(key, ABSENT), called.get(key, ABSENT), f"{place}.{one_line(key, _NAME)}")
+    # A matcher cannot look at a redacted value, so such a place does not count as different.
+    elif not fits(expected, called) and not (isinstance(expected, Wanted) and has_mark(called)):
         yield expected, called, place
 
 
-def _name(name: str) -> str:
-    return shorten(printable(name), _LONGEST)
-
-
-def _place(difference: Difference) -> str:
-    if difference.kind == "wrong_output":
-        return "output"
-    if difference.kind == "wrong_type":
-        return "type"
-    return _name(".".join(map(str, difference.path)))
-
-
-def _value(value: object, place: str, style: _Style) -> str:
-    return f"{place}: {'(none)' if value is ABSENT else display_value(value, place, style.redactor, style.longest)}"
+def _side(value: Any, place: str, longest: int) -> str:  # noqa: ANN401 - a JSON value, a matcher or ABSENT
+    return f"{place}: {'(none)' if value is ABSENT else value_text(value, longest)}"

@@ -7,26 +7,26 @@
   const worst = [...cases];
   const words = new Map();
 
-  // The body of a case is kept as text until it is opened. It is markup of this very page, in which all data is escaped:
-  // the same that a browser without scripts reads.
-  const keptIn = (one) => one.querySelector(":scope > .body > noscript");
+  // The body of a case stays text until the case is opened. It is markup of this page, in which all data is escaped: the
+  // same that a browser without JavaScript reads.
+  const closedBody = (one) => one.querySelector(":scope > .body > noscript");
   const textOf = (one) => {
     if (!words.has(one)) {
-      const kept = keptIn(one);
+      const body = closedBody(one);
       const signs = { "&lt;": "<", "&gt;": ">", "&#34;": '"', "&#39;": "'", "&amp;": "&" };
-      const body = kept ? kept.textContent.replace(/<[^>]*>/g, " ").replace(/&(lt|gt|#34|#39|amp);/g, (sign) => signs[sign]) : "";
-      words.set(one, `${one.querySelector("summary").textContent} ${body}`.toLowerCase());
+      const text = body ? body.textContent.replace(/<[^>]*>/g, " ").replace(/&(lt|gt|#34|#39|amp);/g, (sign) => signs[sign]) : "";
+      words.set(one, `${one.querySelector("summary").textContent} ${text}`.toLowerCase());
     }
     return words.get(one);
   };
   const fill = (one) => {
-    const kept = keptIn(one);
-    if (!kept) return;
+    const body = closedBody(one);
+    if (!body) return;
     textOf(one);
-    kept.parentElement.innerHTML = kept.textContent;
+    body.parentElement.innerHTML = body.textContent;
   };
 
-  // The theme: the system's until the button is used.
+  // The theme follows the system until the button is used.
   const theme = byId("theme");
   const dark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
   const nameTheme = () => { theme.textContent = dark() ? "Switch to light" : "Switch to dark"; };
@@ -35,7 +35,7 @@
   theme.hidden = false;
   nameTheme();
 
-  // What a link points to may lie in closed parts of the page, or in a case that a filter hides.
+  // The target of a link may be inside closed parts of the page, or in a case that a filter hides.
   const reveal = () => {
     const name = location.hash.slice(1);
     const home = byId((/^k\d+/.exec(name) || [""])[0]);
@@ -58,21 +58,21 @@
     const picked = new Set(checks.filter((box) => box.checked).map((box) => box.value));
     const metric = value("metric");
     const tag = value("tag");
-    const wanted = value("search").toLowerCase().split(/\s+/).filter(Boolean);
+    const terms = value("search").toLowerCase().split(/\s+/).filter(Boolean);
     const amounts = {};
-    let found = 0;
+    let matches = 0;
     for (const one of cases) {
       const verdict = metric === "" ? one.dataset.v : split(one.dataset.m)[Number(metric)];
       const fits = verdict !== "apart"
         && (tag === "" || split(one.dataset.t).includes(tag))
-        && wanted.every((word) => textOf(one).includes(word));
+        && terms.every((word) => textOf(one).includes(word));
       if (fits) amounts[verdict] = (amounts[verdict] || 0) + 1;
       one.hidden = !fits || !picked.has(verdict);
-      if (!one.hidden) found += 1;
+      if (!one.hidden) matches += 1;
     }
     for (const box of checks) box.parentElement.querySelector(".amount").textContent = amounts[box.value] || 0;
-    byId("found").textContent = `${found.toLocaleString("en")} of ${cases.length.toLocaleString("en")} shown`;
-    byId("nothing").hidden = found > 0;
+    byId("matches").textContent = `${matches.toLocaleString("en")} of ${cases.length.toLocaleString("en")} shown`;
+    byId("nothing").hidden = matches > 0;
     nameFold();
   };
 
