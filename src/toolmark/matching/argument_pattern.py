@@ -1,8 +1,8 @@
 """Argument objects with patterns in the place of some values.
 
 The rules are those of `similarity`: every key that either side names counts, equal values 1, objects recurse, anything
-else 0. A `ValuePattern` in the place of a value may count less than a whole key: it can accept a missing value (`Ignore`,
-`Optional`); the key is then left out on both sides.
+else 0. A `ValuePattern` in the place of a value may count less than a whole key: it can accept a missing value
+(`Ignore`, `Optional`); the key is then left out on both sides.
 """
 
 from __future__ import annotations
