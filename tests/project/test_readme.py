@@ -102,7 +102,9 @@ def test_the_report_shown_is_the_demonstration_s() -> None:
 
 def options_of(*commands: str) -> dict[str, click.Parameter]:
     """The options of these commands."""
-    params = [option for name in commands for option in main.commands[name].params]
+    context = click.Context(main)
+    loaded = [main.get_command(context, name) for name in commands]  # the commands are placeholders until then
+    params = [option for command in loaded if command is not None for option in command.params]
     return {name: option for option in params for name in option.opts if name.startswith("--")}
 
 
