@@ -3,8 +3,8 @@
 The sample is drawn at random without replacement, all at once or from each stratum separately. A value of a stratum of
 N_h cases, of which n_h were drawn, stands for N_h / n_h cases. Its variance has the finite population correction
 1 - n_h / N_h: a stratum that was drawn as a whole adds no variance (Cochran, "Sampling Techniques", 3rd edition, 1977,
-sections 2.6, 5.3 and 5A.14). Not all that was drawn need have a value: the question may not apply to a case. The mean is then over the
-cases of the population that have one, a ratio of two estimates, and its variance that of the residuals.
+sections 2.6, 5.3 and 5A.14). Drawn cases without a value are allowed: the question may not apply to a case. The mean is
+then over the cases of the population that have one, a ratio of two estimates, and its variance that of the residuals.
 """
 
 from __future__ import annotations
