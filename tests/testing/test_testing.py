@@ -201,7 +201,7 @@ def test_a_script_gives_its_steps_in_order() -> None:
         model.next_step()
 
     assert (first.text, first.calls, second.text, second.delay) == (None, tuple(asked), "slowly", 0.5)
-    assert (model.next_step().text, model.taken) == ("final", 4)
+    assert (model.next_step().text, model.used) == ("final", 4)
 
 
 def test_a_script_that_is_over_says_so() -> None:

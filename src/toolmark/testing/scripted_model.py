@@ -97,13 +97,13 @@ class Script(Generic[StepT]):
     def __init__(self, steps: Iterable[StepT]) -> None:
         """Keep the steps."""
         self.steps: tuple[StepT, ...] = tuple(steps)
-        self._taken = 0
+        self._used = 0
         self._lock = threading.Lock()
 
     @property
-    def taken(self) -> int:
-        """How many steps were given out."""
-        return self._taken
+    def used(self) -> int:
+        """Number of steps that were used."""
+        return self._used
 
     def take(self) -> StepT:
         """Return the next step.
@@ -112,13 +112,13 @@ class Script(Generic[StepT]):
             ScriptEndedError: There is no further step.
         """
         with self._lock:
-            if self._taken >= len(self.steps):
+            if self._used >= len(self.steps):
                 raise ScriptEndedError(
-                    f"the model was asked {self._taken + 1} times, but its script has {len(self.steps)} steps; "
+                    f"the model was asked {self._used + 1} times, but its script has {len(self.steps)} steps; "
                     "add what it should say next"
                 )
-            self._taken += 1
-            return self.steps[self._taken - 1]
+            self._used += 1
+            return self.steps[self._used - 1]
 
 
 class ScriptedModel(Script[Step]):
