@@ -438,7 +438,9 @@ def no_answer(_: ReceivedRequest) -> str:
     raise LookupError("no such question")
 
 
-@pytest.mark.parametrize(("function", "told"), [(wrong_type, "must be AskFor or HandOff"), (no_answer, "LookupError: no such quest")])
+@pytest.mark.parametrize(
+    ("function", "told"), [(wrong_type, "must be AskFor or HandOff"), (no_answer, "LookupError: no such quest")]
+)
 def test_a_function_that_fails_is_seen(function: Callable[[ReceivedRequest], Any], told: str) -> None:
     """What the author's function raises reaches the client, which should not try again, and `errors`."""
     with FakeOpenAI(answer=function) as server:

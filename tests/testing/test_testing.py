@@ -118,7 +118,7 @@ def test_a_contract_that_leaves_out_a_rule_is_found_out() -> None:
         "Cheat:",
         "  test_plain_run is overridden; give the reason in `unsupported`",
         "  test_steps is overridden; give the reason in `unsupported`",
-        "  test_nothing, in `unsupported`, is no test of the contract",
+        "  test_nothing, in `unsupported`, is not a test of the contract",
         "  test_handoff has no reason in `unsupported`",
         "  arun is not implemented",
     ]
