@@ -287,7 +287,7 @@ def test_a_part_of_the_questions_unanswered_is_told_with_bounds() -> None:
     (warning,) = result.warnings
     assert warning == (
         "2 of 5 questions to the judge and to code have no yes or no (1 cannot_tell, 1 transient); with them the score "
-        "lies between 0.25 and 0.75, so it is not sure whether it passes"
+        "lies between 0.25 and 0.75, so it is not certain whether it passes"
     )
     assert [finding.called for finding in result.findings if finding.kind == "not_judged"] == [1, 3]
 

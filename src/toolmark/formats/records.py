@@ -16,7 +16,7 @@ from toolmark._internal.json import short_repr
 from toolmark.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
 from toolmark.cases import LLMTestCase, Run
 from toolmark.errors import InvalidDataError
-from toolmark.expect import ExpectedTools, read_expectation, speaks, wanted_names
+from toolmark.expect import ExpectedTools, expected_names, is_expectation, read_expectation
 from toolmark.formats.messages.field_readers import Notes, as_object
 from toolmark.formats.messages.tool_fields import read_tools, readable_tool
 from toolmark.formats.messages.trajectory import read_run
@@ -187,7 +187,7 @@ def _read_specs(value: object, path: str, notes: Notes) -> list[ToolSpec]:
 
 def _read_expected_tools(value: object, path: str, notes: Notes) -> ExpectedTools:
     """Read a list of calls, or an expectation that says more."""
-    if not speaks(value):
+    if not is_expectation(value):
         return read_tools(value, path, notes, expected=True)
     try:
         return read_expectation(value)
@@ -222,7 +222,7 @@ def _expected_calls(parts: _Parts) -> ExpectedTools | None:
 
 
 def _normalize(parts: _Parts, known_names: Iterable[str], notes: Notes) -> None:
-    expected = wanted_names(_expected_calls(parts))
+    expected = expected_names(_expected_calls(parts))
     known: Collection[str] = {*known_names, *expected, *(spec.name for spec in parts.specs or ())}
     rewrites = dict[tuple[str, str], int]()
     if parts.called is not None:
@@ -240,7 +240,7 @@ def _compare(given: ExpectedTools | None, run: Run | None, given_key: str, run_k
     """Note that the given list wins over a trajectory, where the two name different tools."""
     if given is None or run is None:
         return
-    names = wanted_names(given)
+    names = expected_names(given)
     shown_names = [call.name for call in run.calls]
     if names != shown_names:
         notes.warn(

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from toolmark._internal.text import number_text
 from toolmark.cases import AnyCase, LLMTestCase, MLLMTestCase
-from toolmark.expect import wanted_names
+from toolmark.expect import expected_names
 from toolmark.matching.alignment import Alignment, Pair
 from toolmark.matching.argument_pattern import Wanted, fits
 from toolmark.matching.json_compare import ABSENT, Difference
@@ -61,7 +61,7 @@ def rows(result: MetricResult, case: AnyCase, *, nested: bool = False, longest: 
     alignment = result.alignment
     if alignment is None or not isinstance(case, (LLMTestCase, MLLMTestCase)):
         return []
-    expected = _names(result, "expected", alignment.wanted or wanted_names(case.expected_tools))
+    expected = _names(result, "expected", alignment.wanted or expected_names(case.expected_tools))
     called = _names(result, "called", [call.name for call in case.tools_called or []])
     moved = {pair.expected for pair in alignment.out_of_order}
     lines: list[Row] = []
