@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from toolmark._internal.text import printable, short_json
 from toolmark.errors import NotMeasuredError
 from toolmark.matching.alignment import Alignment
-from toolmark.matching.argument_pattern import Wanted, json_of
+from toolmark.matching.argument_pattern import ValuePattern, json_of
 from toolmark.matching.json_compare import ABSENT
 from toolmark.redact import DEFAULT, Redactor
 
@@ -292,7 +292,7 @@ def display_value(value: Any, path: str | None, redactor: Redactor = DEFAULT, li
     """
     plain = json_of(value)
     safe = redact_at_path(plain, path, redactor)
-    return printable(value.describe()) if isinstance(value, Wanted) and safe == plain else short_json(safe, limit)
+    return printable(value.describe()) if isinstance(value, ValuePattern) and safe == plain else short_json(safe, limit)
 
 
 def _restored(state: dict[str, Any]) -> MetricResult:
