@@ -248,7 +248,7 @@ def test_arguments_that_were_no_object_are_told() -> None:
     result = TrajectoryMatch("unordered").measure(case([A], [broken]))
 
     assert result.score == 0
-    assert result.warnings == ("1 call had arguments that were no JSON object; compared as if there were none",)
+    assert result.warnings == ("arguments of 1 call were not a JSON object; compared as if there were none",)
 
 
 # As a metric
@@ -302,7 +302,7 @@ async def _never(_called: dict[str, Any], _expected: dict[str, Any]) -> bool:
         ({"tool_args_match_overrides": {"a": [1]}}, "must be a mode, a list of argument paths or a function"),
         ({"tool_args_match_overrides": {"a": [""]}}, "must be a mode, a list of argument paths or a function"),
         ({"tool_args_match_overrides": {"a": _never}}, "is an async function"),
-        ({"tool_args_match_overrides": ["a"]}, "is a mapping from tool to mode, paths or function"),
+        ({"tool_args_match_overrides": ["a"]}, "must map tools to a mode, paths or a function"),
         ({"threshold": 2}, "threshold must be a number from 0 to 1"),
     ],
 )

@@ -375,15 +375,15 @@ def test_texts_of_calls() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("cp('a', 'b', 1, 'x', 'y')", "5 positional arguments, and 'cp' has 4 parameters"),
-        ("mv('a')", "'mv' is not described"),
-        ("cp('a', source='b')", "gives 'source' twice"),
-        ("cp(**{'source': 'a'})", "gives \\*\\*"),
-        ("cp(source=open('x'))", "no literal"),
-        ("cp(*['a'])", "no literal"),
-        ("cp", "no call of a function by its name"),
-        ("(lambda: 1)()", "no call of a function by its name"),
-        ("cp(", "no Python"),
+        ("cp('a', 'b', 1, 'x', 'y')", "5 positional arguments, but 'cp' has 4 parameters"),
+        ("mv('a')", "'mv' has no description"),
+        ("cp('a', source='b')", "has the argument 'source' twice"),
+        ("cp(**{'source': 'a'})", "has .* arguments; write them out"),
+        ("cp(source=open('x'))", "not a literal"),
+        ("cp(*['a'])", "not a literal"),
+        ("cp", "expected a call of a named function"),
+        ("(lambda: 1)()", "expected a call of a named function"),
+        ("cp(", "expected a Python expression"),
         (1, "expected the text of a call"),
     ],
 )
@@ -482,7 +482,7 @@ def test_everything_wrong_with_files_is_told_at_once(tmp_path: Path) -> None:
     assert str(caught.value).replace(str(tmp_path), "").splitlines() == [
         "/q.jsonl:1: $.id: 'a' has no answer",
         "/a.jsonl:1: $.ground_truth: expected a list of calls, got 1",
-        "/a.jsonl:2: $.ground_truth: has 2 turns, where the question has 1",
+        "/a.jsonl:2: $.ground_truth: has 2 turns, but the question has 1",
     ]
 
 
@@ -493,7 +493,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DataFileError) as caught:
         cases_from_bfcl(tmp_path / "q.jsonl", [])
     assert [problem.line for problem in caught.value.problems] == [2, 3]
-    with pytest.raises(ConfigurationError, match=r"functions of 'Files' are not in function_docs"):
+    with pytest.raises(ConfigurationError, match=r"function_docs does not contain the functions of 'Files'"):
         cases_from_bfcl([question("m", [user("x")], involved_classes=["Files"])], [{"id": "m", "ground_truth": [[]]}])
     with pytest.raises(DataFileError, match=r"questions\[0\]: \$\.function: expected a list of functions"):
         cases_from_bfcl([question("m", [user("x")], function=[{}])], [{"id": "m", "ground_truth": [[]]}])

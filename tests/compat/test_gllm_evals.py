@@ -150,12 +150,12 @@ def test_a_model_may_be_whatever_judges() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"model": "anthropic/claude"}, "of a provider that toolmark does not ask by name"),
+        ({"model": "anthropic/claude"}, "of another provider"),
         (
             {"model_config": {"temperatur": 1}},
-            r"model_config holds \['temperatur'\]; known are default_hyperparameters",
+            r"unknown settings in model_config: \['temperatur'\]; use .*default_hyperparameters",
         ),
-        ({"model_config": {"options": 3}}, "default_hyperparameters and options are objects"),
+        ({"model_config": {"options": 3}}, "options in model_config must be an object"),
         ({"model": 3}, "a judge must be the name of a model"),
     ],
 )
@@ -176,7 +176,7 @@ def test_a_batch_takes_the_options_of_the_page(tmp_path: Path) -> None:
             batch_status_check_interval=0,
             batch_max_iterations=2,
         )
-        with pytest.raises(JudgeError, match="have not ended after 2 looks; call again with the same folder"):
+        with pytest.raises(JudgeError, match="have not ended after 2 checks; call again with the same folder"):
             asyncio.run(metric.measure_batch(records, tmp_path / "batches"))
         results = asyncio.run(metric.measure_batch(records, tmp_path / "batches"))
 

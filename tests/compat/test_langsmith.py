@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from toolmark import ConfigurationError, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, ToolEfficiencyMetric
-from toolmark.compat._host_evaluators import case_of, told
+from toolmark.compat._host_evaluators import case_of, feedback_of
 from toolmark.compat.langsmith import evaluator
 from toolmark.compat.pydantic_evals import ArgumentCorrectness
 from toolmark.redact import DEFAULT
@@ -64,13 +64,13 @@ def test_what_is_expected_may_be_a_trajectory() -> None:
 @pytest.mark.parametrize(
     ("outputs", "reference", "inputs", "says"),
     [
-        ({}, WANTED, {}, "do not say what was called"),
-        (None, WANTED, {}, "do not say what was called"),
-        ({"tool_called": [ADD]}, WANTED, {}, "do not say what was called"),
-        ({"messages": MESSAGES, "tools_called": [ADD]}, WANTED, {}, "say twice what was called"),
+        ({}, WANTED, {}, "do not contain the called tools"),
+        (None, WANTED, {}, "do not contain the called tools"),
+        ({"tool_called": [ADD]}, WANTED, {}, "do not contain the called tools"),
+        ({"messages": MESSAGES, "tools_called": [ADD]}, WANTED, {}, "contain the called tools twice"),
         ({"tools_called": [ADD]}, {}, {}, "expected_tools"),
         ({"tools_called": 3}, WANTED, {}, "expected a list of tools"),
-        ({"messages": MESSAGES}, WANTED, {"messages": MESSAGES}, "show calls already"),
+        ({"messages": MESSAGES}, WANTED, {"messages": MESSAGES}, "contain calls already"),
     ],
     ids=["nothing", "none", "misspelt", "twice", "no reference", "no list", "earlier calls"],
 )
@@ -120,7 +120,7 @@ def test_a_skipped_metric_without_reasons_still_says_so() -> None:
     assert found["score"] is None
     assert found["comment"]
     bare = MetricResult(metric="m", status=ResultStatus.SKIPPED, threshold=0.5)
-    assert told(bare, "m", DEFAULT).comment == "Skipped."
+    assert feedback_of(bare, "m", DEFAULT).comment == "Skipped."
 
 
 def test_every_metric_has_its_entry() -> None:
@@ -188,4 +188,4 @@ def test_langsmith_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
         (METRIC.label, 0.0, "fail"),
     ]
     assert [one.score for one in none] == [None, None]
-    assert all("do not say what was called" in one.comment for one in none)
+    assert all("do not contain the called tools" in one.comment for one in none)

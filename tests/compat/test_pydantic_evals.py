@@ -156,8 +156,8 @@ def test_failed_calls_are_no_occurrences() -> None:
     ("expected", "called", "why"),
     [
         ([], [call("a")], "Skipped: the case expects no first call of 'a'."),
-        ([ToolCall(name="a")], [call("a")], "Skipped: expected #1 'a' does not say which arguments it expects."),
-        ([call("a", x=1)], made("a(?)"), "Skipped: the recording did not keep the arguments of called #1 'a'."),
+        ([ToolCall(name="a")], [call("a")], "Skipped: expected #1 'a' does not specify arguments."),
+        ([call("a", x=1)], made("a(?)"), "Skipped: the arguments of called #1 'a' were not recorded."),
     ],
 )
 def test_what_cannot_be_asked_is_skipped(expected: Calls, called: Calls, why: str) -> None:

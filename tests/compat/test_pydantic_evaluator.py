@@ -69,7 +69,10 @@ def test_what_was_skipped_is_a_label(theirs: Any) -> None:
 def test_what_could_not_be_measured_is_a_failure(theirs: Any) -> None:
     """Of the evaluator, with the reason and without secrets; other evaluators go on."""
     secret = "sk-proj-" + "a1B2" * 10
-    for output, says in (({}, "do not say what was called"), ({"tools_called": secret}, "expected a list of tools")):
+    for output, says in (
+        ({}, "do not contain the called tools"),
+        ({"tools_called": secret}, "expected a list of tools"),
+    ):
         found = evaluated(theirs, output, evaluator(METRIC), expected_output={"expected_tools": ADD})
         (failure,) = found.evaluator_failures
         assert (found.scores, found.assertions) == ({}, {})

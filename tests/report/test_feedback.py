@@ -31,10 +31,10 @@ from toolmark.report.feedback import (
     phoenix_annotations,
 )
 from toolmark.report.otel import emit_events, emit_spans
-from tracing import Made, Step, Told, langsmith, openai_agents, otlp
+from tracing import Script, ScriptedCall, Step, langsmith, openai_agents, otlp
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
-TOLD = Told("Go.", [Step("boss", [Made("add", "c1", {"token": "s3cr3t"}, "3")]), Step("boss", [], "Done.")])
+TOLD = Script("Go.", [Step("boss", [ScriptedCall("add", "c1", {"token": "s3cr3t"}, "3")]), Step("boss", [], "Done.")])
 ROOT_SPAN = f"{1:016x}"
 
 
@@ -158,7 +158,7 @@ def test_metrics_may_be_called_anything() -> None:
 def test_cases_that_name_no_trace_are_told_all_at_once() -> None:
     """So are those whose ids OpenTelemetry cannot have."""
     case = LLMTestCase(id="x", tools_called=[], expected_tools=[])
-    (run,) = read_traces(openai_agents(Told("Go.", TOLD.steps, trace="trace_1"))).runs
+    (run,) = read_traces(openai_agents(Script("Go.", TOLD.steps, trace="trace_1"))).runs
     mixed = evaluate([case, run.to_test_case(expected_tools=[]), case], [ToolCorrectnessMetric()])
 
     for form in (evaluation_events, phoenix_annotations):  # whose spans are those of OpenTelemetry

@@ -19,7 +19,7 @@ from toolmark.report import Report
 from toolmark.report.feedback import evaluation_events, evaluation_spans
 from toolmark.report.otel import emit_events, emit_spans
 from toolmark.result import MetricResult, ResultStatus
-from tracing import Made, Step, Told, otlp
+from tracing import Script, ScriptedCall, Step, otlp
 
 pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed here")
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the exporter of OTLP is not installed here")
@@ -39,7 +39,7 @@ from collectors import collecting, records_in
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
 NANOSECONDS = 1767323045000006000
-TOLD = Told("Go.", [Step("boss", [Made("add", "c1", {"token": "s3cr3t"}, "3")]), Step("boss", [], "Done.")])
+TOLD = Script("Go.", [Step("boss", [ScriptedCall("add", "c1", {"token": "s3cr3t"}, "3")]), Step("boss", [], "Done.")])
 ROOT_SPAN = 1
 
 #: The name was another one before 1.39.
