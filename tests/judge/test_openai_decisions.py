@@ -16,7 +16,7 @@ from toolmark.testing import FakeOpenAI, HttpFault, Reply, sample_prompt
 openai = pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 
 SHARES = {"yes": 0.75, "no": 0.25, "cannot_tell": 0.0}
-KNOWN = pytest.mark.skipif(not hasattr(openai.OpenAI, "decisions"), reason="older than the Decisions API")
+NAMES = pytest.mark.skipif(not hasattr(openai.OpenAI, "decisions"), reason="older than the Decisions API")
 
 
 def decide(server: FakeOpenAI, questions: Any = None, **options: Any) -> Answers:
@@ -34,11 +34,11 @@ def test_it_is_a_model_that_decides_and_writes_nothing() -> None:
     assert not hasattr(model, "complete")
 
 
-@KNOWN
+@NAMES
 def test_a_question_is_a_choice_between_its_options() -> None:
     """The state is the input, each option a choice, and its probability comes back with the tokens."""
     with FakeOpenAI(Reply(json.dumps({"q1": SHARES}), usage=(80, 1))) as server:
-        found = decide(server)
+        result = decide(server)
 
     assert server.requests[0].path == "/v1/decisions"
     assert server.requests[0].body == {
@@ -56,47 +56,47 @@ def test_a_question_is_a_choice_between_its_options() -> None:
             }
         ],
     }
-    assert found.answers["q1"].probabilities == SHARES
-    assert found.usage == {"input_tokens": 80, "output_tokens": 1}
-    assert (found.model, found.attempts) == ("gpt-6-luna", 1)
+    assert result.answers["q1"].probabilities == SHARES
+    assert result.usage == {"input_tokens": 80, "output_tokens": 1}
+    assert (result.model, result.attempts) == ("gpt-6-luna", 1)
 
 
-@KNOWN
+@NAMES
 def test_a_question_may_be_refused() -> None:
     """A refusal of one question is an answer that says so."""
     with FakeOpenAI(Reply(refusal="no")) as server:
-        found = decide(server)
+        result = decide(server)
 
-    assert found.answers["q1"].probabilities is None
-    assert found.answers["q1"].refusal
+    assert result.answers["q1"].probabilities is None
+    assert result.answers["q1"].refusal
 
 
-@KNOWN
+@NAMES
 def test_many_questions_go_in_parts() -> None:
     """Four hundred questions fit one request; all answers and all tokens come together."""
     questions = [Question(id=f"q{number}", text="?") for number in range(401)]
-    told = Reply(json.dumps({question.id: SHARES for question in questions}), usage=(100, 10))
-    with FakeOpenAI(told, told) as server:
-        found = decide(server, questions)
+    message = Reply(json.dumps({question.id: SHARES for question in questions}), usage=(100, 10))
+    with FakeOpenAI(message, message) as server:
+        result = decide(server, questions)
 
     assert [len(request.body["questions"]) for request in server.requests] == [400, 1]
-    assert set(found.answers) == {question.id for question in questions}
-    assert (found.usage["input_tokens"], found.attempts) == (200, 2)
+    assert set(result.answers) == {question.id for question in questions}
+    assert (result.usage["input_tokens"], result.attempts) == (200, 2)
 
 
-@KNOWN
+@NAMES
 def test_tokens_before_a_failure_are_told() -> None:
     """Where a later part fails, what the earlier ones cost is in the error."""
     questions = [Question(id=f"q{number}", text="?") for number in range(401)]
-    told = Reply(json.dumps({question.id: SHARES for question in questions}), usage=(100, 10))
-    with FakeOpenAI(told, HttpFault.status(401)) as server, pytest.raises(JudgeError) as caught:
+    message = Reply(json.dumps({question.id: SHARES for question in questions}), usage=(100, 10))
+    with FakeOpenAI(message, HttpFault.status(401)) as server, pytest.raises(JudgeError) as caught:
         decide(server, questions)
 
     assert (caught.value.outcome, caught.value.attempts) == (JudgeOutcome.FATAL, 2)
     assert caught.value.usage["input_tokens"] == 100
 
 
-@KNOWN
+@NAMES
 @pytest.mark.parametrize(
     "answers", [[], [{"type": "choice", "probabilities": [{"value": "yes", "probability": 1.0}]}], [None], "yes"]
 )
@@ -104,12 +104,12 @@ def test_what_is_no_answer_is_asked_again(answers: Any) -> None:
     """Without a probability for every option of every question there is no verdict."""
     body = {"model": "m", "answers": answers, "usage": {"input_tokens": 5, "output_tokens": 0}}
     with FakeOpenAI(Reply(body=body), json.dumps({"q1": SHARES})) as server:
-        found = decide(server)
+        result = decide(server)
 
-    assert (found.attempts, found.answers["q1"].probabilities) == (2, SHARES)
+    assert (result.attempts, result.answers["q1"].probabilities) == (2, SHARES)
 
 
-@KNOWN
+@NAMES
 def test_a_judge_reads_the_verdict() -> None:
     """The greatest probability is the verdict, with itself as its probability."""
 
