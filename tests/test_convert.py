@@ -136,8 +136,8 @@ def test_turns_and_conversations() -> None:
     assert [turn.content for turn in conversation.turns] == ["Go.", "Done.", "Again.", "Done."]
     assert conversation.id == "x"
     for result in (turns, conversations):
-        assert "warning: line 1: what was expected" not in result.stderr
-        assert "warning: what was expected of the conversation was left out; use --as cases" in result.stderr
+        assert "warning: line 1: left out the expectations" not in result.stderr
+        assert "warning: left out the expectations of the conversation; use --as cases" in result.stderr
     assert "wrote 2 turns with 2 calls" in turns.stderr
     assert [case["name"] for case in written(convert(lines(CHAT, CLAUDE), "--as", "turns"))] == [
         "line 1, turn 1",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
@@ -16,7 +15,20 @@ from toolmark.testing import FakeOpenAI, HttpFault, Reply, sample_prompt
 openai = pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 
 SHARES = {"yes": 0.75, "no": 0.25, "cannot_tell": 0.0}
-NAMES = pytest.mark.skipif(not hasattr(openai.OpenAI, "decisions"), reason="older than the Decisions API")
+KNOWN = pytest.mark.skipif(not hasattr(openai.OpenAI, "decisions"), reason="older than the Decisions API")
+
+
+def decided(shares: dict[str, dict[str, float]], usage: tuple[int, int] = (5, 1)) -> Reply:
+    """A reply of the Decisions API: for each question the probabilities of its options."""
+    answers = []
+    for name, options in shares.items():
+        best = max(options, key=lambda option: options[option])
+        listed = [{"value": option, "probability": share} for option, share in options.items()]
+        choice = {"type": "choice", "name": name, "choice": best, "confidence": options[best]}
+        answers.append({**choice, "probabilities": listed})
+    counts = {"input_tokens": usage[0], "output_tokens": usage[1], "total_tokens": sum(usage)}
+    details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
+    return Reply(body={"model": "gpt-6-luna", "answers": answers, "usage": {**counts, **details}})
 
 
 def decide(server: FakeOpenAI, questions: Any = None, **options: Any) -> Answers:
@@ -34,11 +46,11 @@ def test_it_is_a_model_that_decides_and_writes_nothing() -> None:
     assert not hasattr(model, "complete")
 
 
-@NAMES
+@KNOWN
 def test_a_question_is_a_choice_between_its_options() -> None:
     """The state is the input, each option a choice, and its probability comes back with the tokens."""
-    with FakeOpenAI(Reply(json.dumps({"q1": SHARES}), usage=(80, 1))) as server:
-        result = decide(server)
+    with FakeOpenAI(decided({"q1": SHARES}, (80, 1))) as server:
+        found = decide(server)
 
     assert server.requests[0].path == "/v1/decisions"
     assert server.requests[0].body == {
@@ -56,67 +68,70 @@ def test_a_question_is_a_choice_between_its_options() -> None:
             }
         ],
     }
-    assert result.answers["q1"].probabilities == SHARES
-    assert result.usage == {"input_tokens": 80, "output_tokens": 1}
-    assert (result.model, result.attempts) == ("gpt-6-luna", 1)
+    assert found.answers["q1"].probabilities == SHARES
+    assert found.usage == {"input_tokens": 80, "output_tokens": 1}
+    assert (found.model, found.attempts) == ("gpt-6-luna", 1)
 
 
-@NAMES
+@KNOWN
 def test_a_question_may_be_refused() -> None:
     """A refusal of one question is an answer that says so."""
-    with FakeOpenAI(Reply(refusal="no")) as server:
-        result = decide(server)
+    refused = Reply(body={**(decided({}).body or {}), "answers": [{"type": "refusal", "name": "q1"}]})
+    with FakeOpenAI(refused) as server:
+        found = decide(server)
 
-    assert result.answers["q1"].probabilities is None
-    assert result.answers["q1"].refusal
+    assert found.answers["q1"].probabilities is None
+    assert found.answers["q1"].refusal
 
 
-@NAMES
+@KNOWN
 def test_many_questions_go_in_parts() -> None:
     """Four hundred questions fit one request; all answers and all tokens come together."""
     questions = [Question(id=f"q{number}", text="?") for number in range(401)]
-    message = Reply(json.dumps({question.id: SHARES for question in questions}), usage=(100, 10))
-    with FakeOpenAI(message, message) as server:
-        result = decide(server, questions)
+    parts = [
+        decided({question.id: SHARES for question in part}, (100, 10)) for part in (questions[:400], questions[400:])
+    ]
+    with FakeOpenAI(*parts) as server:
+        found = decide(server, questions)
 
     assert [len(request.body["questions"]) for request in server.requests] == [400, 1]
-    assert set(result.answers) == {question.id for question in questions}
-    assert (result.usage["input_tokens"], result.attempts) == (200, 2)
+    assert set(found.answers) == {question.id for question in questions}
+    assert (found.usage["input_tokens"], found.attempts) == (200, 2)
 
 
-@NAMES
+@KNOWN
 def test_tokens_before_a_failure_are_told() -> None:
     """Where a later part fails, what the earlier ones cost is in the error."""
     questions = [Question(id=f"q{number}", text="?") for number in range(401)]
-    message = Reply(json.dumps({question.id: SHARES for question in questions}), usage=(100, 10))
-    with FakeOpenAI(message, HttpFault.status(401)) as server, pytest.raises(JudgeError) as caught:
+    first = decided({question.id: SHARES for question in questions[:400]}, (100, 10))
+    with FakeOpenAI(first, HttpFault.status(401)) as server, pytest.raises(JudgeError) as caught:
         decide(server, questions)
 
     assert (caught.value.outcome, caught.value.attempts) == (JudgeOutcome.FATAL, 2)
     assert caught.value.usage["input_tokens"] == 100
 
 
-@NAMES
+@KNOWN
 @pytest.mark.parametrize(
     "answers", [[], [{"type": "choice", "probabilities": [{"value": "yes", "probability": 1.0}]}], [None], "yes"]
 )
 def test_what_is_no_answer_is_asked_again(answers: Any) -> None:
     """Without a probability for every option of every question there is no verdict."""
     body = {"model": "m", "answers": answers, "usage": {"input_tokens": 5, "output_tokens": 0}}
-    with FakeOpenAI(Reply(body=body), json.dumps({"q1": SHARES})) as server:
-        result = decide(server)
+    with FakeOpenAI(Reply(body=body), decided({"q1": SHARES})) as server:
+        found = decide(server)
 
-    assert (result.attempts, result.answers["q1"].probabilities) == (2, SHARES)
+    assert (found.attempts, found.answers["q1"].probabilities) == (2, SHARES)
 
 
-@NAMES
+@KNOWN
 def test_a_judge_reads_the_verdict() -> None:
     """The greatest probability is the verdict, with itself as its probability."""
 
     async def main(server: FakeOpenAI) -> Any:
         return await Judge(OpenAIDecisions("m", base_url=server.base_url)).ask(sample_prompt())
 
-    with FakeOpenAI(json.dumps({"q1": SHARES})) as server:
+    with FakeOpenAI(decided({"q1": SHARES})) as server:
         answered = asyncio.run(main(server))
 
     assert (answered.verdict.decision.value, answered.verdict.probability) == ("yes", 0.75)

@@ -162,7 +162,7 @@ def test_bounds_and_explanations(plan: Plan, called: list[ToolCall], effects: di
     assert all(0 <= part <= 1 for part in result.parts.values())
     assert result.findings or result.score == 1
     assert result.alignment is not None
-    names = result.alignment.wanted or expected_names(plan)
+    names = result.alignment.labels or expected_names(plan)
     for finding in result.findings:
         assert finding.message in str(result.reason)
         assert finding.called is None or finding.expected is not None or called[finding.called].name == finding.tool

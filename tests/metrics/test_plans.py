@@ -130,7 +130,7 @@ def test_a_plan_in_a_report() -> None:
     report = evaluate([case], [ToolCorrectnessMetric(), MultimodalToolCorrectnessMetric()], show_progress=False)
     written = report.to_dict()
     assert [result["score"] for result in written["cases"][0]["results"]] == [0, 0]
-    assert written["cases"][0]["results"][0]["alignment"]["wanted"] == ["get_*"]
+    assert written["cases"][0]["results"][0]["alignment"]["labels"] == ["get_*"]
 
 
 def test_effects_of_a_plan() -> None:

@@ -145,7 +145,7 @@ class _Linter:
         layout = next(variants_of(Plan([alone], tools=self.plan.tools)))
         if layout.forbidden:
             return layout.forbidden[0][0].item.arguments
-        return layout.entries[0].wants[0].item.arguments
+        return layout.entries[0].patterns[0].item.arguments
 
     def _forbidden(self, call: ToolCall | Expect, arguments: Any, place: _Place) -> Iterator[LintFinding]:
         for forbid, spot in place.forbidden:

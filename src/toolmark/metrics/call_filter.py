@@ -16,7 +16,7 @@ from toolmark._internal.text import plural
 from toolmark.calls import CallStatus, ToolCall, ToolEffect, ToolSpec, read_tool_spec
 from toolmark.errors import ConfigurationError
 from toolmark.matching.alignment import Alignment
-from toolmark.matching.plan_slots import Want
+from toolmark.matching.plan_slots import CallPattern
 from toolmark.metrics.base import call_text, inferred_success_warnings, status_of
 from toolmark.metrics.tool_effects import ToolEffects, list_names, read_effects
 from toolmark.result import Finding
@@ -133,13 +133,13 @@ class CallFilter:
         return calls.with_effect(effects, self.only)
 
     def select_for_plan(
-        self, wants: Sequence[Want], called: Sequence[ToolCall], available: Sequence[object] | None
-    ) -> tuple[ComparedCalls, Callable[[Want], bool] | None]:
+        self, patterns: Sequence[CallPattern], called: Sequence[ToolCall], available: Sequence[object] | None
+    ) -> tuple[ComparedCalls, Callable[[CallPattern], bool] | None]:
         """Return the called tools that are compared with a plan, and which of its calls are; `None` for all."""
         if self.only is None:
             return self.without_failed((), called), None
         effects = self.tool_effects(available)
-        effect, expected = plan_effects(wants, called, effects)
+        effect, expected = plan_effects(patterns, called, effects)
         calls, by_name = self.by_effect(expected, called, effects)
         return calls.with_effect(by_name, self.only), lambda want: effect(want) is self.only
 
@@ -189,8 +189,8 @@ class CallFilter:
 
 
 def plan_effects(
-    wants: Sequence[Want], called: Sequence[ToolCall], effects: ToolEffects
-) -> tuple[Callable[[Want], ToolEffect], list[ToolCall]]:
+    patterns: Sequence[CallPattern], called: Sequence[ToolCall], effects: ToolEffects
+) -> tuple[Callable[[CallPattern], ToolEffect], list[ToolCall]]:
     """Return the effect of each call of a plan as a function, and one call for every tool that the plan accepts.
 
     A name pattern reads if it accepts at least one called or available tool, and every tool that it accepts reads.
@@ -199,9 +199,9 @@ def plan_effects(
     for specs in effects.tools:
         tools.update(spec.name for spec in specs)
 
-    def effect(want: Want) -> ToolEffect:
+    def effect(want: CallPattern) -> ToolEffect:
         names = [want.item.name] if want.pattern is None else filter(want.named, tools)
         return ToolEffect.READ if {effects.of(name) for name in names} == {ToolEffect.READ} else ToolEffect.WRITE
 
-    names = sorted(tools.union(want.item.name for want in wants if not want.pattern))
-    return effect, [ToolCall(name=name) for name in names if any(want.named(name) for want in wants)]
+    names = sorted(tools.union(want.item.name for want in patterns if not want.pattern))
+    return effect, [ToolCall(name=name) for name in names if any(want.named(name) for want in patterns)]

@@ -17,10 +17,10 @@ from toolmark._internal.json import json_path
 from toolmark.calls import ToolCall
 from toolmark.expect.value_matchers import Exact
 from toolmark.matching.alignment import Alignment, Item, Pair
-from toolmark.matching.argument_pattern import Mismatches, Ratio, Template, Wanted
+from toolmark.matching.argument_pattern import Mismatches, Ratio, Template, ValuePattern
 from toolmark.matching.json_compare import ABSENT, Absent, Path
 from toolmark.matching.plan import Layout
-from toolmark.matching.plan_slots import Want
+from toolmark.matching.plan_slots import CallPattern
 from toolmark.matching.redacted_values import has_mark, place
 
 
@@ -123,7 +123,7 @@ class LeafTemplate(Template):
         """Return expected arguments as leaves; `redacted` is where calls of the tool have redacted values."""
         tree, extras = (arguments.tree, arguments.extras) if isinstance(arguments, Template) else (arguments, False)
         leaves = _leaves_of(tree, redacted)
-        matchers = {path for path, value in leaves.values() if isinstance(value, Wanted)}
+        matchers = {path for path, value in leaves.values() if isinstance(value, ValuePattern)}
         return cls(
             _leaf_values(leaves),
             paths={key: path for key, (path, _) in leaves.items()},
@@ -155,10 +155,10 @@ class LeafTemplate(Template):
 
 def by_leaves(layout: Layout, called: Sequence[Item]) -> Layout:
     """Return a variant of a plan whose arguments are compared with those of the calls leaf by leaf."""
-    wants = [want for entry in layout.entries for want in entry.wants]
-    redacted = _redacted_paths([*called, *(want.item for want in wants if want.pattern is None)])
+    patterns = [want for entry in layout.entries for want in entry.patterns]
+    redacted = _redacted_paths([*called, *(want.item for want in patterns if want.pattern is None)])
 
-    def flat(want: Want) -> Want:
+    def flat(want: CallPattern) -> CallPattern:
         arguments = want.item.arguments
         if isinstance(arguments, Absent):
             return want
@@ -168,7 +168,7 @@ def by_leaves(layout: Layout, called: Sequence[Item]) -> Layout:
                 paths |= marked
         return want._replace(item=want.item._replace(arguments=LeafTemplate.of(arguments, frozenset(paths))))
 
-    entries = tuple(entry._replace(wants=tuple(map(flat, entry.wants))) for entry in layout.entries)
+    entries = tuple(entry._replace(patterns=tuple(map(flat, entry.patterns))) for entry in layout.entries)
     return replace(layout, entries=entries)
 
 
@@ -199,7 +199,7 @@ def _optional_objects(leaves: Iterable[tuple[Path, Any]]) -> frozenset[Path]:
     """Return the paths of objects all of whose leaves may be missing."""
     optional: dict[Path, bool] = {}
     for path, value in leaves:
-        may_be_missing = isinstance(value, Wanted) and value.credit(ABSENT) is None
+        may_be_missing = isinstance(value, ValuePattern) and value.credit(ABSENT) is None
         for end in range(1, len(path)):
             if isinstance(path[end], str):
                 optional[path[:end]] = optional.get(path[:end], True) and may_be_missing

@@ -20,7 +20,7 @@ from toolmark.expect.plan import MOST_WAYS, Expectation
 from toolmark.matching.align_calls import align
 from toolmark.matching.alignment import Alignment, Item, Pair
 from toolmark.matching.plan import Entry, Layout, forbidden_calls, places_of
-from toolmark.matching.plan_slots import Want
+from toolmark.matching.plan_slots import CallPattern
 from toolmark.metrics.call_filter import ComparedCalls
 from toolmark.metrics.comparable_calls import by_leaves, called_item, expected_item, flatten_items, unflatten
 from toolmark.metrics.plan_variants import Aligner, aligner, variants_of
@@ -28,7 +28,7 @@ from toolmark.metrics.tool_effects import list_names
 from toolmark.metrics.wording import alignment_findings, arithmetic
 from toolmark.result import Finding
 
-EffectOf = Callable[[Want], ToolEffect]
+EffectOf = Callable[[CallPattern], ToolEffect]
 """Returns the effect of an expected call."""
 
 
@@ -145,7 +145,7 @@ class _CalledSide:
 
     def part_of(self, variant: Layout, effect_of: EffectOf) -> Layout:
         """Return the entries of a variant that have this effect; arguments of writes are compared leaf by leaf."""
-        entries = tuple(entry for entry in variant.entries if effect_of(entry.wants[0]) is self.effect)
+        entries = tuple(entry for entry in variant.entries if effect_of(entry.patterns[0]) is self.effect)
         part = replace(variant, entries=entries, forbidden=())
         return by_leaves(part, self.items) if self.effect is ToolEffect.WRITE else part
 
@@ -177,14 +177,14 @@ def _changes_of_variant(
     positions: dict[ToolEffect, list[int]] = {effect: [] for effect in sides}
     names: list[str] = []
     for entry in variant.entries:
-        effect = effect_of(entry.wants[0])
+        effect = effect_of(entry.patterns[0])
         size = next(sizes[effect])
         positions[effect] += range(len(names), len(names) + size)
         names += [entry.text] * size
 
     def aligned(effect: ToolEffect, *, ordered: bool = False) -> Alignment:
         alignment = sides[effect].align(parts[effect], ordered=ordered)
-        return replace(alignment.placed(positions[effect], sides[effect].called_at), wanted=tuple(names))
+        return replace(alignment.placed(positions[effect], sides[effect].called_at), labels=tuple(names))
 
     return TaskChanges(
         writes=aligned(ToolEffect.WRITE),
@@ -217,20 +217,20 @@ def _variants_by_effect(expected: Expectation, effect_of: EffectOf) -> Iterator[
 
 def _entries_by_effect(entry: Entry, effect_of: EffectOf) -> list[tuple[Entry, str]]:
     """Return an entry for each effect of its calls; with several effects, the choice in words."""
-    effects = dict.fromkeys(map(effect_of, entry.wants))
+    effects = dict.fromkeys(map(effect_of, entry.patterns))
     if len(effects) == 1:
         return [(entry, "")]
     entries: list[tuple[Entry, str]] = []
     for effect in effects:
-        wants = tuple(want for want in entry.wants if effect_of(want) is effect)
-        text = " or ".join(want.item.name for want in wants)
-        entries.append((entry._replace(wants=wants, text=text), f"{text!r} of {entry.text!r}"))
+        patterns = tuple(want for want in entry.patterns if effect_of(want) is effect)
+        text = " or ".join(want.item.name for want in patterns)
+        entries.append((entry._replace(patterns=patterns, text=text), f"{text!r} of {entry.text!r}"))
     return entries
 
 
 def _ignored_rule_warnings(variant: Layout, effect_of: EffectOf) -> list[str]:
     """Return the warning that rules between a write and a read are not checked; empty without such rules."""
-    effects = [effect_of(entry.wants[0]) for entry in variant.entries]
+    effects = [effect_of(entry.patterns[0]) for entry in variant.entries]
     rules: list[str] = []
     effects_of_label: dict[str, set[ToolEffect]] = {}
     groups: dict[int, list[int]] = {}

@@ -36,7 +36,7 @@ from toolmark.matching.alignment import Alignment, Item
 from toolmark.matching.argument_pattern import Template
 from toolmark.matching.json_compare import ABSENT, Absent
 from toolmark.matching.plan import Entry, Layout, align_layout
-from toolmark.matching.plan_slots import Want
+from toolmark.matching.plan_slots import CallPattern
 from toolmark.metrics.comparable_calls import called_item, expected_item
 
 
@@ -56,7 +56,7 @@ def align_plan(
     ordered: bool,
     arguments: bool,
     output: bool,
-    keep: Callable[[Want], bool] | None = None,
+    keep: Callable[[CallPattern], bool] | None = None,
 ) -> Alignment:
     """Return the best alignment of the called tools with the variant that scores best; of equal scores the first.
 
@@ -84,21 +84,21 @@ def aligner(called: Sequence[ToolCall], *, arguments: bool, output: bool = False
     return align
 
 
-def _reduced(variant: Layout, keep: Callable[[Want], bool]) -> Layout:
+def _reduced(variant: Layout, keep: Callable[[CallPattern], bool]) -> Layout:
     """Return a variant without the rejected calls; an entry that loses one of several alternatives is not required."""
     entries: list[Entry] = []
     for entry in variant.entries:
-        wants = tuple(filter(keep, entry.wants))
-        if len(wants) == len(entry.wants):
+        patterns = tuple(filter(keep, entry.patterns))
+        if len(patterns) == len(entry.patterns):
             entries.append(entry)
-        elif wants:
-            entries.append(entry._replace(wants=wants, least=0))
+        elif patterns:
+            entries.append(entry._replace(patterns=patterns, least=0))
     return replace(variant, entries=tuple(entries))
 
 
-def plan_wants(expected: Expectation) -> list[Want]:
+def plan_wants(expected: Expectation) -> list[CallPattern]:
     """Return all calls that an expectation asks for in any of its variants, without forbidden ones."""
-    return [want for variant in variants_of(expected) for entry in variant.entries for want in entry.wants]
+    return [want for variant in variants_of(expected) for entry in variant.entries for want in entry.patterns]
 
 
 def variants_of(expected: Expectation, *, output: bool = False) -> Iterator[Layout]:
@@ -154,7 +154,7 @@ class _Variant(NamedTuple):
     """The expected and the forbidden calls of one variant, and the choices that lead to it."""
 
     entries: tuple[Entry, ...] = ()
-    forbidden: tuple[tuple[Want, str], ...] = ()
+    forbidden: tuple[tuple[CallPattern, str], ...] = ()
     choices: tuple[str, ...] = ()
 
 
@@ -209,16 +209,16 @@ class _PlanReader:
     def _entry(self, items: Sequence[PlanItem], context: _Context) -> Entry:
         """Return the entry that accepts any of these calls."""
         calls = [item for item in items if isinstance(item, (ToolCall, Expect))]
-        wants = tuple(map(self._wanted_call, calls))
+        patterns = tuple(map(self._wanted_call, calls))
         text = " or ".join(name_text(call.name) for call in calls)
         # Alternatives of one entry are required once each, so the conditions of the last one are those of all.
         last = calls[-1]
         if isinstance(last, Expect):
             context = context.inside(last)
-            return Entry(wants, text, last.least, last.most, context.labels, context.after, context.group)
-        return Entry(wants, text, 1, 1, context.labels, context.after, context.group)
+            return Entry(patterns, text, last.least, last.most, context.labels, context.after, context.group)
+        return Entry(patterns, text, 1, 1, context.labels, context.after, context.group)
 
-    def _wanted_call(self, call: ToolCall | Expect) -> Want:
+    def _wanted_call(self, call: ToolCall | Expect) -> CallPattern:
         defaults = self._default_matchers(call.name)
         if isinstance(call, Expect):
             kind = None if call.type is None else ToolCallType(call.type).value
@@ -226,7 +226,7 @@ class _PlanReader:
         item = expected_item(call, output=self.output)
         if defaults and isinstance(item.arguments, dict):
             item = item._replace(arguments=Template(with_matchers(item.arguments, *defaults)))
-        return Want(item)
+        return CallPattern(item)
 
     def _default_matchers(self, name: Name) -> list[dict[ArgumentPath, Matcher]]:
         """Return the plan's matchers for the arguments of a tool, strongest first: exact name, then later patterns."""
@@ -252,7 +252,7 @@ def _parsed(at: Mapping[str, Matcher]) -> dict[ArgumentPath, Matcher]:
     return {parse_argument_path(path): matcher for path, matcher in at.items()}
 
 
-def _want(name: Name, item: Item) -> Want:
+def _want(name: Name, item: Item) -> CallPattern:
     if isinstance(name, Matcher):
-        return Want(item._replace(name=printable(name_text(name))), name)
-    return Want(item._replace(name=name))
+        return CallPattern(item._replace(name=printable(name_text(name))), name)
+    return CallPattern(item._replace(name=name))

@@ -198,7 +198,7 @@ class ToolCorrectnessMetric(Metric):
             output=output,
             keep=keep,
         )
-        return alignment.placed(range(len(alignment.wanted)), compared.called_at), compared
+        return alignment.placed(range(len(alignment.labels)), compared.called_at), compared
 
     @property
     def _ordered(self) -> bool:
@@ -238,7 +238,7 @@ class ToolCorrectnessMetric(Metric):
         """Return the score of the calls with its evidence."""
         expected, called = calls
         alignment, compared = self._align(case, expected, called)
-        names = alignment.wanted or expected_names(expected)
+        names = alignment.labels or expected_names(expected)
         warnings = [] if case.run is None else case.run.notes
         if not isinstance(expected, list):
             warnings += plan_warnings(expected, alignment, arguments=self._arguments)

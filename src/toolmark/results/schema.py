@@ -124,7 +124,7 @@ class WrittenAlignment(Written):
     missing: list[Position]
     unexpected: list[Position]
     unused: list[Position] = Field(default_factory=list[int])
-    wanted: list[str] = Field(default_factory=list[str])
+    labels: list[str] = Field(default_factory=list[str])
     choices: list[str] = Field(default_factory=list[str])
     forbidden: list[WrittenForbidden] = Field(default_factory=list[WrittenForbidden])
     extras: bool | None = None
