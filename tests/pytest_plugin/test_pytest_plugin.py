@@ -638,7 +638,6 @@ print(json.dumps([code, sorted(sys.modules)]))
         "toolmark",
         "toolmark._internal",
         "toolmark._internal.lazy_imports",
-        "toolmark.errors",
         "toolmark.pytest_plugin",
     }
 

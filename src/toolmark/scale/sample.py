@@ -1,4 +1,4 @@
-"""How is a sample drawn from files of any size? Each is read once, part by part, and what may be drawn is kept."""
+"""Random samples of files of any size, drawn in one pass over their parts."""
 
 from __future__ import annotations
 

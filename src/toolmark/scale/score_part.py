@@ -1,4 +1,4 @@
-"""What becomes of one part? Its cases are read, measured and written, one after the other; none is kept."""
+"""Scoring of one part: its cases are read, measured and written one after the other."""
 
 from __future__ import annotations
 

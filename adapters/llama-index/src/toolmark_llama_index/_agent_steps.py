@@ -89,7 +89,7 @@ class AgentSteps:
         for handoff in self._handoffs.pop(place, ()):
             result = handoff.result
             if agent is not None and agent != handoff.target:
-                result = Result(None, result.shown, str(result.shown))
+                result = Result(None, result.model_output, str(result.model_output))
             self._end(handoff.key, result, handoff.at)
             self.builder.handed_off(to=handoff.target, key=handoff.key, scope=place[0])
 
@@ -100,5 +100,5 @@ class AgentSteps:
 
     def _end(self, key: Key, result: Result, at: datetime | None) -> None:
         self.builder.tool_ended(
-            key, result.output, model_output=result.shown, error=result.error, artifact=result.artifact, at=at
+            key, result.output, model_output=result.model_output, error=result.error, artifact=result.artifact, at=at
         )

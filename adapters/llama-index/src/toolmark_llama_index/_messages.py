@@ -97,9 +97,7 @@ def _written_calls(message: ChatMessage) -> list[tuple[str, str | None, Any]]:
 def _not_an_object(text: str, *, may_continue: bool = False) -> str | None:
     """Return the text if it is not a JSON object; `None` if it is one, or empty, as some providers write no arguments.
 
-    Args:
-        text: What the model wrote.
-        may_continue: Other text may follow the object, as a ReAct agent may go on writing after its arguments.
+    With `may_continue`, other text may follow the object, as a ReAct agent may go on writing after its arguments.
     """
     stripped = text.strip()
     if not stripped:

@@ -36,13 +36,13 @@ class Result:
 
     Attributes:
         output: The value that it returned, or the model's text if the value has no JSON form.
-        shown: What the model is shown.
+        model_output: What the model is shown.
         error: Its error, if it failed or reports a failure.
         artifact: The sources of an answer, which the model is not shown.
     """
 
     output: Any
-    shown: Any
+    model_output: Any
     error: str | None = None
     artifact: Any = None
 
@@ -60,24 +60,24 @@ def result_of(output: ToolOutput, raised: BaseException | None = None) -> Result
     raw = output.raw_output
     blocks = getattr(output, "blocks", None) or []
     is_text = all(isinstance(block, TextBlock) for block in blocks)
-    shown: Any = output.content if is_text else [_block_summary(block) for block in blocks]
+    text: Any = output.content if is_text else [_block_summary(block) for block in blocks]
     if output.is_error:
         exception = getattr(output, "exception", None) or raised
-        return Result(None, shown, error_text(exception) if isinstance(exception, BaseException) else output.content)
+        return Result(None, text, error_text(exception) if isinstance(exception, BaseException) else output.content)
     if isinstance(raw, ToolOutput):
         return result_of(raw)
     if _is_mcp_result(raw):
         content = _mcp_content(raw)
         # `mcp` renamed the field between its releases.
         if getattr(raw, "isError", None) or getattr(raw, "is_error", None):
-            return Result(None, shown, content if isinstance(content, str) else str(shown))
-        return Result(content, shown)
+            return Result(None, text, content if isinstance(content, str) else str(text))
+        return Result(content, text)
     if not is_text:
-        return Result(shown, shown)
+        return Result(text, text)
     if _has_json_form(raw):
-        return Result(raw, shown)
+        return Result(raw, text)
     # The address of an object in memory would make equal outputs differ.
-    return Result(_ADDRESS.sub("", output.content), shown, artifact=_sources(raw))
+    return Result(_ADDRESS.sub("", output.content), text, artifact=_sources(raw))
 
 
 def is_unknown_tool(event: ToolCallResult) -> bool:

@@ -281,7 +281,12 @@ class Watcher:
         if isinstance(result, ToolOutput):
             read = result_of(result)
             builder.tool_ended(
-                span.key, read.output, model_output=read.shown, error=read.error, artifact=read.artifact, at=now()
+                span.key,
+                read.output,
+                model_output=read.model_output,
+                error=read.error,
+                artifact=read.artifact,
+                at=now(),
             )
         else:
             builder.tool_ended(span.key, result, at=now())
