@@ -227,7 +227,7 @@ def test_the_hook_decides() -> None:
 )
 def test_a_hook_that_fails_hides_the_value(hook: Any) -> None:
     """The warning says where, and never what."""
-    with pytest.warns(ToolmarkWarning, match=r"at \['a'\]\[0\]; the value was hidden") as caught:
+    with pytest.warns(ToolmarkWarning, match=r"at \['a'\]\[0\]; the value was redacted") as caught:
         assert Redactor(hook=hook)({"a": ["private"]}) == {"a": [M]}
 
     assert "private" not in str(caught[0].message)

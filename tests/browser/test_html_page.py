@@ -99,7 +99,7 @@ def test_it_opens_with_the_failures_first(opened: Opened) -> None:
     assert "2 of 6 cases failed, 1 could not be measured" in tab.locator(".headline").inner_text()
     assert shown(tab) == ALL
     assert tab.locator(".case[open]").count() == 0
-    assert tab.locator("#found").inner_text() == "6 of 6 shown"
+    assert tab.locator("#matches").inner_text() == "6 of 6 shown"
 
 
 def test_a_case_opens_and_shows_all_of_it(opened: Opened) -> None:
@@ -137,7 +137,7 @@ def test_without_scripts_everything_can_be_read(opened: Opened) -> None:
     assert not tab.locator("#theme").is_visible()
     tab.locator("#k1 > summary").click()
     assert tab.locator("#k1 .pairs tr.differs").is_visible()
-    assert tab.locator("#k1 .said.user").is_visible()
+    assert tab.locator("#k1 .message.user").is_visible()
     assert tab.get_by_text("This case is shown by the page's script").count() == 0
     assert shown(tab) == ALL
 
@@ -151,7 +151,7 @@ def test_cases_are_filtered_by_what_became_of_them(opened: Opened) -> None:
     tab.get_by_label("passed").uncheck()
 
     assert shown(tab) == ALL[:3]
-    assert tab.locator("#found").inner_text() == "3 of 6 shown"
+    assert tab.locator("#matches").inner_text() == "3 of 6 shown"
     tab.get_by_label("failed").uncheck()
     assert shown(tab) == ALL[:1]
     assert [part.strip() for part in tab.locator(".pick .amount").all_inner_texts()] == ["1", "2", "3", "0"]
@@ -195,7 +195,7 @@ def test_cases_are_sorted(opened: Opened) -> None:
     tab = opened(small_report())
     sort = tab.locator("#sort")
 
-    sort.select_option(label="as given")
+    sort.select_option(label="in order")
     assert shown(tab) == ["booking-1", "booking-2", "booking-10", "no expectation", "picture", "conversation"]
     sort.select_option(label="by name")
     assert shown(tab) == ["booking-1", "booking-2", "booking-10", "conversation", "no expectation", "picture"]
@@ -397,7 +397,7 @@ def test_two_thousand_cases_open(opened: Opened, record_testsuite_property: Call
     report = many_cases(2000)
     begin = time.perf_counter()
     tab = opened(report)
-    assert tab.locator("#found").inner_text() == "2,000 of 2,000 shown"
+    assert tab.locator("#matches").inner_text() == "2,000 of 2,000 shown"
     spent = time.perf_counter() - begin
     record_testsuite_property("seconds to write and open 2,000 cases", round(spent, 1))
 

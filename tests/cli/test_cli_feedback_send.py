@@ -292,17 +292,18 @@ def test_settings_that_send_nothing_end_with_2(results: Path, monkeypatch: pytes
 
 def test_an_exporter_that_cannot_be_made_is_told(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what it says itself, without secrets."""
-    from toolmark.report.export import otel_setup as _otlp
+    from toolmark.report.export import otel_setup
 
     def broken() -> None:
         raise RuntimeError("no certificate for https://user:hunter2@host/")
 
-    monkeypatch.setattr(_otlp, "_registered", lambda *_: type("Found", (), {"load": staticmethod(lambda: broken)}))
+    monkeypatch.setattr(otel_setup, "_registered", lambda *_: type("Found", (), {"load": staticmethod(lambda: broken)}))
     done = run(results, "--as", "otel-events", "--send")
 
     assert done.exit_code == 2
     assert (
-        "the exporter 'otlp_proto_grpc' cannot be made: RuntimeError: no certificate for https://user:" in done.stderr
+        "the exporter 'otlp_proto_grpc' cannot be created: RuntimeError: no certificate for https://user:"
+        in done.stderr
     )
     assert "hunter2" not in done.stderr
 
