@@ -163,11 +163,9 @@ def _exporter(signal: _Signal, name: str, size: int) -> CountingExporter:
     answers = Answers(signal.response)
     try:
         factory = entry_point.load()
-        options = (
-            {"session": _session(answers)}
-            if "session" in signature(factory).parameters and _may_replace_session()
-            else {}
-        )
+        options: dict[str, Any] = {}
+        if "session" in signature(factory).parameters and _may_replace_session():
+            options["session"] = _session(answers)
         return CountingExporter(factory(**options), size, answers)
     except Exception as error:  # constructors read the environment, and may raise anything
         message = f"the exporter {name!r} cannot be created: {type(error).__name__}: {_safe(str(error))}"
