@@ -20,25 +20,22 @@ Mode = Literal[
     "names",
     "names in order",
     "default",
-    "from models",
-    "measure",
-    "with reason",
     "all",
     "all in order",
     "all names",
     "all expected",
     "all expected names",
 ]
-"""How a library is asked: `all` and the like are answered by yes or no."""
+"""What a library computes; the modes that begin with `all` answer by 1 or 0."""
 
 ALL: dict[Mode, Mode] = {"unordered": "all", "ordered": "all in order", "names": "all names"}
-"""What is asked of toolmark beside a library that says by yes or no whether both sides are the same."""
+"""The toolmark mode beside a library that answers by 1 or 0 whether both sides are the same."""
 ALL_EXPECTED: dict[Mode, Mode] = {
     "unordered": "all expected",
     "ordered": "all in order",
     "names": "all expected names",
 }
-"""The same where, in any order, more calls than the expected ones may be made."""
+"""The same where, in any order, additional calls are allowed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +47,9 @@ class Library:
     """What `worker.py` imports."""
     modes: tuple[Mode, ...]
     score: Literal["recall", "all", "f1", "yes"] | None = "recall"
-    """Matched calls by expected calls; 1 only if all of either side match; F1; what toolmark says when it is asked by
-    yes or no; or nothing that toolmark says, too."""
-    asked: dict[Mode, Mode] = field(default_factory=dict)
-    """What toolmark is asked beside a mode, where it is another one."""
+    """Recall; 1 only if all of either side match; F1; the answer of the toolmark mode; `None` for another score."""
+    own_modes: dict[Mode, Mode] = field(default_factory=dict)
+    """The toolmark mode beside a mode of the library, where it has another name."""
     environment: dict[str, str] = field(default_factory=dict)
     pinned: str = "peers"
     """The folder of the file that says which version is measured."""
@@ -68,7 +64,7 @@ OWN = Library(
     "toolmark",
     "own",
     (
-        *("unordered", "ordered", "names", "names in order", "from models", "measure", "with reason"),
+        *("unordered", "ordered", "names", "names in order"),
         *dict.fromkeys([*ALL.values(), *ALL_EXPECTED.values()]),
     ),
 )
@@ -89,7 +85,7 @@ PEERS = (
         "peers.agentevals",
         ("unordered", "ordered", "names"),
         score="all",
-        asked=ALL,
+        own_modes=ALL,
         environment={"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false"},
     ),
     Library(
@@ -97,7 +93,7 @@ PEERS = (
         "peers.google_adk",
         ("unordered", "ordered", "names"),
         score="yes",
-        asked=ALL_EXPECTED,
+        own_modes=ALL_EXPECTED,
         pinned="validity/pins",
     ),
     Library("ragas", "peers.ragas", ("unordered", "ordered"), score=None, pinned="validity/pins"),
@@ -126,8 +122,8 @@ def python_with(pins: Path) -> Path:
     """
     folder = HERE / ".envs" / "-".join(pins.relative_to(HERE).with_suffix("").parts)
     python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-    wanted, made = pins.read_text(encoding="utf-8"), folder / "pins.txt"
-    if made.is_file() and made.read_text(encoding="utf-8") == wanted and python.exists():
+    pinned_text, installed_pins = pins.read_text(encoding="utf-8"), folder / "pins.txt"
+    if installed_pins.is_file() and installed_pins.read_text(encoding="utf-8") == pinned_text and python.exists():
         return python
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -135,7 +131,7 @@ def python_with(pins: Path) -> Path:
     for commands in _ways(folder, python, pins):
         reason = _run_all(commands)
         if not reason:
-            made.write_text(wanted, encoding="utf-8")
+            installed_pins.write_text(pinned_text, encoding="utf-8")
             return python
         shutil.rmtree(folder, ignore_errors=True)
     raise CannotInstallError(reason)

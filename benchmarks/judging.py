@@ -1,4 +1,4 @@
-"""How long does a judged evaluation take, against the time that the endpoint alone needs?
+"""Time of a judged evaluation, against the time that the endpoint alone needs.
 
     python benchmarks/judging.py [--cases 200] [--units 3] [--latency 0.05] [--concurrency 4 8 16]
 
@@ -64,9 +64,9 @@ def serve(latency: float) -> None:
     """Answer yes to every question, after the latency, until standard input ends."""
 
     def yes(request: ReceivedRequest) -> Reply:
-        wanted = request.body["response_format"]["json_schema"]["schema"]["properties"]
-        told = {"evidence": [], "reasoning": "it fits", "verdict": "yes", "missing": []}
-        return Reply(json.dumps({name: told[name] for name in wanted}), delay=latency)
+        properties = request.body["response_format"]["json_schema"]["schema"]["properties"]
+        reply = {"evidence": [], "reasoning": "it fits", "verdict": "yes", "missing": []}
+        return Reply(json.dumps({name: reply[name] for name in properties}), delay=latency)
 
     with FakeOpenAI(answer=yes) as server:
         print(server.base_url, flush=True)
@@ -90,10 +90,12 @@ def endpoint(latency: float) -> Generator[str, None, None]:
 def measure(address: str, cases: int, units: int, latency: float, concurrency: int) -> Timed:
     """Judge that many conversations; each must score 1."""
     judge = OpenAIJudge("any", base_url=address, max_concurrency=concurrency)
-    made = [conversation(number, units) for number in range(cases)]
-    evaluate(made[:1], [ToolUseMetric(judge=Judge(judge))])  # load what is loaded once
+    conversations = [conversation(number, units) for number in range(cases)]
+    evaluate(conversations[:1], [ToolUseMetric(judge=Judge(judge))])  # load what is loaded once
     started = time.perf_counter()
-    report = evaluate(made, [ToolUseMetric(judge=Judge(judge))], max_concurrency=concurrency, show_progress=False)
+    report = evaluate(
+        conversations, [ToolUseMetric(judge=Judge(judge))], max_concurrency=concurrency, show_progress=False
+    )
     seconds = time.perf_counter() - started
     results = [result for case in report.cases for result in case.results]
     for result in results:

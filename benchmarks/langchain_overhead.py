@@ -1,4 +1,4 @@
-"""What does recording a LangChain agent cost, and is its memory given back?
+"""Cost of recording a LangChain agent in time and memory.
 
     python benchmarks/langchain_overhead.py [--runs 300] [--memory-runs 10000]
 
@@ -140,14 +140,14 @@ def milliseconds(agent: Any, inputs: Any, runs: int, rounds: int = 10) -> dict[s
             start = time.perf_counter()
             kind(agent, inputs, runs // rounds)
             times[name].append((time.perf_counter() - start) / (runs // rounds) * 1000)
-    return {name: statistics.median(found) for name, found in times.items()}
+    return {name: statistics.median(samples) for name, samples in times.items()}
 
 
-def show(title: str, found: dict[str, float]) -> None:
+def show(title: str, medians: dict[str, float]) -> None:
     """Print the figures of one agent."""
-    base = found["no callbacks"]
+    base = medians["no callbacks"]
     print(f"\n{title}")
-    for name, value in found.items():
+    for name, value in medians.items():
         print(f"  {name:<22} {value:7.3f} ms a run   +{value - base:6.3f} ms")
 
 

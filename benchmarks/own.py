@@ -1,9 +1,9 @@
-"""toolmark, as the benchmark's worker calls it."""
+"""toolmark as the benchmark runs it: models are made, `measure` is called, the reason is read."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -15,18 +15,8 @@ except PackageNotFoundError:  # run from the source tree
     VERSION = "toolmark (from source)"
 
 
-MODELS = frozenset({"from models", "measure", "with reason"})
-"""The modes that begin with models; the others with the plain objects that `score_batch` takes."""
-
-
-def make(case: dict[str, list[Any]], mode: str) -> LLMTestCase | dict[str, Any]:
-    """Return the case as `score_batch` or `measure` takes it."""
-    if mode not in MODELS:
-        return {
-            "input": "synthetic",
-            "tools_called": [{"name": name, "input_parameters": arguments} for name, arguments in case["called"]],
-            "expected_tools": [{"name": name, "input_parameters": arguments} for name, arguments in case["expected"]],
-        }
+def make(case: dict[str, list[Any]], _mode: str) -> LLMTestCase:
+    """Return the case as `measure` takes it."""
     return LLMTestCase(
         input="synthetic",
         tools_called=[ToolCall(name=name, input_parameters=arguments) for name, arguments in case["called"]],
@@ -34,25 +24,17 @@ def make(case: dict[str, list[Any]], mode: str) -> LLMTestCase | dict[str, Any]:
     )
 
 
-def batch_scorer(mode: str) -> Callable[[Sequence[Any]], list[float | None]] | None:
-    """Return what scores many cases at once; `None` for the modes in which each is measured."""
-    return None if mode in {"measure", "with reason"} else _metric(mode).score_batch
-
-
-def scorer(mode: str) -> Callable[[Any], float]:
-    """Return the metric's `measure`, and in the mode `with reason` read what it says."""
+def scorer(mode: str) -> Callable[[LLMTestCase], float]:
+    """Return a function that measures a case and reads the reason."""
     metric = _metric(mode)
 
     def score(case: LLMTestCase) -> float:
-        return float(metric.measure(case))
-
-    def score_with_reason(case: LLMTestCase) -> float:
         result = metric.measure(case)
         if result.reason is None:
             raise ValueError(case)
         return float(result)
 
-    return score_with_reason if mode == "with reason" else score
+    return score
 
 
 def _metric(mode: str) -> ToolCorrectnessMetric:

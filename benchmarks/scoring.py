@@ -57,14 +57,14 @@ def main() -> int:
     if options.peers:
         grids.append(agreement_grid(workloads, [library for library in libraries if library is not OWN], reports))
     versions = sorted({report["version"] for report in reports.values()})
-    told = [f"{', '.join(versions)}. {_machine(before)}.", *_oddities(workloads, reports, missing)]
+    notes = [f"{', '.join(versions)}. {_machine(before)}.", *_oddities(workloads, reports, missing)]
     _show(
         grids,
-        told,
+        notes,
         options.markdown,
     )
     if options.write:
-        text = [*(f"{line}\n" for line in told), *(grid.markdown() for grid in grids)]
+        text = [*(f"{line}\n" for line in notes), *(grid.markdown() for grid in grids)]
         write_section(PAGE, "\n".join(["", *text]), BEGIN)
     return 0
 
@@ -111,8 +111,8 @@ def _run(
         for library, python in pythons.items():
             if library is not OWN and not workload.shared:
                 continue
-            asked = [mode for mode in library.modes if mode != "default" or workload.size <= DEFAULT_UP_TO]
-            modes = [mode for mode in asked if (library.name, workload.family, mode) not in too_slow]
+            library_modes = [mode for mode in library.modes if mode != "default" or workload.size <= DEFAULT_UP_TO]
+            modes = [mode for mode in library_modes if (library.name, workload.family, mode) not in too_slow]
             job = {
                 "rounds": options.rounds,
                 "budget": options.budget,
@@ -131,7 +131,7 @@ def _run(
                 result["budget"] = options.budget
                 if result.get("scoring", {}).get("seconds", 0) is None:
                     too_slow.add((library.name, workload.family, mode))
-            for mode in set(asked) - set(modes):  # a smaller case was too much already
+            for mode in set(library_modes) - set(modes):  # a smaller case did not end within the budget
                 report["modes"][mode] = {
                     "budget": options.budget,
                     "scoring": {"seconds": None},
@@ -169,7 +169,7 @@ STARTS = {
     "nothing": "",
     "pydantic with one model": "import pydantic; type('M', (pydantic.BaseModel,), {'__annotations__': {'x': int}})",
     "what scores a case": "from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric",
-    "`toolmark --help`": "import toolmark.cli",
+    "`toolmark --help`": "import toolmark.cli.main",
     "`toolmark score`": "import toolmark.cli.score",
 }
 
@@ -197,7 +197,7 @@ def _machine(load_before: str) -> str:
 def _oddities(
     workloads: list[Workload], reports: dict[tuple[str, str], dict[str, Any]], missing: dict[str, str]
 ) -> list[str]:
-    """Return what a reader of the tables must know: what is not there, and lines that were not read as meant."""
+    """Return notes on the tables: absent libraries, and lines that were not read as intended."""
     lines = [f"{name}: {reason}" for name, reason in missing.items()]
     for workload in workloads:
         differing = reports[OWN.name, workload.name]["parse"]["differing"]

@@ -1,4 +1,4 @@
-"""What the benchmark says: tables for the terminal and for Markdown."""
+"""Tables of the benchmark, for the terminal and for Markdown."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from environments import ALL, OWN, Library, Mode
+from environments import OWN, Library, Mode
 from rich.console import Console
 from rich.table import Table
 from workloads import Workload
 
 Reports = Mapping[tuple[str, str], Mapping[str, Any]]
-"""What the workers said, by library and workload."""
+"""The reports of the workers, by library and workload."""
 
 
 @dataclass(frozen=True)
@@ -61,25 +61,16 @@ def parsing_grid(workloads: Iterable[Workload], reports: Reports) -> Grid:
         report = reports["toolmark", workload.name]
         parse = report["parse"]["models"]["seconds"]
         plain = report["parse"]["plain"]["seconds"]
-        times = {mode: seconds_of(report, mode) for mode in OWN.modes}
-        shown = ("unordered", "ordered", "names", "from models", "measure", "with reason")
-        rates = [_rate(times[mode]) for mode in shown]
-        # A whole recording has to be read into a case before it can be scored.
-        first, then = (parse, "from models") if workload.record else (plain, "unordered")
-        lines = _sum(first, times[then])
-        whole = _sum(parse, times["from models"])
-        ratios = [f"{total / parse:.2f}" if total and parse else "-" for total in (lines, whole)]
-        rows.append([workload.name, *rates, _rate(plain), _rate(parse), *ratios])
+        times = [seconds_of(report, mode) for mode in ("unordered", "ordered", "names")]
+        whole = _sum(parse, times[0])
+        ratio = f"{whole / plain:.1f}" if whole and plain else "-"
+        rows.append([workload.name, *map(_rate, times), _rate(plain), _rate(parse), ratio])
     return Grid(
-        "toolmark: scoring against parsing",
-        "Cases per second, with arguments and in any order unless said otherwise. Scores alone (`score_batch`): of "
-        "plain objects in any order, in order, of names only, and of models. A result (`measure`): nothing of it read "
-        "but the score, and with its reason. Parsing: `json.loads` alone, and into toolmark's models. Then the time "
-        "from the bytes of a line to a score, without and with models in between, by that of parsing into models.",
-        [
-            *("workload", "any order", "in order", "names", "of models", "`measure`", "with its reason"),
-            *("json.loads", "into models", "bytes to score", "through models"),
-        ],
+        "toolmark: measuring against parsing",
+        "Cases per second. `measure` with its reason read, from models: in any order with arguments, in order with "
+        "arguments, in any order by names. Parsing: `json.loads` alone, and into toolmark's models. Last, the time "
+        "from the bytes of a line to a result in any order, by that of `json.loads`.",
+        ["workload", "any order", "in order", "names", "json.loads", "into models", "bytes to result"],
         rows,
     )
 
@@ -89,14 +80,14 @@ def _rate(seconds: float | None) -> str:
 
 
 def _sum(*seconds: float | None) -> float | None:
-    known = [part for part in seconds if part]
-    return sum(known) if len(known) == len(seconds) else None
+    measured = [part for part in seconds if part]
+    return sum(measured) if len(measured) == len(seconds) else None
 
 
 def ratio_grid(workloads: Iterable[Workload], libraries: list[Library], reports: Reports) -> Grid:
     """Return how many times as fast as each peer toolmark is, the making of all input objects counted."""
-    told_of: dict[Mode, str] = {"unordered": "", "default": ", default", "ordered": ", in order", "names": ", names"}
-    columns = [(one, mode, told) for one in libraries for mode, told in told_of.items() if mode in one.modes]
+    suffixes: dict[Mode, str] = {"unordered": "", "default": ", default", "ordered": ", in order", "names": ", names"}
+    columns = [(one, mode, suffix) for one in libraries for mode, suffix in suffixes.items() if mode in one.modes]
     rows = []
     for workload in workloads:
         if workload.shared:
@@ -104,31 +95,31 @@ def ratio_grid(workloads: Iterable[Workload], libraries: list[Library], reports:
             rows.append([workload.name, *cells])
     return Grid(
         "How many times as fast",
-        "Time of the other library by toolmark's (`score_batch` from plain objects), making the input objects counted "
-        "on both sides; beside agentevals and google_adk, which answer by yes or no, toolmark does so, too. `>`: no "
-        "case ended within the time given, so that it is more than this.",
-        ["workload", *(f"{library.name}{told}" for library, _, told in columns)],
+        "Time of the other library divided by toolmark's. Both sides make their input objects from names and "
+        "arguments; toolmark measures and its reason is read. Beside agentevals and google_adk, which answer by 1 or "
+        "0, toolmark is strict. `>`: no case ended within the budget, so the ratio is greater.",
+        ["workload", *(f"{library.name}{suffix}" for library, _, suffix in columns)],
         rows,
     )
 
 
-def _asked_of_toolmark(library: Library, mode: Mode) -> Mode:
-    """Return in which mode toolmark answers what a library does in one of its own."""
+def _own_mode(library: Library, mode: Mode) -> Mode:
+    """Return the toolmark mode that answers the question of a library's mode."""
     if mode == "default":
         return "unordered"
-    return library.asked.get(mode, mode)
+    return library.own_modes.get(mode, mode)
 
 
 def _times_as_fast(reports: Reports, workload: str, library: Library, mode: Mode) -> str:
     own, other = reports.get((OWN.name, workload)), reports.get((library.name, workload))
-    ours = _asked_of_toolmark(library, mode)
-    mine = _sum(seconds_of(own, ours), seconds_of(own, ours, "making"))
+    own_mode = _own_mode(library, mode)
+    own_seconds = _sum(seconds_of(own, own_mode), seconds_of(own, own_mode, "making"))
     result = (other or {}).get("modes", {}).get(mode)
-    if mine is None or result is None or "error" in result:
+    if own_seconds is None or result is None or "error" in result:
         return "-"
     if result["scoring"]["seconds"] is None:
-        return f"> {number(result['budget'] / mine)}"
-    return number((result["scoring"]["seconds"] + result["making"]["seconds"]) / mine)
+        return f"> {number(result['budget'] / own_seconds)}"
+    return number((result["scoring"]["seconds"] + result["making"]["seconds"]) / own_seconds)
 
 
 _TITLES: dict[Mode, str] = {
@@ -142,7 +133,7 @@ _TITLES: dict[Mode, str] = {
 def peer_grids(
     workloads: Iterable[Workload], libraries: list[Library], reports: Reports, missing: Mapping[str, str]
 ) -> list[Grid]:
-    """Return one table per mode, with the libraries side by side; `missing` says why one is not there."""
+    """Return one table per mode, with the libraries side by side; `missing` has the reason for each absent one."""
     shared = [workload for workload in workloads if workload.shared]
     grids = []
     for mode, title in _TITLES.items():
@@ -150,10 +141,6 @@ def peer_grids(
         for library in libraries:
             if mode in library.modes:
                 columns.append((library.name, library, mode))
-            if mode == "unordered" and library is OWN:
-                columns.append(("toolmark, with reasons", library, "with reason"))
-            if library is OWN and mode in ALL:
-                columns.append(("toolmark, yes or no", library, ALL[mode]))
             if mode == "unordered" and "default" in library.modes:
                 columns.append((f"{library.name}, default", library, "default"))
         rows = []
@@ -224,7 +211,7 @@ def _exponent(points: list[tuple[int, float | None]]) -> str:
 
 
 def agreement_grid(workloads: Iterable[Workload], libraries: list[Library], reports: Reports) -> Grid:
-    """Return how the peers' scores compare with what toolmark's score says in their terms."""
+    """Return how the peers' scores compare with toolmark's score in their terms."""
     rows = []
     for library in libraries:
         if library.score is None:
@@ -233,9 +220,9 @@ def agreement_grid(workloads: Iterable[Workload], libraries: list[Library], repo
         for mode in library.modes:
             counts = [0, 0, 0]
             for workload in workloads:
-                for ours, theirs, case in _scores(library, mode, workload, reports):
-                    said = in_its_terms(ours, len(case["expected"]), len(case["called"]))
-                    counts[0 if abs(theirs - said) < 1e-6 else 1 if theirs < said else 2] += 1
+                for own, other, case in _scores(library, mode, workload, reports):
+                    expected = in_its_terms(own, len(case["expected"]), len(case["called"]))
+                    counts[0 if abs(other - expected) < 1e-6 else 1 if other < expected else 2] += 1
             if sum(counts):
                 rows.append([f"{library.name}, {mode}", *(f"{count:,}" for count in counts)])
     return Grid(
@@ -250,13 +237,13 @@ def agreement_grid(workloads: Iterable[Workload], libraries: list[Library], repo
 def _scores(
     library: Library, mode: Mode, workload: Workload, reports: Reports
 ) -> Iterable[tuple[float, float, dict[str, Any]]]:
-    def scores(name: str, asked: str) -> list[float]:
+    def scores(name: str, own_mode: str) -> list[float]:
         modes = reports.get((name, workload.name), {}).get("modes", {})
-        found: list[float] = (modes.get(asked) or {}).get("scores", [])
-        return found
+        values: list[float] = (modes.get(own_mode) or {}).get("scores", [])
+        return values
 
-    ours = scores("toolmark", _asked_of_toolmark(library, mode))
-    return zip(ours, scores(library.name, mode), workload.cases, strict=False)
+    own = scores("toolmark", _own_mode(library, mode))
+    return zip(own, scores(library.name, mode), workload.cases, strict=False)
 
 
 def _f1(recall: float, expected: int, called: int) -> float:

@@ -2,7 +2,7 @@
 
 Standard library only, since the workers of all libraries use it, each with its own interpreter. The garbage collector
 stays on, but what was there before a round (the workload itself, the other cases) is none of its business: that it is
-walked through now and then is no cost of the library that is timed.
+walked through now and then is not a cost of the library that is timed.
 """
 
 from __future__ import annotations
@@ -54,16 +54,18 @@ def measure(
     *,
     rounds: int,
     budget: float,
-    together: Callable[[Sequence[Item]], list[Value]] | None = None,
 ) -> Measured[Value]:
-    """Time `step` over all `items`, `rounds` times, and keep the best round; or `together`, which takes many at once.
+    """Time `step` over all `items`, `rounds` times, and keep the best round.
 
     A round goes through the items as often as it takes to fill a tenth of a second. Once `budget` seconds are used up
     no further case is begun, and no further round; a first case that takes longer than all of it is broken off.
     """
     if not items:
         return Measured(Timing(None, 0, 0), [])
-    work = together or (lambda several: [step(item) for item in several])
+
+    def work(several: Sequence[Item]) -> list[Value]:
+        return [step(item) for item in several]
+
     _settle()
     start = time.process_time()
     try:

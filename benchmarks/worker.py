@@ -1,7 +1,7 @@
 """Times one library, in an environment of its own: `python worker.py MODULE JOB.json` prints the times as JSON.
 
 MODULE is `own` (toolmark) or `peers.NAME`; see `Library` for what such a module has. The job is one workload with the
-modes asked for; what a library prints while it works is thrown away.
+requested modes; the output of a library is discarded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Library(Protocol):
         """Return the input objects of one case, from the plain values that a JSON parser returns."""
 
     def scorer(self, mode: str) -> Callable[[Any], float]:
-        """Return the function that scores what `make` made."""
+        """Return the function that scores what `make` returns."""
 
 
 def run(library: Library, job: dict[str, Any]) -> dict[str, Any]:
@@ -49,8 +49,7 @@ def run(library: Library, job: dict[str, Any]) -> dict[str, Any]:
 
 def _mode(library: Library, mode: str, cases: list[PlainCase], rounds: int, budget: float) -> dict[str, Any]:
     making = measure(lambda case: library.make(case, mode), cases, rounds=rounds, budget=budget)
-    together = getattr(library, "batch_scorer", lambda _mode: None)(mode)
-    scoring = measure(library.scorer(mode), making.values, rounds=rounds, budget=budget, together=together)
+    scoring = measure(library.scorer(mode), making.values, rounds=rounds, budget=budget)
     return {"making": making.timing.to_dict(), "scoring": scoring.timing.to_dict(), "scores": scoring.values}
 
 

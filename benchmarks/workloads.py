@@ -55,10 +55,10 @@ _SIZES = ((5, 400), (20, 200), (100, 60), (500, 12), (2000, 4))
 """Expected calls per case, and how many cases."""
 
 
-def find_airline(given: Path | None, repository: Path) -> Path | None:
+def find_airline(path: Path | None, repository: Path) -> Path | None:
     """Return the file of recorded airline runs, or `None` where there is none."""
-    if given:
-        return given
+    if path:
+        return path
     folder = Path(os.environ.get("TOOLMARK_SHARED") or repository.parent / "shared")
     path = folder / "data" / "tau-airline" / "runs.jsonl"
     return path if path.is_file() else None

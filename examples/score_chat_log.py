@@ -1,4 +1,4 @@
-"""How do I score a Chat Completions log? Read each exchange, say what should have been called, evaluate."""
+"""Score a log of Chat Completions: read each exchange, add the expected calls, evaluate."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""How do I score what my agent logged? Hand over the OpenAI messages, with the calls you expected."""
+"""Score logged OpenAI messages against the calls that you expect."""
 
 from toolmark import ToolCorrectnessMetric, case_from_record
 

@@ -26,8 +26,8 @@ def span(number: int, parent: int | None = None, *, trace: str = TRACE, **attrib
 def chat(number: int, parent: int | None = None, *calls: Plain, **more: Any) -> Plain:
     """A span of a model that answered with these calls."""
     parts = [{"type": "tool_call", **call} for call in calls] or [{"type": "text", "content": "Done."}]
-    said = {"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": parts}])}
-    return span(number, parent, **{"gen_ai.operation.name": "chat", **said, **more})
+    reply = {"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": parts}])}
+    return span(number, parent, **{"gen_ai.operation.name": "chat", **reply, **more})
 
 
 def silent(number: int, parent: int | None = None, **more: Any) -> Plain:

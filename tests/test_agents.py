@@ -88,7 +88,7 @@ def test_what_is_no_run_is_said() -> None:
 
     (case,) = evaluate(goldens=[golden("a")], agent=text, metrics=[METRIC]).cases
 
-    assert "the agent returned str, where a Run is needed" in str(case.results[0].error)
+    assert "the agent must return a Run, got str" in str(case.results[0].error)
 
 
 def test_each_golden_has_its_own_conversation() -> None:
@@ -177,7 +177,7 @@ def test_a_golden_without_expectations_cannot_be_scored_yet() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"goldens": []}, "goldens is empty"),
+        ({"goldens": []}, "goldens must not be empty"),
         ({"goldens": [LOOKUP]}, r"goldens\[0\] must be a Golden, got ToolCall"),
         ({"goldens": golden("a")}, "goldens must be a list of Golden, got Golden"),
         ({"agent": None}, "goldens need an agent"),

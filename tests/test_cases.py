@@ -256,7 +256,9 @@ def test_no_calls_and_unknown_calls_differ() -> None:
         pytest.param(LLMTestCase, {"tools_called": "search"}, "expected a list, got 'search'", id="text of calls"),
         pytest.param(LLMTestCase, {"id": True}, "expected a string, got True", id="truth as an id"),
         pytest.param(LLMTestCase, {"metadata": [1]}, "expected an object, got list", id="list as metadata"),
-        pytest.param(LLMTestCase, {"available_tools": [{"name": "a"}, 3]}, "item 1: an available tool is", id="tool"),
+        pytest.param(
+            LLMTestCase, {"available_tools": [{"name": "a"}, 3]}, "item 1: an available tool must be", id="tool"
+        ),
         pytest.param(Turn, {"role": "system", "content": "x"}, "'user' or 'assistant'", id="role"),
         pytest.param(Turn, {"role": "user"}, "$.content: is required", id="turn without content"),
         pytest.param(ConversationalTestCase, {}, "$.turns: is required", id="conversation without turns"),
@@ -265,8 +267,8 @@ def test_no_calls_and_unknown_calls_differ() -> None:
         pytest.param(MLLMTestCase, {"input": [3]}, "part 0 must be text or an MLLMImage, got int", id="part"),
         pytest.param(MLLMTestCase, {"input": 3}, "expected text, or a list of texts and images", id="number as input"),
         pytest.param(MLLMTestCase, {"input": [{"urll": "x"}]}, "did you mean 'url'?", id="image"),
-        pytest.param(MLLMImage, {}, "exactly one of url, path, data; given: none", id="image of nothing"),
-        pytest.param(MLLMImage, {"url": "x", "path": "y"}, "given: url, path", id="image given twice"),
+        pytest.param(MLLMImage, {}, "exactly one of url, path, data, got none", id="image of nothing"),
+        pytest.param(MLLMImage, {"url": "x", "path": "y"}, "got url, path", id="image given twice"),
         pytest.param(MLLMImage, {"data": "no base64!"}, "bytes or base64 text", id="image data"),
     ],
 )

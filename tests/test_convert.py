@@ -16,12 +16,14 @@ from toolmark import ConversationalTestCase, DataFileError, read_cases
 from toolmark.cli.main import main
 from toolmark.convert import read_transcripts
 from toolmark.formats import TRACE_FORMATS
-from tracing import FORMS, Made, Step, Told, langfuse, langsmith, new_genai, openai_agents, otlp, otlp_spans
+from tracing import FORMS, Script, ScriptedCall, Step, langfuse, langsmith, new_genai, openai_agents, otlp, otlp_spans
 
 RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
 
 Plain = dict[str, Any]
-TOLD = Told("Go.", [Step("boss", [Made("add", "c1", {"a": 1}, "3")]), Step("boss", [], "Done.")], session="s1")
+TOLD = Script(
+    "Go.", [Step("boss", [ScriptedCall("add", "c1", {"a": 1}, "3")]), Step("boss", [], "Done.")], session="s1"
+)
 
 
 def asks(name: str, call_id: str = "c1") -> Plain:
@@ -134,8 +136,8 @@ def test_turns_and_conversations() -> None:
     assert [turn.content for turn in conversation.turns] == ["Go.", "Done.", "Again.", "Done."]
     assert conversation.id == "x"
     for result in (turns, conversations):
-        assert "warning: line 1: what was expected" not in result.stderr
-        assert "warning: what was expected of the conversation was left out; use --as cases" in result.stderr
+        assert "warning: line 1: left out the expectations" not in result.stderr
+        assert "warning: left out the expectations of the conversation; use --as cases" in result.stderr
     assert "wrote 2 turns with 2 calls" in turns.stderr
     assert [case["name"] for case in written(convert(lines(CHAT, CLAUDE), "--as", "turns"))] == [
         "line 1, turn 1",
@@ -289,8 +291,8 @@ def test_spans_of_one_trace_may_stand_on_any_line() -> None:
 
 def test_sessions_become_conversations() -> None:
     """A turn of the user and one of the assistant for each trace, in their order."""
-    other = Told("And now?", [Step("boss", [], "Done.")], trace="b" * 32, session="s1")
-    alone = Told("Hi", [Step("boss", [], "Done.")], trace="c" * 32)
+    other = Script("And now?", [Step("boss", [], "Done.")], trace="b" * 32, session="s1")
+    alone = Script("Hi", [Step("boss", [], "Done.")], trace="c" * 32)
     data = json.dumps(otlp(TOLD, other, alone)).encode()
 
     first, second = written(convert(data, "--as", "conversations"))

@@ -19,7 +19,7 @@ BEGIN = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 
 
 @dataclass(eq=False)
-class Made:
+class ScriptedCall:
     """One call: what was asked for, whether its tool ran, and what came back."""
 
     name: str
@@ -35,12 +35,12 @@ class Step:
     """One message of a model: words, or calls."""
 
     agent: str
-    calls: list[Made]
+    calls: list[ScriptedCall]
     text: str = ""
 
 
 @dataclass(eq=False)
-class Told:
+class Script:
     """A run: the user's words and the messages of the models; the last of them answers."""
 
     words: str
@@ -58,25 +58,25 @@ ARGUMENTS = st.dictionaries(
 
 
 @st.composite
-def histories(draw: st.DrawFn, *, nested: bool = True, ids: bool = True) -> Told:
+def histories(draw: st.DrawFn, *, nested: bool = True, ids: bool = True) -> Script:
     """Runs of up to four messages with up to three calls, some with agents inside of tools."""
     numbers = iter(range(1000))
 
     def steps(depth: int, agent: str) -> list[Step]:
-        made: list[Step] = []
+        messages: list[Step] = []
         for _ in range(draw(st.integers(0, 3 if depth == 0 else 1))):
-            calls: list[Made] = []
+            calls: list[ScriptedCall] = []
             for _ in range(draw(st.integers(1, 3))):
                 failed = draw(st.booleans()) and draw(st.booleans())
                 inside = steps(depth + 1, f"{agent}+") if nested and depth < 2 and draw(st.booleans()) else []
                 call_id = f"call_{next(numbers)}" if ids else ""
                 result = None if failed else draw(st.sampled_from(["3", "ok", "x y", '{"n": 1}']))
                 error = "ValueError: boom" if failed else None
-                calls.append(Made(draw(NAMES), call_id, draw(ARGUMENTS), result, error, inside))
-            made.append(Step(agent, calls))
-        return [*made, Step(agent, [], "Done.")]
+                calls.append(ScriptedCall(draw(NAMES), call_id, draw(ARGUMENTS), result, error, inside))
+            messages.append(Step(agent, calls))
+        return [*messages, Step(agent, [], "Done.")]
 
-    return Told(draw(st.sampled_from(["Go.", "What is 1 + 2?"])), steps(0, "boss"))
+    return Script(draw(st.sampled_from(["Go.", "What is 1 + 2?"])), steps(0, "boss"))
 
 
 class Clock:
@@ -97,7 +97,7 @@ class Clock:
 
 
 @dataclass
-class Spoken:
+class ScriptedSpan:
     """One span of a history, before any form is given to it."""
 
     id: str
@@ -107,24 +107,24 @@ class Spoken:
     began: datetime
     ended: datetime
     step: Step | None = None
-    call: Made | None = None
+    call: ScriptedCall | None = None
     history: list[Any] = field(default_factory=list)
 
 
-def spans_of(told: Told) -> list[Spoken]:
+def spans_of(script: Script) -> list[ScriptedSpan]:
     """The spans that a tracer would write: agents, models with what they were given, and tools."""
-    return list(_agent(told.words, told.steps, None, Clock()))
+    return list(_agent(script.words, script.steps, None, Clock()))
 
 
-def _agent(words: str, steps: list[Step], parent: str | None, clock: Clock) -> Iterator[Spoken]:
-    own = Spoken(clock.id(), parent, "agent", steps[0].agent, clock.now(), BEGIN)
+def _agent(words: str, steps: list[Step], parent: str | None, clock: Clock) -> Iterator[ScriptedSpan]:
+    own = ScriptedSpan(clock.id(), parent, "agent", steps[0].agent, clock.now(), BEGIN)
     history: list[Any] = [words]
     for step in steps:
         began = clock.now()
-        yield Spoken(clock.id(), own.id, "model", step.agent, began, clock.now(), step, history=list(history))
+        yield ScriptedSpan(clock.id(), own.id, "model", step.agent, began, clock.now(), step, history=list(history))
         history.append(step)
         for call in step.calls:
-            tool = Spoken(clock.id(), own.id, "tool", step.agent, clock.now(), BEGIN, call=call)
+            tool = ScriptedSpan(clock.id(), own.id, "tool", step.agent, clock.now(), BEGIN, call=call)
             if call.inside:
                 yield from _agent(f"{call.name}, please", call.inside, tool.id, clock)
             tool.ended = clock.now()
@@ -134,17 +134,17 @@ def _agent(words: str, steps: list[Step], parent: str | None, clock: Clock) -> I
     yield own
 
 
-def shown(call: Made) -> str:
+def answer_text(call: ScriptedCall) -> str:
     """What the model is shown of a call."""
     return call.error if call.error is not None else call.result or ""
 
 
-def calls_of(told: Told) -> list[Any]:
+def calls_of(script: Script) -> list[Any]:
     """The calls, each with its inner calls."""
-    return [_call(call) for step in told.steps for call in step.calls]
+    return [_call(call) for step in script.steps for call in step.calls]
 
 
-def _call(call: Made) -> tuple[Any, ...]:
+def _call(call: ScriptedCall) -> tuple[Any, ...]:
     return (
         call.name,
         call.id or None,
@@ -154,10 +154,16 @@ def _call(call: Made) -> tuple[Any, ...]:
     )
 
 
-def seen(calls: list[Any]) -> list[Any]:
+def read_calls(calls: list[Any]) -> list[Any]:
     """The same of calls that were read."""
     return [
-        (call.name, call.id, call.input_parameters, call.execution.status.value == "ok", seen(call.execution.children))
+        (
+            call.name,
+            call.id,
+            call.input_parameters,
+            call.execution.status.value == "ok",
+            read_calls(call.execution.children),
+        )
         for call in calls
     ]
 
@@ -169,8 +175,8 @@ def openai_message(entry: Any) -> Plain:
     """A message of a history as OpenAI's."""
     if isinstance(entry, str):
         return {"role": "user", "content": entry}
-    if isinstance(entry, Made):
-        return {"role": "tool", "tool_call_id": entry.id, "content": shown(entry)}
+    if isinstance(entry, ScriptedCall):
+        return {"role": "tool", "tool_call_id": entry.id, "content": answer_text(entry)}
     calls = [
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": json.dumps(call.arguments)}}
         for call in entry.calls
@@ -182,8 +188,11 @@ def genai_message(entry: Any) -> Plain:
     """A message of a history in the GenAI conventions, as they are now."""
     if isinstance(entry, str):
         return {"role": "user", "parts": [{"type": "text", "content": entry}]}
-    if isinstance(entry, Made):
-        return {"role": "tool", "parts": [{"type": "tool_call_response", "id": entry.id, "response": shown(entry)}]}
+    if isinstance(entry, ScriptedCall):
+        return {
+            "role": "tool",
+            "parts": [{"type": "tool_call_response", "id": entry.id, "response": answer_text(entry)}],
+        }
     parts: list[Plain] = [{"type": "text", "content": entry.text}] if entry.text else []
     parts += [
         {"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments} for call in entry.calls
@@ -194,16 +203,18 @@ def genai_message(entry: Any) -> Plain:
 def langchain_message(entry: Any) -> Plain:
     """A message of a history as LangChain's `dumps` writes it."""
 
-    def made(kind: str, **kwargs: Any) -> Plain:
+    def constructor(kind: str, **kwargs: Any) -> Plain:
         return {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", kind], "kwargs": kwargs}
 
     if isinstance(entry, str):
-        return made("HumanMessage", content=entry, type="human")
-    if isinstance(entry, Made):
+        return constructor("HumanMessage", content=entry, type="human")
+    if isinstance(entry, ScriptedCall):
         status = "error" if entry.error is not None else "success"
-        return made("ToolMessage", content=shown(entry), tool_call_id=entry.id, name=entry.name, status=status)
+        return constructor(
+            "ToolMessage", content=answer_text(entry), tool_call_id=entry.id, name=entry.name, status=status
+        )
     calls = [{"name": c.name, "args": c.arguments, "id": c.id, "type": "tool_call"} for c in entry.calls]
-    return made("AIMessage", content=entry.text, type="ai", tool_calls=calls)
+    return constructor("AIMessage", content=entry.text, type="ai", tool_calls=calls)
 
 
 # OpenTelemetry
@@ -232,16 +243,16 @@ def nanoseconds(moment: datetime) -> str:
     return str(int((moment - datetime(1970, 1, 1, tzinfo=timezone.utc)) / timedelta(microseconds=1)) * 1000)
 
 
-def new_genai(span: Spoken) -> tuple[Plain, list[Plain]]:
+def new_genai(span: ScriptedSpan) -> tuple[Plain, list[Plain]]:
     """Attributes and events of the GenAI conventions, as they are now."""
     if span.kind == "agent":
         return {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": span.agent}, []
     if span.call is not None:
-        said = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": span.call.name}
-        said |= {"gen_ai.tool.call.id": span.call.id} if span.call.id else {}
-        said |= {"gen_ai.tool.call.arguments": json.dumps(span.call.arguments)}
-        said |= {"gen_ai.tool.call.result": span.call.result} if span.call.result is not None else {}
-        return said, []
+        attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": span.call.name}
+        attributes |= {"gen_ai.tool.call.id": span.call.id} if span.call.id else {}
+        attributes |= {"gen_ai.tool.call.arguments": json.dumps(span.call.arguments)}
+        attributes |= {"gen_ai.tool.call.result": span.call.result} if span.call.result is not None else {}
+        return attributes, []
     assert span.step is not None
     return {
         "gen_ai.operation.name": "chat",
@@ -251,74 +262,76 @@ def new_genai(span: Spoken) -> tuple[Plain, list[Plain]]:
     }, []
 
 
-def old_genai(span: Spoken) -> tuple[Plain, list[Plain]]:
+def old_genai(span: ScriptedSpan) -> tuple[Plain, list[Plain]]:
     """The same as it was until 2025: an event for each message."""
-    said, _ = new_genai(span)
+    attributes, _ = new_genai(span)
     if span.step is None:
-        return said, []
-    said = {"gen_ai.operation.name": "chat", "gen_ai.system": "openai"}
+        return attributes, []
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.system": "openai"}
     events: list[Plain] = []
     for entry in span.history:
         message = openai_message(entry)
-        told: Plain = {key: value for key, value in message.items() if value is not None}
-        told |= {"tool_calls": json.dumps(told["tool_calls"])} if "tool_calls" in told else {}
-        told |= {"id": told.pop("tool_call_id")} if "tool_call_id" in told else {}
-        events.append({"name": f"gen_ai.{message['role']}.message", "attributes": pairs(told)})
+        fields: Plain = {key: value for key, value in message.items() if value is not None}
+        fields |= {"tool_calls": json.dumps(fields["tool_calls"])} if "tool_calls" in fields else {}
+        fields |= {"id": fields.pop("tool_call_id")} if "tool_call_id" in fields else {}
+        events.append({"name": f"gen_ai.{message['role']}.message", "attributes": pairs(fields)})
     choice = {"index": 0, "finish_reason": "stop", "message": json.dumps(openai_message(span.step))}
-    return said, [*events, {"name": "gen_ai.choice", "attributes": pairs(choice)}]
+    return attributes, [*events, {"name": "gen_ai.choice", "attributes": pairs(choice)}]
 
 
-def openllmetry(span: Spoken) -> tuple[Plain, list[Plain]]:
+def openllmetry(span: ScriptedSpan) -> tuple[Plain, list[Plain]]:
     """OpenLLMetry: an attribute for each field of each message."""
     if span.kind == "agent":
         return {"traceloop.span.kind": "agent", "traceloop.entity.name": span.agent}, []
     if span.call is not None:
-        said = {"traceloop.span.kind": "tool", "traceloop.entity.name": span.call.name}
-        said |= {"traceloop.entity.input": json.dumps({"input_str": "", "inputs": span.call.arguments})}
-        said |= (
+        attributes = {"traceloop.span.kind": "tool", "traceloop.entity.name": span.call.name}
+        attributes |= {"traceloop.entity.input": json.dumps({"input_str": "", "inputs": span.call.arguments})}
+        attributes |= (
             {"traceloop.entity.output": json.dumps({"output": span.call.result, "kwargs": {}})}
             if span.call.result
             else {}
         )
-        return said, []
+        return attributes, []
     assert span.step is not None
-    said = {"llm.request.type": "chat"}
+    attributes = {"llm.request.type": "chat"}
     for prefix, entries in (("gen_ai.prompt", span.history), ("gen_ai.completion", [span.step])):
         for index, entry in enumerate(entries):
             message = openai_message(entry)
             for key in ("role", "content", "tool_call_id"):
-                said |= {f"{prefix}.{index}.{key}": message[key]} if message.get(key) else {}
+                attributes |= {f"{prefix}.{index}.{key}": message[key]} if message.get(key) else {}
             for number, call in enumerate(message.get("tool_calls", ())):
-                told = {"id": call["id"], **call["function"]}
-                said |= {f"{prefix}.{index}.tool_calls.{number}.{key}": told[key] for key in told if told[key]}
-    return said, []
+                fields = {"id": call["id"], **call["function"]}
+                attributes |= {
+                    f"{prefix}.{index}.tool_calls.{number}.{key}": fields[key] for key in fields if fields[key]
+                }
+    return attributes, []
 
 
-def openinference(span: Spoken) -> tuple[Plain, list[Plain]]:
+def openinference(span: ScriptedSpan) -> tuple[Plain, list[Plain]]:
     """OpenInference: the same under other names."""
     if span.kind == "agent":
         return {"openinference.span.kind": "AGENT", "agent.name": span.agent}, []
     if span.call is not None:
-        said = {"openinference.span.kind": "TOOL", "tool.name": span.call.name}
-        said |= {"tool.id": span.call.id} if span.call.id else {}
-        said |= {"input.value": json.dumps(span.call.arguments), "input.mime_type": "application/json"}
-        said |= {"output.value": span.call.result} if span.call.result is not None else {}
-        return said, []
+        attributes = {"openinference.span.kind": "TOOL", "tool.name": span.call.name}
+        attributes |= {"tool.id": span.call.id} if span.call.id else {}
+        attributes |= {"input.value": json.dumps(span.call.arguments), "input.mime_type": "application/json"}
+        attributes |= {"output.value": span.call.result} if span.call.result is not None else {}
+        return attributes, []
     assert span.step is not None
-    said = {"openinference.span.kind": "LLM", "llm.model_name": "m-1"}
+    attributes = {"openinference.span.kind": "LLM", "llm.model_name": "m-1"}
     for prefix, entries in (("llm.input_messages", span.history), ("llm.output_messages", [span.step])):
         for index, entry in enumerate(entries):
             message, start = openai_message(entry), f"{prefix}.{index}.message"
             for key in ("role", "content", "tool_call_id"):
-                said |= {f"{start}.{key}": message[key]} if message.get(key) else {}
+                attributes |= {f"{start}.{key}": message[key]} if message.get(key) else {}
             for number, call in enumerate(message.get("tool_calls", ())):
                 place = f"{start}.tool_calls.{number}.tool_call"
-                said |= {f"{place}.id": call["id"]} if call["id"] else {}
-                said |= {f"{place}.function.{key}": value for key, value in call["function"].items()}
-    return said, []
+                attributes |= {f"{place}.id": call["id"]} if call["id"] else {}
+                attributes |= {f"{place}.function.{key}": value for key, value in call["function"].items()}
+    return attributes, []
 
 
-Convention = Callable[[Spoken], tuple[Plain, list[Plain]]]
+Convention = Callable[[ScriptedSpan], tuple[Plain, list[Plain]]]
 CONVENTIONS: dict[str, Convention] = {
     "genai": new_genai,
     "genai events": old_genai,
@@ -327,34 +340,34 @@ CONVENTIONS: dict[str, Convention] = {
 }
 
 
-def otlp_spans(told: Told, convention: Convention) -> list[Plain]:
+def otlp_spans(script: Script, convention: Convention) -> list[Plain]:
     """The spans of a history as OTLP writes them."""
-    found: list[Plain] = []
-    for span in spans_of(told):
-        said, events = convention(span)
-        said |= {"session.id": told.session} if told.session else {}
+    spans: list[Plain] = []
+    for span in spans_of(script):
+        attributes, events = convention(span)
+        attributes |= {"session.id": script.session} if script.session else {}
         failed = span.call is not None and span.call.error is not None
         message = span.call.error if span.call is not None and failed else ""
-        found.append(
+        spans.append(
             {
-                "traceId": told.trace,
+                "traceId": script.trace,
                 "spanId": span.id,
                 **({"parentSpanId": span.parent} if span.parent else {}),
                 "name": span.kind,
                 "kind": 1,
                 "startTimeUnixNano": nanoseconds(span.began),
                 "endTimeUnixNano": nanoseconds(span.ended),
-                "attributes": pairs(said),
+                "attributes": pairs(attributes),
                 "events": events,
                 "status": {"code": 2, "message": message} if failed else {},
             }
         )
-    return found
+    return spans
 
 
-def otlp(*told: Told, convention: Convention = new_genai) -> Plain:
+def otlp(*script: Script, convention: Convention = new_genai) -> Plain:
     """Histories as one file of OTLP."""
-    spans = [span for one in told for span in otlp_spans(one, convention)]
+    spans = [span for one in script for span in otlp_spans(one, convention)]
     return {"resourceSpans": [{"resource": {"attributes": []}, "scopeSpans": [{"scope": {}, "spans": spans}]}]}
 
 
@@ -363,17 +376,17 @@ def plain_attributes(span: Plain) -> Plain:
     return {pair["key"]: next(iter(pair["value"].values())) for pair in span["attributes"]}
 
 
-def jaeger(told: Told, convention: Convention = new_genai) -> Plain:
+def jaeger(script: Script, convention: Convention = new_genai) -> Plain:
     """A history as Jaeger's user interface exports it."""
     spans: list[Plain] = []
-    for span in otlp_spans(told, convention):
+    for span in otlp_spans(script, convention):
         start, end = int(span["startTimeUnixNano"]) // 1000, int(span["endTimeUnixNano"]) // 1000
         tags = [{"key": key, "type": "string", "value": value} for key, value in plain_attributes(span).items()]
         failed = span["status"].get("message")
         tags += [{"key": "otel.status_code", "type": "string", "value": "ERROR"}] if failed else []
         tags += [{"key": "otel.status_description", "type": "string", "value": failed}] if failed else []
         outer = (
-            [{"refType": "CHILD_OF", "traceID": told.trace, "spanID": span["parentSpanId"]}]
+            [{"refType": "CHILD_OF", "traceID": script.trace, "spanID": span["parentSpanId"]}]
             if "parentSpanId" in span
             else []
         )
@@ -387,7 +400,7 @@ def jaeger(told: Told, convention: Convention = new_genai) -> Plain:
         ]
         spans.append(
             {
-                "traceID": told.trace,
+                "traceID": script.trace,
                 "spanID": span["spanId"],
                 "operationName": span["name"],
                 "references": outer,
@@ -398,16 +411,16 @@ def jaeger(told: Told, convention: Convention = new_genai) -> Plain:
                 "processID": "p1",
             }
         )
-    return {"data": [{"traceID": told.trace, "spans": spans, "processes": {"p1": {"serviceName": "s"}}}]}
+    return {"data": [{"traceID": script.trace, "spans": spans, "processes": {"p1": {"serviceName": "s"}}}]}
 
 
-def phoenix(told: Told, convention: Convention = openinference) -> Plain:
+def phoenix(script: Script, convention: Convention = openinference) -> Plain:
     """A history as Phoenix's REST interface gives it."""
     spans = [
         {
             "id": f"U3Bhbjo{number}",
             "name": span["name"],
-            "context": {"trace_id": told.trace, "span_id": span["spanId"]},
+            "context": {"trace_id": script.trace, "span_id": span["spanId"]},
             "span_kind": plain_attributes(span).get("openinference.span.kind", "UNKNOWN"),
             "parent_id": span.get("parentSpanId"),
             "start_time": moment(span["startTimeUnixNano"]),
@@ -417,7 +430,7 @@ def phoenix(told: Told, convention: Convention = openinference) -> Plain:
             "attributes": plain_attributes(span),
             "events": [],
         }
-        for number, span in enumerate(otlp_spans(told, convention))
+        for number, span in enumerate(otlp_spans(script, convention))
     ]
     return {"data": spans, "next_cursor": None}
 
@@ -430,20 +443,20 @@ def moment(count: str) -> str:
 # Others
 
 
-def langfuse(told: Told) -> Plain:
+def langfuse(script: Script) -> Plain:
     """A history as Langfuse exports it; inputs and outputs are JSON texts, as the user interface writes them."""
     kinds = {"agent": "AGENT", "model": "GENERATION", "tool": "TOOL"}
     observations: list[Plain] = []
-    for span in spans_of(told):
+    for span in spans_of(script):
         call, step = span.call, span.step
-        given: Any = None if call is None else call.arguments
-        gave: Any = None if call is None else call.result
+        prompt: Any = None if call is None else call.arguments
+        reply: Any = None if call is None else call.result
         if step is not None:
-            given, gave = [openai_message(entry) for entry in span.history], openai_message(step)
+            prompt, reply = [openai_message(entry) for entry in span.history], openai_message(step)
         observations.append(
             {
                 "id": span.id,
-                "traceId": told.trace,
+                "traceId": script.trace,
                 "parentObservationId": span.parent,
                 "type": kinds[span.kind],
                 "name": call.name if call is not None else span.agent,
@@ -451,19 +464,19 @@ def langfuse(told: Told) -> Plain:
                 "endTime": span.ended.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
                 "level": "ERROR" if call is not None and call.error else "DEFAULT",
                 "statusMessage": None if call is None else call.error,
-                "input": None if given is None else json.dumps(given),
-                "output": gave if gave is None or isinstance(gave, str) else json.dumps(gave),
+                "input": None if prompt is None else json.dumps(prompt),
+                "output": reply if reply is None or isinstance(reply, str) else json.dumps(reply),
                 "metadata": "{}",
             }
         )
-    return {"trace": {"id": told.trace, "name": "t", "sessionId": told.session}, "observations": observations}
+    return {"trace": {"id": script.trace, "name": "t", "sessionId": script.session}, "observations": observations}
 
 
-def langsmith(told: Told) -> list[Plain]:
+def langsmith(script: Script) -> list[Plain]:
     """A history as a list of LangSmith's runs; what a tool was handed is the `repr` of its arguments."""
     kinds = {"agent": "chain", "model": "llm", "tool": "tool"}
     runs: list[Plain] = []
-    for span in spans_of(told):
+    for span in spans_of(script):
         call, step = span.call, span.step
         inputs: Plain = {} if call is None else {"input": repr(call.arguments)}
         outputs: Plain | None = None if call is None or call.error else {"output": langchain_message(call)}
@@ -473,7 +486,7 @@ def langsmith(told: Told) -> list[Plain]:
         runs.append(
             {
                 "id": span.id,
-                "trace_id": told.trace,
+                "trace_id": script.trace,
                 "parent_run_id": span.parent,
                 "run_type": kinds[span.kind],
                 "name": call.name if call is not None else span.agent,
@@ -482,31 +495,31 @@ def langsmith(told: Told) -> list[Plain]:
                 "inputs": inputs,
                 "outputs": outputs,
                 "error": None if call is None else call.error,
-                "extra": {"metadata": {"thread_id": told.session} if told.session else {}},
+                "extra": {"metadata": {"thread_id": script.session} if script.session else {}},
             }
         )
     return runs
 
 
-def openai_agents(told: Told) -> list[Plain]:
+def openai_agents(script: Script) -> list[Plain]:
     """A history as the OpenAI Agents SDK exports it, on a model behind Chat Completions."""
     written: list[Plain] = [
-        {"object": "trace", "id": told.trace, "workflow_name": "w", "group_id": told.session, "metadata": None}
+        {"object": "trace", "id": script.trace, "workflow_name": "w", "group_id": script.session, "metadata": None}
     ]
-    for span in spans_of(told):
+    for span in spans_of(script):
         call, step = span.call, span.step
         data: Plain = {"type": "agent", "name": span.agent, "handoffs": [], "tools": [], "output_type": "str"}
         if call is not None:
             data = {"type": "function", "name": call.name, "input": json.dumps(call.arguments), "output": call.result}
         elif step is not None:
-            given, gave = [openai_message(entry) for entry in span.history], [openai_message(step)]
-            data = {"type": "generation", "input": given, "output": gave, "model": "m-1", "usage": {}}
+            prompt, reply = [openai_message(entry) for entry in span.history], [openai_message(step)]
+            data = {"type": "generation", "input": prompt, "output": reply, "model": "m-1", "usage": {}}
         failed = call is not None and call.error is not None
         written.append(
             {
                 "object": "trace.span",
                 "id": span.id,
-                "trace_id": told.trace,
+                "trace_id": script.trace,
                 "parent_id": span.parent,
                 "started_at": span.began.isoformat(),
                 "ended_at": span.ended.isoformat(),
@@ -517,10 +530,10 @@ def openai_agents(told: Told) -> list[Plain]:
     return written
 
 
-FORMS: dict[str, Callable[[Told], Any]] = {
-    **{f"otlp, {name}": (lambda told, one=one: otlp(told, convention=one)) for name, one in CONVENTIONS.items()},
+FORMS: dict[str, Callable[[Script], Any]] = {
+    **{f"otlp, {name}": (lambda script, one=one: otlp(script, convention=one)) for name, one in CONVENTIONS.items()},
     "jaeger": jaeger,
-    "jaeger, events": lambda told: jaeger(told, old_genai),
+    "jaeger, events": lambda script: jaeger(script, old_genai),
     "phoenix": phoenix,
     "langfuse": langfuse,
     "langsmith": langsmith,

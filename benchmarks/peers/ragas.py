@@ -30,7 +30,7 @@ def scorer(mode: str) -> Callable[[Trajectories], float]:
     loop = asyncio.new_event_loop()
 
     def score(case: Trajectories) -> float:
-        found = loop.run_until_complete(metric.ascore(user_input=case[0], reference_tool_calls=case[1]))
-        return float(found.value)
+        result = loop.run_until_complete(metric.ascore(user_input=case[0], reference_tool_calls=case[1]))
+        return float(result.value)
 
     return score

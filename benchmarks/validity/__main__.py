@@ -95,13 +95,13 @@ def main() -> int:
         console.print("There are no recorded runs (--data FILE says where they are).", style="red")
         return 2
     cases = read_cases(path)
-    found = [_group(name, cases, metrics) for name, metrics in groups().items()]
-    found.append(_yardstick(cases))
+    rows = [_group(name, cases, metrics) for name, metrics in groups().items()]
+    rows.append(_yardstick(cases))
     versions = [f"toolmark {toolmark.__version__}"]
     for peer in () if options.own else PEERS:
         with console.status(f"{peer.name}: making its environment, and scoring"):
             group, named = _peer_group(peer, path, cases)
-        found.append(group)
+        rows.append(group)
         versions += [named] if named else []
     about = {
         "cases": len(cases),
@@ -111,7 +111,7 @@ def main() -> int:
         "seed": 0,
         "versions": ", ".join(versions),
     }
-    _give({"about": about, "groups": found}, options)
+    _give({"about": about, "groups": rows}, options)
     return 0
 
 
@@ -189,8 +189,8 @@ def _answer(peer: Peer, python: Path, cases: list[Any]) -> dict[str, Any]:
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             raise subprocess.SubprocessError(f"does not run: {last[:120]}")
-        found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
-    return found
+        output: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
+    return output
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ def groups() -> dict[str, list[MetricLike]]:
 
 
 def _effects() -> list[MetricLike]:
-    asked: tuple[Mapping[str, Any], ...] = (
+    option_sets: tuple[Mapping[str, Any], ...] = (
         {"guess_effects": True, "error_pattern": FAILED},
         {"effects": EFFECTS, "error_pattern": FAILED},
         {"guess_effects": True, "error_pattern": FAILED, "read_weight": 0},
@@ -89,14 +89,14 @@ def _effects() -> list[MetricLike]:
         {"error_pattern": FAILED},
         {},
     )
-    return [Named(_told(options), TaskEffectMetric(**options)) for options in asked]
+    return [Named(_label(options), TaskEffectMetric(**options)) for options in option_sets]
 
 
-def _told(options: Mapping[str, Any]) -> str:
+def _label(options: Mapping[str, Any]) -> str:
     """Return the options as the table shows them."""
     words = {"effects": "declared effects", "guess_effects": "guessed effects", "ignore_failed": "failed calls count"}
-    told = [words.get(name) or f"{name}={value}" for name, value in options.items()]
-    return ", ".join(told) or "nothing declared, nothing guessed"
+    words_of_options = [words.get(name) or f"{name}={value}" for name, value in options.items()]
+    return ", ".join(words_of_options) or "nothing declared, nothing guessed"
 
 
 def _parts() -> list[MetricLike]:
@@ -110,7 +110,7 @@ def _prepared() -> list[MetricLike]:
     done: dict[str, Any] = {"ignore_failed": True, "error_pattern": FAILED}
     writes: dict[str, Any] = {"only": "write", "guess_effects": True}
     arguments: dict[str, Any] = {"evaluation_params": PARAMS[1]}
-    asked: dict[str, dict[str, Any]] = {
+    option_sets: dict[str, dict[str, Any]] = {
         **{
             f"writes that succeeded, with arguments, denominator={denominator}": {
                 **(done | writes | arguments),
@@ -124,7 +124,7 @@ def _prepared() -> list[MetricLike]:
         "all that succeeded, with arguments, denominator=f1": {**(done | arguments), "denominator": "f1"},
         "reads that succeeded, with arguments": {**(done | writes | arguments), "only": "read"},
     }
-    return [Named(name, ToolCorrectnessMetric(**options)) for name, options in asked.items()]
+    return [Named(name, ToolCorrectnessMetric(**options)) for name, options in option_sets.items()]
 
 
 def _classic() -> list[MetricLike]:

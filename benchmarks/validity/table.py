@@ -95,9 +95,9 @@ def section_of(page: Path) -> str:
 
 def write_section(page: Path, text: str, begin: str = BEGIN) -> None:
     """Replace the part of a page that is written here: between the lines `begin` and `END`."""
-    before, found, rest = page.read_text(encoding="utf-8").partition(begin)
+    before, begin_line, rest = page.read_text(encoding="utf-8").partition(begin)
     _, ended, after = rest.partition(END)
-    if not found or not ended:
+    if not begin_line or not ended:
         message = f"{page} has no place for the table: it needs the lines {begin.strip()} and {END.strip()}"
         raise ValueError(message)
-    page.write_text(before + found + text + ended + after, encoding="utf-8", newline="\n")
+    page.write_text(before + begin_line + text + ended + after, encoding="utf-8", newline="\n")

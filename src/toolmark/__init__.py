@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from toolmark.formats.messages.trajectory import run_from_messages
     from toolmark.formats.records import case_from_record
     from toolmark.judge import Judge
-    from toolmark.matching.alignment import Alignment, Pair
+    from toolmark.matching import Alignment, Pair
     from toolmark.metrics import (
         ArgumentSchemaMetric,
         Metric,

@@ -1,4 +1,4 @@
-"""A call of a tool: what it is, what became of it, and what a tool is."""
+"""Tool calls, how they were executed, and tool specifications."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Annotated, Any
 from pydantic import AliasChoices, BeforeValidator, Field, PlainValidator
 
 from toolmark._internal.json import JsonObject, parse_json, short_repr, to_json_value
-from toolmark._internal.model import Model, snake_or_camel
+from toolmark._internal.model import Model, drop_none
 from toolmark.errors import InvalidDataError
 
 
 class ToolCallParams(str, Enum):
-    """What of a call is compared. The name always is: `TOOL` says so and adds nothing."""
+    """Fields of a call that are compared. The name is always compared, so `TOOL` adds nothing."""
 
     TOOL = "tool"
     INPUT_PARAMETERS = "input_parameters"
@@ -23,7 +23,7 @@ class ToolCallParams(str, Enum):
 
 
 class ToolCallType(str, Enum):
-    """Who runs the tool, and how it takes its input. MCP wins over HOSTED where both are true."""
+    """Who runs the tool, and how it takes its input. MCP wins over HOSTED if both are true."""
 
     FUNCTION = "function"
     """The agent's own code, called with an argument object."""
@@ -36,14 +36,14 @@ class ToolCallType(str, Enum):
 
 
 class CallStatus(str, Enum):
-    """What became of a recorded call."""
+    """Outcome of a recorded call."""
 
     OK = "ok"
-    """It ran, or was answered, without an error that anybody saw."""
+    """It ran, or was answered, without an observed error."""
     ERROR = "error"
     """The tool failed, or rejected well-formed arguments."""
     INVALID_ARGUMENTS = "invalid_arguments"
-    """The model's argument text is no JSON object; the raw text is in `requested_parameters`."""
+    """The model's argument text is not a JSON object; the raw text is in `requested_parameters`."""
     UNKNOWN_TOOL = "unknown_tool"
     """The name was not among the tools offered."""
     REJECTED = "rejected"
@@ -51,26 +51,26 @@ class CallStatus(str, Enum):
     PENDING = "pending"
     """It waits for a person or an external system."""
     CANCELLED = "cancelled"
-    """It was begun and then given up."""
+    """It started and was then cancelled."""
     NOT_EXECUTED = "not_executed"
-    """It was asked for, and neither run nor answered before the run ended."""
+    """It was requested, and neither run nor answered before the run ended."""
 
 
 class ToolEffect(str, Enum):
-    """What calls of a tool do to the world outside of the conversation."""
+    """Effect of a tool's calls on the world outside of the conversation."""
 
     READ = "read"
-    """They change nothing: they look something up, or compute it."""
+    """They only look something up or compute it."""
     WRITE = "write"
     """They change something, or may."""
 
 
 class CallOrigin(str, Enum):
-    """Who asked for the call."""
+    """Who requested the call."""
 
     MODEL = "model"
     CODE = "code"
-    """A program called the tool without the model asking."""
+    """A program called the tool without a request of the model."""
 
 
 def _arguments(value: object) -> JsonObject | None:
@@ -89,39 +89,39 @@ def _case_insensitive(value: object) -> object:
     return value.lower() if isinstance(value, str) and not isinstance(value, Enum) else value
 
 
-def _any_json(value: object) -> Any:  # noqa: ANN401 - a JSON value, whatever it is
-    """Keep any value as a JSON value; the validator of one argument that pydantic wants."""
+def _any_json(value: object) -> Any:  # noqa: ANN401 - any JSON value
+    """Convert any value; a validator has one argument, so pydantic cannot use `to_json_value` directly."""
     return to_json_value(value)
 
 
 AnyJson = Annotated[Any, PlainValidator(_any_json)]
-"""Any value; kept as a JSON value (see `toolmark._internal.json`)."""
+"""Any value, converted to a JSON value."""
 
 Arguments = Annotated[JsonObject | None, PlainValidator(_arguments)]
-"""Arguments of a call; `None` reads as `{}` wherever they are compared."""
+"""Arguments of a call; comparisons read `None` as `{}`."""
 
 
 class Execution(Model):
-    """What is known of how a recorded call went. An expected call has none."""
+    """How a recorded call was executed. An expected call has none."""
 
     status: CallStatus = CallStatus.OK
     executed: bool = False
-    """The tool itself was seen to run. A recording that has only messages cannot see it."""
+    """An execution of the tool was observed. A recording of messages alone cannot observe it."""
     error: str | None = None
-    """`"TypeName: text"`, or the text alone where no exception was seen."""
+    """`"TypeName: text"`, or the text alone if no exception was observed."""
     attempts: Annotated[int, Field(ge=0)] = 1
-    """How often the tool was seen to run for this one request; 1 where it was not seen."""
+    """Observed executions for this request; 1 if none was observed."""
     requested_parameters: AnyJson = None
-    """What the model asked for, where that differs from `input_parameters`; raw text where it was no JSON object."""
+    """The requested arguments, if they differ from `input_parameters`; raw text if they are not a JSON object."""
     model_output: AnyJson = None
-    """What the model was shown, where that differs from the call's `output`."""
+    """What the model received, if that differs from the call's `output`."""
     artifact: AnyJson = None
-    """What the tool returned beside its output, not shown to the model."""
+    """What the tool returned in addition to its output, not sent to the model."""
     agent: str | None = None
     server: str | None = None
-    """Name of the MCP server, or of the namespace or set of tools, that the tool belongs to."""
+    """Name of the tool's MCP server, namespace or tool set."""
     step: Annotated[int, Field(ge=0)] | None = None
-    """Counts from 0 the model messages that asked for calls, within their scope; equal steps were asked in parallel."""
+    """Number, from 0, of the model message among those of its scope with calls; equal steps are parallel calls."""
     origin: CallOrigin = CallOrigin.MODEL
     started_at: datetime | None = None
     duration: Annotated[float, Field(ge=0)] | None = None
@@ -129,22 +129,22 @@ class Execution(Model):
     children: list[ToolCall] = Field(default_factory=list)
     """Calls made inside this one, by the tool or by a sub-agent."""
     not_captured: list[str] = Field(default_factory=list)
-    """Names of the call's fields that the recording did not keep; they are left out of every comparison."""
+    """Fields of the call that the recording does not contain; they are left out of every comparison."""
     source: str | None = None
-    """Where the call was read from, e.g. a file and line or a span id."""
+    """Place that the call was read from, e.g. a file and line or a span id."""
 
 
 class ToolCall(Model):
-    """A call of a tool, made or expected.
+    """A recorded or expected call of a tool.
 
-    In an *expected* call a field that was never set is not specified and matches anything. `input_parameters=None`
+    In an *expected* call a field that was never set matches anything. `input_parameters=None`
     equals `{}`, `type=None` is unset, an explicit `output=None` is a value. In a *called* one, unset or `None`
     arguments read as `{}`, and an unset output as `None`.
 
-    Values become JSON values once, at construction (`toolmark._internal.json.to_json_value` says how). JSON accepts
+    Values are converted to JSON values at construction. JSON accepts
     `input_parameters`, `inputParameters`, `args` and `arguments`, as an object or as the JSON text of one.
 
-    Two calls are the same call when they stand at the same place of the same list, never because they are equal.
+    The identity of a call is its position in its list; two equal calls are still two calls.
     """
 
     name: Annotated[str, Field(min_length=1)]
@@ -165,11 +165,11 @@ class ToolCall(Model):
 
     @property
     def arguments(self) -> JsonObject:
-        """The arguments, `{}` where none were given."""
+        """The arguments, `{}` if there are none."""
         return self.input_parameters or {}
 
     def captured(self, field: str) -> bool:
-        """Return whether the recording kept this field; true of every call without an `execution`."""
+        """Return whether the recording contains this field; true for every call without an `execution`."""
         return self.execution is None or field not in self.execution.not_captured
 
 
@@ -185,32 +185,31 @@ class ToolSpec(Model):
     """JSON Schema of the arguments."""
     type: Annotated[ToolCallType | None, BeforeValidator(_case_insensitive)] = None
     effect: Annotated[ToolEffect | None, BeforeValidator(_case_insensitive)] = None
-    """Whether its calls change something; `None` where nobody says."""
+    """Whether its calls change something; `None` if unknown."""
 
 
 def read_tool_spec(value: object) -> ToolSpec:
-    """Return a tool described in any of the usual forms.
+    """Return a tool specification from any of the usual forms.
 
     Args:
         value: A `ToolSpec`, a `ToolCall`, or an object in the form of OpenAI (`{"type": "function", "function": {...}}`
             or flat with `parameters`), Anthropic (`input_schema`), MCP (`inputSchema`), or
-            `{name, description, parameters}`; or an object with such attributes, a schema among them, as
-            `mcp.types.Tool` is one. Keys that say nothing about the call itself are left out. The `readOnlyHint` of
-            MCP's `annotations` is read as the `effect`, unless the tool states one: true as `read`, false as `write`.
+            `{name, description, parameters}`; or an object with such attributes and a schema, such as
+            `mcp.types.Tool`. Other keys are ignored. The `readOnlyHint` of MCP's `annotations` becomes the `effect`,
+            unless the tool has one: true is `read`, false is `write`.
 
     Raises:
-        InvalidDataError: It is none of these.
+        InvalidDataError: It has none of these forms.
     """
     if isinstance(value, ToolSpec):
         return value
     if isinstance(value, ToolCall):
-        known = {name: getattr(value, name) for name in ("description", "type") if getattr(value, name) is not None}
-        return ToolSpec(name=value.name, **known)
+        return ToolSpec(name=value.name, **drop_none({"description": value.description, "type": value.type}))
     fields = value if isinstance(value, Mapping) else _attributes(value)
     if fields is not None:
         return _spec_from_mapping(fields)
     message = (
-        f"an available tool is a ToolSpec, a ToolCall or an object with a name, got {type(value).__name__} "
+        f"an available tool must be a ToolSpec, a ToolCall or an object with a name, got {type(value).__name__} "
         f"{short_repr(value)}"
     )
     raise InvalidDataError(message)
@@ -225,8 +224,8 @@ def _spec_from_mapping(value: Mapping[str, Any]) -> ToolSpec:
     function = value.get("function")
     body = function if isinstance(function, Mapping) else value
     fields = {key: body[key] for key in _SPEC_KEYS if body.get(key) is not None}
-    given = value.get("type")
-    kind = str(given.value if isinstance(given, Enum) else given or "").lower()
+    declared = value.get("type")
+    kind = str(declared.value if isinstance(declared, Enum) else declared or "").lower()
     if kind in {member.value for member in ToolCallType}:
         fields["type"] = kind
     elif kind and "name" not in fields:  # a provider's own tool, e.g. {"type": "web_search"}
@@ -238,7 +237,7 @@ def _spec_from_mapping(value: Mapping[str, Any]) -> ToolSpec:
 
 
 def _attributes(value: object) -> dict[str, Any] | None:
-    """Return what an object says of a tool; `None` of one without a name or a schema."""
+    """Return the attributes of an object that describes a tool; `None` if it has no name or no schema."""
     if isinstance(value, (Model, type)) or not isinstance(getattr(value, "name", None), str):
         return None
     if not any(isinstance(getattr(value, key, None), Mapping) for key in _SCHEMA_KEYS):
@@ -247,7 +246,7 @@ def _attributes(value: object) -> dict[str, Any] | None:
 
 
 def _read_only(annotations: object) -> bool | None:
-    """Return MCP's hint whether a tool only reads; `None` where it says nothing, or nothing that is a truth value."""
+    """Return MCP's `readOnlyHint`; `None` if it is missing or not a boolean."""
     for name in _READ_ONLY:
         hint = annotations.get(name) if isinstance(annotations, Mapping) else getattr(annotations, name, None)
         if isinstance(hint, bool):
@@ -287,5 +286,4 @@ __all__ = [
     "ToolEffect",
     "ToolSpec",
     "read_tool_spec",
-    "snake_or_camel",
 ]

@@ -1,4 +1,4 @@
-"""What is scored: cases, conversations, goldens, and the recorded run that a case may come from."""
+"""Test cases, conversations and goldens, and the recorded runs that cases may come from."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import binascii
 from collections.abc import Iterator
 from datetime import datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, JsonValue, PlainSerializer, PlainValidator, model_validator
 
 from toolmark._internal.json import JsonObject, short_repr, to_json_value
-from toolmark._internal.model import Model
+from toolmark._internal.model import Model, drop_none
 from toolmark.calls import AvailableTools, CallOrigin, ToolCall
 from toolmark.errors import InvalidDataError
 from toolmark.expect import ExpectedTools
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _identifier(value: object) -> object:
-    """Read a number as text: many files number their cases."""
+    """Read a number as text, because many files number their cases."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -58,7 +58,7 @@ class Handoff(Model):
     """Control passed from one agent to another."""
 
     call: Annotated[int, Field(ge=0)] | None = None
-    """Position in the run's `calls` of the call that did it; `None` where no call was seen."""
+    """Position of the call in the run's `calls`; `None` if no call was observed."""
     from_agent: str | None = None
     to_agent: str | None = None
 
@@ -66,19 +66,19 @@ class Handoff(Model):
 class Run(Model):
     """One recorded run of an agent.
 
-    `calls` holds every call at the top level of the run, whatever became of it, calls that hand over to another agent
-    among them; `tools_called` is the view of it that is scored.
+    `calls` has every call at the top level of the run, whether it succeeded or not, including calls that hand over to
+    another agent; `tools_called` is the part of it that is scored.
     """
 
     input: str | None = None
     actual_output: str | None = None
-    """The final answer; `None` where the run ended without one."""
+    """The final answer; `None` if the run ended without one."""
     calls: list[ToolCall] = Field(default_factory=list)
     handoffs: list[Handoff] = Field(default_factory=list)
     available_tools: AvailableTools | None = None
     status: RunStatus = RunStatus.OK
     error: str | None = None
-    """`"TypeName: text"` of the exception that ended it, or the text that says what stopped it."""
+    """`"TypeName: text"` of the exception that ended it, or the text of what stopped it."""
     models: list[str] = Field(default_factory=list)
     usage: dict[str, int] | None = None
     """Tokens by name, e.g. `input_tokens`, `output_tokens`."""
@@ -90,11 +90,11 @@ class Run(Model):
     duration: Annotated[float, Field(ge=0)] | None = None
     """Seconds."""
     warnings: list[str] = Field(default_factory=list)
-    """What the recording could not understand or did not keep; every result of this run repeats it."""
+    """What the recording did not understand or does not contain; every result of this run repeats it."""
 
     @property
     def notes(self) -> list[str]:
-        """What every result of this run repeats: its warnings, and the error that ended it, if one did."""
+        """The warnings and the error of the run, which every result of it repeats."""
         if self.error is None:
             return list(self.warnings)
         how = "ended with an error" if self.status is RunStatus.ERROR else "was stopped"
@@ -110,14 +110,14 @@ class Run(Model):
     ) -> list[ToolCall]:
         """Return the calls of this run that count as called tools, in the model's order.
 
-        By default these are all calls that the model asked for at the top level, whatever became of them: failed,
-        unknown, invalid, rejected, pending and never-executed calls are choices the agent made.
+        By default these are all calls at the top level. Failed, unknown, invalid, rejected, pending and never-executed
+        calls are among them, because the agent chose them.
 
         Args:
-            nested: Also calls made inside a tool or a sub-agent, each after the call it was made in.
-            handoffs: Also calls that hand over to another agent.
-            executed_only: Only calls whose tool was seen to run.
-            code: Also calls that a program made without the model asking.
+            nested: Include calls inside a tool or a sub-agent, each after its parent call.
+            handoffs: Include calls that hand over to another agent.
+            executed_only: Only calls with an observed execution.
+            code: Include calls that a program made without a request of the model.
         """
         left_out = set() if handoffs else {handoff.call for handoff in self.handoffs}
         calls = [call for index, call in enumerate(self.calls) if index not in left_out]
@@ -137,19 +137,19 @@ class Run(Model):
         executed_only: bool = False,
         code: bool = True,
     ) -> LLMTestCase:
-        """Return the run as a case that can be scored.
+        """Return the run as a test case.
 
         Args:
-            expected_tools: What should have been called; without it the case cannot be scored yet.
-            expected_output: What should have been answered.
+            expected_tools: The expected calls; most metrics need them.
+            expected_output: The expected answer.
             id: Id of the case; the run's id by default.
             name: Name of the case.
-            nested: See `select_calls`, as for the rest.
+            nested: See `select_calls`.
             handoffs: See `select_calls`.
             executed_only: See `select_calls`.
             code: See `select_calls`.
         """
-        given: dict[str, Any] = {
+        fields = {
             "id": id or self.run_id,
             "name": name,
             "input": self.input,
@@ -161,9 +161,7 @@ class Run(Model):
             "metadata": self.metadata or None,
         }
         called = self.select_calls(nested=nested, handoffs=handoffs, executed_only=executed_only, code=code)
-        return LLMTestCase(
-            tools_called=called, run=self, **{key: value for key, value in given.items() if value is not None}
-        )
+        return LLMTestCase(tools_called=called, run=self, **drop_none(fields))
 
 
 def _with_children(call: ToolCall) -> Iterator[ToolCall]:
@@ -180,11 +178,11 @@ def _counts(call: ToolCall, *, executed_only: bool, code: bool) -> bool:
 
 
 class LLMTestCase(Model):
-    """One question to an agent, what it did, and what it should have done.
+    """One question to an agent, its actual calls and answer, and the expected ones.
 
-    `tools_called=[]` says that nothing was called, `expected_tools=[]` that nothing should be; leaving one out says
-    that it is not known, and a metric that needs it cannot score the case. `expected_tools` may be a `Plan`, which says
-    more than a list does (see `toolmark.expect`).
+    `tools_called=[]` means that nothing was called, `expected_tools=[]` that nothing should be. A field that is left
+    out is unknown, and a metric that needs it cannot score the case. `expected_tools` may be a `Plan` instead of a list
+    (see `toolmark.expect`).
     """
 
     id: Identifier | None = None
@@ -198,7 +196,7 @@ class LLMTestCase(Model):
     tags: list[str] = Field(default_factory=list)
     metadata: Metadata = Field(default_factory=dict)
     run: Run | None = None
-    """The recording it was made from; its warnings stand in every result."""
+    """The recorded run; every result repeats its warnings."""
 
 
 def _base64(value: object) -> str | None:
@@ -229,9 +227,9 @@ class MLLMImage(Model):
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
-        given = [name for name in ("url", "path", "data") if getattr(self, name) is not None]
-        if len(given) != 1:
-            message = f"an image needs exactly one of url, path, data; given: {', '.join(given) or 'none'}"
+        fields = [name for name in ("url", "path", "data") if getattr(self, name) is not None]
+        if len(fields) != 1:
+            message = f"an image must have exactly one of url, path, data, got {', '.join(fields) or 'none'}"
             raise InvalidDataError(message)
         return self
 
@@ -283,7 +281,7 @@ class MLLMTestCase(Model):
 
 
 class Turn(Model):
-    """One message of a conversation; the calls of a turn are the assistant's."""
+    """One message of a conversation; only turns of the assistant have calls."""
 
     role: Literal["user", "assistant"]
     content: str
@@ -303,7 +301,7 @@ class ConversationalTestCase(Model):
 
 
 class Golden(Model):
-    """A question with what is expected of any agent that is asked it; running an agent makes a case of it."""
+    """A question and the expected result; running an agent on it gives a test case."""
 
     input: str
     id: Identifier | None = None
@@ -318,4 +316,4 @@ TestCase: TypeAlias = LLMTestCase | MLLMTestCase
 """A case with called and expected tools."""
 
 AnyCase: TypeAlias = TestCase | ConversationalTestCase
-"""Whatever can be measured."""
+"""Any case that a metric can score."""

@@ -1,8 +1,8 @@
-"""Files of recorded messages and traces into files of cases.
+"""Conversion of files of recorded messages and traces into cases.
 
-A file holds JSON: one conversation, or a list of them, or JSON Lines with one conversation a line, plain or gzipped. A
-conversation is whatever `toolmark.formats.read` takes: a list of messages, or an object that holds one. Or it holds
-traces (`toolmark.formats.read_traces`), whose spans may stand on any line.
+A file holds JSON: one conversation, a list of them, or JSON Lines with one conversation per line, plain or gzipped. A
+conversation is what `toolmark.formats.read` takes: a list of messages, or an object that holds one. Or the file holds
+traces (`toolmark.formats.read_traces`), whose spans may be on any line.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
-from toolmark._internal.json import JsonObject, parse_json
+from toolmark._internal.json import parse_json
 from toolmark._internal.text import plural
 from toolmark.capture import conversation
 from toolmark.cases import ConversationalTestCase, LLMTestCase, Run, TestCase
-from toolmark.dataset import Source, read_bytes, source_name
-from toolmark.errors import DataFileError, InvalidDataError, Problem
+from toolmark.dataset import Document, Source, file_error, problems_of, read_bytes
+from toolmark.errors import InvalidDataError, Problem
 from toolmark.formats import (
     TRACE_FORMATS,
     FormatName,
@@ -30,14 +30,16 @@ from toolmark.formats import (
 from toolmark.formats.messages.langchain import message_fields
 from toolmark.formats.traces.read import read_trace_documents, trace_format_of
 
+__all__ = ["Recorded", "RecordedSession", "Unit", "read_transcripts"]
+
 Unit: TypeAlias = Literal["cases", "turns", "conversations"]
 """What a conversation becomes: one case, one case for each turn of the user, or a conversation of turns."""
 
-_HOLDERS = frozenset({"messages", "input", "choices", "output", "request", "response", "body"})
+_MESSAGE_KEYS = frozenset({"messages", "input", "choices", "output", "request", "response", "body"})
 """Keys of an object that holds the messages of a conversation."""
 
-_ABOUT = ("id", "name", "expected_tools", "expected_output", "tags")
-"""What an object may say of its case beside the messages."""
+_CASE_KEYS = ("id", "name", "expected_tools", "expected_output", "tags")
+"""Fields of the case that an object may have besides the messages."""
 
 
 @dataclass(frozen=True)
@@ -45,51 +47,53 @@ class Recorded:
     """One conversation of a file.
 
     Attributes:
-        transcript: What was said.
-        place: Where it stands, e.g. `"line 3"`; empty where the file holds nothing else.
-        about: What the object that held the messages says of the case, as fields of a record.
-        tolerant_arguments: How the arguments in it are read; see `toolmark.formats.read`.
+        transcript: Its messages, as they were read.
+        place: Its place in the file, e.g. `"line 3"`; empty if the file holds nothing else.
+        about: The fields of the case that the object with the messages has, such as its id and its expectations.
     """
 
     transcript: Transcript
     place: str
-    about: JsonObject
-    tolerant_arguments: bool = False
+    about: LLMTestCase
 
     @property
     def format(self) -> str:
-        """What the messages were read as."""
+        """The format of the messages."""
         return self.transcript.format
 
     @property
     def warnings(self) -> list[tuple[str, str]]:
-        """What is to be said of them, each with its place."""
+        """The warnings of the messages, each with its place."""
         return [(self.place, text) for text in self.transcript.run.warnings]
 
     @property
     def has_expectations(self) -> bool:
-        """Whether the object that held the messages says what was expected of them."""
-        return any(name.startswith("expected") for name in self.about)
+        """Whether the object with the messages has expectations."""
+        return any(name.startswith("expected") for name in self.about.model_fields_set)
 
     def cases(self, unit: Unit = "cases") -> list[TestCase | ConversationalTestCase]:
-        """Return what the conversation becomes.
+        """Return the conversation as cases.
 
-        Cases carry the id, name, tags and expectations that stood beside the messages; one without id and name is named
-        after its place. What was expected of a whole conversation is not expected of one turn, nor kept with one.
+        Cases have the id, name, tags and expectations of the object with the messages; one without id and name is named
+        after its place. Expectations of a whole conversation are left out of turns and conversations.
         """
-        about = case_from_record(self.about, tolerant_arguments=self.tolerant_arguments)
-        known: dict[str, Any] = {name: getattr(about, name) for name in _ABOUT if name in about.model_fields_set}
-        named = {"name": self.place} if self.place and not {"id", "name"} & set(known) else {}
+        fields: dict[str, Any] = {
+            name: getattr(self.about, name) for name in _CASE_KEYS if name in self.about.model_fields_set
+        }
+        if self.place and not fields.keys() & {"id", "name"}:
+            fields["name"] = self.place
         if unit == "cases":
             run = self.transcript.run
-            doubts = about.run.warnings if about.run is not None else []
-            run = run.model_copy(update={"warnings": [*run.warnings, *doubts]}) if doubts else run
-            return [_with(run.to_test_case(), {**named, **known})]
-        kept: dict[str, Any] = {name: known[name] for name in ("id", "name", "tags") if name in known}
+            if self.about.run is not None:
+                run = run.model_copy(update={"warnings": [*run.warnings, *self.about.run.warnings]})
+            return [_with(run.to_test_case(), fields)]
+        fields = {name: value for name, value in fields.items() if not name.startswith("expected")}
         if unit == "conversations":
-            return [self.transcript.conversation.model_copy(update={**named, **kept})]
-        turns = self.transcript.turns
-        return [_turn(turn.to_test_case(), {**named, **kept}, number) for number, turn in enumerate(turns, start=1)]
+            return [self.transcript.conversation.model_copy(update=fields)]
+        return [
+            _with(turn.to_test_case(), {**fields, **_turn_names(fields, number)})
+            for number, turn in enumerate(self.transcript.turns, start=1)
+        ]
 
 
 @dataclass(frozen=True)
@@ -97,10 +101,10 @@ class RecordedSession:
     """The traces of one session of a file.
 
     Attributes:
-        format: What they were read as.
-        runs: A run for each trace, in the order of their beginnings.
-        notes: What is to be said of the file as a whole; it stands with the first session.
-        has_expectations: Never: traces do not say what was expected.
+        format: The format of the traces.
+        runs: A run for each trace, in the order of their starts.
+        notes: Warnings of the file as a whole, on its first session.
+        has_expectations: False: traces have no expectations.
     """
 
     format: TraceFormat
@@ -110,19 +114,18 @@ class RecordedSession:
 
     @property
     def warnings(self) -> list[tuple[str, str]]:
-        """What is to be said of them, each with its place."""
-        told = [(_trace_name(run), text) for run in self.runs for text in run.warnings]
-        return [*(("", note) for note in self.notes), *told]
+        """The warnings of the file and of the traces, each with its place."""
+        warnings = [("", note) for note in self.notes]
+        for run in self.runs:
+            place = f"trace {run.run_id}" if run.run_id else ""
+            warnings += [(place, text) for text in run.warnings]
+        return warnings
 
     def cases(self, unit: Unit = "cases") -> list[TestCase | ConversationalTestCase]:
-        """Return what the traces become: a case each, with the id of its trace, or one conversation."""
+        """Return a case for each trace, with the id of the trace, or one conversation."""
         if unit == "conversations":
             return [conversation(self.runs)]
         return [run.to_test_case() for run in self.runs]
-
-
-def _trace_name(run: Run) -> str:
-    return f"trace {run.run_id}" if run.run_id else ""
 
 
 def read_transcripts(
@@ -135,189 +138,175 @@ def read_transcripts(
 ) -> list[Recorded | RecordedSession]:
     """Return the conversations of a file, in its order; none is dropped.
 
-    Traces give a conversation for each session, in the order of their beginnings.
+    Traces give a conversation for each session, in the order of their starts.
 
     One JSON value is one conversation, unless it is a list of lists, or of objects that each hold messages: then each
-    entry is one. Where the whole file is no JSON value, each line is one conversation, and blank lines are passed over.
+    entry is one. If the file is not one JSON value, each line is one conversation, and blank lines are skipped.
 
-    An object may say of its case, beside its messages, `id`, `name`, `tags`, `expected_tools` and `expected_output`.
+    An object may have `id`, `name`, `tags`, `expected_tools` and `expected_output` of its case besides its messages.
 
     Args:
-        source: A path, `"-"` for standard input, or an open binary file; gzip is recognised by its content.
-        format: What the messages are; by default, what each conversation looks like.
+        source: A path, `"-"` for standard input, or an open binary file; gzip is recognized by its content.
+        format: The format of the messages or traces; detected for each conversation by default.
         handoff_names: See `toolmark.formats.read`.
         allow_nan: Accept bare NaN and infinities, which JSON does not have.
         tolerant_arguments: See `toolmark.formats.read`.
 
     Raises:
         DataFileError: The file holds no conversation, or some that cannot be read; `problems` has every place, with its
-            line where each line is a conversation.
+            line if each line is a conversation.
         OSError: The file cannot be opened or read.
     """
-    problems: list[Problem] = []
-    found: list[Recorded | RecordedSession] = []
-    documents = list(_documents(read_bytes(source), problems, allow_nan=allow_nan))
+    options: dict[str, Any] = {
+        "format": format,
+        "handoff_names": tuple(handoff_names),
+        "tolerant_arguments": tolerant_arguments,
+    }
+    documents = list(_documents(read_bytes(source), allow_nan=allow_nan))
+    problems = [problem for document in documents for problem in document.problems]
+    results: list[Recorded | RecordedSession] = []
     if not problems and _are_traces(documents, format):
-        reading = _Reading(format, tuple(handoff_names), tolerant_arguments)
-        documents, found = [], _sessions(documents, reading, problems)
-    for document in documents:
         try:
-            found.append(_recorded(document, format, handoff_names, tolerant=tolerant_arguments))
+            results += _read_sessions(documents, options)
         except InvalidDataError as error:
-            told = error.problems or (Problem("$", str(error)),)
-            problems += [Problem(_placed(problem.path, document), problem.message, document.line) for problem in told]
-    problems.sort(key=lambda problem: problem.line or 0)
-    if not problems and not found:
+            problems += error.problems
+    else:
+        for document in documents:
+            if document.problems:
+                continue
+            try:
+                results.append(_read_conversation(document, options))
+            except InvalidDataError as error:
+                problems += map(document.placed, problems_of(error))
+    if not problems and not results:
         problems.append(Problem("$", "the file holds no conversation"))
     if problems:
-        name = source_name(source)
-        lines = (f"{name}:{problem.line}: {problem}" if problem.line else f"{name}: {problem}" for problem in problems)
-        raise DataFileError("\n".join(lines), problems)
-    return found
+        raise file_error(source, sorted(problems, key=lambda problem: problem.line or 0))
+    return results
 
 
 def describe(recorded: Iterable[Recorded | RecordedSession]) -> str:
-    """Return how many conversations of which format there are: `"3 conversations (2 openai-chat, 1 anthropic)"`.
+    """Return the number of conversations or traces and their formats: `"3 conversations (2 openai-chat, 1 anthropic)"`.
 
-    Traces are counted as such: `"3 traces (otel)"`.
+    A single format has no number: `"3 traces (otel)"`.
     """
     formats: Counter[str] = Counter()
-    traces = False
+    noun = "conversation"
     for entry in recorded:
-        traces = isinstance(entry, RecordedSession)
-        formats[entry.format] += len(entry.runs) if isinstance(entry, RecordedSession) else 1
-    listed = ", ".join(f"{number} {name}" if len(formats) > 1 else name for name, number in formats.items())
-    return f"{plural(sum(formats.values()), 'trace' if traces else 'conversation')} ({listed})"
+        if isinstance(entry, RecordedSession):
+            noun = "trace"
+            formats[entry.format] += len(entry.runs)
+        else:
+            formats[entry.format] += 1
+    names = [f"{number} {name}" if len(formats) > 1 else name for name, number in formats.items()]
+    return f"{plural(sum(formats.values()), noun)} ({', '.join(names)})"
 
 
-class _Document(NamedTuple):
-    """One conversation of a file."""
-
-    value: Any
-    line: int | None = None
-    item: int | None = None
-
-    @property
-    def place(self) -> str:
-        if self.line is not None:
-            return f"line {self.line}"
-        return "" if self.item is None else f"item {self.item + 1}"
+def calls_in(case: TestCase | ConversationalTestCase) -> int:
+    """Return the number of calls of the agent in a case or conversation."""
+    parts = case.turns if isinstance(case, ConversationalTestCase) else [case]
+    return sum(len(part.tools_called or ()) for part in parts)
 
 
-def _are_traces(documents: list[_Document], format: str) -> bool:
-    """Return whether a file holds traces: all of it, for what is none beside them is then a mistake."""
-    if format != "auto":
-        return format in TRACE_FORMATS
-    return any(trace_format_of(document.value) is not None for document in documents)
-
-
-def _sessions(
-    documents: list[_Document], reading: _Reading, problems: list[Problem]
-) -> list[Recorded | RecordedSession]:
-    """Return the sessions in the traces of a file; what cannot be read goes into `problems`."""
-    lines = {f"line {document.line}": document.line for document in documents if document.line is not None}
-    values = [("$" if document.line is None else f"line {document.line}", document.value) for document in documents]
-    try:
-        traces = read_trace_documents(
-            values,
-            format=cast("Any", reading.format),
-            handoff_names=reading.handoff_names,
-            tolerant_arguments=reading.tolerant_arguments,
-        )
-    except InvalidDataError as error:
-        for problem in error.problems:
-            start = problem.path.partition(".")[0].partition("[")[0]
-            path = "$" + problem.path.removeprefix(start) if start in lines else problem.path
-            problems.append(Problem(path, problem.message, lines.get(start)))
-        return []
-    notes = [traces.warnings, *([] for _ in traces.runs)]
-    return [RecordedSession(traces.format, runs, notes[index]) for index, runs in enumerate(traces.sessions)]
-
-
-class _Reading(NamedTuple):
-    """How traces are to be read."""
-
-    format: str
-    handoff_names: tuple[str, ...]
-    tolerant_arguments: bool
-
-
-def _placed(path: str, document: _Document) -> str:
-    return path if document.item is None else f"$[{document.item}]{path.removeprefix('$')}"
-
-
-def _documents(data: bytes, problems: list[Problem], *, allow_nan: bool) -> Iterator[_Document]:
-    """Yield what the file holds; what is no JSON goes into `problems`."""
+def _documents(data: bytes, *, allow_nan: bool) -> Iterator[Document]:
+    """Yield the conversations of a file; a line that is not JSON is a document with problems."""
     lines = [(number, line) for number, line in enumerate(data.split(b"\n"), start=1) if line.strip()]
+    if not lines:
+        return
     try:
-        value = parse_json(data, allow_nan=allow_nan) if lines else []
+        value = parse_json(data, allow_nan=allow_nan)
     except InvalidDataError as error:
-        if not any(map(_is_json, lines)):
-            problems += error.problems or (Problem("$", str(error)),)
+        if not any(_holds_json(line) for _, line in lines):
+            yield Document(problems=problems_of(error))
             return
     else:
-        several = isinstance(value, list) and value and all(map(_is_whole, value)) and trace_format_of(value) is None
-        if several:
-            yield from (_Document(entry, item=index) for index, entry in enumerate(value))
-        elif lines:
-            yield _Document(value)
+        if _is_list_of_conversations(value):
+            yield from (Document(entry, item=index) for index, entry in enumerate(value))
+        else:
+            yield Document(value)
         return
     for number, line in lines:
+        document = Document(line=number)
         try:
-            value = parse_json(line, allow_nan=allow_nan)
+            yield document._replace(value=parse_json(line, allow_nan=allow_nan))
         except InvalidDataError as error:
-            problems += [Problem(told.path, told.message, number) for told in error.problems]
-        else:
-            yield _Document(value, line=number)
+            yield document._replace(problems=tuple(map(document.placed, problems_of(error))))
 
 
-def _is_json(line: tuple[int, bytes]) -> bool:
-    """Return whether a line holds something of its own, so that the file is one of lines."""
+def _holds_json(line: bytes) -> bool:
+    """Return whether a line holds a value of its own, so that the file is JSON Lines."""
     try:
-        value = parse_json(line[1], allow_nan=True)
+        value = parse_json(line, allow_nan=True)
     except InvalidDataError:
         return False
     return isinstance(value, (dict, list)) and bool(value)
 
 
-def _is_whole(entry: object) -> bool:
-    """Return whether an entry of a list is a conversation of its own, and no message, item or event of one."""
-    if isinstance(entry, dict) and not entry.keys() & {"role", "type"}:
-        return bool(entry.keys() & _HOLDERS) and entry.get("object") != "chat.completion.chunk"
-    return isinstance(entry, list) or (isinstance(entry, dict) and "stop_reason" in entry)
+def _is_list_of_conversations(value: object) -> bool:
+    if not isinstance(value, list) or not value or trace_format_of(value) is not None:
+        return False
+    return all(map(_is_conversation, value))
 
 
-def _recorded(document: _Document, format: str, handoff_names: Collection[str], *, tolerant: bool) -> Recorded:
+def _is_conversation(entry: object) -> bool:
+    """Return whether an entry of a list is a whole conversation, not a message, an item or an event of one."""
+    if not isinstance(entry, dict):
+        return isinstance(entry, list)
+    if entry.keys() & {"role", "type"}:
+        return "stop_reason" in entry
+    return bool(entry.keys() & _MESSAGE_KEYS) and entry.get("object") != "chat.completion.chunk"
+
+
+def _are_traces(documents: list[Document], format: str) -> bool:
+    """Return whether a file holds traces: then all of it does, and anything else in it is a mistake."""
+    if format != "auto":
+        return format in TRACE_FORMATS
+    return any(trace_format_of(document.value) is not None for document in documents)
+
+
+def _read_sessions(documents: list[Document], options: dict[str, Any]) -> list[RecordedSession]:
+    lines = {f"line {document.line}": document.line for document in documents if document.line is not None}
+    values = [("$" if document.line is None else document.place, document.value) for document in documents]
+    try:
+        traces = read_trace_documents(values, **options)
+    except InvalidDataError as error:
+        problems: list[Problem] = []
+        for problem in error.problems:
+            start = problem.path.partition(".")[0].partition("[")[0]
+            path = "$" + problem.path.removeprefix(start) if start in lines else problem.path
+            problems.append(Problem(path, problem.message, lines.get(start)))
+        raise InvalidDataError(str(error), problems) from None
+    sessions = [RecordedSession(traces.format, runs, []) for runs in traces.sessions]
+    for first in sessions[:1]:
+        first.notes.extend(traces.warnings)
+    return sessions
+
+
+def _read_conversation(document: Document, options: dict[str, Any]) -> Recorded:
     value = document.value
-    about: JsonObject = {}
+    fields: dict[str, Any] = {}
     if isinstance(value, Mapping):
         if looks_like_record(value) or "tools_called" in value:
-            message = "is a case or a record already; `toolmark score` reads it as it is"
-            raise InvalidDataError(message, [Problem("$", message)])
-        alone = "role" in value or message_fields(value) is not None
-        if document.line is not None and alone and "stop_reason" not in value:
-            message = "is a single message; a line holds one conversation: put its messages into one list"
-            raise InvalidDataError(message, [Problem("$", message)])
-        about = {key: value[key] for key in _ABOUT if value.get(key) is not None and "role" not in value}
-    case_from_record(about, tolerant_arguments=tolerant)  # tells what is wrong with it, at its place
-    transcript = read(value, format=cast("Any", format), handoff_names=handoff_names, tolerant_arguments=tolerant)
-    return Recorded(transcript, document.place, about, tolerant)
+            raise _invalid("is a case or a record already; `toolmark score` reads it as it is")
+        is_message = "role" in value or message_fields(value) is not None
+        if document.line is not None and is_message and "stop_reason" not in value:
+            raise _invalid("is a single message; a line holds one conversation: put its messages into one list")
+        if "role" not in value:
+            fields = {key: value[key] for key in _CASE_KEYS if value.get(key) is not None}
+    about = case_from_record(fields, tolerant_arguments=options["tolerant_arguments"])
+    is_alone = document.line is None and document.item is None
+    return Recorded(read(value, **options), "" if is_alone else document.place, about)
+
+
+def _invalid(message: str) -> InvalidDataError:
+    return InvalidDataError(message, [Problem("$", message)])
 
 
 def _with(case: LLMTestCase, fields: Mapping[str, Any]) -> LLMTestCase:
     return LLMTestCase(**{name: getattr(case, name) for name in case.model_fields_set} | dict(fields))
 
 
-def _turn(case: LLMTestCase, fields: Mapping[str, Any], number: int) -> LLMTestCase:
-    """Return the case of one turn, whose id and name say which one it is."""
-    told = {name: f"{value}, turn {number}" for name, value in fields.items() if name in ("id", "name")}
-    if not told:
-        told = {"name": f"turn {number}"}
-    return _with(case, {**fields, **told})
-
-
-def calls_in(case: TestCase | ConversationalTestCase) -> int:
-    """Return how many calls of the agent a case or conversation holds."""
-    if isinstance(case, ConversationalTestCase):
-        return sum(len(turn.tools_called or ()) for turn in case.turns)
-    return len(case.tools_called or ())
+def _turn_names(fields: Mapping[str, Any], number: int) -> dict[str, str]:
+    """Return the id and the name of one turn, from those of its conversation."""
+    names = {name: f"{fields[name]}, turn {number}" for name in ("id", "name") if name in fields}
+    return names or {"name": f"turn {number}"}

@@ -1,6 +1,6 @@
-"""Files of cases: JSON Lines, one case or record a line, plain or packed (gzip, zstd); also one JSON array of them.
+"""Files of cases: JSON Lines with one case or record per line, plain, gzip or zstd; also one JSON array of them.
 
-All errors of a file are found before any is raised, each with its line and JSON path.
+All problems of a file are collected before any is raised, each with its line and JSON path.
 """
 
 from __future__ import annotations
@@ -26,101 +26,98 @@ from toolmark.cases import AnyCase, ConversationalTestCase, Golden, LLMTestCase,
 from toolmark.errors import DataFileError, InvalidDataError, Problem, TornLineWarning
 from toolmark.formats.records import case_from_record, looks_like_record, with_readable_arguments
 
-C = TypeVar("C")
+__all__ = ["Source", "read_cases", "write_cases"]
+
+_T = TypeVar("_T")
 
 Source: TypeAlias = "str | os.PathLike[str] | BinaryIO"
-"""A path, `"-"` for standard input, or an open binary file; gzip and zstd are recognised by their content."""
+"""A path, `"-"` for standard input, or an open binary file; gzip and zstd are recognized by their content."""
 
 _BOM = b"\xef\xbb\xbf"
 
 
 def read_cases(source: Source, *, allow_nan: bool = False, tolerant_arguments: bool = False) -> list[TestCase]:
-    """Return the cases of a file, in its order; none is dropped but what was never written to its end.
+    """Return the cases of a file, in its order; none is dropped except torn lines.
 
     A line is a test case as `LLMTestCase.to_json` writes it (snake_case or camelCase), a multimodal one, or a record
-    (`case_from_record`), recognised by its keys. Blank lines are passed over. A case without an id keeps its place: its
-    name becomes `line N` if it has none.
+    (`case_from_record`), recognized by its keys. Blank lines are skipped. A case without a name and an id is named
+    `line N`.
 
-    A *torn* line is left out with a `TornLineWarning`: it begins an object, is no JSON, and is the last one without an
+    A *torn* line is left out with a `TornLineWarning`: it begins an object, is not JSON, and is the last one without an
     end of line, or one that a `JsonlSink` marked when it wrote the next. Any other bad line is an error, and so is a
-    file in which no line is whole.
+    file without any whole line.
 
     Args:
-        source: Where to read.
+        source: The file.
         allow_nan: Accept bare NaN and infinities, which JSON does not have.
-        tolerant_arguments: Read argument texts that are no JSON object as what they can only mean, with a warning on
-            the case's run (see `run_from_messages`). A call that was written down as `invalid_arguments` stays one.
+        tolerant_arguments: Read argument texts that are not a JSON object if they have only one meaning, with a warning
+            on the case's run (see `run_from_messages`). A call that was recorded as `invalid_arguments` stays one.
 
     Raises:
-        DataFileError: Lines that cannot be read; `problems` has all of them with line and path.
+        DataFileError: Some lines cannot be read; `problems` has all of them with line and path.
         MissingPackageError: It is zstd data, and zstandard is not installed.
         OSError: The file cannot be opened or read.
     """
-    told = Told()
+    problems = FileProblems()
     documents = read_documents(source, allow_nan=allow_nan)
-    cases = list(told.cases(documents, tolerant_arguments=tolerant_arguments))
-    name = source_name(source)
-    if told.problems or (told.torn and not cases):
-        problems = sorted([*told.problems, *told.torn], key=lambda problem: problem.line or 0)
-        raise DataFileError("\n".join(placed_text(name, problem) for problem in problems), problems)
-    for problem in told.torn:
-        warnings.warn(torn_text(name, problem), TornLineWarning, stacklevel=2)
+    cases = list(problems.cases(documents, tolerant_arguments=tolerant_arguments))
+    if problems.problems or (problems.torn and not cases):
+        raise file_error(source, sorted([*problems.problems, *problems.torn], key=lambda problem: problem.line or 0))
+    for problem in problems.torn:
+        warnings.warn(torn_text(source_name(source), problem), TornLineWarning, stacklevel=2)
     return cases
 
 
 @dataclass
-class Told:
-    """What was wrong with documents that were read.
-
-    Attributes:
-        most: How many problems, and how many torn lines, are kept; `None` for all.
-        problems: What could not be read.
-        torn: What was never written to its end.
-        more_problems: Problems that were not kept.
-        more_torn: Torn lines that were not kept.
-    """
+class FileProblems:
+    """Collects the problems and torn lines of documents while they are read, at most `most` of each."""
 
     most: int | None = None
     problems: list[Problem] = field(default_factory=list[Problem])
     torn: list[Problem] = field(default_factory=list[Problem])
     more_problems: int = 0
+    """Problems beyond `most`."""
     more_torn: int = 0
+    """Torn lines beyond `most`."""
 
     def cases(self, documents: Iterable[Document], *, tolerant_arguments: bool = False) -> Iterator[TestCase]:
-        """Yield the case that each document is; what is wrong with the others is kept here."""
+        """Yield the case of each document that can be read."""
         read = partial(read_case, tolerant_arguments=tolerant_arguments)
         return (case for _, case in self.read(documents, read))
 
-    def read(self, documents: Iterable[Document], read: Callable[[object, str], C]) -> Iterator[tuple[Document, C]]:
-        """Yield each document with what is read from its value and its place; what is wrong with others is kept here.
+    def read(self, documents: Iterable[Document], read: Callable[[object, str], _T]) -> Iterator[tuple[Document, _T]]:
+        """Yield each document that can be read, with the result of `read(value, place)`.
 
-        Args:
-            documents: What stands in a file.
-            read: Reads one, such as `read_case`; what is wrong is an `InvalidDataError`.
+        `read`, such as `read_case`, raises `InvalidDataError` for a value that it cannot read.
         """
         for document in documents:
             if document.torn:
-                self.more_torn += self._kept(self.torn, document.problems)
+                self.more_torn += self._add(self.torn, document.problems)
+            elif document.problems:
+                self.more_problems += self._add(self.problems, document.problems)
             else:
-                self.more_problems += self._kept(self.problems, document.problems)
-            if document.problems:
-                continue
-            try:
-                made = read(document.value, document.place)
-            except InvalidDataError as error:
-                self.more_problems += self._kept(self.problems, list(map(document.placed, problems_of(error))))
-            else:
-                yield document, made
+                try:
+                    result = read(document.value, document.place)
+                except InvalidDataError as error:
+                    self.more_problems += self._add(self.problems, list(map(document.placed, problems_of(error))))
+                else:
+                    yield document, result
 
-    def _kept(self, kept: list[Problem], found: Sequence[Problem]) -> int:
-        """Keep what there is room for, and return how many were left out."""
-        room = len(found) if self.most is None else max(0, self.most - len(kept))
-        kept.extend(found[:room])
-        return max(0, len(found) - room)
+    def _add(self, problems: list[Problem], others: Sequence[Problem]) -> int:
+        """Add what there is room for, and return how many were left out."""
+        room = len(others) if self.most is None else max(0, self.most - len(problems))
+        problems.extend(others[:room])
+        return max(0, len(others) - room)
+
+
+def file_error(source: Source, problems: Sequence[Problem]) -> DataFileError:
+    """Return the error of a file with these problems, one per line."""
+    name = source_name(source)
+    return DataFileError("\n".join(placed_text(name, problem) for problem in problems), problems)
 
 
 def placed_text(name: str, problem: Problem) -> str:
-    """Return a problem of a file of this name on one line."""
+    """Return a problem in a file of this name on one line."""
     return f"{name}:{problem.line}: {problem}" if problem.line else f"{name}: {problem}"
 
 
@@ -130,25 +127,22 @@ def torn_text(name: str, problem: Problem) -> str:
 
 
 def read_bytes(source: Source) -> bytes:
-    """Return all of a file, unpacked, without the mark that some editors put at the beginning.
+    """Return the unpacked content of a file, without a byte order mark.
 
-    Raises:
-        DataFileError: It is broken gzip or zstd data.
-        MissingPackageError: It is zstd data, and zstandard is not installed.
-        OSError: It cannot be opened or read.
+    Raises `DataFileError` for broken gzip or zstd data, `MissingPackageError` for zstd data without zstandard, and
+    `OSError`.
     """
     try:
         with _opened(source) as file:
             return file.read().removeprefix(_BOM)
     except CORRUPTION_ERRORS as error:
-        problem = Problem("$", corruption_message(error))
-        raise DataFileError(f"{source_name(source)}: {problem}", [problem]) from None
+        raise file_error(source, [Problem("$", corruption_message(error))]) from None
 
 
 def write_cases(path: str | os.PathLike[str], cases: Iterable[TestCase | ConversationalTestCase | Golden]) -> None:
-    """Write cases, conversations or goldens as JSON Lines, only what was set; gzipped if the name ends in `.gz`.
+    """Write the set fields of cases, conversations or goldens as JSON Lines; gzipped if the name ends in `.gz`.
 
-    The file appears whole or not at all: it is written beside its place and then moved there.
+    The file appears whole or not at all: it is written to a temporary file and then moved into place.
     """
     target = Path(path)
     with atomic_write(target) as draft, gzip.open(draft, "wb") if target.suffix == ".gz" else draft.open("wb") as file:
@@ -157,29 +151,26 @@ def write_cases(path: str | os.PathLike[str], cases: Iterable[TestCase | Convers
 
 
 class Document(NamedTuple):
-    """One value of a file: that of a line, or an item where the file is one array.
-
-    Attributes:
-        value: The JSON value; `None` where there are problems.
-        line: Its line, from 1; `None` of an item.
-        item: Its position in the array, from 0; `None` of a line.
-        problems: What keeps it from being read; the last document of a file may have those of the file.
-        torn: It was never written to its end; see `read_cases`.
-    """
+    """One value of a file: that of a line, or an item of a file that is one array."""
 
     value: Any = None
+    """The JSON value; `None` if there are problems."""
     line: int | None = None
+    """Its line, from 1; `None` for an item."""
     item: int | None = None
+    """Its position in the array, from 0; `None` for a line."""
     problems: tuple[Problem, ...] = ()
+    """Why it cannot be read; the last document of a file may have those of the file."""
     torn: bool = False
+    """Whether it was not written to its end; see `read_cases`."""
 
     @property
     def place(self) -> str:
-        """The name of a case that has none."""
+        """The name of a case without a name."""
         return f"line {self.line}" if self.item is None else f"item {self.item + 1}"
 
     def placed(self, problem: Problem) -> Problem:
-        """Return a problem of this document as one of the file."""
+        """Return a problem of this document as a problem of the file."""
         prefix = "$" if self.item is None else f"$[{self.item}]"
         return Problem(prefix + problem.path.removeprefix("$"), problem.message, self.line)
 
@@ -190,22 +181,14 @@ def problems_of(error: InvalidDataError) -> tuple[Problem, ...]:
 
 
 def read_case(value: object, place: str, *, tolerant_arguments: bool = False) -> TestCase:
-    """Return the case that a JSON value is.
+    """Return the test case or the record that a JSON value holds, named after its `place` without a name and an id.
 
-    Args:
-        value: A test case, or a record; see `read_cases`.
-        place: The name of a case that has neither a name nor an id.
-        tolerant_arguments: See `read_cases`.
-
-    Raises:
-        InvalidDataError: It is neither; `problems` has every place that is wrong.
+    Raises `InvalidDataError`, whose `problems` has every wrong place.
     """
     if not isinstance(value, dict):
-        message = f"expected an object (a test case or a record), got {type(value).__name__}"
-        raise InvalidDataError(message, [Problem("$", message)])
+        raise _invalid("$", f"expected an object (a test case or a record), got {type(value).__name__}")
     if "turns" in value:
-        message = "is a conversation; only single cases can be read here, one per turn pair"
-        raise InvalidDataError(message, [Problem("$.turns", message)])
+        raise _invalid("$.turns", "is a conversation; only single cases can be read here, one per turn pair")
     model = MLLMTestCase if isinstance(value.get("input"), list) else LLMTestCase
     case: TestCase
     if looks_like_record(value):
@@ -215,12 +198,12 @@ def read_case(value: object, place: str, *, tolerant_arguments: bool = False) ->
     return case if case.id or case.name else case.model_copy(update={"name": place})
 
 
-def read_any_case(value: object, place: str, *, tolerant_arguments: bool = False) -> AnyCase:
-    """Return the case or the conversation that a JSON value is; see `read_case`.
+def _invalid(path: str, message: str) -> InvalidDataError:
+    return InvalidDataError(message, [Problem(path, message)])
 
-    Raises:
-        InvalidDataError: It is neither; `problems` has every place that is wrong.
-    """
+
+def read_any_case(value: object, place: str, *, tolerant_arguments: bool = False) -> AnyCase:
+    """Return the case or the conversation that a JSON value holds; see `read_case`."""
     if not isinstance(value, dict) or "turns" not in value:
         return read_case(value, place, tolerant_arguments=tolerant_arguments)
     case = ConversationalTestCase.model_validate(value)
@@ -228,54 +211,41 @@ def read_any_case(value: object, place: str, *, tolerant_arguments: bool = False
 
 
 def read_documents(source: Source, *, allow_nan: bool = False) -> Iterator[Document]:
-    """Yield what a file holds, in its order: JSON Lines, or the items of one array; gzip and zstd are recognised.
+    """Yield the values of a file, in its order: JSON Lines, or the items of one array; gzip and zstd are recognized.
 
-    Blank lines are passed over. What cannot be read is a document with problems, and stops nothing.
-
-    Raises:
-        OSError: The file cannot be opened or read.
+    Blank lines are skipped. A line that cannot be read is a document with problems, and the next ones are still read.
     """
-    number, found = 0, False
+    number, is_empty = 0, True
     with _opened(source) as file:
         try:
             for number, raw in enumerate(file, start=1):
                 line = raw.removeprefix(_BOM) if number == 1 else raw
-                if not found and line.lstrip().startswith(b"["):
+                if is_empty and line.lstrip().startswith(b"["):
                     begin = line.strip().rstrip(CANCEL_MARK)
                     yield from _items(b"\n" * (number - 1) + begin + b"\n" + file.read(), allow_nan=allow_nan)
                     return
                 if (document := read_line(line, number, allow_nan=allow_nan)) is not None:
-                    found = True
+                    is_empty = False
                     yield document
         except CORRUPTION_ERRORS as error:
             yield Document(problems=(Problem("$", corruption_message(error), number + 1),))
             return
-    if not found:
+    if is_empty:
         yield Document(problems=(Problem("$", "the file is empty", 1),))
 
 
 def read_line(raw: bytes, number: int, *, allow_nan: bool = False) -> Document | None:
-    """Return what a line of a file of JSON Lines holds; `None` of a blank one.
-
-    Args:
-        raw: The line, with its end unless it has none.
-        number: Its number, from 1.
-        allow_nan: See `read_cases`.
-    """
+    """Return the document of a line of JSON Lines, given with its end; `None` for a blank one."""
     line = raw.strip()
     cancelled = line.endswith(CANCEL_MARK)
     line = line.rstrip(CANCEL_MARK)
     if not line:
         return None
     unfinished = cancelled or not raw.endswith(b"\n")
-    return _line(line, number, torn=unfinished and _is_part(line), allow_nan=allow_nan)
-
-
-def _line(line: bytes, number: int, *, torn: bool, allow_nan: bool) -> Document:
-    document = Document(line=number, torn=torn)
-    if torn:
-        problem = Problem("$", "a torn line: whoever wrote it was stopped before its end", number)
-        return document._replace(problems=(problem,))
+    if unfinished and _is_part(line):
+        problem = Problem("$", "a torn line: its writer stopped before its end", number)
+        return Document(line=number, problems=(problem,), torn=True)
+    document = Document(line=number)
     try:
         return document._replace(value=parse_json(_text(line), allow_nan=allow_nan))
     except InvalidDataError as error:
@@ -285,7 +255,7 @@ def _line(line: bytes, number: int, *, torn: bool, allow_nan: bool) -> Document:
 def _is_part(line: bytes) -> bool:
     """Return whether a line can only be the beginning of an object."""
     try:
-        json.loads(line.decode("utf-8", "replace"))  # it may end within a letter
+        json.loads(line.decode("utf-8", "replace"))  # it may end inside a multi-byte character
     except json.JSONDecodeError:
         return line.startswith(b"{")
     except (ValueError, RecursionError):
@@ -307,31 +277,27 @@ def _text(data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        message = f"not UTF-8: {error.reason} at byte {error.start}"
-        raise InvalidDataError(message, [Problem("$", message)]) from None
+        raise _invalid("$", f"not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 @contextmanager
 def _opened(source: Source) -> Generator[BinaryIO, None, None]:
-    if isinstance(source, (str, os.PathLike)):
-        if source == "-":
-            if sys.stdin is None:
-                message = "there is no standard input to read"
-                raise DataFileError(message, [Problem("$", message)])
-            yield decompress(sys.stdin.buffer)
-            return
+    if not isinstance(source, (str, os.PathLike)):
+        yield decompress(source)
+    elif source != "-":
         with Path(source).open("rb") as file:
             yield decompress(file)
+    elif sys.stdin is not None:
+        yield decompress(sys.stdin.buffer)
     else:
-        yield decompress(source)
+        message = "there is no standard input to read"
+        raise DataFileError(message, [Problem("$", message)])
 
 
 def source_name(source: Source) -> str:
-    """Return the name of a file for messages, with nothing in it that a terminal would obey."""
-    return printable(_name(source))
-
-
-def _name(source: Source) -> str:
-    if isinstance(source, (str, os.PathLike)):
-        return "<stdin>" if source == "-" else os.fspath(source)
-    return str(getattr(source, "name", "<file>"))
+    """Return the name of a file for messages, without characters that control a terminal."""
+    if not isinstance(source, (str, os.PathLike)):
+        name = str(getattr(source, "name", "<file>"))
+    else:
+        name = "<stdin>" if source == "-" else os.fspath(source)
+    return printable(name)

@@ -1,7 +1,7 @@
-"""The pytest plugin: fixtures `toolmark` and `toolmark_golden`, options, a summary; see docs/pytest.md.
+"""The pytest plugin: fixtures `toolmark` and `toolmark_golden`, options and a summary; see docs/pytest.md.
 
-pytest loads this module in every run of everybody who has toolmark installed. So it imports nothing of toolmark at its
-top, and nothing else that pytest does not import itself; a run that uses no fixture of it pays for this file alone.
+pytest loads this module in every run of every project that has toolmark installed. So its top imports nothing but what
+pytest imports itself; a run that uses neither fixture loads no other module of toolmark.
 """
 
 from __future__ import annotations
@@ -19,26 +19,35 @@ if TYPE_CHECKING:
     from toolmark._pytest.fixtures import Checks, GoldenChecks, Note
     from toolmark.report import Report
 
+__all__ = ["Checks", "GoldenChecks"]
+
 _FOLDER = "__toolmark__"
 _FIXTURES = {"toolmark", "toolmark_golden"}
 _NOTES = pytest.StashKey["list[Note]"]()
+
+
+def __getattr__(name: str) -> object:
+    """Load the classes of the fixtures, for annotations, when they are first used."""
+    if name in __all__:
+        from toolmark._pytest import fixtures
+
+        return getattr(fixtures, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("toolmark", "tool calls of agents (toolmark)")
     group.addoption(
-        "--toolmark-update", action="store_true", help="Write goldens that differ anew, and show the difference."
+        "--toolmark-update", action="store_true", help="Rewrite goldens that differ, and show the differences."
     )
-    group.addoption(
-        "--toolmark-report", metavar="FILE", help="Write every result that the toolmark fixtures measured, as JSON."
-    )
+    group.addoption("--toolmark-report", metavar="FILE", help="Write all results of the toolmark fixtures as JSON.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker, and what listens to the results; under pytest-xdist only the controller listens."""
+    """Register the marker and the summary; under pytest-xdist only the controller has a summary."""
     config.addinivalue_line(
-        "markers", "toolmark: the test measures tool calls; set wherever a toolmark fixture is used."
+        "markers", "toolmark: the test measures tool calls; set on every test that uses a toolmark fixture."
     )
     target = config.getoption("--toolmark-report")
     if target is not None and not Path(target).absolute().parent.is_dir():
@@ -49,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that use a fixture, before `-m` looks."""
+    """Mark the tests that use a fixture, before `-m` selects tests."""
     for item in items:
         if not _FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("toolmark")
@@ -57,15 +66,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def toolmark(request: pytest.FixtureRequest) -> Checks:
-    """Measure cases: `toolmark(case, metrics)` is `assert_test`; results stand in the summary of the run."""
+    """Measure cases: `toolmark(case, metrics)` is `assert_test`, and adds the results to the summary of the run."""
     from toolmark._pytest.fixtures import Checks
 
-    return Checks(_noting(request.node))
+    return Checks(_note_taker(request.node))
 
 
 @pytest.fixture
 def toolmark_golden(request: pytest.FixtureRequest, toolmark: Checks) -> GoldenChecks:
-    """Compare what was called with the golden of the test, a file beside it, which the first run records."""
+    """Compare calls with the golden of the test, a file next to it that the first run records."""
     from toolmark._pytest.fixtures import GoldenChecks, GoldenPlace, file_name
 
     item: pytest.Item = request.node
@@ -75,34 +84,34 @@ def toolmark_golden(request: pytest.FixtureRequest, toolmark: Checks) -> GoldenC
     place = GoldenPlace(
         folder=folder,
         stem=file_name(".".join([item.path.stem, *names])),
-        shown=(folder.relative_to(root) if folder.is_relative_to(root) else folder).as_posix(),
+        label=(folder.relative_to(root) if folder.is_relative_to(root) else folder).as_posix(),
         update=bool(item.config.getoption("--toolmark-update")),
         must_exist=os.environ.get("CI", "").lower() not in {"", "0", "false"},
     )
-    return GoldenChecks(toolmark, _noting(item), place)
+    return GoldenChecks(toolmark, _note_taker(item), place)
 
 
-def _noting(item: pytest.Item) -> Callable[[Note], None]:
+def _note_taker(item: pytest.Item) -> Callable[[Note], None]:
     from toolmark._pytest.summary import properties
 
     notes = item.stash.setdefault(_NOTES, [])
 
-    def note(what: Note) -> None:
-        notes.append(what)
-        item.user_properties.extend(properties(what))
+    def add(note: Note) -> None:
+        notes.append(note)
+        item.user_properties.extend(properties(note))
 
-    return note
+    return add
 
 
 @pytest.hookimpl(hookwrapper=True)  # the older form, which every pytest from 7.0 on loads
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
-    """Give the report of a test what was measured, and show what failed side by side."""
+    """Attach the results to the report of a test, and show failed ones side by side."""
     report: pytest.TestReport = (yield).get_result()
     notes = item.stash.get(_NOTES, None)
     if notes:
         from toolmark._internal.json import json_text
 
-        # A text, which crosses to another process whatever it holds.
+        # Text, because pytest-xdist sends the report to another process.
         vars(report)["toolmark_notes"] = json_text(notes)
         notes.clear()
     add_section = getattr(report.longrepr, "addsection", None)
@@ -114,8 +123,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _failed_reports(error: BaseException) -> Iterator[Report]:
-    """Yield the reports that an error, or those in a group of errors, are about."""
-    if "toolmark.report" not in sys.modules:  # then nothing of toolmark can have raised it
+    """Yield the reports of an error, or of the errors in an exception group."""
+    if "toolmark.report" not in sys.modules:  # toolmark cannot have raised the error
         return
     from toolmark.errors import MetricAssertionError
     from toolmark.report import Report
@@ -127,25 +136,25 @@ def _failed_reports(error: BaseException) -> Iterator[Report]:
 
 
 class _Summary:
-    """Listens to the reports of all tests, wherever they ran, and tells at the end what they measured."""
+    """Collects the results of all tests, in whichever process they ran, and shows them at the end."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._found: list[dict[str, Any]] = []
+        self._unsorted: list[dict[str, Any]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep what a test measured; a test that is going to be run again is asked then."""
+        """Collect the results of a test, unless it is run again."""
         text = getattr(report, "toolmark_notes", None)
         if text is not None and str(report.outcome) != "rerun":
-            self._found.extend({"test": report.nodeid, **note} for note in json.loads(text))
+            self._unsorted.extend({"test": report.nodeid, **note} for note in json.loads(text))
 
     @property
     def _notes(self) -> list[dict[str, Any]]:
-        """What was measured, test by test, in an order that does not depend on which process was quicker."""
-        return sorted(self._found, key=lambda note: note["test"])
+        """The results by test, in an order that does not depend on the speed of processes."""
+        return sorted(self._unsorted, key=lambda note: note["test"])
 
     def pytest_sessionfinish(self) -> None:
-        """Write the report that was asked for."""
+        """Write the report, if requested."""
         target = self._config.getoption("--toolmark-report")
         if target is not None:
             from toolmark._pytest.summary import report_json
@@ -153,8 +162,8 @@ class _Summary:
             Path(target).write_text(report_json(self._notes), encoding="utf-8")
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Show the sums and what failed, unless -q; and always which goldens were written."""
-        if not self._found:
+        """Show totals and failed results, unless -q, and always the goldens that were written."""
+        if not self._unsorted:
             return
         from toolmark._pytest.summary import golden_lines, score_lines
 

@@ -1,4 +1,4 @@
-"""What a metric says of a case: a score, or why there is none; and the evidence."""
+"""Results of metrics: a score or the reason why there is none, with findings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from toolmark._internal.text import printable, short_json
 from toolmark.errors import NotMeasuredError
 from toolmark.matching.alignment import Alignment
-from toolmark.matching.argument_pattern import Wanted, json_of
+from toolmark.matching.argument_pattern import ValuePattern, json_of
 from toolmark.matching.json_compare import ABSENT
 from toolmark.redact import DEFAULT, Redactor
 
@@ -51,22 +51,22 @@ FindingKind: TypeAlias = Literal[
     "not_parallel",
     "unknown_effect",
 ]
-"""What can be found: see `Finding`."""
+"""Kinds of findings; see `Finding`."""
 
 
 class ResultStatus(str, Enum):
-    """Whether there is a score. What was not measured is not zero."""
+    """Whether there is a score. A case that was not measured does not count as zero."""
 
     SCORED = "scored"
     SKIPPED = "skipped"
-    """The question does not apply to this case."""
+    """The metric does not apply to this case."""
     FAILED = "failed"
-    """An error kept it from being measured; `error` says which."""
+    """An error prevented the measurement; see `error`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that cost score, or (`not_compared`, `not_judged`) that could not be looked at.
+    """One difference that lowers the score, or (`not_compared`, `not_judged`) that could not be checked.
 
     Attributes:
         kind: `missing` (expected, not called), `unexpected` (called, not expected), `out_of_order` (both, but not in
@@ -77,12 +77,12 @@ class Finding:
             Of calls alone: `invalid_schema` (of a tool), `redundant`, `loop` and `over_budget`; `failed_call`,
             `abandoned` and `repeated` (failures that were not recovered from); `forbidden`, `forbidden_argument`,
             `not_approved` and `too_early` (policy). Of plans: `forbidden`, and `not_parallel` (in another step than its
-            group). `unknown_effect`: not scored, since nobody knows whether the call
-            changes something. docs/metrics.md says when.
+            group). `unknown_effect`: not scored, because it is unknown whether the call
+            changes something. See docs/metrics.md.
         message: One sentence for people; positions in it count from 1.
         tool: Name of the tool.
-        expected: Position of the expected call, from 0; `None` where there is none.
-        called: Position of the called one, from 0; `None` where there is none. In a conversation, within its turn.
+        expected: Position of the expected call, from 0; `None` if there is none.
+        called: Position of the called one, from 0; `None` if there is none. In a conversation, within its turn.
         turn: Position of the turn in a conversation, from 0.
         path: JSON path within the call, e.g. `$.input_parameters.city`; `None` for a whole call.
         expected_value: The value expected there, a matcher (see `toolmark.expect`), or `ABSENT`.
@@ -100,7 +100,7 @@ class Finding:
     turn: int | None = None
 
     def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
-        """Return this as JSON values, without secrets; what is not there is left out."""
+        """Return this as JSON values, redacted; missing values are left out."""
         names = ("kind", "message", "tool", "expected", "called", "turn", "path")
         plain = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         for name in ("expected_value", "called_value"):
@@ -111,22 +111,22 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionResult:
-    """One question about a case, and how it was decided.
+    """One question about a case, and its decision.
 
     Attributes:
         criterion: `tool_selection` or `arguments` of a call, or `missing_calls` of a unit.
-        decided_by: `code`, where no judge was needed, or `judge`.
-        outcome: What became of the question, as in `toolmark.judge.JudgeOutcome`: `ok` if it has a decision.
+        decided_by: `judge`, or `code` if no judge was needed.
+        outcome: A value of `toolmark.judge.JudgeOutcome`; `ok` if there is a decision.
         decision: `yes`, `no` or `cannot_tell`; `None` unless `ok`.
         missing: How many calls are missing; 0 unless the criterion is `missing_calls` and the decision `no`.
         tool: Name of the called tool; `None` for a unit.
         called: Position of the call in its `tools_called`, from 0; `None` for a unit.
         turn: Position of its turn, or of the last turn of the unit, from 0; `None` in a case without turns.
         probability: Of the decision, in [0, 1], if the judge or several samples give one.
-        rationale: The judge's words, or what code found; `None` where a judge gives none.
-        evidence: What it rests on: `c2` is the second call of the case, `m1` its first message, `t3` the third tool.
-        flip_rate: The share of samples that say something else, in [0, 1]; `None` for one sample.
-        problem: Why there is no decision.
+        rationale: Text of the judge, or of the check in code; `None` if the judge gives none.
+        evidence: References: `c2` is the second call of the case, `m1` its first message, `t3` the third tool.
+        flip_rate: Share of samples with another decision, in [0, 1]; `None` for one sample.
+        problem: The reason if there is no decision.
     """
 
     criterion: Literal["tool_selection", "arguments", "missing_calls"]
@@ -144,7 +144,7 @@ class QuestionResult:
     problem: str | None = None
 
     def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
-        """Return this as JSON values, without secrets; what is not there is left out."""
+        """Return this as JSON values, redacted; missing values are left out."""
         plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         plain["evidence"] = list(self.evidence)
         return {name: redactor(value) for name, value in plain.items() if value not in (None, [])}
@@ -152,13 +152,13 @@ class QuestionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitResult:
-    """What a judge, and code, say of one unit interaction.
+    """Decisions about one unit interaction.
 
     Attributes:
-        index: Its place among the units of the case, from 0.
+        index: Position among the units of the case, from 0.
         turns: Positions of its turns, from 0; empty in a case without turns.
-        selection: Its selection score, in [0, 1]; `None` where nothing was decided.
-        arguments: Its argument score, likewise; also `None` where it has no call, or arguments were not asked about.
+        selection: Its selection score, in [0, 1]; `None` if nothing was decided.
+        arguments: Its argument score, likewise; also `None` without a call, or if arguments were not judged.
         questions: Every question about it.
     """
 
@@ -169,7 +169,7 @@ class UnitResult:
     questions: tuple[QuestionResult, ...] = ()
 
     def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
-        """Return this as JSON values, without secrets; a score that is not there is null."""
+        """Return this as JSON values, redacted; a missing score is null."""
         return {
             "index": self.index,
             "turns": list(self.turns),
@@ -181,26 +181,25 @@ class UnitResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricResult:
-    """What one metric says of one case.
+    """Result of one metric for one case.
 
     Attributes:
         metric: Name of the metric, with the options that differ from its defaults.
         status: Whether there is a score.
         score: In [0, 1]; `None` unless scored.
-        threshold: The score from which on it passes.
+        threshold: The least score that passes.
         passed: Whether `score >= threshold` (within 1e-9); `None` unless scored.
-        reason: The arithmetic and the findings in words; why there is no score; `None` if reasons were switched off.
-        findings: What cost score, by position.
-        parts: Named numbers the score is made of, or that stand beside it, e.g. `precision`, `recall`, `f1`.
-        alignment: Which called tool stands for which expected one.
-        warnings: What makes the score less sure: an incomplete recording, a part that was not judged.
+        reason: The arithmetic and the findings in words, or why there is no score; `None` if reasons are off.
+        findings: What lowered the score, by position.
+        parts: Named numbers that the score is computed from or that complement it, e.g. `precision`, `recall`, `f1`.
+        alignment: Pairs of expected and called tools.
+        warnings: Reasons to doubt the score: an incomplete recording, a part that was not judged.
         error: `"TypeName: text"` of a failed result.
-        units: What was judged, unit by unit; empty where nothing was.
-        judge: Who judged: `model`, `prompts` (their version), `samples`; `None` where nothing was judged. Scores of
+        units: Decisions of the judge by unit; empty if nothing was judged.
+        judge: `model`, `prompts` (their version) and `samples` of the judge; `None` if nothing was judged. Scores of
             different judges or prompts are not comparable.
-        usage: Tokens that judging took, by name, those of failed attempts among them, and `requests`; what came from a
-            cache took none.
-        cost: What that cost, at the prices of the judge; `None` where they are not known.
+        usage: Tokens of the judge by name, including failed attempts, and `requests`; cached answers count none.
+        cost: Cost at the prices of the judge; `None` if they are unknown.
     """
 
     metric: str
@@ -226,7 +225,7 @@ class MetricResult:
                 object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     def __reduce__(self) -> tuple[Callable[..., MetricResult], tuple[dict[str, Any]]]:
-        """Cross process boundaries, which a read-only mapping cannot do by itself."""
+        """Pickle the read-only mappings as dictionaries."""
         state = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         plain = {name: dict(state[name]) for name in _MAPPINGS if state[name] is not None}
         return _restored, ({**state, **plain},)
@@ -247,7 +246,7 @@ class MetricResult:
         return self if metric == self.metric else replace(self, metric=metric)
 
     def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
-        """Return this as JSON values, without secrets; what is not there is left out."""
+        """Return this as JSON values, redacted; missing values are left out."""
         plain: dict[str, Any] = {"metric": self.metric, "status": self.status.value, "threshold": self.threshold}
         for name in ("score", "passed", "reason", "error"):
             if getattr(self, name) is not None:
@@ -269,7 +268,7 @@ class MetricResult:
 
 
 def redact_at_path(value: Any, path: str | None, redactor: Redactor = DEFAULT) -> Any:  # noqa: ANN401 - a JSON value
-    """Return a value that stands at a JSON path as it may leave the process: any key of the path may be secret."""
+    """Return the value at a JSON path, redacted; any key of the path may be secret."""
     names = re.findall(r"[^.\[\]\"]+", path or "")
     wrapped = value
     for name in reversed(names):
@@ -293,7 +292,7 @@ def display_value(value: Any, path: str | None, redactor: Redactor = DEFAULT, li
     """
     plain = json_of(value)
     safe = redact_at_path(plain, path, redactor)
-    return printable(value.describe()) if isinstance(value, Wanted) and safe == plain else short_json(safe, limit)
+    return printable(value.describe()) if isinstance(value, ValuePattern) and safe == plain else short_json(safe, limit)
 
 
 def _restored(state: dict[str, Any]) -> MetricResult:

@@ -256,7 +256,7 @@ def test_what_was_measured_differently_is_refused(
     found = compare(a, b, allow_different=[kind])
 
     assert str(caught.value) == (
-        f"the two did not measure the same:\n{told}\nscore both alike, or allow what may differ: {kind}"
+        f"the evaluations differ:\n{told}\nrepeat one with the settings of the other, or allow: {kind}"
     )
     assert f"allowed: {told}" in found.notes
     assert found.allowed == (kind,)
@@ -272,7 +272,7 @@ def test_all_differences_are_told_at_once() -> None:
 
     for told in ("tool_correctness: threshold", "tool_efficiency: threshold", "tool_correctness: judged by nobody"):
         assert told in str(caught.value)
-    assert "allow what may differ: threshold, judge" in str(caught.value)
+    assert "or allow: threshold, judge" in str(caught.value)
 
 
 def test_a_judge_that_was_not_asked_has_not_another_name() -> None:
@@ -320,7 +320,7 @@ def test_a_real_judge_is_known_again() -> None:
         judge = Named(model)
         metric = ToolCorrectnessMetric(available_tools=[{"name": "tool_0"}], judge=judge)
         made = report(case("a", 1, 1, input="Do it."), metrics=(metric,))
-        assert judge.asked
+        assert judge.questions
         return made
 
     assert compare(by("m-1"), by("m-1")).metrics[0].paired == 1
@@ -355,14 +355,14 @@ def test_options_are_matched_only_where_it_is_clear_which() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda: compare(scores(a=1), scores(b=1)), "no case is in both: A has a, and B has b; they are paired by"),
+        (lambda: compare(scores(a=1), scores(b=1)), "no case is in both: A has a, and B has b; cases are paired by"),
         (
             lambda: compare(scores(a=1), report(case("a", 1), metrics=(ToolEfficiencyMetric(),))),
             "no metric is in both: A has tool_correctness, and B has tool_efficiency",
         ),
         (lambda: compare(scores(a=1), scores(a=1), allow_different="judge"), "allow_different must be a list of"),  # type: ignore[arg-type]
         (lambda: compare(scores(a=1), scores(a=1), allow_different=["x"]), "options, got 'x'"),  # type: ignore[list-item]
-        (lambda: compare(3, scores(a=1)), "A must be a report, what Report.to_dict gave, or a file, got 3"),  # type: ignore[arg-type]
+        (lambda: compare(3, scores(a=1)), "A must be a report, the result of Report.to_dict, or a file, got 3"),  # type: ignore[arg-type]
         (lambda: compare(scores(a=1), scores(a=1), resamples=0), "resamples must be"),
         (lambda: compare(scores(a=1), scores(a=1), confidence=1), "confidence must be"),
         (lambda: compare(scores(a=1), scores(a=1)).failures(alpha=1), "alpha must be a number between 0 and 1, got 1"),

@@ -280,7 +280,7 @@ def test_what_cannot_be_understood_is_a_warning_once() -> None:
 
     run = builder.build()
 
-    not_a_tool = "an available tool is a ToolSpec, a ToolCall or an object with a name, got int 3"
+    not_a_tool = "an available tool must be a ToolSpec, a ToolCall or an object with a name, got int 3"
     assert run.warnings == [
         "a tool ended that never started; it is not in the record",
         "a tool failed that never started; it is not in the record",

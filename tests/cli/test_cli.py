@@ -529,7 +529,7 @@ def test_a_skipped_case_tells_why_in_one_line() -> None:
 
     assert result.exit_code == 0
     assert re.search(r"skipped +Skipped: no call failed\.\n", result.stdout)
-    assert result.stdout.count("1 call known by answers alone") == 1
+    assert result.stdout.count("1 call recorded by the answer alone") == 1
 
 
 def test_help_is_there(tmp_path: Path) -> None:

@@ -82,9 +82,9 @@ def test_what_cannot_be_approved_is_left_out_and_told(tmp_path: Path) -> None:
     assert [golden["id"] for golden in goldens or []] == ["r1", "none"]
     assert (goldens or [])[1]["expected_tools"] == []
     assert done.stderr.splitlines() == [
-        "left out r2: what a run called that ended with an error is not approved (ValueError: lost)",
+        "left out r2: the run ended with an error, and is not approved (ValueError: lost)",
         "left out line 3: the input of the case must be text, which a golden needs",
-        "left out silent: the case has no tools_called; [] would say that nothing was called",
+        "left out silent: the case has no tools_called; set [] if nothing was called",
         f"2 goldens written to {tmp_path / 'goldens.jsonl'}",
     ]
 

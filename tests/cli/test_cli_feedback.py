@@ -23,10 +23,12 @@ from toolmark.report.feedback import (
     langsmith_feedback,
     phoenix_annotations,
 )
-from tracing import Made, Step, Told, langsmith, otlp
+from tracing import Script, ScriptedCall, Step, langsmith, otlp
 
 RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
-TOLD = Told("Go.", [Step("boss", [Made("add", "c1", {"a": 1}, "3")]), Step("boss", [], "Done \x7f \u2028 é.")])
+TOLD = Script(
+    "Go.", [Step("boss", [ScriptedCall("add", "c1", {"a": 1}, "3")]), Step("boss", [], "Done \x7f \u2028 é.")]
+)
 FORMS = {
     "otel-events": evaluation_events,
     "openinference": evaluation_spans,

@@ -18,7 +18,7 @@ from processes import COMMAND, run_python
 from toolmark import ToolCall, ToolCorrectnessMetric, evaluate
 from toolmark.cli.main import main
 from toolmark.formats import read_traces
-from tracing import Made, Step, Told, otlp
+from tracing import Script, ScriptedCall, Step, otlp
 
 pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed here")
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the exporter of OTLP is not installed here")
@@ -33,7 +33,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from collectors import Answer, Collector, collecting, records_in, records_of, resource_of, scope_of
 
 RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
-TOLD = Told("Go.", [Step("boss", [Made("add", "c1", {"token": "s3cr3t"}, "3")]), Step("boss", [], "Done.")])
+TOLD = Script("Go.", [Step("boss", [ScriptedCall("add", "c1", {"token": "s3cr3t"}, "3")]), Step("boss", [], "Done.")])
 FORMS = ("otel-events", "openinference")
 WORDS = {"otel-events": "events", "openinference": "spans"}
 OK = Answer()

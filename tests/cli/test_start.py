@@ -60,7 +60,6 @@ def test_help_and_version_load_no_command(tmp_path: Path, arguments: tuple[str, 
         "toolmark._internal.lazy_imports",
         "toolmark.cli",
         "toolmark.cli.main",
-        "toolmark.errors",
     }
     assert not modules & {"pydantic", "rich", "asyncio", "sqlite3", "jinja2"}
 

@@ -67,9 +67,9 @@ def test_argument_modes(name: str, mode: Any) -> None:
     expected, called, scores = ARGUMENTS[name]
     calls = [call("a", **expected)], [call("a", **called)]
 
-    found = tuple(score(*calls, mode, args) for args in ("exact", "ignore", "subset", "superset"))
+    actual = tuple(score(*calls, mode, args) for args in ("exact", "ignore", "subset", "superset"))
 
-    assert found == scores
+    assert actual == scores
 
 
 def test_the_pairing_is_optimal() -> None:
@@ -77,9 +77,9 @@ def test_the_pairing_is_optimal() -> None:
     expected, called = [call("a", x=1), call("a", x=1, y=2)], [call("a", x=1, y=2), call("a", x=1)]
 
     for mode in MODES[1:]:
-        for ours, theirs in ((expected, called), (expected[::-1], called), (expected, called[::-1])):
-            assert score(ours, theirs, mode, "superset") == 1
-            assert score(theirs, ours, mode, "subset") == 1
+        for left, right in ((expected, called), (expected[::-1], called), (expected, called[::-1])):
+            assert score(left, right, mode, "superset") == 1
+            assert score(right, left, mode, "subset") == 1
 
 
 OVERRIDES = {
@@ -106,10 +106,10 @@ OVERRIDES = {
 @pytest.mark.parametrize("name", OVERRIDES)
 def test_overrides(name: str, mode: Any) -> None:
     """An override of a tool decides on its arguments, in each mode; a function gets called arguments first."""
-    override, expected, called, wanted = OVERRIDES[name]
+    override, expected, called, expected_values = OVERRIDES[name]
     calls = [call("a", **expected), B], [call("a", **called), B]
 
-    assert score(*calls, mode, "superset", {"a": override}) == wanted
+    assert score(*calls, mode, "superset", {"a": override}) == expected_values
 
 
 def test_an_override_is_of_its_tool_alone() -> None:
@@ -168,20 +168,20 @@ STEPS = {
 @pytest.mark.parametrize("name", STEPS)
 def test_steps_are_the_messages_of_strict(name: str) -> None:
     """Calls of one step may be in any order; where both sides know steps, the same calls stand together."""
-    expected, called, wanted = STEPS[name]
+    expected, called, expected_values = STEPS[name]
 
-    assert score(expected, called) == wanted
+    assert score(expected, called) == expected_values
     assert score(expected, called, "unordered") == 1
 
 
 def test_steps_of_different_agents_are_different() -> None:
     """Two agents count their steps each from 0: equal numbers of different agents are no parallel calls."""
-    made = [
+    calls_made = [
         ToolCall(name=name, input_parameters={"x": 1}, execution=Execution(step=0, agent=agent))
         for name, agent in (("b", "one"), ("a", "two"))
     ]
 
-    assert score([A, B], made) == 0
+    assert score([A, B], calls_made) == 0
 
 
 def test_other_steps_are_found() -> None:
@@ -225,7 +225,7 @@ def test_arguments_that_were_not_recorded_are_left_out() -> None:
 
     assert result.score == 1
     assert [finding.kind for finding in result.findings] == ["not_compared"]
-    assert result.warnings == ("some calls were compared without fields that the recording did not keep",)
+    assert result.warnings == ("some calls were compared without fields that were not recorded",)
 
 
 def test_redacted_arguments_are_left_out() -> None:
@@ -248,7 +248,7 @@ def test_arguments_that_were_no_object_are_told() -> None:
     result = TrajectoryMatch("unordered").measure(case([A], [broken]))
 
     assert result.score == 0
-    assert result.warnings == ("1 call had arguments that were no JSON object; compared as if there were none",)
+    assert result.warnings == ("arguments of 1 call were not a JSON object; compared as if there were none",)
 
 
 # As a metric
@@ -257,12 +257,12 @@ def test_arguments_that_were_no_object_are_told() -> None:
 def test_the_reason_names_what_is_wrong_and_nothing_else() -> None:
     """Superset does not hold extra calls against a run, nor subset missing ones."""
     measured = case([A, call("c")], [call("a", x=2), B])
-    found = {
+    actual = {
         mode: [finding.kind for finding in TrajectoryMatch(mode).measure(measured).findings]  # type: ignore[arg-type]
         for mode in MODES
     }
 
-    assert found == {
+    assert actual == {
         "strict": ["wrong_argument", "missing", "unexpected"],
         "unordered": ["wrong_argument", "missing", "unexpected"],
         "subset": ["wrong_argument", "unexpected"],
@@ -302,7 +302,7 @@ async def _never(_called: dict[str, Any], _expected: dict[str, Any]) -> bool:
         ({"tool_args_match_overrides": {"a": [1]}}, "must be a mode, a list of argument paths or a function"),
         ({"tool_args_match_overrides": {"a": [""]}}, "must be a mode, a list of argument paths or a function"),
         ({"tool_args_match_overrides": {"a": _never}}, "is an async function"),
-        ({"tool_args_match_overrides": ["a"]}, "is a mapping from tool to mode, paths or function"),
+        ({"tool_args_match_overrides": ["a"]}, "must map tools to a mode, paths or a function"),
         ({"threshold": 2}, "threshold must be a number from 0 to 1"),
     ],
 )

@@ -466,7 +466,7 @@ def test_the_goldens_rows_are_those_without_components(plan: list[list[tuple[boo
     ("options", "message"),
     [
         ({"observed_callback": observed_app, "metrics": [METRIC]}, "goldens must be a list"),
-        ({"observed_callback": observed_app, "metrics": [METRIC], "goldens": []}, "goldens is empty"),
+        ({"observed_callback": observed_app, "metrics": [METRIC], "goldens": []}, "goldens must not be empty"),
         (
             {"observed_callback": 3, "metrics": [METRIC], "goldens": [Golden(input="a")]},
             "must be a function of the golden",

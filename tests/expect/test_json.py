@@ -26,8 +26,8 @@ from toolmark.expect import (
     Predicate,
     Regex,
     expectation_json,
+    is_expectation,
     read_expectation,
-    speaks,
 )
 
 #: An expectation that uses everything, and its JSON form.
@@ -159,7 +159,7 @@ def test_a_record_takes_an_expectation() -> None:
 )
 def test_what_speaks_the_language(value: object, does: bool) -> None:
     """A list of plain calls does not, whatever stands in their arguments."""
-    assert speaks(value) == does
+    assert is_expectation(value) == does
 
 
 #: What is wrong with each stands in the golden file.

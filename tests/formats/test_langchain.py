@@ -9,12 +9,12 @@ from hypothesis import given
 
 from toolmark import InvalidDataError
 from toolmark.formats import read, read_traces
-from tracing import Told, calls_of, histories, langchain_message, seen
+from tracing import Script, calls_of, histories, langchain_message, read_calls
 
 Plain = dict[str, Any]
 
 
-def conversation(told: Told) -> list[Plain]:
+def conversation(told: Script) -> list[Plain]:
     """The messages of a history, as `dumps` writes them."""
     entries: list[Any] = [told.words]
     for step in told.steps:
@@ -40,12 +40,12 @@ def as_dumps(messages: list[Plain]) -> list[Plain]:
 
 @pytest.mark.parametrize("form", [list, as_dicts, as_dumps])
 @given(told=histories(nested=False))
-def test_every_form_of_a_dump_has_the_same_calls(form: Any, told: Told) -> None:
+def test_every_form_of_a_dump_has_the_same_calls(form: Any, told: Script) -> None:
     """Names, ids, arguments, and whether they succeeded; the format is found, the answer and the words too."""
     transcript = read(form(conversation(told)))
 
     assert transcript.format == "langchain"
-    assert seen(transcript.run.calls) == calls_of(told)
+    assert read_calls(transcript.run.calls) == calls_of(told)
     assert (transcript.run.input, transcript.run.actual_output) == (told.words, "Done.")
     assert not transcript.run.warnings
 
@@ -125,7 +125,7 @@ def test_messages_and_dumps_of_the_package_itself_are_read() -> None:
 
     for value in (given, messages.messages_to_dict(given), load.dumpd(given), [one.model_dump() for one in given]):
         run = read(value).run
-        assert seen(run.calls) == [("add", "c1", {"a": 1}, True, [])]
+        assert read_calls(run.calls) == [("add", "c1", {"a": 1}, True, [])]
         assert (run.calls[0].output, run.actual_output) == ("3", "Done.")
 
 
@@ -170,7 +170,7 @@ def test_runs_of_a_real_agent_are_read() -> None:
         return {**run.model_dump(mode="json"), "child_runs": [plain(child) for child in run.child_runs]}
 
     (run,) = read_traces(plain(collector.traced_runs[0])).runs
-    assert seen(run.calls) == [
+    assert read_calls(run.calls) == [
         ("add", "c1", {"a": 1}, True, []),
         ("ask", "c2", {"question": "?"}, True, [("add", "i1", {"a": 5}, True, [])]),
         ("nope", "c3", {}, False, []),

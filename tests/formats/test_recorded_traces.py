@@ -50,15 +50,15 @@ def walk(value: Any) -> Iterator[dict[str, Any]]:
 
 def ids_of_calls(value: Any) -> dict[str, str]:
     """The name of each call in the messages of a trace, by its id."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for entry in walk(value):
         body = entry["function"] if isinstance(entry.get("function"), dict) else entry
         call_id = entry.get("id") or entry.get("toolCallId")
         name = body.get("name") or body.get("toolName")
         asks = entry.get("type") in ("tool_call", "tool_use") or "toolCallId" in entry or body is not entry
         if asks and isinstance(call_id, str) and isinstance(name, str):
-            found[call_id] = name
-    return found
+            names[call_id] = name
+    return names
 
 
 def every(calls: list[ToolCall]) -> Iterator[ToolCall]:
@@ -91,11 +91,11 @@ def test_no_call_in_an_export_of_langfuse_is_lost(path: Path) -> None:
 @pytest.mark.parametrize("path", LANGFUSE, ids=lambda path: path.stem)
 def test_calls_are_those_that_langfuse_itself_has_found(path: Path) -> None:
     """Its own reader wrote beside each trace what messages it found."""
-    theirs = json.loads(path.with_name(path.name.replace(".trace.", ".chatml.")).read_text(encoding="utf-8"))
+    own_messages = json.loads(path.with_name(path.name.replace(".trace.", ".chatml.")).read_text(encoding="utf-8"))
 
     calls = read_file(path)
 
-    assert ids_of_calls(theirs).items() <= {call.id: call.name for call in calls}.items()
+    assert ids_of_calls(own_messages).items() <= {call.id: call.name for call in calls}.items()
 
 
 @pytest.mark.parametrize("path", [*LANGFUSE, *ANY_AGENT], ids=lambda path: path.stem)
@@ -140,10 +140,10 @@ def test_spans_of_the_vercel_sdk_are_read(path: Path) -> None:
     if not traces:
         return
 
-    found = read_traces(value)
+    result = read_traces(value)
 
-    assert {run.run_id for run in found.runs} == traces
-    assert all(run.calls == [] and run.actual_output for run in found.runs)
+    assert {run.run_id for run in result.runs} == traces
+    assert all(run.calls == [] and run.actual_output for run in result.runs)
 
 
 def test_the_recordings_are_there() -> None:

@@ -14,25 +14,25 @@ from spans import agent, called, chat, run_of, silent, span, spans, tool
 from toolmark import ConfigurationError, InvalidDataError
 from toolmark.calls import ToolCall
 from toolmark.formats import TRACE_FORMATS, read_traces
-from tracing import FORMS, Made, Step, Told, jaeger, langfuse, langsmith, openai_agents, otlp, pairs
+from tracing import FORMS, Script, ScriptedCall, Step, jaeger, langfuse, langsmith, openai_agents, otlp, pairs
 
 Plain = dict[str, Any]
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 
-def told(*steps: Step, session: str | None = None, trace: str = TRACE) -> Told:
+def script(*steps: Step, session: str | None = None, trace: str = TRACE) -> Script:
     """A run of these messages, and an answer."""
-    return Told("Go.", [*steps, Step("boss", [], "Done.")], trace=trace, session=session)
+    return Script("Go.", [*steps, Step("boss", [], "Done.")], trace=trace, session=session)
 
 
-def asks(*calls: Made, agent: str = "boss") -> Step:
+def asks(*calls: ScriptedCall, agent: str = "boss") -> Step:
     """A message that asks for these calls."""
     return Step(agent, list(calls))
 
 
-def add(call_id: str = "c1", **more: Any) -> Made:
+def add(call_id: str = "c1", **more: Any) -> ScriptedCall:
     """A call that returned 3."""
-    return Made("add", call_id, more.pop("arguments", {"a": 1}), "3", **more)
+    return ScriptedCall("add", call_id, more.pop("arguments", {"a": 1}), "3", **more)
 
 
 def problems(value: object) -> list[str]:
@@ -222,7 +222,7 @@ def test_a_tool_inside_a_tool_that_is_the_same_call_is_one() -> None:
 def test_calls_inside_a_tool_are_its_children() -> None:
     """With the agent that made them, also where that agent is below the tool."""
     inner = Step("helper", [add("i1", arguments={"a": 2})])
-    run = run_of(otlp(told(asks(add("c1", inside=[inner, Step("helper", [], "ok")])))))
+    run = run_of(otlp(script(asks(add("c1", inside=[inner, Step("helper", [], "ok")])))))
 
     (call,) = run.calls
     assert call.execution is not None
@@ -340,18 +340,18 @@ def test_a_result_that_only_a_later_trace_shows_is_that_of_the_earlier_call() ->
 
 def test_a_handoff_is_no_called_tool() -> None:
     """A span of a hand-off, with or without the request for it, and tools that are named as such."""
-    value = openai_agents(told(asks(Made("transfer_to_bob", "t1", {}, None))))
+    value = openai_agents(script(asks(ScriptedCall("transfer_to_bob", "t1", {}, None))))
     moved = {**value[1], "id": "h", "started_at": "2026-03-01T12:00:00.500+00:00", "error": None}
     moved |= {"span_data": {"type": "handoff", "from_agent": "boss", "to_agent": "Bob"}, "parent_id": None}
     runs = [entry for entry in value if entry.get("span_data", {}).get("type") != "function"]
     silently = [entry for entry in runs if entry.get("span_data", {}).get("type") != "generation"]
 
-    for given in ([*runs, moved], [*silently, moved]):
-        run = run_of(given)
+    for exported in ([*runs, moved], [*silently, moved]):
+        run = run_of(exported)
         assert [handoff.to_agent for handoff in run.handoffs] == ["Bob"]
         assert run.tools_called == []
         assert len(run.calls) == 1
-    (named,) = read_traces(otlp(told(asks(add()))), handoff_names=["add"]).runs
+    (named,) = read_traces(otlp(script(asks(add()))), handoff_names=["add"]).runs
     assert (named.tools_called, len(named.handoffs)) == ([], 1)
 
 
@@ -436,7 +436,7 @@ def test_results_are_no_calls_and_name_theirs_by_either_key() -> None:
 def test_what_a_run_says_of_itself() -> None:
     """Trace, session, words, answer, model, tokens, tools, times."""
     schema = [{"type": "function", "name": "add", "parameters": {"type": "object"}}]
-    value = otlp(told(asks(add()), session="s1"))
+    value = otlp(script(asks(add()), session="s1"))
     listed = value["resourceSpans"][0]["scopeSpans"][0]["spans"]
     model = next(entry for entry in listed if entry["name"] == "model")
     model["attributes"] += pairs({"gen_ai.usage.input_tokens": 7, "gen_ai.tool.definitions": json.dumps(schema)})
@@ -473,8 +473,8 @@ def test_a_call_that_nobody_ran_or_answered_at_the_end_stops_the_run() -> None:
 
 def test_the_traces_of_a_session_are_a_conversation() -> None:
     """In the order of their beginnings; a trace without a session is one of its own."""
-    later, first = told(asks(add("c2")), session="s1", trace="b" * 32), told(asks(add("c1")), session="s1")
-    alone = told(trace="c" * 32)
+    later, first = script(asks(add("c2")), session="s1", trace="b" * 32), script(asks(add("c1")), session="s1")
+    alone = script(trace="c" * 32)
 
     traces = read_traces([*openai_agents(first), *openai_agents(later), *openai_agents(alone)])
 
@@ -587,8 +587,8 @@ def any_body(value: object) -> Plain:
 def test_events_that_hold_whole_conversations_are_read() -> None:
     """The event that came in the place of one for each message."""
     message = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "name": "add"}]}
-    said = {"gen_ai.output.messages": json.dumps([message])}
-    event = {"name": "gen_ai.client.inference.operation.details", "attributes": pairs(said)}
+    attributes = {"gen_ai.output.messages": json.dumps([message])}
+    event = {"name": "gen_ai.client.inference.operation.details", "attributes": pairs(attributes)}
 
     assert [call.id for call in called({**silent(1), "events": [event]})] == ["c"]
 
@@ -629,18 +629,18 @@ def test_langfuse_exports_lines_of_observations_in_snake_case() -> None:
                   "tool_call_names": ["add"], "tool_definitions": {"add": '{"parameters": "{}"}'}}  # fmt: skip
     names = {**generation, "id": "h", "trace_id": "u", "tool_calls": []}
 
-    known, named = read_traces([generation, names]).runs
+    complete, named = read_traces([generation, names]).runs
 
-    assert (known.conversation_id, known.calls[0].input_parameters) == ("s", {"a": 1})
+    assert (complete.conversation_id, complete.calls[0].input_parameters) == ("s", {"a": 1})
     assert named.calls[0].execution is not None
     assert (named.calls[0].name, named.calls[0].execution.not_captured) == ("add", ["input_parameters"])
-    assert known.started_at is not None
-    assert known.started_at.isoformat() == "2026-03-01T12:00:00.000001+00:00"
+    assert complete.started_at is not None
+    assert complete.started_at.isoformat() == "2026-03-01T12:00:00.000001+00:00"
 
 
 def test_langsmith_runs_inside_of_runs_and_outermost_runs_alone() -> None:
     """The state of a graph holds what its inner runs would show."""
-    listed = langsmith(told(asks(add())))
+    listed = langsmith(script(asks(add())))
     inner = {run["id"]: {**run, "child_runs": []} for run in listed}
     for run in inner.values():
         if run["parent_run_id"]:
@@ -656,7 +656,7 @@ def test_langsmith_runs_inside_of_runs_and_outermost_runs_alone() -> None:
 
 def test_the_agents_sdk_without_sensitive_data_still_tells_what_was_called() -> None:
     """Its spans of responses hold nothing; those of functions are left empty."""
-    value = openai_agents(told(asks(add())))
+    value = openai_agents(script(asks(add())))
     for entry in value[1:]:
         data = entry["span_data"]
         if data["type"] == "generation":
@@ -683,7 +683,7 @@ def test_the_agents_sdk_without_sensitive_data_still_tells_what_was_called() -> 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_form_is_found(form: str) -> None:
     """By what is peculiar to it, also in a file of one line for each span."""
-    value = FORMS[form](told(asks(add())))
+    value = FORMS[form](script(asks(add())))
     expected = form if form in TRACE_FORMATS else "otel"
 
     assert read_traces(value).format == expected
@@ -717,12 +717,12 @@ def test_a_form_that_was_asked_for_is_held_to() -> None:
         others = [other for other in TRACE_FORMATS if other != name]
         for other in others:
             with pytest.raises(InvalidDataError):
-                read_traces(make(told(asks(add()))), format=other)
+                read_traces(make(script(asks(add()))), format=other)
     with pytest.raises(ConfigurationError, match="'otel', 'langfuse', 'langsmith', 'openai-agents'; got 'oracle'"):
         read_traces([], format="oracle")  # type: ignore[arg-type]
 
 
-CUT: dict[str, Callable[[Told], Any]] = {
+CUT: dict[str, Callable[[Script], Any]] = {
     name: FORMS[name] for name in ("otlp, genai", "langfuse", "langsmith", "openai-agents")
 }
 
@@ -757,7 +757,7 @@ def places(value: Any) -> list[tuple[Any, Any]]:
 @pytest.mark.parametrize("junk", [None, 3, [], {}, {"role": 3}])
 def test_junk_in_any_field_never_ends_in_another_error(form: str, junk: object) -> None:
     """Whatever one field holds, also inside of JSON texts, traces are read or refused with a reason."""
-    whole = json.dumps(opened(CUT[form](told(asks(add()), session="s"))))
+    whole = json.dumps(opened(CUT[form](script(asks(add()), session="s"))))
 
     for number in range(len(places(json.loads(whole)))):
         value = json.loads(whole)

@@ -15,7 +15,7 @@ from toolmark.formats.traces.trace_messages import messages_in, remember_message
 MISSING = "the model stopped to call tools, but the trace does not show the calls"
 UNKEPT = "the reply of the model was not captured; calls in it may be missing"
 LOST = "answers a call that the trace does not show; left out"
-ASKED = {"gen_ai.input.messages": json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Go."}]}])}
+USER_MESSAGE = {"gen_ai.input.messages": json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Go."}]}])}
 CALL: Plain = {"id": "c1", "name": "add", "arguments": {"a": 1}}
 
 
@@ -29,7 +29,7 @@ def history(*messages: Plain) -> Plain:
     return {"gen_ai.input.messages": json.dumps([{"role": "user", "content": "Go."}, *messages])}
 
 
-def asked(*calls: Plain) -> Plain:
+def call_message(*calls: Plain) -> Plain:
     """A message of a model that asks for calls."""
     return {"role": "assistant", "parts": [{"type": "tool_call", **call} for call in calls]}
 
@@ -39,10 +39,10 @@ def answer(text: str, **more: str) -> Plain:
     return {"role": "tool", "content": text, **more}
 
 
-def with_times(start: int, end: int, made: Plain, trace: str) -> Plain:
+def with_times(start: int, end: int, recorded: Plain, trace: str) -> Plain:
     """The span at another time, in another trace."""
     times = {"startTimeUnixNano": str(start * 10**9), "endTimeUnixNano": str(end * 10**9)}
-    return {**made, **times, "traceId": trace * 32}
+    return {**recorded, **times, "traceId": trace * 32}
 
 
 # Calls of which nothing was kept
@@ -59,19 +59,21 @@ def test_a_model_that_stopped_for_tools_asked_for_some(reason: str) -> None:
 
 def test_calls_that_stand_anywhere_are_not_missing() -> None:
     """In the answer, in a later history, as a tool that ran, or as a hand-off; each model that shows none is told."""
-    kept = run_of(spans(chat(1, None, CALL, **finished("tool_calls")), chat(2, **finished("stop"))))
-    later = run_of(spans(silent(1, **finished("tool_calls")), chat(2, **history(asked(CALL), answer("3", id="c1")))))
+    complete = run_of(spans(chat(1, None, CALL, **finished("tool_calls")), chat(2, **finished("stop"))))
+    later = run_of(
+        spans(silent(1, **finished("tool_calls")), chat(2, **history(call_message(CALL), answer("3", id="c1"))))
+    )
     ran = run_of(spans(silent(1, **finished("tool_calls")), tool(2), silent(3, **finished("stop"))))
     lost = run_of(spans(silent(1, **finished("tool_calls")), tool(2), silent(3, **finished("tool_calls"))))
 
-    assert [run.warnings for run in (kept, later, ran)] == [[], [], []]
-    assert [len(run.calls) for run in (kept, later, ran, lost)] == [1, 1, 1, 1]
+    assert [run.warnings for run in (complete, later, ran)] == [[], [], []]
+    assert [len(run.calls) for run in (complete, later, ran, lost)] == [1, 1, 1, 1]
     assert lost.warnings == [f"$.resourceSpans[0].scopeSpans[0].spans[2]: {MISSING}"]
 
 
 def test_a_silent_model_may_have_asked_for_calls() -> None:
     """Where nobody says why it stopped, and nobody traces tools, and no later history shows what it said."""
-    (doubt,) = run_of(spans(silent(1, **ASKED), silent(2, **ASKED))).warnings
+    (doubt,) = run_of(spans(silent(1, **USER_MESSAGE), silent(2, **USER_MESSAGE))).warnings
 
     assert doubt == f"$.resourceSpans[0].scopeSpans[0].spans[1]: {UNKEPT}"
 
@@ -83,7 +85,7 @@ def test_a_silent_model_may_have_asked_for_calls() -> None:
         [agent(1), silent(2, 1)],
         [silent(1), tool(2), silent(3)],
         [silent(1, status={"code": 2}), chat(2)],
-        [silent(1), chat(2, **ASKED)],
+        [silent(1), chat(2, **USER_MESSAGE)],
     ],
 )
 def test_a_silent_model_that_asked_for_nothing_is_not_doubted(listed: list[Plain]) -> None:
@@ -93,10 +95,10 @@ def test_a_silent_model_that_asked_for_nothing_is_not_doubted(listed: list[Plain
 
 def test_messages_without_content_are_no_words() -> None:
     """What a tracer leaves of them is not what anybody said."""
-    told = {"gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text"}]}]'}
-    told |= {"gen_ai.output.messages": '[{"role": "assistant", "parts": []}]'}
+    attributes = {"gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text"}]}]'}
+    attributes |= {"gen_ai.output.messages": '[{"role": "assistant", "parts": []}]'}
 
-    run = run_of(spans(silent(1, **told)))
+    run = run_of(spans(silent(1, **attributes)))
 
     assert (run.input, run.actual_output, run.warnings) == (None, None, [])
 
@@ -111,12 +113,12 @@ def test_arguments_that_openinference_leaves_out_stand_beside_the_message() -> N
     }
     whole = {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "now", "arguments": "{}"}}]}
 
-    (kept,) = run_of(spans(span(1, **fields, **{"output.value": json.dumps(whole)}))).calls
+    (complete,) = run_of(spans(span(1, **fields, **{"output.value": json.dumps(whole)}))).calls
     (hidden,) = run_of(spans(span(1, **fields, **{"output.value": "__REDACTED__"}))).calls
     (other,) = run_of(spans(span(1, **fields, **{"output.value": json.dumps(whole).replace("c1", "c2")}))).calls
 
-    assert kept.input_parameters == {}
-    assert "input_parameters" in kept.model_fields_set
+    assert complete.input_parameters == {}
+    assert "input_parameters" in complete.model_fields_set
     for call in (hidden, other):
         assert call.execution is not None
         assert call.execution.not_captured == ["input_parameters"]
@@ -125,39 +127,41 @@ def test_arguments_that_openinference_leaves_out_stand_beside_the_message() -> N
 # What a Python function was called with
 
 
-def wrapped(given: Plain, *requested: Plain, **more: Any) -> ToolCall:
+def wrapped(arguments: Plain, *requested: Plain, **more: Any) -> ToolCall:
     """The call of a tool whose tracer kept this, asked for by a model if `requested` says what."""
     models = [chat(1, None, *requested)] if requested else []
-    told = {"openinference.span.kind": "TOOL", "tool.name": "add", "input.value": json.dumps(given), **more}
-    (call,) = run_of(spans(*models, span(2, **told))).calls
+    attributes = {"openinference.span.kind": "TOOL", "tool.name": "add", "input.value": json.dumps(arguments), **more}
+    (call,) = run_of(spans(*models, span(2, **attributes))).calls
     return call
 
 
-@pytest.mark.parametrize("given", [{"kwargs": {"a": 1}}, {"args": [], "kwargs": {"a": 1}}])
-def test_arguments_by_name_are_those_of_the_call(given: Plain) -> None:
+@pytest.mark.parametrize("arguments", [{"kwargs": {"a": 1}}, {"args": [], "kwargs": {"a": 1}}])
+def test_arguments_by_name_are_those_of_the_call(arguments: Plain) -> None:
     """With a request and without."""
-    assert wrapped(given, CALL).input_parameters == {"a": 1}
-    assert wrapped(given).input_parameters == {"a": 1}
+    assert wrapped(arguments, CALL).input_parameters == {"a": 1}
+    assert wrapped(arguments).input_parameters == {"a": 1}
 
 
 def test_arguments_by_position_take_the_names_of_the_parameters() -> None:
     """In their order, beside those by name, also where a JSON Schema says them."""
-    given = {"args": [1], "kwargs": {"b": 2}, "sanitize_inputs_outputs": True}
+    arguments = {"args": [1], "kwargs": {"b": 2}, "sanitize_inputs_outputs": True}
     schema = {"type": "object", "properties": {"a": {}, "b": {}}}
 
     for parameters in ({"a": {}, "b": {}}, schema):
-        call = wrapped(given, **{"tool.parameters": json.dumps(parameters)})
+        call = wrapped(arguments, **{"tool.parameters": json.dumps(parameters)})
         assert call.input_parameters == {"a": 1, "b": 2}
 
 
 def test_arguments_by_position_without_names_are_not_captured() -> None:
     """The request says them, if there is one; else they are not known, which is told."""
-    given = {"args": [1], "kwargs": {}}
+    arguments = {"args": [1], "kwargs": {}}
 
     requested, alone = (
-        wrapped(given, CALL),
+        wrapped(arguments, CALL),
         run_of(
-            spans(span(2, **{"openinference.span.kind": "TOOL", "tool.name": "add", "input.value": json.dumps(given)}))
+            spans(
+                span(2, **{"openinference.span.kind": "TOOL", "tool.name": "add", "input.value": json.dumps(arguments)})
+            )
         ),
     )
 
@@ -171,18 +175,18 @@ def test_arguments_by_position_without_names_are_not_captured() -> None:
     )
 
 
-@pytest.mark.parametrize("given", [{"kwargs": {"a": 1}}, {"args": [1], "kwargs": {}}])
-def test_arguments_that_the_model_gave_so_are_kept(given: Plain) -> None:
+@pytest.mark.parametrize("arguments", [{"kwargs": {"a": 1}}, {"args": [1], "kwargs": {}}])
+def test_arguments_that_the_model_gave_so_are_kept(arguments: Plain) -> None:
     """A tool may have parameters of these names."""
-    assert wrapped(given, {**CALL, "arguments": given}).input_parameters == given
+    assert wrapped(arguments, {**CALL, "arguments": arguments}).input_parameters == arguments
 
 
 @pytest.mark.parametrize(
-    "given", [{"kwargs": {"a": 1}, "b": 2}, {"kwargs": "a"}, {"args": 1, "kwargs": {}}, {"args": [1]}]
+    "arguments", [{"kwargs": {"a": 1}, "b": 2}, {"kwargs": "a"}, {"args": 1, "kwargs": {}}, {"args": [1]}]
 )
-def test_other_objects_are_what_they_are(given: Plain) -> None:
+def test_other_objects_are_what_they_are(arguments: Plain) -> None:
     """Only what can be nothing else is taken for how a function was called."""
-    assert wrapped(given).input_parameters == given
+    assert wrapped(arguments).input_parameters == arguments
 
 
 def test_raw_text_beside_other_arguments_is_an_argument() -> None:
@@ -207,9 +211,11 @@ def test_ids_of_items_are_replaced_by_those_that_answers_name() -> None:
     """In the order of the requests, each once; where an id of a call is there, it stays."""
     first, second = {**CALL, "id": "fc_1"}, {**CALL, "id": "fc_2"}
     third = {**CALL, "id": "c3"}
-    told = history(asked(first, second, third), answer("3", id="c3"), answer("1", id="c1"), answer("2", id="c2"))
+    attributes = history(
+        call_message(first, second, third), answer("3", id="c3"), answer("1", id="c1"), answer("2", id="c2")
+    )
 
-    run = run_of(spans(chat(1, None, first, second, third), chat(2, **told)))
+    run = run_of(spans(chat(1, None, first, second, third), chat(2, **attributes)))
 
     assert [(call.id, call.output) for call in run.calls] == [("c1", "1"), ("c2", "2"), ("c3", "3")]
     assert run.warnings == []
@@ -220,9 +226,9 @@ def test_an_answer_with_the_id_of_a_call_and_a_history_with_that_of_its_item_are
     items = [{**CALL, "id": "fc_1"}, {**CALL, "id": "fc_2"}]
     calls = [{**CALL, "id": "c1"}, {**CALL, "id": "c2"}]
 
-    for said, repeated in ((items, calls), (calls, items)):
-        told = history(asked(*repeated), answer("1", id="c1"), answer("2", id="c2"))
-        run = run_of(spans(chat(1, None, *said), chat(2, **told)))
+    for reply, repeated in ((items, calls), (calls, items)):
+        attributes = history(call_message(*repeated), answer("1", id="c1"), answer("2", id="c2"))
+        run = run_of(spans(chat(1, None, *reply), chat(2, **attributes)))
         assert [(call.id, call.output) for call in run.calls] == [("c1", "1"), ("c2", "2")]
 
 
@@ -237,9 +243,9 @@ def test_the_tool_of_an_item_is_found_by_its_name() -> None:
 
 def test_calls_without_ids_learn_them_from_a_history() -> None:
     """Some tracers lose them where the answer is streamed."""
-    told = history(asked(CALL), answer("3", id="c1"))
+    attributes = history(call_message(CALL), answer("3", id="c1"))
 
-    (call,) = run_of(spans(chat(1, None, {"name": "add", "arguments": {"a": 1}}), chat(2, **told))).calls
+    (call,) = run_of(spans(chat(1, None, {"name": "add", "arguments": {"a": 1}}), chat(2, **attributes))).calls
 
     assert (call.id, call.output) == ("c1", "3")
 
@@ -250,8 +256,8 @@ def test_calls_without_ids_learn_them_from_a_history() -> None:
 def nameless(*calls: Plain, answers: int = 1, ran: int = 0) -> Any:
     """A run whose second model is given answers that name no call, as text behind no request."""
     tools = [tool(number, **{"gen_ai.tool.call.id": f"c{number - 1}"}) for number in range(2, 2 + ran)]
-    told = history(*([{"role": "tool", "content": "3"}] * answers))
-    return run_of(spans(chat(1, None, *calls), *tools, chat(9, **told)))
+    attributes = history(*([{"role": "tool", "content": "3"}] * answers))
+    return run_of(spans(chat(1, None, *calls), *tools, chat(9, **attributes)))
 
 
 def test_an_answer_without_a_name_belongs_to_the_only_call_that_waits() -> None:
@@ -281,21 +287,21 @@ def traces(*listed: Plain) -> Traces:
 
 def framework(trace: str = "a") -> list[Plain]:
     """The trace of an agent that asks a model from second 2 to second 8."""
-    return [with_times(1, 9, agent(1), trace), with_times(2, 8, chat(2, 1, CALL, **ASKED), trace)]
+    return [with_times(1, 9, agent(1), trace), with_times(2, 8, chat(2, 1, CALL, **USER_MESSAGE), trace)]
 
 
 def client(start: int = 3, end: int = 7, *calls: Plain, trace: str = "b", number: int = 3, **more: Any) -> Plain:
     """A request to a model that is a trace of its own."""
-    return with_times(start, end, chat(number, None, *(calls or (CALL,)), **{**ASKED, **more}), trace)
+    return with_times(start, end, chat(number, None, *(calls or (CALL,)), **{**USER_MESSAGE, **more}), trace)
 
 
 def test_a_request_that_the_trace_of_an_agent_shows_too_is_left_out() -> None:
     """Its call counts once, with the agent; that it was left out is told."""
-    found = traces(*framework(), client())
+    result = traces(*framework(), client())
 
-    (run,) = found.runs
+    (run,) = result.runs
     assert [call.id for call in run.calls] == ["c1"]
-    assert found.warnings == [
+    assert result.warnings == [
         "$.resourceSpans[0].scopeSpans[0].spans[2]: 1 of the traces repeat requests to models of other traces; left out"
     ]
 
@@ -313,22 +319,22 @@ def test_a_request_that_the_trace_of_an_agent_shows_too_is_left_out() -> None:
 )
 def test_other_requests_are_runs_of_their_own(other: Plain) -> None:
     """Not within the other's time, other calls, calls without ids, another question."""
-    found = traces(*framework(), other)
+    result = traces(*framework(), other)
 
-    assert [len(run.calls) for run in found.runs] == [1, 1]
-    assert found.warnings == []
+    assert [len(run.calls) for run in result.runs] == [1, 1]
+    assert result.warnings == []
 
 
 def test_traces_of_models_alone_repeat_no_others() -> None:
     """They may be requests that were made at the same time, and answered alike."""
-    found = traces(client(1, 9, trace="a", number=1), client(3, 7, trace="b"))
+    result = traces(client(1, 9, trace="a", number=1), client(3, 7, trace="b"))
 
-    assert len(found.runs) == 2
+    assert len(result.runs) == 2
 
 
 def test_a_trace_of_which_a_part_repeats_another_is_kept() -> None:
     """All of its models must be in the other."""
-    second = with_times(5, 6, chat(4, None, {**CALL, "id": "c9"}, **ASKED), "b")
+    second = with_times(5, 6, chat(4, None, {**CALL, "id": "c9"}, **USER_MESSAGE), "b")
 
     assert len(traces(*framework(), client(3, 4), second).runs) == 2
 
@@ -339,17 +345,17 @@ def test_a_trace_of_which_a_part_repeats_another_is_kept() -> None:
 @pytest.mark.parametrize("text", ["[1, 2]", '[{"a": 1}]', "{'a': 1}", "{'role': 'user'}", "[]"])
 def test_words_in_json_or_python_are_words(text: str) -> None:
     """Only what holds the parts of a message, or is a printed message, is read as one."""
-    said = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": text}]}])
+    reply = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": text}]}])
 
-    assert run_of(spans(silent(1, **{"gen_ai.output.messages": said}))).actual_output == text
+    assert run_of(spans(silent(1, **{"gen_ai.output.messages": reply}))).actual_output == text
 
 
 def test_what_a_tool_returned_may_look_like_parts() -> None:
     """The content of tools of MCP does; it is the result."""
     text = '[{"type": "text", "text": "3"}]'
-    told = history(asked(CALL), answer(text, id="c1"))
+    attributes = history(call_message(CALL), answer(text, id="c1"))
 
-    (call,) = run_of(spans(chat(1, None, CALL), chat(2, **told))).calls
+    (call,) = run_of(spans(chat(1, None, CALL), chat(2, **attributes))).calls
 
     assert call.output == text
 
@@ -370,10 +376,10 @@ def test_tools_beside_messages_are_offered_and_answer_nothing() -> None:
     among = [{"role": "user", "content": "Go."}, {"role": "tool", "content": function}]
     beside = {"tools": [function], "messages": [{"role": "user", "content": "Go."}]}
 
-    for given in (among, beside):
-        told = {"langfuse.observation.type": "generation", "langfuse.observation.input": json.dumps(given)}
-        run = run_of(spans(span(1, **told, **{"langfuse.observation.output": '"Done."'})))
-        assert [known.name for known in run.available_tools or []] == ["add"]
+    for arguments in (among, beside):
+        attributes = {"langfuse.observation.type": "generation", "langfuse.observation.input": json.dumps(arguments)}
+        run = run_of(spans(span(1, **attributes, **{"langfuse.observation.output": '"Done."'})))
+        assert [tool_spec.name for tool_spec in run.available_tools or []] == ["add"]
         assert (run.input, run.warnings) == ("Go.", [])
 
 
@@ -395,12 +401,12 @@ def test_what_langsmith_hides_was_not_captured() -> None:
     messages = {"messages": [{"role": "user", "content": "Go."}]}
     answered = {"choices": [{"message": {"role": "assistant", "content": "Hm."}}]}
 
-    hidden, kept = langsmith_runs(inputs={}, outputs={}), langsmith_runs(inputs=messages, outputs=answered)
+    hidden, complete = langsmith_runs(inputs={}, outputs={}), langsmith_runs(inputs=messages, outputs=answered)
     only_inputs = langsmith_runs(inputs={}, outputs=answered)
 
     assert hidden.execution.not_captured == ["input_parameters", "output"]
-    assert (kept.input_parameters, kept.output) == ({}, {})
-    assert not kept.execution.not_captured
+    assert (complete.input_parameters, complete.output) == ({}, {})
+    assert not complete.execution.not_captured
     assert only_inputs.execution.not_captured == ["input_parameters"]
 
 
@@ -410,18 +416,18 @@ def test_what_langsmith_hides_was_not_captured() -> None:
 def test_calls_without_ids_and_of_other_arguments_are_two() -> None:
     """Equal names alone make no calls the same."""
     named = {"name": "add", "arguments": {"a": 1}}
-    told = history(asked({"name": "add", "arguments": {"a": 2}}), answer("3"))
+    attributes = history(call_message({"name": "add", "arguments": {"a": 2}}), answer("3"))
 
-    calls = run_of(spans(chat(1, None, named), chat(2, **told))).calls
+    calls = run_of(spans(chat(1, None, named), chat(2, **attributes))).calls
 
     assert sorted(str(call.input_parameters) for call in calls) == ["{'a': 1}", "{'a': 2}"]
 
 
 def test_a_history_says_the_arguments_that_an_answer_left_out() -> None:
     """A call of which only the name was kept learns them."""
-    told = history(asked(CALL), answer("3", id="c1"))
+    attributes = history(call_message(CALL), answer("3", id="c1"))
 
-    (call,) = run_of(spans(chat(1, None, {"id": "c1", "name": "add"}), chat(2, **told))).calls
+    (call,) = run_of(spans(chat(1, None, {"id": "c1", "name": "add"}), chat(2, **attributes))).calls
 
     assert call.input_parameters == {"a": 1}
 
@@ -435,7 +441,7 @@ def test_a_second_run_without_an_id_is_another_attempt_only_of_what_failed() -> 
 
 def test_the_first_answer_to_a_call_stays() -> None:
     """A later history that was shortened does not change it."""
-    first, second = (history(asked(CALL), answer(text, id="c1")) for text in ("3", "..."))
+    first, second = (history(call_message(CALL), answer(text, id="c1")) for text in ("3", "..."))
 
     (call,) = run_of(spans(chat(1, None, CALL), chat(2, **first), chat(3, **second))).calls
 
@@ -451,10 +457,10 @@ def test_answers_with_an_unknown_id_are_lost() -> None:
 
 def test_an_answer_without_a_name_belongs_to_the_same_agent() -> None:
     """Not to a call of the one around it, which waits longer."""
-    told = history({"role": "tool", "content": "3"})
+    attributes = history({"role": "tool", "content": "3"})
     inner = chat(4, 3, {"id": "c2", "name": "mul", "arguments": {}})
 
-    calls = run_of(spans(agent(1), chat(2, 1, CALL), agent(3, 1, "helper"), inner, chat(5, 3, **told))).calls
+    calls = run_of(spans(agent(1), chat(2, 1, CALL), agent(3, 1, "helper"), inner, chat(5, 3, **attributes))).calls
 
     assert {call.name: call.output for call in calls} == {"add": None, "mul": "3"}
 
@@ -466,14 +472,14 @@ def test_calls_outside_of_messages_that_stand_side_by_side_are_one_message() -> 
     with remember_messages():
         read = [messages_in(listed, "$", "model") for _ in range(2)]
 
-    assert [[[request.id for request in said.requests] for said in one] for one in read] == [[["c1", "c2"]]] * 2
+    assert [[[request.id for request in message.requests] for message in one] for one in read] == [[["c1", "c2"]]] * 2
 
 
 def test_a_tool_after_a_model_inside_of_a_tool_of_its_name_is_another_call() -> None:
     """The model may have asked for it, with the same arguments."""
-    told = {"gen_ai.tool.call.arguments": '{"a": 1}'}
+    attributes = {"gen_ai.tool.call.arguments": '{"a": 1}'}
 
-    (call,) = run_of(spans(tool(1, **told), chat(2, 1, CALL), tool(3, 1, **told))).calls
+    (call,) = run_of(spans(tool(1, **attributes), chat(2, 1, CALL), tool(3, 1, **attributes))).calls
 
     assert call.execution is not None
     (inner,) = call.execution.children
@@ -524,9 +530,9 @@ def test_an_output_of_llama_index_says_that_the_tool_failed() -> None:
 
 def test_a_tool_inside_an_agent_inside_a_tool_of_its_name_is_another_call() -> None:
     """Ids and names may be equal; an agent was at work between."""
-    told = {"gen_ai.tool.call.arguments": '{"a": 1}'}
+    attributes = {"gen_ai.tool.call.arguments": '{"a": 1}'}
 
-    (call,) = run_of(spans(tool(1, **told), agent(2, 1), tool(3, 2, **told))).calls
+    (call,) = run_of(spans(tool(1, **attributes), agent(2, 1), tool(3, 2, **attributes))).calls
 
     assert call.execution is not None
     assert [inner.name for inner in call.execution.children] == ["add"]

@@ -30,7 +30,7 @@ def asking(**call: Any) -> Plain:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reply",
     [
         {"gen_ai.response.finish_reason": "FinishReason.TOOL_CALLS"},
         {"gen_ai.response.finish_reason": "FinishReason.TOOL_CALLS,FinishReason.STOP"},
@@ -38,20 +38,20 @@ def asking(**call: Any) -> Plain:
         {"haystack.component.output": '{"replies": [{"meta": {"finish_reason": "tool_calls"}}]}'},
     ],
 )
-def test_a_model_may_say_why_it_stopped_in_one_word_or_in_its_response(said: Plain) -> None:
+def test_a_model_may_say_why_it_stopped_in_one_word_or_in_its_response(reply: Plain) -> None:
     """Semantic Kernel has the names that Python has for reasons; Haystack's stand beside each reply."""
-    run = run_of(spans(silent(1, **said)))
+    run = run_of(spans(silent(1, **reply)))
 
     assert run.warnings == [f"$.resourceSpans[0].scopeSpans[0].spans[0]: {MISSING}"]
 
 
 def test_a_model_that_stopped_for_another_reason_asked_for_nothing() -> None:
     """Also where its whole response is kept."""
-    said = {
+    reply = {
         "output.value": '{"choices": [{"finish_reason": "stop", "message": {"content": "Hi.", "role": "assistant"}}]}'
     }
 
-    assert run_of(spans(silent(1, **said))).warnings == []
+    assert run_of(spans(silent(1, **reply))).warnings == []
 
 
 # Agents alone
@@ -91,16 +91,16 @@ def offered(*names: str) -> Plain:
     return {"gen_ai.tool.definitions": json.dumps([{"type": "function", "name": name} for name in names])}
 
 
-def with_offer(made: Plain, *names: str) -> Plain:
+def with_offer(recorded: Plain, *names: str) -> Plain:
     """The span, with the tools that it lists."""
     (pair,) = [{"key": key, "value": {"stringValue": value}} for key, value in offered(*names).items()]
-    return {**made, "attributes": [*made["attributes"], pair]}
+    return {**recorded, "attributes": [*recorded["attributes"], pair]}
 
 
 def answered(number: int, parent: int | None = None, **more: Any) -> Plain:
     """A model that is shown an answer to `CALL`."""
-    told = messages(USER, asking(**CALL), {"role": "tool", "tool_call_id": "c1", "content": "No."})
-    return chat(number, parent, **{"gen_ai.input.messages": told, **more})
+    history = messages(USER, asking(**CALL), {"role": "tool", "tool_call_id": "c1", "content": "No."})
+    return chat(number, parent, **{"gen_ai.input.messages": history, **more})
 
 
 def test_an_agent_lists_the_tools_of_its_models() -> None:
@@ -135,10 +135,10 @@ def test_what_an_agent_lists_is_not_for_agents_inside_of_its_tools() -> None:
 
 def test_pydantic_ai_has_tools_by_which_its_models_answer() -> None:
     """They are called as any other, and stand in a list of their own."""
-    given = {
+    attributes = {
         "model_request_parameters": json.dumps({"function_tools": [{"name": "mul"}], "output_tools": [{"name": "add"}]})
     }
-    run = run_of(spans(agent(1), chat(2, 1, CALL, **given), answered(3, 1, **given)))
+    run = run_of(spans(agent(1), chat(2, 1, CALL, **attributes), answered(3, 1, **attributes)))
 
     assert [call.execution.status.value for call in run.calls if call.execution] == ["ok"]
     assert [spec.name for spec in run.available_tools or []] == ["mul", "add"]
@@ -146,18 +146,18 @@ def test_pydantic_ai_has_tools_by_which_its_models_answer() -> None:
 
 def test_a_handoff_need_not_be_listed() -> None:
     """Frameworks add it for themselves."""
-    made = spans(with_offer(agent(1), "mul"), chat(2, 1, CALL), answered(3, 1))
-    (run,) = read_traces(made, handoff_names=["add"]).runs
+    recorded = spans(with_offer(agent(1), "mul"), chat(2, 1, CALL), answered(3, 1))
+    (run,) = read_traces(recorded, handoff_names=["add"]).runs
 
     assert [call.execution.status.value for call in run.calls if call.execution] == ["ok"]
 
 
 def test_a_tool_that_the_provider_runs_need_not_be_listed() -> None:
     """Nor one of a server that it asks."""
-    asked = messages({"role": "assistant", "parts": [{**CALL, "type": "mcp_tool_use"}]})
-    told = messages(USER, {"role": "tool", "tool_call_id": "c1", "content": "3"})
-    model = with_offer(chat(2, 1, **{"gen_ai.output.messages": asked}), "mul")
-    after = with_offer(chat(3, 1, **{"gen_ai.input.messages": told}), "mul")
+    prompt = messages({"role": "assistant", "parts": [{**CALL, "type": "mcp_tool_use"}]})
+    history = messages(USER, {"role": "tool", "tool_call_id": "c1", "content": "3"})
+    model = with_offer(chat(2, 1, **{"gen_ai.output.messages": prompt}), "mul")
+    after = with_offer(chat(3, 1, **{"gen_ai.input.messages": history}), "mul")
 
     (call,) = called(agent(1), model, after)
 
@@ -211,8 +211,8 @@ def test_the_word_unknown_is_no_id() -> None:
 def test_answers_without_ids_belong_to_as_many_calls_in_their_order() -> None:
     """Those of a history to the calls before the model that was given it, and not to what that model asks for."""
     no_ids = [{key: value for key, value in CALL.items() if key != "id"} for _ in range(3)]
-    told = [{"role": "tool", "content": text} for text in ("one", "two")]
-    history = {"gen_ai.input.messages": messages(USER, *told)}
+    answers = [{"role": "tool", "content": text} for text in ("one", "two")]
+    history = {"gen_ai.input.messages": messages(USER, *answers)}
 
     calls = called(agent(1), chat(2, 1, no_ids[0], {**no_ids[1], "name": "mul"}), chat(3, 1, no_ids[2], **history))
 
@@ -225,17 +225,17 @@ def test_the_first_answer_without_an_id_stays() -> None:
     call = {key: value for key, value in CALL.items() if key != "id"}
     histories = [{"gen_ai.input.messages": messages(USER, {"role": "tool", "content": text})} for text in ("one", "o")]
 
-    (made,) = called(agent(1), chat(2, 1, call), chat(3, 1, **histories[0]), chat(4, 1, **histories[1]))
+    (recorded,) = called(agent(1), chat(2, 1, call), chat(3, 1, **histories[0]), chat(4, 1, **histories[1]))
 
-    assert made.output == "one"
+    assert recorded.output == "one"
 
 
 def test_a_tool_that_failed_has_no_output_that_could_be_kept() -> None:
     """Nor does an answer that says nothing make it one that was not captured."""
     failed = tool(3, 1, **{"gen_ai.tool.call.id": "c1", "error.type": "ValueError"})
-    told = {"gen_ai.input.messages": messages(USER, asking(**CALL), {"role": "tool", "tool_call_id": "c1"})}
+    history = {"gen_ai.input.messages": messages(USER, asking(**CALL), {"role": "tool", "tool_call_id": "c1"})}
 
-    (call,) = called(agent(1), chat(2, 1, CALL), failed, chat(4, 1, **told))
+    (call,) = called(agent(1), chat(2, 1, CALL), failed, chat(4, 1, **history))
 
     assert call.execution is not None
     assert (call.execution.status.value, call.execution.not_captured) == ("error", [])
@@ -243,9 +243,9 @@ def test_a_tool_that_failed_has_no_output_that_could_be_kept() -> None:
 
 def test_an_answer_that_says_no_more_than_that_it_failed_hides_no_output() -> None:
     """There is none."""
-    told = messages(USER, asking(**CALL), {"role": "tool", "tool_call_id": "c1", "status": "error"})
+    history = messages(USER, asking(**CALL), {"role": "tool", "tool_call_id": "c1", "status": "error"})
 
-    (call,) = called(chat(1, None, CALL), chat(2, **{"gen_ai.input.messages": told}))
+    (call,) = called(chat(1, None, CALL), chat(2, **{"gen_ai.input.messages": history}))
 
     assert call.execution is not None
     assert (call.execution.status.value, call.execution.not_captured) == ("error", [])
@@ -253,12 +253,12 @@ def test_an_answer_that_says_no_more_than_that_it_failed_hides_no_output() -> No
 
 def test_equal_calls_before_and_after_an_agent_are_two() -> None:
     """What came out of it begins anew only where it begins with the user's words."""
-    asked = messages(USER, asking(name="add", arguments={}), {"role": "tool", "name": "add", "content": "3"})
-    said = messages(asking(name="add", arguments={}))
-    around = {"gen_ai.operation.name": "invoke_agent", "gen_ai.input.messages": asked, "gen_ai.output.messages": said}
+    prompt = messages(USER, asking(name="add", arguments={}), {"role": "tool", "name": "add", "content": "3"})
+    reply = messages(asking(name="add", arguments={}))
+    around = {"gen_ai.operation.name": "invoke_agent", "gen_ai.input.messages": prompt, "gen_ai.output.messages": reply}
 
     assert len(called(span(1, **around))) == 2
-    again = json.dumps([*json.loads(asked), *json.loads(said)])
+    again = json.dumps([*json.loads(prompt), *json.loads(reply)])
     assert len(called(span(1, **{**around, "gen_ai.output.messages": again}))) == 2
 
 
@@ -274,9 +274,9 @@ def mlflow(kind: str, **more: Any) -> Plain:
 def test_the_session_of_a_trace_of_mlflow_stands_beside_its_spans(place: str) -> None:
     """Its older form has it elsewhere; spans without one beside them have none."""
     listed = [mlflow("TOOL", **{"mlflow.spanInputs": {"a": 1}})]
-    told = {"info": {place: {"mlflow.trace.session": "s-1"}}, "data": {"spans": listed}}
+    exported = {"info": {place: {"mlflow.trace.session": "s-1"}}, "data": {"spans": listed}}
 
-    assert [run_of(told).conversation_id, run_of({"data": {"spans": listed}}).conversation_id] == ["s-1", None]
+    assert [run_of(exported).conversation_id, run_of({"data": {"spans": listed}}).conversation_id] == ["s-1", None]
 
 
 @pytest.mark.parametrize("result", [3, "3", "three", None, {"a": [1]}])
@@ -289,9 +289,9 @@ def test_values_of_mlflow_are_those_that_their_json_stands_for(result: object) -
 
 def test_values_of_mlflow_that_are_no_json_are_what_they_are() -> None:
     """What others added to its spans."""
-    made = span(1, **{"mlflow.spanType": '"TOOL"', "gen_ai.tool.name": "add", "session.id": "s 1"})
+    recorded = span(1, **{"mlflow.spanType": '"TOOL"', "gen_ai.tool.name": "add", "session.id": "s 1"})
 
-    run = run_of(spans(made))
+    run = run_of(spans(recorded))
 
     assert (run.calls[0].name, run.conversation_id) == ("add", "s 1")
 
@@ -308,9 +308,9 @@ def test_texts_of_other_spans_are_not_taken_for_json() -> None:
 
 def test_a_tool_of_haystack_that_failed_without_content_failed() -> None:
     """Why is not known then."""
-    made = span(1, name="haystack.agent.step.tool", **{"haystack.tool.name": "add"})
+    recorded = span(1, name="haystack.agent.step.tool", **{"haystack.tool.name": "add"})
     failed = {"key": "haystack.tool.error", "value": {"boolValue": True}}
-    (call,) = called({**made, "attributes": [*made["attributes"], failed]})
+    (call,) = called({**recorded, "attributes": [*recorded["attributes"], failed]})
 
     assert call.execution is not None
     assert (call.execution.status.value, call.execution.error) == ("error", "failed")
@@ -319,11 +319,11 @@ def test_a_tool_of_haystack_that_failed_without_content_failed() -> None:
 
 def test_an_agent_of_haystack_is_one() -> None:
     """It has no name but that of its span, and was given the words that its models were, whatever was kept of them."""
-    given = {"haystack.agent.input": json.dumps({"messages": [USER], "streaming_callback": None})}
-    given |= {"haystack.agent.output": json.dumps({"messages": [{"role": "assistant", "content": "Done."}]})}
+    attributes = {"haystack.agent.input": json.dumps({"messages": [USER], "streaming_callback": None})}
+    attributes |= {"haystack.agent.output": json.dumps({"messages": [{"role": "assistant", "content": "Done."}]})}
     ran = span(2, 1, name="haystack.agent.step.tool", **{"haystack.tool.name": "add"})
 
-    run = run_of(spans(span(1, name="haystack.agent.run", **given), ran))
+    run = run_of(spans(span(1, name="haystack.agent.run", **attributes), ran))
 
     assert (run.input, run.actual_output) == ("Go.", "Done.")
     assert [call.execution.agent for call in run.calls if call.execution] == ["haystack.agent.run"]
@@ -339,19 +339,19 @@ def test_a_result_of_haystack_says_what_it_answers_and_whether_the_tool_failed()
             ("3", CALL, False),
         )
     ]
-    told = [{"role": "tool", "content": [part]} for part in parts]
+    answers = [{"role": "tool", "content": [part]} for part in parts]
 
-    calls = called(chat(1, None, CALL, second), chat(2, **{"gen_ai.input.messages": messages(USER, *told)}))
+    calls = called(chat(1, None, CALL, second), chat(2, **{"gen_ai.input.messages": messages(USER, *answers)}))
 
-    known = [(call.id, call.execution.status.value, call.output) for call in calls if call.execution]
-    assert known == [("c1", "ok", "3"), ("c2", "error", None)]
+    results = [(call.id, call.execution.status.value, call.output) for call in calls if call.execution]
+    assert results == [("c1", "ok", "3"), ("c2", "error", None)]
 
 
 # Words that a framework puts around answers
 
 
 @pytest.mark.parametrize(
-    ("text", "status", "output", "shown"),
+    ("text", "status", "output", "error_text"),
     [
         ("Observation:\n3\n4", "ok", "3\n4", None),
         ("Error:\nUnknown tool add.\nNow let's retry", "error", None, "Unknown tool add.\nNow let's retry"),
@@ -360,7 +360,7 @@ def test_a_result_of_haystack_says_what_it_answers_and_whether_the_tool_failed()
     ],
 )
 def test_an_answer_is_freed_of_the_words_that_smolagents_puts_before_it(
-    text: str, status: str, output: str | None, shown: str | None
+    text: str, status: str, output: str | None, error_text: str | None
 ) -> None:
     """They say whether a step failed, and are no part of what the tool returned."""
     answered: Plain = {"role": "tool-response", "content": [{"type": "text", "text": text}]}
@@ -369,7 +369,7 @@ def test_an_answer_is_freed_of_the_words_that_smolagents_puts_before_it(
     (call,) = called(chat(1, None, CALL), later)
 
     assert call.execution is not None
-    assert (call.execution.status.value, call.output, call.execution.error) == (status, output, shown)
+    assert (call.execution.status.value, call.output, call.execution.error) == (status, output, error_text)
 
 
 def test_other_tools_may_return_such_words() -> None:
@@ -385,9 +385,9 @@ def test_other_tools_may_return_such_words() -> None:
 def test_such_words_may_say_which_call_is_answered() -> None:
     """Of two that wait."""
     other: Plain = {"id": "c2", "name": "mul", "arguments": {}}
-    asked: Plain = {"role": "assistant", "parts": [{"type": "tool_call", **call} for call in (CALL, other)]}
+    prompt: Plain = {"role": "assistant", "parts": [{"type": "tool_call", **call} for call in (CALL, other)]}
     answered: Plain = {"role": "tool-response", "content": "Call id: c2\nError:\nno good"}
-    later = chat(2, **{"gen_ai.input.messages": messages(USER, asked, answered)})
+    later = chat(2, **{"gen_ai.input.messages": messages(USER, prompt, answered)})
 
     statuses = [call.execution.status.value for call in called(chat(1, None, CALL, other), later) if call.execution]
 

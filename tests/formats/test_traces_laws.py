@@ -11,62 +11,62 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmark.formats import read_traces
-from tracing import FORMS, Told, calls_of, histories, seen
+from tracing import FORMS, Script, calls_of, histories, read_calls
 
 
 @pytest.mark.parametrize("form", FORMS)
-@given(told=histories())
-def test_every_form_of_one_history_gives_the_same_calls(form: str, told: Told) -> None:
+@given(script=histories())
+def test_every_form_of_one_history_gives_the_same_calls(form: str, script: Script) -> None:
     """Names, ids, arguments, whether they succeeded, and what lies inside of what; the input and the answer too."""
-    traces = read_traces(json.loads(json.dumps(FORMS[form](told))))
+    traces = read_traces(json.loads(json.dumps(FORMS[form](script))))
 
     (run,) = traces.runs
-    assert seen(run.calls) == calls_of(told)
-    assert (run.input, run.actual_output, run.run_id) == (told.words, "Done.", told.trace)
+    assert read_calls(run.calls) == calls_of(script)
+    assert (run.input, run.actual_output, run.run_id) == (script.words, "Done.", script.trace)
     assert not run.warnings
 
 
 @pytest.mark.parametrize("form", FORMS)
-@given(told=histories(ids=False))
-def test_without_ids_no_call_is_lost_or_seen_twice(form: str, told: Told) -> None:
+@given(script=histories(ids=False))
+def test_without_ids_no_call_is_lost_or_seen_twice(form: str, script: Script) -> None:
     """Calls are then joined by name, arguments and order; a tool that ran for one of two alike may go to the other."""
-    (run,) = read_traces(FORMS[form](told)).runs
+    (run,) = read_traces(FORMS[form](script)).runs
 
     def alike(calls: list[Any]) -> list[Any]:
         return sorted((name, json.dumps(arguments, sort_keys=True)) for name, _, arguments, _, _ in calls)
 
-    assert alike(seen(run.calls)) == alike(calls_of(told))
+    assert alike(read_calls(run.calls)) == alike(calls_of(script))
 
 
 @pytest.mark.parametrize("form", ["otlp, genai", "otlp, openinference", "langsmith", "openai-agents"])
-@given(told=histories(), seed=st.integers(0, 999))
-def test_the_order_of_spans_in_a_file_says_nothing(form: str, told: Told, seed: int) -> None:
+@given(script=histories(), seed=st.integers(0, 999))
+def test_the_order_of_spans_in_a_file_says_nothing(form: str, script: Script, seed: int) -> None:
     """Exporters write spans as they end; times tell what came before what."""
-    value = FORMS[form](told)
+    value = FORMS[form](script)
     spans = value if isinstance(value, list) else value["resourceSpans"][0]["scopeSpans"][0]["spans"]
     before = read_traces(value).runs[0]
 
     random.Random(seed).shuffle(spans)
 
-    assert seen(read_traces(value).runs[0].calls) == seen(before.calls) == calls_of(told)
+    assert read_calls(read_traces(value).runs[0].calls) == read_calls(before.calls) == calls_of(script)
 
 
-@given(told=histories(nested=False))
-def test_a_span_told_twice_is_one(told: Told) -> None:
+@given(script=histories(nested=False))
+def test_a_span_told_twice_is_one(script: Script) -> None:
     """As exporters send again what they are not sure to have sent."""
-    value = FORMS["otlp, genai"](told)
+    value = FORMS["otlp, genai"](script)
     spans = value["resourceSpans"][0]["scopeSpans"][0]["spans"]
 
     spans += [dict(span) for span in spans]
 
-    assert seen(read_traces(value).runs[0].calls) == calls_of(told)
+    assert read_calls(read_traces(value).runs[0].calls) == calls_of(script)
 
 
 @pytest.mark.parametrize("form", ["otlp, genai", "langsmith", "langfuse"])
-@given(told=histories(nested=False))
-def test_calls_that_only_histories_show_are_not_lost(form: str, told: Told) -> None:
+@given(script=histories(nested=False))
+def test_calls_that_only_histories_show_are_not_lost(form: str, script: Script) -> None:
     """A trace without tools, and without what models answered, still has the calls in what the next model was given."""
-    value: Any = FORMS[form](told)
+    value: Any = FORMS[form](script)
     if form == "otlp, genai":
         spans = value["resourceSpans"][0]["scopeSpans"][0]["spans"]
         spans[:] = [span for span in spans if span["name"] != "tool"]
@@ -81,4 +81,4 @@ def test_calls_that_only_histories_show_are_not_lost(form: str, told: Told) -> N
 
     (run,) = read_traces(value).runs
 
-    assert [call[:3] for call in seen(run.calls)] == [call[:3] for call in calls_of(told)]
+    assert [call[:3] for call in read_calls(run.calls)] == [call[:3] for call in calls_of(script)]

@@ -20,7 +20,7 @@ def history(*messages: Plain) -> Plain:
     return {"gen_ai.input.messages": json.dumps([{"role": "user", "content": "Go."}, *messages])}
 
 
-def asked(*calls: Plain) -> Plain:
+def call_message(*calls: Plain) -> Plain:
     """A message of a model that asks for calls."""
     return {"role": "assistant", "parts": [{"type": "tool_call", **call} for call in calls]}
 
@@ -30,9 +30,9 @@ def answer(call_id: str, text: str = "3") -> Plain:
     return {"role": "user", "parts": [{"type": "tool_call_response", "id": call_id, "response": text}]}
 
 
-def during(start: int, end: int, made: Plain) -> Plain:
+def during(start: int, end: int, recorded: Plain) -> Plain:
     """The span at another time."""
-    return {**made, "startTimeUnixNano": str(start * 10**9), "endTimeUnixNano": str(end * 10**9)}
+    return {**recorded, "startTimeUnixNano": str(start * 10**9), "endTimeUnixNano": str(end * 10**9)}
 
 
 RESPONSE: Plain = {"gen_ai.response.id": "r1"}
@@ -79,12 +79,12 @@ def test_the_end_of_a_stream_that_is_a_span_of_its_own_is_the_answer() -> None:
     moment = during(3, 3, chat(2, 9, CALL, **question))
     again = during(3, 4, chat(2, 9, CALL, **question))
 
-    (told,) = read_traces(spans(request | USED_FIELD, moment, span(9))).runs
+    (merged,) = read_traces(spans(request | USED_FIELD, moment, span(9))).runs
     (retried,) = read_traces(spans(request | USED_FIELD, again, span(9))).runs
 
-    assert told.usage == {"input_tokens": 7}
-    assert [len(run.calls) for run in (told, retried)] == [1, 1]
-    assert [run.warnings for run in (told, retried)] == [[], []]
+    assert merged.usage == {"input_tokens": 7}
+    assert [len(run.calls) for run in (merged, retried)] == [1, 1]
+    assert [run.warnings for run in (merged, retried)] == [[], []]
 
 
 def test_spans_without_times_are_no_moments() -> None:
@@ -120,10 +120,10 @@ def test_a_tool_inside_of_a_request_was_asked_for_by_its_model() -> None:
 def test_words_that_came_after_tools_inside_of_a_request_are_the_answer() -> None:
     """A stream holds all of them in one message; where tools did not run inside, the words stood beside the calls."""
     parts = [{"type": "tool_call", **CALL}, {"type": "text", "content": "It is 3."}]
-    said = {"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": parts}])}
+    reply = {"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": parts}])}
 
-    inside = run_of(spans(silent(1, **said), tool(2, 1)))
-    beside = run_of(spans(silent(1, **said), tool(2)))
+    inside = run_of(spans(silent(1, **reply), tool(2, 1)))
+    beside = run_of(spans(silent(1, **reply), tool(2)))
 
     assert (inside.actual_output, beside.actual_output) == ("It is 3.", None)
 
@@ -154,7 +154,7 @@ def test_calls_that_stand_beside_words_only_in_what_a_framework_returned_are_rea
 def test_a_message_that_an_answer_kept_in_part_is_made_whole_in_its_order() -> None:
     """And nothing is doubted: the answer shows that the calls are of this run."""
     (first, second) = called(
-        chat(1, None, OTHER), chat(2, None, **history(asked(CALL, OTHER), answer("c1"), answer("c2")))
+        chat(1, None, OTHER), chat(2, None, **history(call_message(CALL, OTHER), answer("c1"), answer("c2")))
     )
 
     assert (first.id, second.id) == ("c1", "c2")
@@ -163,18 +163,20 @@ def test_a_message_that_an_answer_kept_in_part_is_made_whole_in_its_order() -> N
     assert first.execution.step == second.execution.step
 
 
-@pytest.mark.parametrize(("kept", "known"), [({}, {"a": 1}), ({"a": 9}, {"a": 9})])
-def test_empty_arguments_are_those_that_a_history_has(kept: Plain, known: Plain) -> None:
+@pytest.mark.parametrize(("arguments", "expected"), [({}, {"a": 1}), ({"a": 9}, {"a": 9})])
+def test_empty_arguments_are_those_that_a_history_has(arguments: Plain, expected: Plain) -> None:
     """Under the same id; what is not empty is what the model said."""
-    (call,) = called(chat(1, None, {**CALL, "arguments": kept}), chat(2, None, **history(asked(CALL), answer("c1"))))
+    (call,) = called(
+        chat(1, None, {**CALL, "arguments": arguments}), chat(2, None, **history(call_message(CALL), answer("c1")))
+    )
 
-    assert call.input_parameters == known
+    assert call.input_parameters == expected
 
 
 def test_answers_with_ids_that_nobody_asked_under_belong_to_the_requests_before_them() -> None:
     """If there are as many; else nobody knows to which."""
-    pair = chat(2, None, **history(asked(CALL, OTHER), answer("x", "3"), answer("y", "4")))
-    one = chat(2, None, **history(asked(CALL, OTHER), answer("x", "3")))
+    pair = chat(2, None, **history(call_message(CALL, OTHER), answer("x", "3"), answer("y", "4")))
+    one = chat(2, None, **history(call_message(CALL, OTHER), answer("x", "3")))
 
     matched = run_of(spans(chat(1, None, CALL, OTHER), pair))
     unknown = run_of(spans(chat(1, None, CALL, OTHER), one))
@@ -187,7 +189,7 @@ def test_answers_with_ids_that_nobody_asked_under_belong_to_the_requests_before_
 
 def test_calls_of_hidden_histories_are_those_of_an_earlier_trace() -> None:
     """Where no words were kept, and this trace cannot have made them: all that its models answered was kept."""
-    before = {"gen_ai.input.messages": json.dumps([asked(CALL)])}
+    before = {"gen_ai.input.messages": json.dumps([call_message(CALL)])}
     earlier = chat(1, None, CALL)
     later = [chat(2, None, OTHER, trace="b" * 32, **before), silent(2, trace="c" * 32, **before)]
 
@@ -201,7 +203,7 @@ def test_what_a_model_answered_is_not_what_it_was_given() -> None:
     """A history names the id of an equal call before; the answer has none."""
     add = {"name": "add", "arguments": {"a": 1}}
     first = chat(1, None, add, **history())
-    second = chat(2, None, add, trace="b" * 32, **history(asked(CALL), answer("c1")))
+    second = chat(2, None, add, trace="b" * 32, **history(call_message(CALL), answer("c1")))
 
     runs = read_traces(spans(first, second)).runs
 
@@ -211,10 +213,10 @@ def test_what_a_model_answered_is_not_what_it_was_given() -> None:
 def test_an_agent_of_logfire_is_named_without_its_turns() -> None:
     """Older versions of the SDK tell of no turns."""
     template = {"logfire.msg_template": "Agent run: {name!r}", "gen_ai.system": "openai", "name": None}
-    made = agent(1) | {"attributes": span(1, **{**template, "name": "span"})["attributes"]}
-    made["attributes"].append({"key": "name", "value": {"stringValue": "boss"}})
+    recorded = agent(1) | {"attributes": span(1, **{**template, "name": "span"})["attributes"]}
+    recorded["attributes"].append({"key": "name", "value": {"stringValue": "boss"}})
 
-    (call,) = called(made, chat(2, 1, CALL))
+    (call,) = called(recorded, chat(2, 1, CALL))
 
     assert call.execution is not None
     assert call.execution.agent == "boss"
@@ -222,9 +224,9 @@ def test_an_agent_of_logfire_is_named_without_its_turns() -> None:
 
 def test_spans_of_others_are_not_taken_for_those_of_logfires_agents() -> None:
     """A program may log a function by the same words."""
-    made = span(2, 1, **{"logfire.msg_template": "Function: {name}", "input": "{}"})
+    recorded = span(2, 1, **{"logfire.msg_template": "Function: {name}", "input": "{}"})
 
-    assert [call.name for call in called(chat(1, None, CALL), made)] == ["add"]
+    assert [call.name for call in called(chat(1, None, CALL), recorded)] == ["add"]
 
 
 def test_a_tool_of_llama_index_is_read_where_nobody_asked_for_it() -> None:
@@ -240,20 +242,20 @@ def test_a_tool_of_llama_index_is_read_where_nobody_asked_for_it() -> None:
 
 def test_a_tool_with_parameters_called_as_a_wrapper_keeps_them() -> None:
     """Only the tool's own name beside its arguments is what OpenLLMetry wraps a call of MCP in."""
-    given = {"tool_name": "mul", "arguments": {"a": 1}}
-    fields = {"gen_ai.tool.call.arguments": json.dumps(given)}
+    arguments = {"tool_name": "mul", "arguments": {"a": 1}}
+    fields = {"gen_ai.tool.call.arguments": json.dumps(arguments)}
 
     wrapped = called(tool(1, None, "mul", **fields))
     plain = called(tool(1, None, "call_tool", **fields))
 
-    assert [wrapped[0].input_parameters, plain[0].input_parameters] == [{"a": 1}, given]
+    assert [wrapped[0].input_parameters, plain[0].input_parameters] == [{"a": 1}, arguments]
 
 
 def test_texts_beside_the_id_of_a_call_are_what_the_tool_returned() -> None:
     """As LiteLLM writes them."""
-    told = {"role": "tool", "parts": [{"type": "text", "content": "3"}], "tool_call_id": "c1"}
+    message = {"role": "tool", "parts": [{"type": "text", "content": "3"}], "tool_call_id": "c1"}
 
-    (call,) = called(chat(1, None, CALL), chat(2, None, **history(asked(CALL), told)))
+    (call,) = called(chat(1, None, CALL), chat(2, None, **history(call_message(CALL), message)))
 
     assert call.output == "3"
 

@@ -15,15 +15,15 @@ from toolmark.formats import read_traces
 from toolmark.formats.traces import read as reader
 from toolmark.formats.traces import trace_messages
 from toolmark.formats.traces.trace_messages import Message, read_once, remember_messages
-from tracing import FORMS, Made, Step, Told, histories, otlp
+from tracing import FORMS, Script, ScriptedCall, Step, histories, otlp
 
 STEPS = 30
 
 
-def long_history(steps: int) -> Told:
+def long_history(steps: int) -> Script:
     """A run of many messages of the model, each with one call."""
-    calls = [Made("add", f"call_{number}", {"a": number}, f"[{number}]") for number in range(steps)]
-    return Told("Go.", [*(Step("boss", [call]) for call in calls), Step("boss", [], "Done.")])
+    calls = [ScriptedCall("add", f"call_{number}", {"a": number}, f"[{number}]") for number in range(steps)]
+    return Script("Go.", [*(Step("boss", [call]) for call in calls), Step("boss", [], "Done.")])
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -32,9 +32,9 @@ def test_a_message_is_read_once_however_many_histories_repeat_it(form: str, monk
     work: list[int] = []
     read = trace_messages._object
 
-    def counted(*given: Any) -> Any:
+    def counted(*args: Any) -> Any:
         work[-1] += 1
-        return read(*given)
+        return read(*args)
 
     monkeypatch.setattr(trace_messages, "_object", counted)
     for steps in (STEPS, 2 * STEPS):
@@ -53,10 +53,10 @@ def without_memory(value: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@given(told=histories(), ids=st.booleans())
-def test_what_is_read_does_not_depend_on_the_memory(form: str, told: Told, ids: bool) -> None:
+@given(script=histories(), ids=st.booleans())
+def test_what_is_read_does_not_depend_on_the_memory(form: str, script: Script, ids: bool) -> None:
     """Places, too: the same message stands at another place in every history."""
-    value = FORMS[form](told)
+    value = FORMS[form](script)
     if not ids:
         value = json.loads(json.dumps(value).replace("call_", "call"))
 
@@ -65,22 +65,22 @@ def test_what_is_read_does_not_depend_on_the_memory(form: str, told: Told, ids: 
 
 def test_values_that_only_python_holds_equal_are_told_apart() -> None:
     """`1 == 1.0 == True`, and a tuple may be written as a list is: each is the argument that it was."""
-    given: list[Any] = [1, 1.0, True, "1", [1], -0.0, 0]
-    calls = [Made("add", "same", {"a": value}, "3") for value in given]
+    values: list[Any] = [1, 1.0, True, "1", [1], -0.0, 0]
+    calls = [ScriptedCall("add", "same", {"a": value}, "3") for value in values]
     value = otlp(
-        *(Told("Go.", [Step("boss", [call]), Step("boss", [], "Done.")], f"{number:032x}")
+        *(Script("Go.", [Step("boss", [call]), Step("boss", [], "Done.")], f"{number:032x}")
           for number, call in enumerate(calls))
     )  # fmt: skip
 
     read = [run.calls[0].input_parameters for run in read_traces(value).runs]
 
-    assert list(map(repr, read)) == [repr({"a": value}) for value in given]
+    assert list(map(repr, read)) == [repr({"a": value}) for value in values]
 
 
 def test_calls_of_equal_messages_share_nothing() -> None:
     """Who changes the arguments of one call changes no other."""
-    told = [Told("Go.", [Step("boss", [Made("add", "", {"a": [1]}, "3")])], trace * 32) for trace in "ab"]
-    first, second = read_traces(otlp(*told)).runs
+    script = [Script("Go.", [Step("boss", [ScriptedCall("add", "", {"a": [1]}, "3")])], trace * 32) for trace in "ab"]
+    first, second = read_traces(otlp(*script)).runs
 
     first.calls[0].input_parameters["a"].append(2)  # type: ignore[index]
 
@@ -118,10 +118,10 @@ def test_only_json_is_remembered(value: object, times: int) -> None:
         return [Message("user", ".content", "Go.")]
 
     with remember_messages():
-        found = [read_once(value, path, "here", read) for path in ("$[0]", "$[1]")]
+        messages = [read_once(value, path, "here", read) for path in ("$[0]", "$[1]")]
 
     assert len(reads) == times
-    assert found == [[Message("user", "$[0].content", "Go.")], [Message("user", "$[1].content", "Go.")]]
+    assert messages == [[Message("user", "$[0].content", "Go.")], [Message("user", "$[1].content", "Go.")]]
 
 
 def test_readers_that_differ_remember_apart() -> None:

@@ -17,7 +17,7 @@ AT = 1_772_366_400
 
 def span(number: int, kind: str, name: str = "chat", **attributes: Any) -> dict[str, Any]:
     """A span of OpenInference as Phoenix has it; attributes have `__` in the place of dots."""
-    told = {key.replace("__", "."): value for key, value in attributes.items()}
+    fields = {key.replace("__", "."): value for key, value in attributes.items()}
     return {
         "name": name,
         "span_kind": kind,
@@ -25,11 +25,11 @@ def span(number: int, kind: str, name: str = "chat", **attributes: Any) -> dict[
         "parent_id": None if number % 10 == 0 else f"{number // 10 * 10 + 1:016x}",
         "start_time": AT * 1000 + number,
         "end_time": AT * 1000 + number + 1,
-        "attributes": {"openinference.span.kind": kind, "session.id": "s", **told},
+        "attributes": {"openinference.span.kind": kind, "session.id": "s", **fields},
     }
 
 
-def asked(name: str, arguments: dict[str, Any] | None = None, call_id: str | None = None) -> dict[str, Any]:
+def call_message(name: str, arguments: dict[str, Any] | None = None, call_id: str | None = None) -> dict[str, Any]:
     """What is spelled out of a message that asks for one call."""
     call: dict[str, Any] = {"tool_call": {"function": {"name": name}}}
     if arguments is not None:
@@ -41,7 +41,7 @@ def asked(name: str, arguments: dict[str, Any] | None = None, call_id: str | Non
 
 def google(*calls: tuple[str, dict[str, Any], str | None]) -> str:
     """The same as Google's response, as JSON text."""
-    parts = [{"function_call": {"id": one, "name": name, "args": given}} for name, given, one in calls]
+    parts = [{"function_call": {"id": one, "name": name, "args": arguments}} for name, arguments, one in calls]
     return json.dumps({"candidates": [{"content": {"role": "model", "parts": parts}}]})
 
 
@@ -56,14 +56,14 @@ def calls(*spans: dict[str, Any]) -> list[ToolCall]:
     return run.calls
 
 
-def told(call: ToolCall) -> tuple[str, str | None, object]:
+def summary(call: ToolCall) -> tuple[str, str | None, object]:
     """A call in short."""
     assert call.execution is not None
     return call.name, call.id, "?" if "input_parameters" in call.execution.not_captured else call.input_parameters
 
 
 @pytest.mark.parametrize(
-    ("whole", "known"),
+    ("whole", "expected"),
     [
         (google(("now", {}, "c1")), ("now", "c1", {})),
         (google(("later", {}, "c1")), ("now", None, "?")),
@@ -71,36 +71,40 @@ def told(call: ToolCall) -> tuple[str, str | None, object]:
         ("no JSON", ("now", None, "?")),
     ],
 )
-def test_what_is_left_out_is_that_of_the_same_call(whole: str, known: tuple[str, str | None, object]) -> None:
+def test_what_is_left_out_is_that_of_the_same_call(whole: str, expected: tuple[str, str | None, object]) -> None:
     """Where neither tells the id, the whole messages have to ask for the same tools."""
-    said = span(0, "LLM", llm__output_messages=[asked("now")], output__value=whole)
+    model_span = span(0, "LLM", llm__output_messages=[call_message("now")], output__value=whole)
 
-    assert [told(call) for call in calls(said)] == [known]
+    assert [summary(call) for call in calls(model_span)] == [expected]
 
 
 def test_arguments_that_differ_are_of_another_call() -> None:
     """So that its id is not taken for that of the call which is spelled out."""
-    said = span(0, "LLM", llm__output_messages=[asked("add", {"a": 1})], output__value=google(("add", {"a": 2}, "c9")))
+    model_span = span(
+        0, "LLM", llm__output_messages=[call_message("add", {"a": 1})], output__value=google(("add", {"a": 2}, "c9"))
+    )
 
-    assert [told(call) for call in calls(said)] == [("add", None, {"a": 1})]
+    assert [summary(call) for call in calls(model_span)] == [("add", None, {"a": 1})]
 
 
 def test_an_id_that_is_left_out_is_that_of_the_same_call() -> None:
     """OpenInference leaves out those of Google's calls where the model answers, and keeps them in its history."""
-    said = span(0, "LLM", llm__output_messages=[asked("add", {"a": 1})], output__value=google(("add", {"a": 1}, "c1")))
+    model_span = span(
+        0, "LLM", llm__output_messages=[call_message("add", {"a": 1})], output__value=google(("add", {"a": 1}, "c1"))
+    )
 
-    assert [told(call) for call in calls(said)] == [("add", "c1", {"a": 1})]
+    assert [summary(call) for call in calls(model_span)] == [("add", "c1", {"a": 1})]
 
 
 def test_calls_that_are_not_spelled_out_count_beside_those_that_are() -> None:
     """LangChain's message keeps one apart; if the message is not the same, nothing is taken from it."""
 
     def message(valid: str) -> str:
-        kept = {"type": "invalid_tool_call", "id": "c2", "name": "mul", "args": "{", "error": None}
+        invalid_call = {"type": "invalid_tool_call", "id": "c2", "name": "mul", "args": "{", "error": None}
         fields = {"type": "ai", "content": "", "tool_calls": [{"name": valid, "args": {}, "id": "c1"}]}
-        return json.dumps({"generations": [[{"message": {**fields, "invalid_tool_calls": [kept]}}]]})
+        return json.dumps({"generations": [[{"message": {**fields, "invalid_tool_calls": [invalid_call]}}]]})
 
-    spelled = [asked("add", {}, "c1")]
+    spelled = [call_message("add", {}, "c1")]
     same = span(0, "LLM", llm__output_messages=spelled, output__value=message("add"))
     other = span(0, "LLM", llm__output_messages=spelled, output__value=message("sub"))
 
@@ -123,15 +127,15 @@ def test_answers_without_ids_are_those_of_the_whole_messages(name: str, named: b
         {"message": {"role": "assistant", "tool_calls": both}},
         {"message": {"role": "tool", "contents": answer}},
     ]
-    said = span(0, "LLM", llm__input_messages=history, input__value=json.dumps(whole), output__value="Done.")
+    model_span = span(0, "LLM", llm__input_messages=history, input__value=json.dumps(whole), output__value="Done.")
 
-    found = calls(said)
+    result = calls(model_span)
 
-    assert [call.id for call in found] == ["c1", "c2"]
+    assert [call.id for call in result] == ["c1", "c2"]
     if outputs == ["1", "2"]:
-        assert [call.output for call in found] == outputs
+        assert [call.output for call in result] == outputs
     else:
-        assert [call.output for call in found] != ["1", "2"]
+        assert [call.output for call in result] != ["1", "2"]
 
 
 def test_what_was_hidden_is_no_word_and_no_output() -> None:
@@ -139,7 +143,7 @@ def test_what_was_hidden_is_no_word_and_no_output() -> None:
     hidden = "__REDACTED__"
     history = [
         {"message": {"role": "user", "content": hidden}},
-        asked("add", {"a": 1}, "c1"),
+        call_message("add", {"a": 1}, "c1"),
         {"message": {"role": "tool", "tool_call_id": "c1", "content": hidden}},
     ]
     parts = [{"message_content": {"type": "text", "text": hidden}}]
@@ -149,7 +153,7 @@ def test_what_was_hidden_is_no_word_and_no_output() -> None:
 
     (call,) = run.calls
     assert (run.input, run.actual_output) == (None, None)
-    assert (told(call), call.output) == (("add", "c1", {"a": 1}), None)
+    assert (summary(call), call.output) == (("add", "c1", {"a": 1}), None)
     assert call.execution is not None
     assert call.execution.status.value == "ok"
     assert call.execution.not_captured == ["output"]
@@ -160,7 +164,7 @@ def test_a_failure_whose_text_was_hidden_lacks_no_output() -> None:
     result = {"type": "tool_result", "tool_use_id": "c1", "is_error": True, "content": "__REDACTED__"}
     whole = {"messages": [{"role": "user", "content": [result]}]}
     answer = {"message": {"role": "tool", "tool_call_id": "c1", "content": "__REDACTED__"}}
-    history = [asked("add", {"a": 1}, "c1"), answer]
+    history = [call_message("add", {"a": 1}, "c1"), answer]
 
     (call,) = calls(span(0, "LLM", llm__input_messages=history, input__value=json.dumps(whole), output__value="Done."))
 
@@ -168,26 +172,26 @@ def test_a_failure_whose_text_was_hidden_lacks_no_output() -> None:
     assert (call.execution.status.value, call.execution.not_captured) == ("error", [])
 
 
-@pytest.mark.parametrize(("model", "kept"), [("gpt", False), ("other", True)])
-def test_which_model_answered_is_not_what_it_said(model: str, kept: bool) -> None:
+@pytest.mark.parametrize(("model", "is_output"), [("gpt", False), ("other", True)])
+def test_which_model_answered_is_not_what_it_said(model: str, is_output: bool) -> None:
     """Phoenix writes it where the output goes, for spans that do not keep their messages as it knows them."""
     output = json.dumps({"id": "r1", "model": "gpt"})
     asking = {"gen_ai.response.id": "r1", "gen_ai.response.model": model, "input.value": "Go."}
-    said = span(0, "LLM", output__value=output)
-    said["attributes"] |= asking
+    model_span = span(0, "LLM", output__value=output)
+    model_span["attributes"] |= asking
 
-    (run,) = runs(said)
+    (run,) = runs(model_span)
 
-    assert run.actual_output == (output if kept else None)
-    assert (run.warnings == []) == kept
+    assert run.actual_output == (output if is_output else None)
+    assert (run.warnings == []) == is_output
 
 
 def test_an_agent_that_is_made_is_not_at_work() -> None:
     """Also where Phoenix gives the span the kind of an agent."""
-    made = span(0, "AGENT", "create_agent boss", gen_ai__operation__name="create_agent")
+    agent_span = span(0, "AGENT", "create_agent boss", gen_ai__operation__name="create_agent")
 
     with pytest.raises(InvalidDataError, match="shows no model, agent or tool at work"):
-        runs(made)
+        runs(agent_span)
 
 
 @pytest.mark.parametrize("raw", [{"_raw": '{"a":'}, json.dumps({"_raw": '{"a":'})])
@@ -199,15 +203,15 @@ def test_text_that_a_tracer_wrapped_is_what_the_model_wrote(raw: object) -> None
     one = span(0, "LLM", output__value=json.dumps({"choices": [{"message": message}]}))
     other = span(0, "LLM", llm__output_messages=[spelled])
 
-    for said in (one, other) if isinstance(raw, str) else (one,):
-        (found,) = calls(said)
-        assert found.execution is not None
-        assert (found.execution.status.value, found.execution.requested_parameters) == ("invalid_arguments", '{"a":')
+    for model_span in (one, other) if isinstance(raw, str) else (one,):
+        (result,) = calls(model_span)
+        assert result.execution is not None
+        assert (result.execution.status.value, result.execution.requested_parameters) == ("invalid_arguments", '{"a":')
 
 
 def test_what_a_provider_ran_is_told_by_the_whole_message() -> None:
     """OpenInference spells the calls of Anthropic's own tools out like any other, and their results as texts."""
-    found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"title": "T"}]}
+    result = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"title": "T"}]}
     echoed = {
         "type": "mcp_tool_result",
         "tool_use_id": "m1",
@@ -216,13 +220,13 @@ def test_what_a_provider_ran_is_told_by_the_whole_message() -> None:
     }
     parts = [
         {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "q"}},
-        found,
+        result,
         {"type": "mcp_tool_use", "id": "m1", "name": "echo", "server_name": "srv", "input": {}},
         echoed,
     ]
     use = {"message_content": {"type": "tool_use"}, "tool_call": {"id": "s1", "function": {"name": "web_search"}}}
     other = {"message_content": {"type": "tool_use"}, "tool_call": {"id": "m1", "function": {"name": "echo"}}}
-    results = [{"message_content": {"type": part["type"], "text": json.dumps(part)}} for part in (found, echoed)]
+    results = [{"message_content": {"type": part["type"], "text": json.dumps(part)}} for part in (result, echoed)]
     spelled = {"message": {"role": "assistant", "contents": [use, results[0], other, results[1]]}}
     whole = json.dumps({"role": "assistant", "type": "message", "content": parts})
 
@@ -238,10 +242,10 @@ def test_what_a_provider_ran_is_told_by_the_whole_message() -> None:
 def test_an_answer_without_an_id_does_not_fail_with_another() -> None:
     """A failure that names no call says nothing of answers that name none either."""
     whole = {"messages": [{"role": "tool", "content": "x", "status": "error"}], "is_error": True}
-    history = [asked("add", {}, None), {"message": {"role": "tool", "name": "add", "content": "3"}}]
-    said = span(0, "LLM", llm__input_messages=history, input__value=json.dumps(whole), output__value="Done.")
+    history = [call_message("add", {}, None), {"message": {"role": "tool", "name": "add", "content": "3"}}]
+    model_span = span(0, "LLM", llm__input_messages=history, input__value=json.dumps(whole), output__value="Done.")
 
-    (call,) = calls(said)
+    (call,) = calls(model_span)
 
     assert call.execution is not None
     assert (call.execution.status.value, call.output) == ("ok", "3")
@@ -249,23 +253,23 @@ def test_an_answer_without_an_id_does_not_fail_with_another() -> None:
 
 def test_a_call_of_an_earlier_trace_is_found_by_its_id() -> None:
     """Before it is taken for an equal one of this trace whose id nobody kept."""
-    once = asked("add", {"a": 1}, "c1")
+    once = call_message("add", {"a": 1}, "c1")
     answer = {"message": {"role": "tool", "tool_call_id": "c1", "content": "1"}}
     spans = [
         span(0, "CHAIN", "boss"),
-        span(1, "LLM", llm__output_messages=[asked("add", {"a": 1})]),
+        span(1, "LLM", llm__output_messages=[call_message("add", {"a": 1})]),
         span(2, "LLM", llm__input_messages=[once, answer], llm__output_messages=[{"message": {"content": "One."}}]),
         span(10, "CHAIN", "boss"),
-        span(11, "LLM", llm__input_messages=[once, answer], llm__output_messages=[asked("add", {"a": 1})]),
+        span(11, "LLM", llm__input_messages=[once, answer], llm__output_messages=[call_message("add", {"a": 1})]),
         span(
             12,
             "LLM",
-            llm__input_messages=[once, answer, asked("add", {"a": 1}, "c2")],
+            llm__input_messages=[once, answer, call_message("add", {"a": 1}, "c2")],
             llm__output_messages=[{"message": {"content": "One again."}}],
         ),
     ]
 
-    assert [[told(call) for call in run.calls] for run in runs(*spans)] == [
+    assert [[summary(call) for call in run.calls] for run in runs(*spans)] == [
         [("add", "c1", {"a": 1})],
         [("add", "c2", {"a": 1})],
     ]
@@ -274,9 +278,9 @@ def test_a_call_of_an_earlier_trace_is_found_by_its_id() -> None:
 @pytest.mark.parametrize(("reason", "doubted"), [("STOP", True), ("stop", False)])
 def test_the_reason_why_googles_models_stop_says_nothing_of_tools(reason: str, doubted: bool) -> None:
     """It is the same for an answer and for calls; where what they said was hidden, calls may be missing."""
-    said = span(0, "LLM", input__value="__REDACTED__", output__value="__REDACTED__", llm__finish_reason=reason)
+    model_span = span(0, "LLM", input__value="__REDACTED__", output__value="__REDACTED__", llm__finish_reason=reason)
 
-    (run,) = runs(said)
+    (run,) = runs(model_span)
 
     assert [text.rpartition(": ")[2] for text in run.warnings] == (
         ["the reply of the model was not captured; calls in it may be missing"] if doubted else []
@@ -287,9 +291,11 @@ def test_tools_of_amazon_bedrock_are_offered_with_their_schemas() -> None:
     """A tool is `toolSpec`, its schema `inputSchema.json`."""
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
     spec = json.dumps({"toolSpec": {"name": "add", "description": "Add.", "inputSchema": {"json": schema}}})
-    said = span(0, "LLM", llm__tools=[{"tool": {"json_schema": spec}}], llm__output_messages=[asked("add", {}, "c1")])
+    model_span = span(
+        0, "LLM", llm__tools=[{"tool": {"json_schema": spec}}], llm__output_messages=[call_message("add", {}, "c1")]
+    )
 
-    (run,) = runs(said)
+    (run,) = runs(model_span)
 
     (tool,) = run.available_tools or []
     assert (tool.name, tool.description, tool.input_schema) == ("add", "Add.", schema)
@@ -310,9 +316,9 @@ def test_the_part_of_google_that_carries_a_result_is_not_the_result(name: str, o
 @pytest.mark.parametrize("unit", [1_000, 1_000_000, 1_000_000_000])
 def test_times_are_told_by_their_size_where_nothing_says_what_they_count(unit: int) -> None:
     """Milliseconds, as data frames write them, microseconds and nanoseconds."""
-    given = {**span(0, "TOOL", "add", tool__name="add", input__value="{}"), "start_time": AT * unit}
+    tool_span = {**span(0, "TOOL", "add", tool__name="add", input__value="{}"), "start_time": AT * unit}
 
-    (call,) = calls({**given, "end_time": AT * unit + unit // 4})
+    (call,) = calls({**tool_span, "end_time": AT * unit + unit // 4})
 
     assert call.execution is not None
     assert call.execution.started_at is not None
@@ -322,10 +328,10 @@ def test_times_are_told_by_their_size_where_nothing_says_what_they_count(unit: i
 def test_arguments_by_position_have_the_names_of_parameters_that_are_spelled_out() -> None:
     """Phoenix gives a tool's schema back field by field."""
     fields = {"tool.parameters.type": "object", "tool.parameters.properties.a.type": "integer"}
-    given = span(0, "TOOL", "add", tool__name="add", input__value='{"args": [1], "kwargs": {"b": 2}}')
-    given["attributes"] |= {**fields, "tool.parameters.properties.b.type": "integer"}
+    tool_span = span(0, "TOOL", "add", tool__name="add", input__value='{"args": [1], "kwargs": {"b": 2}}')
+    tool_span["attributes"] |= {**fields, "tool.parameters.properties.b.type": "integer"}
 
-    assert [told(call) for call in calls(given)] == [("add", None, {"a": 1, "b": 2})]
+    assert [summary(call) for call in calls(tool_span)] == [("add", None, {"a": 1, "b": 2})]
 
 
 def test_columns_that_are_empty_say_nothing() -> None:

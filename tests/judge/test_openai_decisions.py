@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
@@ -17,6 +16,19 @@ openai = pytest.importorskip("openai", reason="the core is tested alone here, wi
 
 SHARES = {"yes": 0.75, "no": 0.25, "cannot_tell": 0.0}
 KNOWN = pytest.mark.skipif(not hasattr(openai.OpenAI, "decisions"), reason="older than the Decisions API")
+
+
+def decided(shares: dict[str, dict[str, float]], usage: tuple[int, int] = (5, 1)) -> Reply:
+    """A reply of the Decisions API: for each question the probabilities of its options."""
+    answers = []
+    for name, options in shares.items():
+        best = max(options, key=lambda option: options[option])
+        listed = [{"value": option, "probability": share} for option, share in options.items()]
+        choice = {"type": "choice", "name": name, "choice": best, "confidence": options[best]}
+        answers.append({**choice, "probabilities": listed})
+    counts = {"input_tokens": usage[0], "output_tokens": usage[1], "total_tokens": sum(usage)}
+    details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
+    return Reply(body={"model": "gpt-6-luna", "answers": answers, "usage": {**counts, **details}})
 
 
 def decide(server: FakeOpenAI, questions: Any = None, **options: Any) -> Answers:
@@ -37,7 +49,7 @@ def test_it_is_a_model_that_decides_and_writes_nothing() -> None:
 @KNOWN
 def test_a_question_is_a_choice_between_its_options() -> None:
     """The state is the input, each option a choice, and its probability comes back with the tokens."""
-    with FakeOpenAI(Reply(json.dumps({"q1": SHARES}), usage=(80, 1))) as server:
+    with FakeOpenAI(decided({"q1": SHARES}, (80, 1))) as server:
         found = decide(server)
 
     assert server.requests[0].path == "/v1/decisions"
@@ -64,7 +76,8 @@ def test_a_question_is_a_choice_between_its_options() -> None:
 @KNOWN
 def test_a_question_may_be_refused() -> None:
     """A refusal of one question is an answer that says so."""
-    with FakeOpenAI(Reply(refusal="no")) as server:
+    refused = Reply(body={**(decided({}).body or {}), "answers": [{"type": "refusal", "name": "q1"}]})
+    with FakeOpenAI(refused) as server:
         found = decide(server)
 
     assert found.answers["q1"].probabilities is None
@@ -75,8 +88,10 @@ def test_a_question_may_be_refused() -> None:
 def test_many_questions_go_in_parts() -> None:
     """Four hundred questions fit one request; all answers and all tokens come together."""
     questions = [Question(id=f"q{number}", text="?") for number in range(401)]
-    told = Reply(json.dumps({question.id: SHARES for question in questions}), usage=(100, 10))
-    with FakeOpenAI(told, told) as server:
+    parts = [
+        decided({question.id: SHARES for question in part}, (100, 10)) for part in (questions[:400], questions[400:])
+    ]
+    with FakeOpenAI(*parts) as server:
         found = decide(server, questions)
 
     assert [len(request.body["questions"]) for request in server.requests] == [400, 1]
@@ -88,8 +103,8 @@ def test_many_questions_go_in_parts() -> None:
 def test_tokens_before_a_failure_are_told() -> None:
     """Where a later part fails, what the earlier ones cost is in the error."""
     questions = [Question(id=f"q{number}", text="?") for number in range(401)]
-    told = Reply(json.dumps({question.id: SHARES for question in questions}), usage=(100, 10))
-    with FakeOpenAI(told, HttpFault.status(401)) as server, pytest.raises(JudgeError) as caught:
+    first = decided({question.id: SHARES for question in questions[:400]}, (100, 10))
+    with FakeOpenAI(first, HttpFault.status(401)) as server, pytest.raises(JudgeError) as caught:
         decide(server, questions)
 
     assert (caught.value.outcome, caught.value.attempts) == (JudgeOutcome.FATAL, 2)
@@ -103,7 +118,7 @@ def test_tokens_before_a_failure_are_told() -> None:
 def test_what_is_no_answer_is_asked_again(answers: Any) -> None:
     """Without a probability for every option of every question there is no verdict."""
     body = {"model": "m", "answers": answers, "usage": {"input_tokens": 5, "output_tokens": 0}}
-    with FakeOpenAI(Reply(body=body), json.dumps({"q1": SHARES})) as server:
+    with FakeOpenAI(Reply(body=body), decided({"q1": SHARES})) as server:
         found = decide(server)
 
     assert (found.attempts, found.answers["q1"].probabilities) == (2, SHARES)
@@ -116,7 +131,7 @@ def test_a_judge_reads_the_verdict() -> None:
     async def main(server: FakeOpenAI) -> Any:
         return await Judge(OpenAIDecisions("m", base_url=server.base_url)).ask(sample_prompt())
 
-    with FakeOpenAI(json.dumps({"q1": SHARES})) as server:
+    with FakeOpenAI(decided({"q1": SHARES})) as server:
         answered = asyncio.run(main(server))
 
     assert (answered.verdict.decision.value, answered.verdict.probability) == ("yes", 0.75)

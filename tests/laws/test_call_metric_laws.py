@@ -22,7 +22,7 @@ import toolmark.metrics
 from oracles import equal as same
 from strategies import NAN, few
 from toolmark import CallStatus, LLMTestCase, MetricResult, ResultStatus, Run, ToolCall
-from toolmark.metrics.call_metric import CallMetric
+from toolmark.metrics.base import CallMetric
 
 Calls = list[ToolCall]
 

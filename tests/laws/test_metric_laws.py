@@ -28,7 +28,7 @@ from toolmark import (
     ToolCallType,
 )
 from toolmark.matching import Denominator
-from toolmark.metrics.call_metric import CallMetric
+from toolmark.metrics.base import CallMetric
 
 Calls = list[ToolCall]
 

@@ -96,7 +96,7 @@ def test_what_stands_in_the_plan_and_out_of_it_is_all_there(
     pairs = (*alignment.pairs, *alignment.out_of_order)
     left = sorted([*(pair.expected for pair in pairs), *alignment.missing, *alignment.unused])
     right = sorted([*(pair.called for pair in pairs), *alignment.unexpected])
-    assert left == list(range(len(alignment.wanted) or alignment.expected_count))
+    assert left == list(range(len(alignment.labels) or alignment.expected_count))
     assert right == list(range(len(tools)))
     assert alignment.matched <= alignment.expected_count
 

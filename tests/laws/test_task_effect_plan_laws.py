@@ -15,7 +15,7 @@ from plan_drawing import called as calls_made
 from plan_drawing import plans
 from strategies import NAN
 from toolmark import LLMTestCase, MetricResult, TaskEffectMetric, ToolCall
-from toolmark.expect import Alternatives, Exact, Expect, OneOf, Plan, wanted_names
+from toolmark.expect import Alternatives, Exact, Expect, OneOf, Plan, expected_names
 from toolmark.matching.json_compare import ABSENT
 from toolmark.redact import REDACTED
 
@@ -162,7 +162,7 @@ def test_bounds_and_explanations(plan: Plan, called: list[ToolCall], effects: di
     assert all(0 <= part <= 1 for part in result.parts.values())
     assert result.findings or result.score == 1
     assert result.alignment is not None
-    names = result.alignment.wanted or wanted_names(plan)
+    names = result.alignment.labels or expected_names(plan)
     for finding in result.findings:
         assert finding.message in str(result.reason)
         assert finding.called is None or finding.expected is not None or called[finding.called].name == finding.tool

@@ -153,5 +153,5 @@ def test_an_optional_call_that_was_not_made_is_still_shown() -> None:
     """It has its place in the plan, counts nowhere, and is no finding."""
     result = measured([Expect("a"), Expect("b", optional=True)], [call("a")])
     assert result.alignment is not None
-    assert (result.alignment.wanted, result.alignment.unused) == (("a", "b"), (1,))
+    assert (result.alignment.labels, result.alignment.unused) == (("a", "b"), (1,))
     assert (result.alignment.expected_count, result.findings) == (1, ())

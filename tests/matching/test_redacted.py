@@ -208,7 +208,7 @@ def test_what_was_not_kept_is_told_apart_from_what_is_redacted() -> None:
 
     assert [finding.path for finding in result.findings] == ["$.output", "$.input_parameters.api_key"]
     assert result.warnings == (
-        "some calls were compared without fields that the recording did not keep",
+        "some calls were compared without fields that were not recorded",
         "some calls were compared without values that are redacted",
     )
 

@@ -141,7 +141,7 @@ def test_values_under_secret_keys_stay_out_of_reasons() -> None:
     [
         pytest.param(
             ToolCall(name="book", execution=Execution(not_captured=["input_parameters"])),
-            "the recording did not keep their arguments",
+            "their arguments were not recorded",
             id="not recorded",
         ),
         pytest.param(book(seats=REDACTED), "redacted", id="redacted"),

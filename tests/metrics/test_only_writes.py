@@ -77,7 +77,7 @@ def test_what_was_left_out_is_told() -> None:
     assert result.score == 1
     assert [(finding.kind, finding.called) for finding in result.findings] == [("unknown_effect", 0)]
     assert "1 call left out that did nothing: called #3 'frob'" in result.warnings
-    assert "1 call not scored, since the effect of the tool is not known: 'jiggle'" in result.warnings
+    assert "1 call not scored, since the effect of the tool is unknown: 'jiggle'" in result.warnings
 
 
 def test_available_tools_that_say_what_they_do_need_no_judge() -> None:

@@ -185,7 +185,7 @@ def test_unknown_effects() -> None:
         ("unknown_effect", 2),
     ]
     assert "if those calls changed something, the score is 0.5" in result.warnings
-    assert any("1 expected call of unknown effect taken for writes ('frob')" in text for text in result.warnings)
+    assert any("1 expected call of unknown effect counted as writes ('frob')" in text for text in result.warnings)
     assert measured("", "jiggle").warnings[-1] == "if those calls changed something, the score is 0"
 
 
@@ -219,7 +219,7 @@ def test_arguments_that_were_not_recorded() -> None:
 
     assert result.score == 1
     assert [(finding.kind, finding.path) for finding in result.findings] == [("not_compared", "$.input_parameters")]
-    assert "some calls were compared without fields that the recording did not keep" in result.warnings
+    assert "some calls were compared without fields that were not recorded" in result.warnings
 
 
 @pytest.mark.parametrize("pin", ["1234", {"digits": [1, 2]}, [1, 2], [], REDACTED])
@@ -325,7 +325,7 @@ def test_labels() -> None:
         ({"effects": {"f": "maybe"}}, "effects must map"),
         ({"forbidden": "f"}, "forbidden must be a list"),
         ({"error_pattern": "("}, "not a regular expression"),
-        ({"error_pattern": "x", "ignore_failed": False}, "give both or none"),
+        ({"error_pattern": "x", "ignore_failed": False}, "must be used with ignore_failed=True"),
     ],
 )
 def test_options_that_are_none(options: dict[str, Any], message: str) -> None:

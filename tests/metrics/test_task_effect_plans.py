@@ -90,15 +90,15 @@ def test_the_way_that_was_taken_is_told() -> None:
 
     result = measured(either, "pay look")
     assert result.score == 1
-    assert "Of what would do, this scores best: plan #2 of 2 'voucher'." in str(result.reason)
+    assert "Best of the alternatives: plan #2 of 2 'voucher'." in str(result.reason)
     result = measured([OneOf(LOOK, BOOK)], "book")
-    assert "Of what would do, this scores best: 'book' of 'look or book'." in str(result.reason)
+    assert "Best of the alternatives: 'book' of 'look or book'." in str(result.reason)
 
 
 def test_too_many_choices_between_writes_and_reads() -> None:
     """Each doubles the ways; the message says what to do."""
     assert measured([OneOf(LOOK, BOOK)] * 9, "book " * 9).score == 1
-    with pytest.raises(ConfigurationError, match=r"1024 ways or more, since a OneOf of writes and reads .* 1000 are"):
+    with pytest.raises(ConfigurationError, match=r"1024 combinations or more, since .* limit is 1000"):
         measured([OneOf(LOOK, BOOK)] * 10, "")
 
 
@@ -108,7 +108,7 @@ def test_rules_between_writes_and_reads_are_told_to_play_no_part() -> None:
     result = measured(plan, "book@1 look@2 find@3 pay@4")
 
     assert result.score == 1
-    told = "not looked at, since writes and reads are compared apart: 'book after seen', 'find, pay in one step'"
+    told = "not checked, since writes and reads are compared separately: 'book after seen', 'find, pay in one step'"
     assert told in result.warnings
     assert not measured([Expect("pay", label="paid"), Expect("book", after=["paid"])], "pay book").warnings
 
@@ -238,8 +238,8 @@ def test_failed_calls_and_unknown_effects_are_told_once() -> None:
     assert [(finding.kind, finding.called) for finding in result.findings] == [("unknown_effect", 0)]
     assert [warning.split(";")[0] for warning in result.warnings] == [
         "1 call left out that did nothing: called #2 'book'",
-        "1 expected call of unknown effect taken for writes ('frob')",
-        "1 call not scored, since the effect of the tool is not known: 'jiggle'",
+        "1 expected call of unknown effect counted as writes ('frob')",
+        "1 call not scored, since the effect of the tool is unknown: 'jiggle'",
         "if those calls changed something, the score is 0.6667",
     ]
 

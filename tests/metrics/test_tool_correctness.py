@@ -193,7 +193,7 @@ def test_a_field_that_the_recording_did_not_keep() -> None:
         ("not_compared", "$.output"),
         ("not_compared", "$.type"),
     ]
-    assert result.warnings == ("some calls were compared without fields that the recording did not keep",)
+    assert result.warnings == ("some calls were compared without fields that were not recorded",)
     assert measured(expected[:1], called).findings[0].path == "$.type"
     assert measured([ToolCall(name="a")], called, evaluation_params=list(ToolCallParams)).findings == ()
 
@@ -273,8 +273,8 @@ def test_label(options: dict[str, Any], label: str) -> None:
         pytest.param({"threshold": float("nan")}, "got nan", id="threshold NaN"),
         pytest.param({"threshold": "0.5"}, "got '0.5'", id="threshold as text"),
         pytest.param({"threshold": True}, "got True", id="threshold as truth"),
-        pytest.param({"denominator": "recall"}, "one of expected, called, longest, f1; got 'recall'", id="denominator"),
-        pytest.param({"evaluation_params": ["args"]}, "holds 'args'; known are ToolCallParams.TOOL", id="param"),
+        pytest.param({"denominator": "recall"}, "one of expected, called, longest, f1, got 'recall'", id="denominator"),
+        pytest.param({"evaluation_params": ["args"]}, "must contain only ToolCallParams.TOOL", id="param"),
         pytest.param({"evaluation_params": ToolCallParams.OUTPUT}, "must be a list of ToolCallParams", id="no list"),
         pytest.param({"evaluation_params": 3}, "must be a list of ToolCallParams, got 3", id="a number"),
         pytest.param({"judge": 3}, "a judge must be the name of a model", id="judge"),

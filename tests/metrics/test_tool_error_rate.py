@@ -69,7 +69,7 @@ def test_findings_and_reason() -> None:
         "succeeded: 1 / 2 calls = 0.5 (passed at 0.5).",
         "Failed: called #2 'b', error: full.",
         "Note: 1 call left out: 1 pending.",
-        "Note: 1 call left out: what became of them was not recorded.",
+        "Note: 1 call left out: their outcome was not recorded.",
     ]
     assert [(finding.kind, finding.tool) for finding in result.findings] == [("failed_call", "b")]
 
@@ -78,7 +78,7 @@ def test_calls_that_are_known_by_their_answers_alone() -> None:
     """Where the tool was not seen to run, the result says that a failure told in words alone is not seen."""
     answered = {"name": "a", "output": "Error: no such flight", "execution": {"status": "ok"}}
     seen = {**answered, "execution": {"status": "ok", "executed": True}}
-    told = "2 calls known by answers alone: a failure that only their text tells of is not seen"
+    told = "2 calls recorded by the answer alone: a failure that only its text reports is not detected"
 
     for metric in (ToolErrorRate(), ToolRecoveryMetric()):
         assert metric.measure(LLMTestCase(tools_called=[answered, answered, seen])).warnings == (told,)

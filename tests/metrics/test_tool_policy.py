@@ -193,7 +193,8 @@ def test_arguments_that_are_not_known_are_left_out(call: ToolCall) -> None:
 
     assert (alone.status, alone.findings) == (ResultStatus.SKIPPED, ())
     assert beside.score == 0.5
-    assert alone.warnings == beside.warnings == ("1 call left out: what argument_rules ask about is not known",)
+    assert alone.warnings == beside.warnings
+    assert beside.warnings == ("1 call left out: the arguments in argument_rules were not recorded or are redacted",)
     assert (denied.score, denied.warnings) == (pytest.approx(2 / 3), ())
 
 
@@ -238,19 +239,19 @@ def test_secrets_stay_out_of_reasons() -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({}, "there is no rule"),
-        ({"denied": "wipe"}, "denied must be a list of names"),
-        ({"allowed": [1]}, "allowed must be a list of names"),
+        ({}, "must have at least one rule"),
+        ({"denied": "wipe"}, "denied must be a list of tool names"),
+        ({"allowed": [1]}, "allowed must be a list of tool names"),
         ({"needs_approval": [""]}, "needs_approval must be a list"),
         ({"required_before": ["look"]}, "required_before must map tools"),
         ({"required_before": {"change": "look"}}, r"required_before\['change'\] must be a list"),
         ({"argument_rules": {"pay": ["to"]}}, r"argument_rules\['pay'\] must be a mapping"),
         ({"argument_rules": {"pay": {"to": ["x"]}}}, r"argument_rules\['pay'\]\['to'\] must be a mapping"),
-        ({"argument_rules": {"pay": {"to": {"deny": ["x"]}}}}, "must hold 'allowed' or 'denied' with a list"),
-        ({"argument_rules": {"pay": {"to": {"denied": "x"}}}}, "must hold 'allowed' or 'denied' with a list"),
-        ({"argument_rules": {"pay": {"to": {}}}}, "must hold 'allowed' or 'denied' with a list"),
-        ({"argument_rules": {"pay": {"": {"denied": []}}}}, "a place is keys joined by dots"),
-        ({"argument_rules": {"pay": {7: {"denied": []}}}}, "a place is keys joined by dots"),
+        ({"argument_rules": {"pay": {"to": {"deny": ["x"]}}}}, "must contain 'allowed' or 'denied' with a list"),
+        ({"argument_rules": {"pay": {"to": {"denied": "x"}}}}, "must contain 'allowed' or 'denied' with a list"),
+        ({"argument_rules": {"pay": {"to": {}}}}, "must contain 'allowed' or 'denied' with a list"),
+        ({"argument_rules": {"pay": {"": {"denied": []}}}}, "a place must be keys joined by dots"),
+        ({"argument_rules": {"pay": {7: {"denied": []}}}}, "a place must be keys joined by dots"),
         ({"denied": ["a"], "threshold": 7}, "threshold"),
     ],
 )

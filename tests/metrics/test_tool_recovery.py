@@ -91,7 +91,7 @@ def test_findings_and_reason() -> None:
         "recovered: 1 / 3 failures = 0.3333 (passed at 0.333333).",
         "Repeated: called #3 'a' is the last of 2 identical calls that failed (error: full).",
         "Abandoned: called #2 'b', error: late.",
-        "Note: 1 failure left out: a call that tries again still waits.",
+        "Note: 1 failure left out: a call that tries again is pending.",
     ]
     assert [(finding.tool, finding.called) for finding in result.findings] == [("a", 2), ("b", 1)]
     assert "after 2 failures, the last error: late" in measured("a(1):error a(2):error=late").reason

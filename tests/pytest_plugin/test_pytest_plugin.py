@@ -16,6 +16,8 @@ import pytest
 
 from processes import ROOT, Finished, assert_golden, run_python
 from toolmark import LLMTestCase, MetricAssertionError, Report, ToolCall, ToolCorrectnessMetric, assert_test
+from toolmark import pytest_plugin as plugin
+from toolmark._pytest import fixtures
 from toolmark._pytest.fixtures import file_name
 
 CASES = """
@@ -355,7 +357,7 @@ def test_a_golden_is_recorded_compared_and_updated(tmp_path: Path) -> None:
     assert [done.code for done in (first, same, other, update, again)] == [0, 0, 1, 0, 0]
     assert f"golden recorded: __toolmark__/{FILE}" in first.out
     assert "golden" not in same.out
-    assert f"The golden is __toolmark__/{FILE}; pytest --toolmark-update writes it anew." in other.out
+    assert f"The golden is __toolmark__/{FILE}; pytest --toolmark-update rewrites it." in other.out
     assert " +    (not expected)                       2 mail\n" in other.out
     assert kept == recorded
     assert f"golden updated: __toolmark__/{FILE}\n" in update.out
@@ -393,7 +395,7 @@ def test_nothing_is_recorded_in_ci(tmp_path: Path) -> None:
 
     assert found == {}
     assert (missing.code, asked.code, there.code) == (1, 0, 0)
-    assert f"there is no golden __toolmark__/{FILE}" in missing.out
+    assert f"golden __toolmark__/{FILE} does not exist" in missing.out
     assert "run this test once on your machine, look at the file, and commit it" in missing.out
     assert run(tmp_path, CALLED="search", CI="false").code == 0
 
@@ -497,7 +499,7 @@ def test_text(toolmark_golden):
     assert "3 failed" in done.out
     assert "ended with an error is not approved (ValueError: lost)" in done.out
     assert "the case has no tools_called" in done.out
-    assert "needed is a Run, a case or a list of ToolCall, got a str" in done.out
+    assert "expected a Run, a case or a list of ToolCall, got a str" in done.out
     assert goldens(tmp_path) == {}
 
 
@@ -607,6 +609,14 @@ async def test_called(toolmark, toolmark_golden):
 # What it costs
 
 
+def test_the_classes_of_the_fixtures_can_be_annotated() -> None:
+    """The plugin has their names, and no others, without loading them first."""
+    assert plugin.Checks is fixtures.Checks
+    assert plugin.GoldenChecks is fixtures.GoldenChecks
+    with pytest.raises(AttributeError, match="has no attribute 'GoldenPlace'"):
+        _ = plugin.GoldenPlace
+
+
 def test_a_run_that_does_not_use_it_loads_nothing(tmp_path: Path) -> None:
     """Of toolmark only the plugin and the package around it are loaded, and nothing else for them."""
     write(tmp_path, "", "unused.py")
@@ -616,15 +626,20 @@ import json, sys, pytest
 code = pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[1:], "test_plain.py"])
 print(json.dumps([code, sorted(sys.modules)]))
 """
-    found = []
-    for plugin in (["-p", "toolmark.pytest_plugin"], []):
+    loaded: list[set[str]] = []
+    for options in (["-p", "toolmark.pytest_plugin"], []):
         settings = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
-        done = run_python(["-c", program, *plugin], tmp_path, settings=settings)
+        done = run_python(["-c", program, *options], tmp_path, settings=settings)
         code, modules = json.loads(done.out.splitlines()[-1])
         assert code == 0
-        found.append(set(modules))
+        loaded.append(set(modules))
 
-    assert found[0] - found[1] == {"toolmark", "toolmark._internal.lazy_imports", "toolmark.pytest_plugin"}
+    assert loaded[0] - loaded[1] == {
+        "toolmark",
+        "toolmark._internal",
+        "toolmark._internal.lazy_imports",
+        "toolmark.pytest_plugin",
+    }
 
 
 def test_the_plugin_is_loaded_quickly(tmp_path: Path) -> None:

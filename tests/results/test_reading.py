@@ -223,18 +223,18 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path: Path) -> None:
         (changed(head, toolmark_results=2), "file>:1: .*format 2 cannot be read, only 1"),
         (head + one + one, r"file>:3: \$.place: place 0 occurs twice"),
         (head + changed(one, place=3), "place: is 3, but there are only 3 cases"),
-        (head + changed(one, trial=1), "trial: is 1, and each is asked 1 times"),
+        (head + changed(one, trial=1), "trial: is 1, but each is asked 1 times"),
         (head + changed(one, results=[]), r"results: expected one result of each metric \(tool_correctness"),
         (head + changed(one, results=[{**bad, "score": None}]), r"\$.results\[0\].score: is required"),
         (head + changed(one, content={"tools": 1}), "unknown field 'tools'"),
-        (head + changed(one, row=2, of=2), "row 2 of 2 stands here, and row 1 of it is missing"),
+        (head + changed(one, row=2, of=2), "row 2 of 2 is here, but row 1 is missing"),
         (head + "{}\n" + three, r"file>:2: \$.place: is required"),
     ]
     for text, message in wrong:
         with pytest.raises(DataFileError, match=message) as caught:
             read(text)
         assert caught.value.problems
-    with pytest.raises(DataFileError, match="JSON Lines, the first of which is an object with 'place'"):
+    with pytest.raises(DataFileError, match="JSON Lines that begin with an object with 'place'"):
         read(one, two)
 
 

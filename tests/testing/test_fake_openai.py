@@ -438,7 +438,9 @@ def no_answer(_: ReceivedRequest) -> str:
     raise LookupError("no such question")
 
 
-@pytest.mark.parametrize(("function", "told"), [(wrong_type, "is no call"), (no_answer, "LookupError: no such quest")])
+@pytest.mark.parametrize(
+    ("function", "told"), [(wrong_type, "must be AskFor or HandOff"), (no_answer, "LookupError: no such quest")]
+)
 def test_a_function_that_fails_is_seen(function: Callable[[ReceivedRequest], Any], told: str) -> None:
     """What the author's function raises reaches the client, which should not try again, and `errors`."""
     with FakeOpenAI(answer=function) as server:
@@ -472,7 +474,7 @@ def test_a_script_that_has_ended_is_seen() -> None:
         ("POST", CHAT, {"messages": []}, 400, "model parameter"),
         ("POST", CHAT, {"model": "m", "messages": "hi"}, 400, "`messages` must be a list"),
         ("POST", CHAT, b"{", 400, "the body is not JSON"),
-        ("POST", CHAT, b"[1]", 400, "no JSON object"),
+        ("POST", CHAT, b"[1]", 400, "must be a JSON object"),
     ],
 )
 def test_a_bad_request_is_refused(method: str, path: str, body: Any, status: int, told: str) -> None:
@@ -533,10 +535,10 @@ def test_models_are_listed() -> None:
     [
         (lambda: FakeOpenAI("a", answer=lambda _: "b"), "either steps or `answer`"),
         (lambda: FakeOpenAI(models={"m": "text"}), r"write \['text'\]"),
-        (lambda: FakeOpenAI([{"name": "add"}]), "is no call"),  # type: ignore[list-item]
+        (lambda: FakeOpenAI([{"name": "add"}]), "must be AskFor or HandOff"),  # type: ignore[list-item]
         (lambda: Reply("lost", output=[]), "would be lost"),
-        (lambda: HttpFault.status(200), "is no error"),
-        (lambda: HttpFault.cut("x", share=1), "out of range"),
+        (lambda: HttpFault.status(200), "must be from 400 to 599"),
+        (lambda: HttpFault.cut("x", share=1), "must be at least 0"),
         (lambda: HttpFault.cut(ValueError("x")), "not an exception"),
         (lambda: FakeOpenAI("a").base_url, "does not listen yet"),
     ],
@@ -624,7 +626,7 @@ def test_it_is_played_once() -> None:
     server.close()
     server.close()
 
-    with pytest.raises(ConfigurationError, match="make a new one"):
+    with pytest.raises(ConfigurationError, match="create a new one"):
         server.start()
 
 

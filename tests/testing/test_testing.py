@@ -118,7 +118,7 @@ def test_a_contract_that_leaves_out_a_rule_is_found_out() -> None:
         "Cheat:",
         "  test_plain_run is overridden; give the reason in `unsupported`",
         "  test_steps is overridden; give the reason in `unsupported`",
-        "  test_nothing, in `unsupported`, is no test of the contract",
+        "  test_nothing, in `unsupported`, is not a test of the contract",
         "  test_handoff has no reason in `unsupported`",
         "  arun is not implemented",
     ]
@@ -201,7 +201,7 @@ def test_a_script_gives_its_steps_in_order() -> None:
         model.next_step()
 
     assert (first.text, first.calls, second.text, second.delay) == (None, tuple(asked), "slowly", 0.5)
-    assert (model.next_step().text, model.taken) == ("final", 4)
+    assert (model.next_step().text, model.used) == ("final", 4)
 
 
 def test_a_script_that_is_over_says_so() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]  # the helpers here, and `feature_table`
 
 FRAMEWORK_WARNINGS = [
     # The oldest way to an agent is one of the cases; langgraph 1.x deprecates it without removing it.

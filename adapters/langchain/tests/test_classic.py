@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from feature_table import version_of
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from lc_agents import add, all_seen, asks, called, scripted, slow
-from lc_versions import version_of
 
 from toolmark_langchain import ToolCallRecorder
 

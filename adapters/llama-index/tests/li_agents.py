@@ -57,7 +57,7 @@ class ScriptedLLM(FunctionCallingLLM):
         step = self.script.next_step()
         raw: dict[str, Any] = {"model": "scripted-1"}
         if self.usage:
-            raw["usage"] = self.usage[self.script.taken - 1]
+            raw["usage"] = self.usage[self.script.used - 1]
         return step, ChatResponse(message=message_of(step), raw=raw)
 
     @llm_chat_callback()

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from feature_table import version_of
 from li_agents import ScriptedLLM
-from li_versions import version_of
 from llama_index.core.agent.workflow import AgentStream, AgentWorkflow, FunctionAgent
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.tools import FunctionTool

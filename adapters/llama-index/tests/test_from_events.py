@@ -69,7 +69,7 @@ def test_events_that_end_too_early() -> None:
 
     assert seen(run.calls) == [("add", {"a": 1, "b": 2}, "c1", "cancelled")]
     assert run.status.value == "stopped"
-    assert "do not say how the run ended" in run.warnings[0]
+    assert "do not show how the run ended" in run.warnings[0]
 
 
 def test_events_that_begin_too_late() -> None:

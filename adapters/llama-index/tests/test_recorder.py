@@ -41,7 +41,7 @@ def listeners() -> int:
 
 def is_empty(rec: ToolCallRecorder) -> bool:
     """Whether a recorder has no span left."""
-    return not rec._watcher.spans.known
+    return not rec._watcher.tree.spans
 
 
 # Where runs are seen

@@ -195,7 +195,7 @@ def test_a_run_in_two_parts_as_recorded() -> None:
         first, second = rec.runs  # type: ignore[attr-defined]
         assert seen(first.tools_called)[1] == ("danger", {"target": "db"}, "c1", "cancelled")
         assert seen(second.tools_called)[-1] == ("danger", {"target": "db"}, "c1", "db: yes")
-        assert "goes on with an earlier one" in second.warnings[0]
+        assert "continues an earlier one" in second.warnings[0]
         return
     (run,) = rec.runs  # type: ignore[attr-defined]
     assert seen(run.tools_called)[1] == ("danger", {"target": "db"}, "c1", "db: yes")

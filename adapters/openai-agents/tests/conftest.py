@@ -5,6 +5,6 @@ from pathlib import Path
 
 from agents import set_trace_processors
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]  # the helpers here, and `feature_table`
 
 set_trace_processors([])  # spans stay as they are; nothing is done with them

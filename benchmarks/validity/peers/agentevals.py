@@ -32,8 +32,8 @@ def _scorer(**options: Any) -> Callable[[dict[str, list[Any]]], float]:  # noqa:
     evaluator = create_trajectory_match_evaluator(**options)
 
     def score(case: dict[str, list[Any]]) -> float:
-        found = evaluator(outputs=_messages(case["called"]), reference_outputs=_messages(case["expected"]))
-        return float(found["score"])
+        result = evaluator(outputs=_messages(case["called"]), reference_outputs=_messages(case["expected"]))
+        return float(result["score"])
 
     return score
 

@@ -45,5 +45,5 @@ def evaluator(kind: ToolTrajectoryCriterion.MatchType, ignored: bool) -> Callabl
 def invocation(calls: list[Any]) -> Invocation:
     """Return an invocation that made these calls."""
     uses = [types.FunctionCall(name=name, args=arguments) for name, arguments in calls]
-    asked = types.Content(role="user", parts=[types.Part(text="recorded")])
-    return Invocation(user_content=asked, intermediate_data=IntermediateData(tool_uses=uses))
+    question = types.Content(role="user", parts=[types.Part(text="recorded")])
+    return Invocation(user_content=question, intermediate_data=IntermediateData(tool_uses=uses))

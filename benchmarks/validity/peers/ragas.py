@@ -44,10 +44,10 @@ def _scorer(metric: Any) -> Callable[[dict[str, list[Any]]], float]:  # noqa: AN
         called, expected = ([ToolCall(name=name, args=args) for name, args in case[side]] for side in SIDES)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # lists of different lengths are what is measured
-            found = asyncio.run(
+            result = asyncio.run(
                 metric.ascore(user_input=[AIMessage(content="", tool_calls=called)], reference_tool_calls=expected)
             )
-        return float(found.value)
+        return float(result.value)
 
     return score
 

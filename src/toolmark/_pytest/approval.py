@@ -1,4 +1,4 @@
-"""What was called becomes what is expected: the calls of a run as the expectation of later ones."""
+"""Conversion of recorded calls to expected calls."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from toolmark.errors import ConfigurationError, InvalidDataError, MissingFieldEr
 
 
 def case_of(measured: object) -> TestCase:
-    """Return the case that a run, a case or a list of calls is.
+    """Return the case of a run, a case or a list of calls.
 
     Raises:
-        ConfigurationError: It is none of these.
+        ConfigurationError: The argument is none of these.
     """
     if isinstance(measured, (LLMTestCase, MLLMTestCase)):
         return measured
@@ -19,32 +19,33 @@ def case_of(measured: object) -> TestCase:
         return measured.to_test_case()
     if isinstance(measured, (list, tuple)) and all(isinstance(call, ToolCall) for call in measured):
         return LLMTestCase(tools_called=list(measured))
-    what = "conversation; give the case of a turn" if isinstance(measured, ConversationalTestCase) else None
-    raise ConfigurationError(f"needed is a Run, a case or a list of ToolCall, got a {what or type(measured).__name__}")
+    hint = "; pass the case of a turn" if isinstance(measured, ConversationalTestCase) else ""
+    kind = type(measured).__name__
+    raise ConfigurationError(f"expected a Run, a case or a list of ToolCall, got {kind}{hint}")
 
 
 def written_calls(case: TestCase) -> list[ToolCall]:
-    """Return the called tools of a case as they are when they come out of a file: NaN, for one, is a text there.
+    """Return the called tools of a case as read back from a file, where NaN, for one, is text.
 
     Raises:
-        MissingFieldError: The case does not say what was called.
+        MissingFieldError: The case has no `tools_called`.
     """
     if case.tools_called is None:
-        raise MissingFieldError("the case has no tools_called; [] would say that nothing was called")
+        raise MissingFieldError("the case has no tools_called; set [] if nothing was called")
     return [ToolCall.from_json(call.to_json()) for call in case.tools_called]
 
 
 def approved_calls(case: TestCase) -> list[ToolCall]:
-    """Return the called tools of a case as expected ones: names and arguments, still with their secrets.
+    """Return the called tools of a case as expected ones: names and arguments, with their secrets.
 
-    Arguments that were not recorded are left out, and so match anything.
+    Arguments that were not recorded are left out, and match anything.
 
     Raises:
-        MissingFieldError: The case does not say what was called.
-        InvalidDataError: An error ended its run, so that what was called is hardly what should be.
+        MissingFieldError: The case has no `tools_called`.
+        InvalidDataError: Its run ended with an error, so its calls are not a model for later ones.
     """
     if case.run is not None and case.run.status is RunStatus.ERROR:
-        raise InvalidDataError(f"what a run called that ended with an error is not approved ({case.run.error})")
+        raise InvalidDataError(f"the run ended with an error, and is not approved ({case.run.error})")
     return list(map(_expected, written_calls(case)))
 
 

@@ -1,4 +1,4 @@
-"""What the fixtures `toolmark` and `toolmark_golden` hand to a test; see docs/pytest.md. Nothing here knows pytest."""
+"""Classes of the fixtures `toolmark` and `toolmark_golden`; see docs/pytest.md. They do not import pytest."""
 
 from __future__ import annotations
 
@@ -23,20 +23,15 @@ from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.ordering import is_bad
 from toolmark.result import MetricResult
 
-__all__ = ["Checks", "GoldenChecks", "GoldenPlace", "Note"]
-
 Note: TypeAlias = "dict[str, Any]"
-"""What the end of a test run tells of a test, as JSON values: `{"case": ..., "problems": [...]}`, a case with its
-results and where each first goes wrong, or `{"golden": ...}`."""
+"""An entry for the summary of a test run, as JSON values: `{"case": ..., "problems": [...]}`, a case with its results
+and the first problem of each, or `{"golden": ...}`."""
 
 
 class Checks:
-    """Measures cases within one test, and keeps every result for the summary of the run.
+    """The fixture `toolmark`: measures cases, and adds every result to the summary of the run.
 
-    Called itself, it does what `assert_test` does.
-
-    Args:
-        note: Takes what there is to tell.
+    Calling it is the same as `assert_test`.
     """
 
     def __init__(self, note: Callable[[Note], None]) -> None:
@@ -51,12 +46,12 @@ class Checks:
     def assert_test(
         self, test_case: AnyCase, metrics: Sequence[MetricLike], *, remedy: str = ""
     ) -> tuple[MetricResult, ...]:
-        """Measure one case, and fail the test unless every metric that applies passes; see `toolmark.assert_test`.
+        """Measure one case, and fail the test unless it passes every metric that applies; see `toolmark.assert_test`.
 
         Args:
             test_case: The case.
             metrics: At least one metric.
-            remedy: Ends the message of a failure.
+            remedy: Last line of the message of a failure.
 
         Raises:
             MetricAssertionError: A metric did not pass.
@@ -66,7 +61,7 @@ class Checks:
         return passed_results(self.evaluate([test_case], metrics), remedy)
 
     async def a_assert_test(self, test_case: AnyCase, metrics: Sequence[MetricLike]) -> tuple[MetricResult, ...]:
-        """Do what `assert_test` does, without keeping a running event loop waiting."""
+        """Do what `assert_test` does, inside a running event loop."""
         __tracebackhide__ = True
         return passed_results(await self.a_evaluate([test_case], metrics))
 
@@ -80,7 +75,7 @@ class Checks:
         trials: int | None = None,
         max_concurrency: int = DEFAULT_CONCURRENCY,
     ) -> Report:
-        """Do what `toolmark.evaluate` does. No score fails the test: what must hold of the report is for it to say."""
+        """Do what `toolmark.evaluate` does. Scores do not fail the test; assert what must hold of the report."""
         __tracebackhide__ = True
         return self._noted(
             evaluate(
@@ -122,7 +117,7 @@ class Checks:
         for case in report.cases:
             self._count += 1
             plain = case.to_dict()
-            plain.pop("golden", None)  # its position among those of this test is none among those of all tests
+            plain.pop("golden", None)  # a position within this test means nothing in the summary of all tests
             label = plain.get("id") or plain.get("name") or f"#{self._count}"
             if case.trial is not None:
                 label = f"{label} (trial {case.trial})"
@@ -132,31 +127,21 @@ class Checks:
 
 
 class GoldenPlace(NamedTuple):
-    """Where the goldens of a test lie, and what may be done to them.
+    """Where the goldens of a test are, and whether they may be written.
 
-    Attributes:
-        folder: The folder `__toolmark__` beside the test.
-        stem: The name of the test, as it can stand in a file's name.
-        shown: How messages call the folder.
-        update: Goldens that differ are written anew.
-        must_exist: A golden that is missing fails the test.
+    `folder` is `__toolmark__` next to the test, `label` its name in messages, and `stem` the name of the test as a file
+    name. With `update`, goldens that differ are rewritten; with `must_exist`, a missing one fails the test.
     """
 
     folder: Path
     stem: str
-    shown: str
+    label: str
     update: bool
     must_exist: bool
 
 
 class GoldenChecks:
-    """Compares what a test called with what it called when its golden was recorded; the fixture `toolmark_golden`.
-
-    Args:
-        checks: Measures.
-        note: Takes what there is to tell of files.
-        place: Where the goldens lie.
-    """
+    """The fixture `toolmark_golden`: compares the calls of a test with those in its golden."""
 
     def __init__(self, checks: Checks, note: Callable[[Note], None], place: GoldenPlace) -> None:
         self._checks = checks
@@ -172,42 +157,40 @@ class GoldenChecks:
         name: str | None = None,
         redactor: Redactor = DEFAULT,
     ) -> tuple[MetricResult, ...]:
-        """Compare with the golden, or record it where there is none.
+        """Compare with the golden, or record it if there is none.
 
         Args:
-            measured: What was called: a run, a case, or the calls. What a case expects itself is not looked at.
-            metrics: What compares; by default `ToolCorrectnessMetric`, which only the same calls with the same
-                arguments in the same order pass.
-            name: Tells several goldens of one test apart; by default they are counted.
-            redactor: Takes secrets out of what is recorded.
+            measured: A run, a case, or a list of calls. The expectations of a case are ignored.
+            metrics: Metrics that compare; by default one that only the same calls with the same arguments in the same
+                order pass.
+            name: Name of the golden, if a test has several; by default they are numbered.
+            redactor: Removes secrets from a golden.
 
         Raises:
-            MetricAssertionError: What was called is not what the golden expects.
-            NothingRecordedError: There is no golden, and none may be recorded since `CI` is set.
-            InvalidDataError: The golden cannot be read, or an error ended the run that would become one.
-            MissingFieldError: The case does not say what was called.
-            ConfigurationError: `measured` is nothing that calls tools, or there is no metric.
+            MetricAssertionError: The calls differ from the golden.
+            NothingRecordedError: There is no golden, and `CI` is set, so none is recorded.
+            InvalidDataError: The golden cannot be read, or the run to record ended with an error.
+            MissingFieldError: The case has no `tools_called`.
+            ConfigurationError: `measured` is not a run, a case or a list of calls, or there is no metric.
         """
         __tracebackhide__ = True
         case = case_of(measured)
         used = [_SAME_CALLS] if metrics is None else metrics
         file = self._file(name)
-        shown = f"{self._place.shown}/{file.name}"
+        label = f"{self._place.label}/{file.name}"
         if not file.exists():
             if self._place.must_exist and not self._place.update:
                 raise NothingRecordedError(
-                    f"there is no golden {shown}, and none is recorded where CI is set; "
-                    "run this test once on your machine, look at the file, and commit it"
+                    f"golden {label} does not exist, and none is recorded while CI is set; "
+                    "run this test once on your machine, review the file, and commit it"
                 )
-            self._write(file, shown, redactor.model(_recorded(case)), became="recorded")
+            self._write(file, label, redactor.model(_recorded(case)), became="recorded")
         elif self._place.update:
-            difference = _difference(case, file, shown, used)
+            difference = _difference(case, file, label, used)
             if difference:
-                self._write(file, shown, redactor.model(_recorded(case)), became="updated", difference=difference)
-        expecting = _expecting(case, file, shown)
-        return self._checks.assert_test(
-            expecting, used, remedy=f"The golden is {shown}; pytest --toolmark-update writes it anew."
-        )
+                self._write(file, label, redactor.model(_recorded(case)), became="updated", difference=difference)
+        remedy = f"The golden is {label}; pytest --toolmark-update rewrites it."
+        return self._checks.assert_test(_expecting(case, file, label), used, remedy=remedy)
 
     def _file(self, name: str | None) -> Path:
         if name is None:
@@ -215,11 +198,11 @@ class GoldenChecks:
             name = str(self._count) if self._count > 1 else ""
         return self._place.folder / f"{self._place.stem}{'.' if name else ''}{file_name(name)}.json"
 
-    def _write(self, file: Path, shown: str, golden: LLMTestCase, *, became: str, difference: str = "") -> None:
+    def _write(self, file: Path, label: str, golden: LLMTestCase, *, became: str, difference: str = "") -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(file) as draft:
             draft.write_text(golden.to_json(indent=2) + "\n", encoding="utf-8", newline="\n")
-        self._note({"golden": {"path": shown, "became": became, "difference": difference}})
+        self._note({"golden": {"path": label, "became": became, "difference": difference}})
 
 
 _SAME_CALLS = ToolCorrectnessMetric(
@@ -229,7 +212,7 @@ _LONGEST = 120
 
 
 def file_name(text: str) -> str:
-    """Return a text as it can stand in a file's name anywhere; one that has to be changed ends in a hash of itself."""
+    """Return a text as a file name for all systems; a text that must be changed gets a hash of itself."""
     safe = re.sub(r"[^\w.,=+\[\]-]", "-", text, flags=re.ASCII)[:_LONGEST]
     if safe == text:
         return safe
@@ -238,7 +221,7 @@ def file_name(text: str) -> str:
 
 def difference_text(report: Report) -> str:
     """Return expected and called side by side, for each result of a report that did not pass."""
-    from toolmark.report.terminal.results import result_text  # noqa: PLC0415 - the terminal is loaded where something differs
+    from toolmark.report.terminal.results import result_text  # noqa: PLC0415 - loaded only if something differs
 
     return "\n\n".join(
         result_text(result, case.case, case.label)
@@ -248,26 +231,26 @@ def difference_text(report: Report) -> str:
 
 
 def _recorded(case: TestCase) -> LLMTestCase:
-    """Return what a golden of the case holds, still with its secrets."""
+    """Return the golden of a case, with its secrets."""
     golden = LLMTestCase(expected_tools=approved_calls(case))
     return golden.model_copy(update={"input": case.input}) if isinstance(case.input, str) else golden
 
 
-def _expecting(case: TestCase, file: Path, shown: str) -> TestCase:
-    """Return the case with what its golden expects."""
+def _expecting(case: TestCase, file: Path, label: str) -> TestCase:
+    """Return the case with the expectations of its golden."""
     try:
         golden = LLMTestCase.from_json(file.read_bytes())
     except InvalidDataError as error:
-        raise InvalidDataError(f"the golden {shown} cannot be read: {error}", error.problems) from None
+        raise InvalidDataError(f"the golden {label} cannot be read: {error}", error.problems) from None
     if golden.expected_tools is None:
-        raise InvalidDataError(f"the golden {shown} has no expected_tools; [] says that nothing should be called")
+        raise InvalidDataError(f"the golden {label} has no expected_tools; write [] if no call is expected")
     return case.model_copy(update={"tools_called": written_calls(case), "expected_tools": golden.expected_tools})
 
 
-def _difference(case: TestCase, file: Path, shown: str, metrics: Sequence[MetricLike]) -> str:
-    """Return how a case differs from its golden; empty where every metric passes."""
+def _difference(case: TestCase, file: Path, label: str, metrics: Sequence[MetricLike]) -> str:
+    """Return how a case differs from its golden; empty if every metric passes."""
     try:
-        expecting = _expecting(case, file, shown)
+        expecting = _expecting(case, file, label)
     except InvalidDataError as error:
         return str(error)
     return difference_text(evaluate([expecting], metrics, show_progress=False))

@@ -15,7 +15,7 @@ from toolmark._internal.text import plural, printable, printable_lines
 from toolmark.cases import AnyCase, ConversationalTestCase
 from toolmark.cli.io import exit_on_error, stop, warn
 from toolmark.cli.path_types import Source, Target
-from toolmark.dataset import Told, placed_text, read_any_case, read_documents, source_name, torn_text
+from toolmark.dataset import FileProblems, placed_text, read_any_case, read_documents, source_name, torn_text
 from toolmark.errors import DataFileError, ToolmarkError
 from toolmark.metrics import ToolCorrectnessMetric, ToolUseMetric
 
@@ -261,7 +261,7 @@ def _prompts(file: str, judge: Judge) -> list[Prompt]:
 
 def _cases(file: str) -> list[AnyCase]:
     """Return the cases or the conversations of a file, without an incomplete last line."""
-    told = Told()
+    told = FileProblems()
     cases = [case for _, case in told.read(read_documents(file), read_any_case)]
     name = source_name(file)
     if told.problems or (told.torn and not cases):

@@ -17,7 +17,7 @@ from toolmark.results import read_results
 @click.argument("results", type=Source(allow_dash=True))
 @fail_under_option("Exit with 1 if the mean of a metric is below X, or not every case was measured.")
 @report_options
-def report(*, results: str, fail_under: float | None, shown: ReportOptions) -> None:
+def report(*, results: str, fail_under: float | None, display: ReportOptions) -> None:
     """Show results that were written to a file.
 
     RESULTS is a file of `toolmark score --results` or --json, or of `toolmark.evaluate`; "-" is standard input. The
@@ -27,5 +27,5 @@ def report(*, results: str, fail_under: float | None, shown: ReportOptions) -> N
     """
     with exit_on_error(results, "nothing was shown"):
         evaluation = read_results(results)
-    shown.show(evaluation, results, always=False)
+    display.show(evaluation, results, always=False)
     sys.exit(int(fail_under is not None and (evaluation.interrupted or is_below(evaluation.summaries, fail_under))))

@@ -115,7 +115,7 @@ _FORMATS = {
 
 
 def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Replace the options of a report by `shown`."""
+    """Replace the options of a report by `display`."""
     paths = {kind: arguments.pop(f"{kind}_path") for kind in _FORMATS}
     targets = {kind: path for kind, path in paths.items() if path is not None}
     others = {name: arguments.pop(name) for name in ("title", "limit", "details", "quiet", "verbose", "baseline")}
@@ -123,7 +123,7 @@ def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
         raise click.UsageError("--quiet and --verbose cannot be combined")
     if list(targets.values()).count("-") > 1:
         raise click.UsageError("only one report can be written to standard output")
-    return {**arguments, "shown": ReportOptions(targets=targets, **others)}
+    return {**arguments, "display": ReportOptions(targets=targets, **others)}
 
 
 _option = options_in("Report")
@@ -147,4 +147,4 @@ report_options: Decorator = bundle(
     ),
     _collect,
 )
-"""Options of a report; the command gets them as `shown`, a `ReportOptions`."""
+"""Options of a report; the command gets them as `display`, a `ReportOptions`."""

@@ -63,7 +63,7 @@ def score(
     fail_under: float | None,
     results: str | None,
     resume: bool,
-    shown: ReportOptions,
+    display: ReportOptions,
     allow_nan: bool,
     tolerant_arguments: bool,
 ) -> None:
@@ -80,7 +80,7 @@ def score(
     by_parts = (processes, engine, cluster) != (None, None, None) or no_contents or len(files) > 1
     summaries: Sequence[MetricSummary]
     if by_parts or is_parquet(files[0]) or (results is not None and is_begun(results)):
-        json_path = shown.totals_target()
+        json_path = display.totals_target()
         options: dict[str, Any] = {
             "results": results,
             "resume": resume,
@@ -103,7 +103,7 @@ def score(
         except KeyboardInterrupt:  # `evaluate` has printed what is done
             sys.exit(INTERRUPTED)
         torn, summaries = is_torn(caught), report.summaries
-        shown.show(report, file, always=True)
+        display.show(report, file, always=True)
     if fail_under is None:
         sys.exit(int(any(summary.failed for summary in summaries)))
     sys.exit(int(torn or is_below(summaries, fail_under)))

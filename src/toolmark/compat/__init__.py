@@ -1,3 +1,1 @@
-"""Thin layers that speak other libraries' names and defaults over toolmark's core: one module per library."""
-
-from __future__ import annotations
+"""Names and defaults of other libraries over toolmark's core: one module per library."""

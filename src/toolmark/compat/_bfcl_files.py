@@ -1,11 +1,11 @@
-"""The files of BFCL: their records, and the functions that they describe as tools."""
+"""Files of BFCL: their records, and their function descriptions as tools."""
 
 from __future__ import annotations
 
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -18,7 +18,7 @@ Records: TypeAlias = "str | os.PathLike[str] | Iterable[Mapping[str, Any]]"
 """A file of JSON Lines, or the records themselves."""
 
 FunctionDocs: TypeAlias = "str | os.PathLike[str] | Mapping[str, Sequence[Mapping[str, Any]]]"
-"""The folder `multi_turn_func_doc`, or lists of functions by the class that they belong to."""
+"""The folder `multi_turn_func_doc`, or lists of functions by their class."""
 
 _TYPES: Final = {
     **{name: name for name in ("array", "boolean", "integer", "null", "number", "object", "string")},
@@ -27,9 +27,11 @@ _TYPES: Final = {
     "tuple": "array",
 }
 _ANY: Final = "any"
+_SCHEMA_KEYS: Final = ("items", "additionalProperties")
+_SCHEMA_LIST_KEYS: Final = ("anyOf", "oneOf", "allOf")
 
 NONE: Final = "None"
-"""How the descriptions write the default None."""
+"""Text for a default of None in the descriptions."""
 
 _FILES: Final = {
     "GorillaFileSystem": "gorilla_file_system",
@@ -48,21 +50,21 @@ _FILES: Final = {
 
 
 def tools_from_bfcl(functions: Iterable[Mapping[str, Any]]) -> list[ToolSpec]:
-    """Return functions as BFCL describes them as tools with JSON Schemas.
+    """Return BFCL's function descriptions as tools with JSON Schemas.
 
-    The types `dict`, `float` and `tuple` become `object`, `number` and `array`; `any` says nothing. An argument whose
-    default is null or "None" may be null. One that is not described is not accepted, as in BFCL. A type that is not
-    known is left out with a `ToolmarkWarning`.
+    The types `dict`, `float` and `tuple` become `object`, `number` and `array`; `any` is left out. An argument whose
+    default is null or "None" may be null. Arguments without a description are not accepted, as in BFCL. An unknown type
+    is left out with a `ToolmarkWarning`.
 
     Raises:
-        InvalidDataError: A function has no name, or its parameters are no object.
+        InvalidDataError: A function has no name, or its parameters are not an object.
     """
     return [_tool(function) for function in functions]
 
 
 @dataclass(frozen=True)
 class Record:
-    """A record, and where it stands."""
+    """A record with its place for error messages."""
 
     value: Mapping[str, Any]
     place: str
@@ -73,22 +75,22 @@ def records_of(source: Records, what: str) -> list[Record]:
     """Return records, or those of a file.
 
     Raises:
-        DataFileError: Lines cannot be read, or are no objects; `problems` has all of them.
+        DataFileError: Lines cannot be read, or are not objects; `problems` lists all of them.
         OSError: The file cannot be read.
     """
     if not isinstance(source, (str, os.PathLike)):
         return [Record(value, f"{what}[{index}]", None) for index, value in enumerate(source)]
     name = source_name(source)
     problems: list[Problem] = []
-    found: list[Record] = []
+    records: list[Record] = []
     for document in read_documents(source):
         if not document.problems and not isinstance(document.value, dict):
             problems.append(document.placed(Problem("$", f"expected an object, got {short_repr(document.value)}")))
         problems.extend(document.problems)
-        found.append(Record(document.value, f"{name}:{document.line or document.place}", document.line))
+        records.append(Record(document.value, f"{name}:{document.line or document.place}", document.line))
     if problems:
-        raise DataFileError("\n".join(f"{name}:{one.line}: {one}" for one in problems), problems)
-    return found
+        raise DataFileError("\n".join(f"{name}:{problem.line}: {problem}" for problem in problems), problems)
+    return records
 
 
 def _tool(function: Mapping[str, Any]) -> ToolSpec:
@@ -102,89 +104,98 @@ def _tool(function: Mapping[str, Any]) -> ToolSpec:
     return ToolSpec(**fields)
 
 
-def _schema(described: Any, tool: str) -> Any:  # noqa: ANN401 - a schema may be true or false
-    if not isinstance(described, Mapping):
-        return described
-    schema: JsonObject = dict(described)
-    kind = schema.pop("type", None)
-    if kind is not None and kind != _ANY:
-        known = [_TYPES[one] for one in (kind if isinstance(kind, list) else [kind]) if one in _TYPES]
-        if known:
-            schema["type"] = known if isinstance(kind, list) else known[0]
-        else:
-            message = f"the type {kind!r} of an argument of {tool!r} is not known, and was left out"
-            warnings.warn(message, ToolmarkWarning, stacklevel=2)
+def _schema(description: Any, tool: str) -> Any:  # noqa: ANN401 - a schema may be true or false
+    """Return the JSON Schema of a description, at any depth."""
+    if not isinstance(description, Mapping):
+        return description
+    schema: JsonObject = dict(description)
+    _translate_type(schema, tool)
     if "default" in schema and schema["default"] in (None, NONE):
-        _or_null(schema)
-    for key in ("items", "additionalProperties"):
-        if key in schema:
-            schema[key] = _schema(schema[key], tool)
-    for key in ("anyOf", "oneOf", "allOf"):
-        if isinstance(schema.get(key), list):
-            schema[key] = [_schema(inner, tool) for inner in schema[key]]
-    if isinstance(schema.get("properties"), Mapping):
-        schema["properties"] = {name: _schema(inner, tool) for name, inner in schema["properties"].items()}
+        _allow_null(schema)
+    for key, value in schema.items():
+        if key in _SCHEMA_KEYS:
+            schema[key] = _schema(value, tool)
+        elif key in _SCHEMA_LIST_KEYS and isinstance(value, list):
+            schema[key] = [_schema(inner, tool) for inner in value]
+        elif key == "properties" and isinstance(value, Mapping):
+            schema[key] = {name: _schema(inner, tool) for name, inner in value.items()}
     return schema
 
 
-def _or_null(schema: JsonObject) -> None:
-    """Let an argument be null: Python takes it for left out."""
+def _translate_type(schema: JsonObject, tool: str) -> None:
+    name = schema.pop("type", None)
+    if name is None or name == _ANY:
+        return
+    types = [_TYPES[one] for one in (name if isinstance(name, list) else [name]) if one in _TYPES]
+    if types:
+        schema["type"] = types if isinstance(name, list) else types[0]
+    else:
+        message = f"the type {name!r} of an argument of {tool!r} is unknown, and was left out"
+        warnings.warn(message, ToolmarkWarning, stacklevel=2)
+
+
+def _allow_null(schema: JsonObject) -> None:
+    """Let an argument be null: for Python a null default is the same as leaving the argument out."""
     if isinstance(schema.get("type"), str):
         schema["type"] = [schema["type"], "null"]
     if isinstance(schema.get("enum"), list):
         schema["enum"] = [*schema["enum"], None]
 
 
-@dataclass
-class Docs:
-    """The functions of multi-turn questions, read when a class is first named."""
+class FunctionIndex:
+    """The functions of multi-turn questions by class; a file is read when its class is first needed."""
 
-    given: FunctionDocs | None
-    read: dict[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict[str, "Sequence[Mapping[str, Any]]"])
+    def __init__(self, docs: FunctionDocs | None) -> None:
+        """Store the folder or the functions."""
+        self._folder = None if docs is None or isinstance(docs, Mapping) else Path(docs)
+        self._functions = dict(docs) if isinstance(docs, Mapping) else {}
 
-    def of(self, name: str) -> Sequence[Mapping[str, Any]]:
-        """Return the functions of a class."""
-        if isinstance(self.given, Mapping):
-            self.read = dict(self.given)
-        elif name not in self.read and self.given is not None:
+    def functions(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """Return the functions of a class.
+
+        Raises:
+            ConfigurationError: They are not in `function_docs`.
+        """
+        if name not in self._functions and self._folder is not None:
             stem = _FILES.get(name, name)
-            paths = [Path(self.given) / f"{stem}.{ending}" for ending in ("json", "jsonl")]
-            path = next((one for one in paths if one.is_file()), None)
-            if path is not None:
-                self.read[name] = [record.value for record in records_of(path, name)]
-        if name not in self.read:
-            message = f"the functions of {name!r} are not in function_docs; give BFCL's folder multi_turn_func_doc"
-            raise ConfigurationError(message)
-        return self.read[name]
+            for path in (self._folder / f"{stem}.json", self._folder / f"{stem}.jsonl"):
+                if path.is_file():
+                    self._functions[name] = [record.value for record in records_of(path, name)]
+                    break
+        if name not in self._functions:
+            message = f"function_docs does not contain the functions of {name!r}"
+            raise ConfigurationError(f"{message}; give BFCL's folder multi_turn_func_doc")
+        return self._functions[name]
 
 
-def functions_of(question: Mapping[str, Any], docs: Docs) -> list[Mapping[str, Any]]:
-    """Return the functions that can be called for a question.
+def functions_of(question: Mapping[str, Any], index: FunctionIndex) -> list[Mapping[str, Any]]:
+    """Return the functions available for a question.
 
     Raises:
-        ConfigurationError: The functions of a class that it names are not known.
-        InvalidDataError: They are no objects with a name.
+        ConfigurationError: The functions of a class that it names are missing.
+        InvalidDataError: They are not objects with a name.
     """
-    if "function" in question:
-        found = question["function"]
-    else:
-        found = [function for name in question.get("involved_classes", ()) for function in docs.of(name)]
-    if not isinstance(found, list) or not all(isinstance(one, Mapping) and one.get("name") for one in found):
-        message = f"expected a list of functions, which are objects with a name, got {short_repr(found)}"
+    functions: Any = question.get("function")
+    if "function" not in question:
+        functions = []
+        for name in question.get("involved_classes", ()):
+            functions.extend(index.functions(name))
+    if not isinstance(functions, list) or not all(isinstance(one, Mapping) and one.get("name") for one in functions):
+        message = f"expected a list of functions, which are objects with a name, got {short_repr(functions)}"
         raise InvalidDataError(message, [Problem("$.function", message)])
     excluded = set(question.get("excluded_function", ()))
-    return [function for function in found if function["name"] not in excluded]
+    return [function for function in functions if function["name"] not in excluded]
 
 
-def properties_of(described: object) -> Mapping[str, Any]:
-    """Return what is described of the keys of an object; nothing where it is no object."""
-    found = described.get("properties") if isinstance(described, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+def properties_of(description: object) -> Mapping[str, Any]:
+    """Return the descriptions of an object's keys; none if it is not an object."""
+    properties = description.get("properties") if isinstance(description, Mapping) else None
+    return properties if isinstance(properties, Mapping) else {}
 
 
-def takes_empty_text(described: object) -> bool:
-    """Return whether an argument may be the empty text, which is so where nothing is known of it."""
-    if not isinstance(described, Mapping):
+def accepts_empty_text(description: object) -> bool:
+    """Return whether an argument may be the empty text; true without a description."""
+    if not isinstance(description, Mapping):
         return True
-    kind, values = described.get("type"), described.get("enum")
+    kind, values = description.get("type"), description.get("enum")
     return kind in (None, "string", _ANY) and (not isinstance(values, list) or "" in values)

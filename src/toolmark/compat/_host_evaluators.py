@@ -1,4 +1,4 @@
-"""What evaluators of other libraries share: a case out of what they are handed, and every metric's result of it."""
+"""Shared parts of evaluators for other libraries: a case from their fields, and feedback from a metric's result."""
 
 from __future__ import annotations
 
@@ -17,22 +17,20 @@ from toolmark.metrics import MetricLike
 from toolmark.redact import Redactor
 from toolmark.result import MetricResult, ResultStatus
 
-_ASKED = ("input", "query", "question")
+_INPUT = ("input", "query", "question")
+_TOOLS = ("available_tools",)
 _CALLED = ("tools_called", "agent_trajectory")
-_ANSWERED = ("actual_output", "generated_response")
-_WANTED = ("expected_tools", "expected_agent_trajectory", "expected_output", "expected_response")
+_OUTPUT = ("actual_output", "generated_response")
+_EXPECTED = ("expected_tools", "expected_agent_trajectory", "expected_output", "expected_response")
+_CASE_FIELDS = ("input", "actual_output", "expected_tools", "expected_output", "available_tools")
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a metric says of a case, without secrets.
+class Feedback:
+    """A metric's feedback on one case, with secrets redacted.
 
-    Attributes:
-        name: Name of the metric.
-        score: In [0, 1]; `None` where there is none.
-        passed: Whether it passed; `None` where there is no score.
-        comment: The reason, or why there is no score; `None` if reasons were switched off.
-        failed: An error kept it from being measured.
+    `score` is in [0, 1]; `score` and `passed` are `None` for a case without a score. `comment` is the reason, or why
+    there is no score; `None` if reasons are switched off. `failed` says that an error prevented the measurement.
     """
 
     name: str
@@ -43,105 +41,97 @@ class Told:
 
 
 def names_of(metrics: Sequence[MetricLike]) -> tuple[str, ...]:
-    """Return the names under which `evaluate` reports metrics, each of them once.
+    """Return the unique names under which `evaluate` reports metrics.
 
     Raises:
-        ConfigurationError: There is none, or something is no metric.
+        ConfigurationError: There is no metric, or one of them is not a metric.
     """
     return tuple(unique_labels([metric.label for metric in checked_metrics(metrics)]))
 
 
-def told(result: MetricResult, name: str, redactor: Redactor) -> Told:
-    """Return what a result says; one that has no score always says why."""
-    plain = result.to_dict(redactor)
+def feedback_of(result: MetricResult, name: str, redactor: Redactor) -> Feedback:
+    """Return the feedback of a result; without a score it always has a comment."""
+    fields = result.to_dict(redactor)
     if result.status is ResultStatus.SCORED:
-        return Told(name, result.score, result.passed, plain.get("reason"))
-    failed = result.status is ResultStatus.FAILED
-    why = f"Not measured: {plain.get('error')}" if failed else plain.get("reason") or "Skipped."
-    return Told(name, comment=why, failed=failed)
+        return Feedback(name, result.score, result.passed, fields.get("reason"))
+    if result.status is ResultStatus.FAILED:
+        return Feedback(name, comment=f"Not measured: {fields.get('error')}", failed=True)
+    return Feedback(name, comment=fields.get("reason") or "Skipped.")
 
 
-def unread(error: Exception, names: Iterable[str], redactor: Redactor) -> list[Told]:
-    """Return what is to be said by each metric where there is no case to measure."""
-    why = redactor(f"Not measured: {type(error).__name__}: {error}")
-    return [Told(name, comment=str(why), failed=True) for name in names]
+def failed_feedback(error: Exception, names: Iterable[str], redactor: Redactor) -> list[Feedback]:
+    """Return the feedback of every metric where no case could be read."""
+    comment = str(redactor(f"Not measured: {type(error).__name__}: {error}"))
+    return [Feedback(name, comment=comment, failed=True) for name in names]
 
 
 def case_of(inputs: object, outputs: object, reference: object) -> LLMTestCase:
-    """Return the case that is told by the inputs, the outputs and the reference of a task.
+    """Return the case in the inputs, the outputs and the reference of a task.
 
-    Each is a mapping, or an object with these attributes; snake_case or camelCase.
-
-    Args:
-        inputs: May have `input`, `query` or `question`, a text, and `available_tools`; or is the text.
-        outputs: Has `tools_called` or `agent_trajectory`, as `toolmark.formats.case_from_record` reads them, or
-            `messages`, as `toolmark.formats.read` does; may have `actual_output` or `generated_response`, and
-            `available_tools`. Or it is a `Run`.
-        reference: Has `expected_tools` or `expected_agent_trajectory`, and may have `expected_output` or
-            `expected_response`.
+    Each is a mapping or an object with attributes; names are in snake_case or camelCase. `inputs` may have `input`,
+    `query` or `question`, and `available_tools`, or be the text itself. `outputs` is a `Run`, or has `tools_called` or
+    `agent_trajectory` (as in `case_from_record`) or `messages` (as in `read`); it may have `actual_output` or
+    `generated_response`, and `available_tools`. `reference` has `expected_tools` or `expected_agent_trajectory`, and
+    may have `expected_output` or `expected_response`.
 
     Raises:
-        InvalidDataError: The outputs do not say what was called, or say it twice, or parts of it are wrong; or messages
-            of the inputs show calls already, of which nobody can say whether they count.
+        InvalidDataError: The outputs do not contain the called tools, contain them twice, or are invalid; or messages
+        of
+            the inputs contain calls, which may or may not count.
     """
-    asked = {"input": inputs} if isinstance(inputs, str) else _texts(inputs, _ASKED)
-    told_tools = _fields(inputs, ("available_tools",)) | _fields(outputs, ("available_tools",))
-    wanted = _fields(reference, _WANTED)
+    record: dict[str, Any] = {"input": inputs} if isinstance(inputs, str) else _input_text(inputs)
+    record |= {**_fields(inputs, _TOOLS), **_fields(outputs, _TOOLS), **_fields(reference, _EXPECTED)}
     if isinstance(outputs, Run):
-        return _case_of_run(outputs, {**asked, **told_tools, **wanted})
-    called = _fields(outputs, _CALLED)
-    messages = _fields(outputs, ("messages",))
+        return _case_of_run(outputs, record)
+    called, messages = _fields(outputs, _CALLED), _fields(outputs, ("messages",))
     if bool(called) == bool(messages):
+        problem = "contain the called tools twice" if called else "do not contain the called tools"
         keys = "'tools_called', 'agent_trajectory' or 'messages'"
-        wrong = "say twice what was called; give one of" if called else "do not say what was called; give one of"
-        raise InvalidDataError(f"the outputs {wrong} {keys} in them, or say with to_case= what the case is")
-    if messages:
-        _refuse_earlier(inputs)
-        run = read(messages["messages"], path="$.messages").run
-        return _case_of_run(run, {**asked, **_fields(outputs, _ANSWERED), **told_tools, **wanted})
-    return case_from_record({**asked, **called, **_fields(outputs, _ANSWERED), **told_tools, **wanted})
+        raise InvalidDataError(f"the outputs {problem}; give one of {keys} in them, or the case with to_case=")
+    record |= {**called, **_fields(outputs, _OUTPUT)}
+    if called:
+        return case_from_record(record)
+    _refuse_earlier_calls(inputs)
+    return _case_of_run(read(messages["messages"], path="$.messages").run, record)
 
 
 def _case_of_run(run: Run, record: Mapping[str, object]) -> LLMTestCase:
-    """Return the case of a run, with what the record says beside it."""
-    said = case_from_record(record)
-    noted = [] if said.run is None else said.run.warnings
-    kept = run.model_copy(update={"warnings": [*run.warnings, *noted]}) if noted else run
-    case = kept.to_test_case()
-    given = {
-        name: getattr(said, name)
-        for name in ("input", "actual_output", "expected_tools", "expected_output", "available_tools")
-        if getattr(said, name) is not None
-    }
-    return case.model_copy(update=given)
+    """Return the case of a run, completed by the fields of a record."""
+    case = case_from_record(record)
+    warnings = [] if case.run is None else case.run.warnings
+    if warnings:
+        run = run.model_copy(update={"warnings": [*run.warnings, *warnings]})
+    update = {name: getattr(case, name) for name in _CASE_FIELDS if getattr(case, name) is not None}
+    return run.to_test_case().model_copy(update=update)
 
 
-def _refuse_earlier(inputs: object) -> None:
-    """Refuse messages in which calls were made before the task began: they would count as its own."""
+def _refuse_earlier_calls(inputs: object) -> None:
+    """Refuse input messages with calls: whether the output messages repeat them is unknown, so they may count twice."""
     before = _fields(inputs, ("messages",)).get("messages")
     if isinstance(before, (list, tuple)) and before and read(list(before), path="$.messages").run.calls:
         raise InvalidDataError(
-            "the messages of the inputs show calls already, which may stand in the messages of the outputs again; "
-            "say with to_case= which calls count"
+            "the messages of the inputs contain calls already, which the messages of the outputs may repeat; "
+            "select the calls that count with to_case="
         )
 
 
-def _texts(value: object, names: Iterable[str]) -> dict[str, object]:
-    """Return the first of these fields that is a text, as the input of a case."""
-    texts = [text for text in _fields(value, names).values() if isinstance(text, str)]
+def _input_text(value: object) -> dict[str, Any]:
+    """Return the first input field that is a text, as the input of a case."""
+    texts = [text for text in _fields(value, _INPUT).values() if isinstance(text, str)]
     return {"input": texts[0]} if texts else {}
 
 
 def _fields(value: object, names: Iterable[str]) -> dict[str, Any]:
-    """Return those of these fields that a mapping or an object has, as it spells them; `None` is not given."""
-    spellings = [spelling for name in names for spelling in dict.fromkeys((name, to_camel(name)))]
-    if isinstance(value, Mapping):
-        found = {name: value[name] for name in spellings if name in value}
-    else:
-        found = {name: getattr(value, name) for name in spellings if hasattr(value, name)}
-    return {name: item for name, item in found.items() if item is not None}
+    """Return the named fields that a mapping or an object has, in either spelling; `None` counts as missing."""
+    fields: dict[str, Any] = {}
+    for name in names:
+        for spelling in (name, to_camel(name)):
+            item = value.get(spelling) if isinstance(value, Mapping) else getattr(value, spelling, None)
+            if item is not None:
+                fields[spelling] = item
+    return fields
 
 
-def says_what_is_wanted(reference: object) -> bool:
-    """Return whether a value has a key of a reference."""
-    return bool(_fields(reference, _WANTED))
+def has_expectation(reference: object) -> bool:
+    """Return whether a value has a field of a reference."""
+    return bool(_fields(reference, _EXPECTED))

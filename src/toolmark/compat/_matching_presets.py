@@ -1,15 +1,15 @@
-"""What the views of other libraries share: rules for arguments, calls as they are compared, and yes-or-no scores.
+"""Shared base of the metrics that follow other libraries: a preset says how calls are aligned and scored.
 
-A view computes nothing of its own: calls are aligned by `toolmark.matching.align`, optimally, and the score is read off
-the alignment. Where a library compares arguments by a rule that is not toolmark's, the rule stands in the place of the
-expected arguments (`Ruled`), so that the search, the pairs that are shown and redaction stay the same.
+A view computes nothing of its own. `toolmark.matching.align` aligns the calls optimally, and the score is read off the
+alignment. If a library compares arguments by a rule of its own, the rule takes the place of the expected arguments
+(`RuleTemplate`), so that search, reported pairs and redaction stay the same.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -22,75 +22,42 @@ from toolmark.matching.align_calls import align
 from toolmark.matching.alignment import Alignment, Item
 from toolmark.matching.argument_pattern import ONE, ZERO, Mismatches, Ratio, Template
 from toolmark.matching.json_compare import Difference, argument_differences
-from toolmark.matching.redacted_values import has_mark, without_marks
-from toolmark.metrics.call_metric import Found, PlainMetric, calls_of, status_of
-from toolmark.metrics.comparable_calls import called_item, compared_in_part, expected_item
-from toolmark.metrics.wording import findings_of
+from toolmark.matching.redacted_values import without_marks
+from toolmark.metrics.base import CallMetric, Measurement, expected_calls, status_of
+from toolmark.metrics.comparable_calls import called_item, expected_item, partial_comparison_warnings
+from toolmark.metrics.wording import alignment_findings, arithmetic
 from toolmark.result import Finding
 
 KeysMode: TypeAlias = Literal["exact", "subset", "superset"]
-"""How the arguments of a called tool relate to the expected ones; see `differing`."""
+"""How called arguments relate to expected ones; see `key_differences`."""
 
 Rule: TypeAlias = Callable[[JsonObject, JsonObject], Iterable[Difference]]
-"""Yields where called arguments (the second) are not what expected ones (the first) ask for; nothing if they are."""
+"""Yields the differences of called arguments (the second) from expected ones (the first)."""
 
 Side: TypeAlias = Literal["expected", "called"]
 
-_FREE: Final = {"subset": "missing_argument", "superset": "extra_argument"}
+BOTH: Final[tuple[Side, ...]] = ("expected", "called")
+
+_ALLOWED: Final = {"subset": "missing_argument", "superset": "extra_argument"}
+_UNMATCHED: Final[dict[Side, str]] = {"expected": "missing", "called": "unexpected"}
 
 
-def differing(expected: JsonObject, called: JsonObject, *, mode: KeysMode) -> Iterator[Difference]:
-    """Yield what keeps called arguments from being what a mode asks for.
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """How a library compares calls in one of its modes.
 
-    Args:
-        expected: The expected arguments.
-        called: The called ones.
-        mode: `exact`: equal; `subset`: every called argument is an expected one; `superset`: every expected one was
-            called. Subset and superset are about the keys at the top alone: the values of a key, objects among them,
-            must be equal as a whole.
-    """
-    for difference in argument_differences(expected, called):
-        if difference.kind != _FREE.get(mode) or len(difference.path) > 1:
-            yield difference
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Ruled(Template):
-    """An expected argument object that is compared by a rule.
-
-    Attributes:
-        rule: The rule.
-        by_argument: The similarity is the share of expected arguments without a difference; otherwise it is 1 without
-            any difference, and 0 with one. Without expected arguments it is all or nothing anyway.
+    `complete` names the sides of which every call needs an equal partner: the score is then 1 or 0. Without it the
+    score is F1. `mode` stands in the reason.
     """
 
-    rule: Rule
-    by_argument: bool = False
-
-    def ratio(self, called: dict[str, Any]) -> Ratio:
-        """Return how similar a called argument object is; what is redacted on either side is left out."""
-        wanted, made, _ = self._known(called)
-        differences = iter(self.rule(wanted, made))
-        first = next(differences, None)
-        if first is None:
-            return ONE
-        if not self.by_argument or not wanted:
-            return ZERO
-        wrong = {first.path[:1], *(difference.path[:1] for difference in differences)}
-        return len(wanted) - len(wrong), len(wanted)
-
-    def mismatches(self, called: dict[str, Any]) -> Mismatches:
-        """Return where a called argument object differs, and what is redacted."""
-        wanted, made, hidden = self._known(called)
-        return Mismatches(list(self.rule(wanted, made)), hidden)
-
-    def _known(self, called: JsonObject) -> tuple[JsonObject, JsonObject, list[tuple[str | int, ...]]]:
-        tree = dict(self.tree)
-        return without_marks(tree, called) if has_mark(tree) or has_mark(called) else (tree, called, [])
+    mode: str
+    complete: tuple[Side, ...] = ()
+    ordered: bool = False
+    arguments: bool = True
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class View(PlainMetric):
+class View(CallMetric):
     """Base of the views. They compare the `tools_called` of a case with its `expected_tools`, a plain list of calls."""
 
     threshold: float = 0.5
@@ -102,36 +69,124 @@ class View(PlainMetric):
         """Check the options."""
         self._set_threshold()
 
+    @property
     @abstractmethod
-    def _compared(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Found:
-        """Return what there is to say of two lists of calls."""
+    def _preset(self) -> Preset:
+        """The preset that the options select."""
 
-    def _found(self, calls: Sequence[ToolCall], case: TestCase) -> Found:
-        found = self._compared(calls_of(case, "expected_tools", type(self).__name__), calls)
-        warnings = [*found.warnings, *(compared_in_part(found.alignment) if found.alignment is not None else ())]
-        return replace(found, warnings=warnings)
+    def _expected_item(self, call: ToolCall) -> Item:
+        """Return an expected call as it is compared."""
+        return expected_item(call)
+
+    def _align(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Alignment:
+        """Return the alignment; its positions are those of the two lists."""
+        preset = self._preset
+        items = [self._expected_item(call) for call in expected]
+        return align(items, called_items(called), ordered=preset.ordered, arguments=preset.arguments)
+
+    def _extra_findings(self, _expected: Sequence[ToolCall], _called: Sequence[ToolCall]) -> Sequence[Finding]:
+        """Return findings besides those of the alignment; any of them prevents a score of 1."""
+        return ()
+
+    def _warnings(self, _expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> list[str]:
+        """Return what makes the score less certain."""
+        return broken_argument_warnings(called) if self._preset.arguments else []
+
+    def _score(self, alignment: Alignment, extra_findings: Sequence[Finding], /) -> tuple[str, float, str]:
+        """Return the name, the score and its arithmetic."""
+        preset = self._preset
+        if not preset.complete:
+            return "f1", alignment.f1, arithmetic(alignment, "f1", exact=False)
+        # Matched weight is maximal, so it equals the size of a side exactly if all its calls can be matched at once.
+        sizes = {"expected": alignment.expected_count, "called": alignment.called_count}
+        complete = all(sizes[side] == alignment.matched for side in preset.complete)
+        score = float(complete and not extra_findings)
+        equal = sum(pair.similarity == 1 for pair in alignment.pairs)
+        total = f"{equal} of {sizes['expected']} expected and of {sizes['called']} called agree"
+        return "match", score, f"{preset.mode}, {total} = {score:g}"
+
+    def _score_calls(self, calls: Sequence[ToolCall], case: TestCase) -> Measurement:
+        return self._compare(expected_calls(case, type(self).__name__), calls)
+
+    def _compare(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Measurement:
+        alignment = self._align(expected, called)
+        extra = self._extra_findings(expected, called)
+        name, score, text = self._score(alignment, extra)
+        complete = self._preset.complete
+        # A call that needs no partner is not an error.
+        allowed = {_UNMATCHED[side] for side in BOTH if complete and side not in complete}
+        names = [call.name for call in expected], [call.name for call in called]
+        findings = [*alignment_findings(alignment, *names), *extra]
+        return Measurement(
+            scores={name: score},
+            sums={name: text},
+            findings=[finding for finding in findings if finding.kind not in allowed],
+            warnings=[*self._warnings(expected, called), *partial_comparison_warnings(alignment)],
+            alignment=alignment,
+        )
 
 
-def one_of(option: str, value: object, known: object) -> None:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class RuleTemplate(Template):
+    """An expected argument object that is compared by a rule.
+
+    With `by_argument` the similarity is the share of expected arguments without a difference; otherwise, and without
+    expected arguments, it is 1 without any difference and else 0.
+    """
+
+    rule: Rule
+    by_argument: bool = False
+
+    def ratio(self, called: dict[str, Any]) -> Ratio:
+        """Return the similarity of called arguments; values that are redacted on either side are left out."""
+        expected, called, _ = without_marks(dict(self.tree), called)
+        differences = iter(self.rule(expected, called))
+        first = next(differences, None)
+        if first is None:
+            return ONE
+        if not self.by_argument or not expected:
+            return ZERO
+        wrong = {first.path[:1], *(difference.path[:1] for difference in differences)}
+        return len(expected) - len(wrong), len(expected)
+
+    def mismatches(self, called: dict[str, Any]) -> Mismatches:
+        """Return the differences of called arguments, and what is redacted."""
+        expected, called, hidden = without_marks(dict(self.tree), called)
+        return Mismatches(list(self.rule(expected, called)), hidden)
+
+
+def key_differences(expected: JsonObject, called: JsonObject, *, mode: KeysMode) -> Iterator[Difference]:
+    """Yield the differences of called arguments from what a mode asks for.
+
+    `exact`: both are equal; `subset`: every called argument is expected; `superset`: every expected argument is called.
+    Subset and superset concern the top-level keys alone: values, objects among them, must be equal as a whole.
+    """
+    for difference in argument_differences(expected, called):
+        if difference.kind != _ALLOWED.get(mode) or len(difference.path) > 1:
+            yield difference
+
+
+def check_option(option: str, value: object, literal: object) -> None:
     """Check that an option is one of the values of a `Literal`.
 
     Raises:
         ConfigurationError: It is not.
     """
-    if not isinstance(value, str) or value not in get_args(known):
-        message = f"{option} must be one of {', '.join(get_args(known))}; got {value!r}"
-        raise ConfigurationError(message)
+    if not isinstance(value, str) or value not in get_args(literal):
+        raise ConfigurationError(f"{option} must be one of {', '.join(get_args(literal))}; got {value!r}")
 
 
-def by_rule(call: ToolCall, rule: Rule, *, by_argument: bool = False) -> Item:
-    """Return an expected call whose arguments are compared by a rule; see `Ruled`.
+def label_option(value: object, default: object, text: str | None = None) -> list[str]:
+    """Return the text of an option for the label, by default its value; nothing if it has its default."""
+    return [] if value == default else [str(value) if text is None else text]
 
-    A call that does not say which arguments it expects still matches any.
-    """
+
+def ruled_item(call: ToolCall, rule: Rule, *, by_argument: bool = False) -> Item:
+    """Return an expected call whose arguments are compared by a rule; unspecified ones still match any."""
     item = expected_item(call)
     if "input_parameters" not in call.model_fields_set:
         return item
-    return item._replace(arguments=Ruled(call.arguments, rule=rule, by_argument=by_argument))
+    return item._replace(arguments=RuleTemplate(call.arguments, rule=rule, by_argument=by_argument))
 
 
 def called_items(calls: Iterable[ToolCall]) -> list[Item]:
@@ -139,80 +194,36 @@ def called_items(calls: Iterable[ToolCall]) -> list[Item]:
     return [called_item(call) for call in calls]
 
 
-def no_objects(calls: Iterable[ToolCall]) -> list[str]:
-    """Return the warning that some calls had no argument object, or nothing where each had one."""
+def broken_argument_warnings(calls: Iterable[ToolCall]) -> list[str]:
+    """Return the warning that the arguments of some calls were not JSON objects, or nothing."""
     amount = sum(status_of(call) is CallStatus.INVALID_ARGUMENTS for call in calls)
     if not amount:
         return []
-    return [f"{plural(amount, 'call')} had arguments that were no JSON object; compared as if there were none"]
+    return [f"arguments of {plural(amount, 'call')} were not a JSON object; compared as if there were none"]
 
 
 def align_slices(expected: Sequence[Item], called: Sequence[Item], slices: Sequence[tuple[range, range]]) -> Alignment:
-    """Return an alignment in which a call may only be paired with one of its own slice, in any order within it.
+    """Return an alignment in which a call may only be paired within its own slice, in any order there.
 
-    So pairs may cross within a slice, and in no other way.
-
-    Args:
-        expected: The expected calls.
-        called: The called tools.
-        slices: Positions on either side that belong together; each position is in exactly one of them.
+    `slices` are positions on either side that belong together; each position is in exactly one of them.
     """
-    parts = [_aligned(expected, called, ours, theirs) for ours, theirs in slices]
-    left = [index for part in parts for index in part.missing]
-    over = [index for part in parts for index in part.unexpected]
-    rest = _aligned(expected, called, left, over)  # called, but in another slice
+
+    def aligned(left: Sequence[int], right: Sequence[int]) -> Alignment:
+        part = align([expected[index] for index in left], [called[index] for index in right], arguments=True)
+        return part.placed(left, right)
+
+    parts = [aligned(left, right) for left, right in slices]
+    pairs = [pair for part in parts for pair in part.pairs]
+    missing = [index for part in parts for index in part.missing]
+    unexpected = [index for part in parts for index in part.unexpected]
+    rest = aligned(missing, unexpected)  # called, but in another slice
     return Alignment(
         expected_count=len(expected),
         called_count=len(called),
         ordered=True,
         matched=sum((part.matched for part in parts), Fraction(0)),
-        pairs=tuple(sorted((pair for part in parts for pair in part.pairs), key=lambda pair: pair.expected)),
+        pairs=tuple(sorted(pairs, key=lambda pair: pair.expected)),
         out_of_order=rest.pairs,
         missing=rest.missing,
         unexpected=rest.unexpected,
-    )
-
-
-def _aligned(expected: Sequence[Item], called: Sequence[Item], ours: Sequence[int], theirs: Sequence[int]) -> Alignment:
-    some = align([expected[index] for index in ours], [called[index] for index in theirs], arguments=True)
-    return some.placed(ours, theirs)
-
-
-def findings(alignment: Alignment, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> tuple[Finding, ...]:
-    """Return everything that an alignment shows to be wrong; its positions are those of the two lists."""
-    return findings_of(alignment, [call.name for call in expected], [call.name for call in called])
-
-
-def verdict(
-    alignment: Alignment,
-    expected: Sequence[ToolCall],
-    called: Sequence[ToolCall],
-    *,
-    mode: str,
-    whole: Collection[Side],
-    also: Sequence[Finding] = (),
-) -> Found:
-    """Return 1 if every call of the sides that must be whole has a partner that it agrees with, else 0.
-
-    The sum of similarities is greatest, so it is the number of calls of a side exactly if all of them can be matched
-    at the same time.
-
-    Args:
-        alignment: Of the calls that count.
-        expected: All expected calls of the case.
-        called: All called tools of the case.
-        mode: What was asked for, in words.
-        whole: The sides of which no call may be left over.
-        also: Findings beside those of the alignment; any of them makes it 0.
-    """
-    sizes: dict[Side, int] = {"expected": alignment.expected_count, "called": alignment.called_count}
-    score = float(not also and all(sizes[side] == alignment.matched for side in whole))
-    free = {kind for side, kind in (("expected", "missing"), ("called", "unexpected")) if side not in whole}
-    agree = sum(pair.similarity == 1 for pair in alignment.pairs)
-    total = f"{agree} of {sizes['expected']} expected and of {sizes['called']} called agree"
-    return Found(
-        scores={"match": score},
-        sums={"match": f"{mode}, {total} = {score:g}"},
-        findings=[finding for finding in (*findings(alignment, expected, called), *also) if finding.kind not in free],
-        alignment=alignment,
     )

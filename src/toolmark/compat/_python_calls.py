@@ -1,64 +1,56 @@
-"""Which call does the text of a Python call make? It is parsed, and never run."""
+"""Parser of Python call expressions, such as `cd(folder='document')`, into tool calls. Nothing is executed."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from toolmark._internal.json import JsonObject, short_repr, to_json_value
 from toolmark.errors import InvalidDataError
 
+_PARSE_ERRORS = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
+
 
 def read_call(text: object, parameters: Mapping[str, Collection[str]]) -> tuple[str, JsonObject]:
-    """Return the name and the arguments of a call such as `cd(folder='document')` or `files.sort('a.txt')`.
+    """Return the name and the arguments of a call; its arguments must be literals.
 
-    Args:
-        text: The call; its arguments are literals.
-        parameters: The names of the parameters of each function, in their order, which positional arguments get.
+    `parameters` holds the parameter names of each function in order, for positional arguments.
 
     Raises:
-        InvalidDataError: It is no such call, or its arguments cannot be told apart.
+        InvalidDataError: The text is not such a call, or its arguments are ambiguous.
     """
+    quote = short_repr(text)
     if not isinstance(text, str):
-        message = f"expected the text of a call, got {short_repr(text)}"
-        raise InvalidDataError(message)
+        raise InvalidDataError(f"expected the text of a call, got {quote}")
     try:
         call = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        message = f"{short_repr(text)} is no Python: {error}"
-        raise InvalidDataError(message) from None
-    name = _dotted(call.func) if isinstance(call, ast.Call) else None
+    except _PARSE_ERRORS as error:
+        raise InvalidDataError(f"expected a Python expression, got {quote}: {error}") from None
+    name = _dotted_name(call.func) if isinstance(call, ast.Call) else None
     if not isinstance(call, ast.Call) or name is None:
-        message = f"{short_repr(text)} is no call of a function by its name"
-        raise InvalidDataError(message)
+        raise InvalidDataError(f"expected a call of a named function, got {quote}")
     names = list(parameters.get(name, ()))
     if len(call.args) > len(names):
-        known = f"has {len(names)} parameters" if name in parameters else "is not described"
-        message = f"{short_repr(text)} has {len(call.args)} positional arguments, and {name!r} {known}"
-        raise InvalidDataError(message)
+        problem = f"has {len(names)} parameters" if name in parameters else "has no description"
+        raise InvalidDataError(f"{quote} has {len(call.args)} positional arguments, but {name!r} {problem}")
+    values: list[tuple[str | None, ast.expr]] = [*zip(names, call.args, strict=False)]
+    values += [(keyword.arg, keyword.value) for keyword in call.keywords]
     arguments: JsonObject = {}
-    given = [*zip(names, call.args, strict=False), *((keyword.arg, keyword.value) for keyword in call.keywords)]
-    for key, value in given:
-        if key is None or key in arguments:
-            message = f"{short_repr(text)} gives {'**' if key is None else repr(key) + ' twice'}"
-            raise InvalidDataError(message)
-        arguments[key] = _literal(value, text)
+    for key, value in values:
+        if key is None:
+            raise InvalidDataError(f"{quote} has '**' arguments; write them out")
+        if key in arguments:
+            raise InvalidDataError(f"{quote} has the argument {key!r} twice")
+        try:
+            arguments[key] = to_json_value(ast.literal_eval(value))
+        except _PARSE_ERRORS:
+            raise InvalidDataError(f"{quote} has an argument that is not a literal") from None
     return name, arguments
 
 
-def _dotted(node: ast.expr) -> str | None:
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        before = _dotted(node.value)
-        return None if before is None else f"{before}.{node.attr}"
-    return None
-
-
-def _literal(node: ast.expr, text: str) -> Any:  # noqa: ANN401 - a JSON value
-    try:
-        return to_json_value(ast.literal_eval(node))
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        message = f"{short_repr(text)} has an argument that is no literal"
-        raise InvalidDataError(message) from None
+def _dotted_name(node: ast.expr) -> str | None:
+    attributes: list[str] = []
+    while isinstance(node, ast.Attribute):
+        attributes.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(attributes)]) if isinstance(node, ast.Name) else None

@@ -1,43 +1,45 @@
 """The tool trajectory criterion of Google's ADK, `tool_trajectory_avg_score`, over toolmark's alignment.
 
-A case is an invocation, and the average over invocations is the mean of a report. docs/compat.md has the differences.
+A case is an invocation, and the average over invocations is the mean of a report. docs/compat.md lists the differences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from toolmark.calls import ToolCall
-from toolmark.compat._matching_presets import Side, View, called_items, no_objects, one_of, verdict
-from toolmark.matching.align_calls import align
-from toolmark.metrics.call_metric import Found
-from toolmark.metrics.comparable_calls import expected_item
+from toolmark.compat._matching_presets import BOTH, Preset, View, check_option, label_option
+
+__all__ = ["MatchType", "TrajectoryMatch"]
 
 MatchType: TypeAlias = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
 """How the called tools relate to the expected ones; see `TrajectoryMatch`."""
 
-_BOTH: Final[tuple[Side, ...]] = ("expected", "called")
+_PRESETS: Final[Mapping[MatchType, Preset]] = {
+    "EXACT": Preset("EXACT", complete=BOTH, ordered=True),
+    "IN_ORDER": Preset("IN_ORDER", complete=("expected",), ordered=True),
+    "ANY_ORDER": Preset("ANY_ORDER", complete=("expected",)),
+}
 
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryMatch(View):
-    """1 if the tools that were called are the expected ones, else 0.
+    """1 if the called tools are the expected ones, else 0.
 
-    `EXACT`: the same calls in the same order and no other. `IN_ORDER`: every expected call was made, in this order, and
-    others may stand between. `ANY_ORDER`: every expected call was made, and others may have been. Where no call is
-    expected, `EXACT` asks that none was made, and the other two pass whatever was called, as in ADK.
+    `EXACT`: the same calls in the same order and no others. `IN_ORDER`: every expected call in this order, possibly
+    with others between them. `ANY_ORDER`: every expected call, possibly among others. If no call is expected, `EXACT`
+    requires that none was made, and the other two pass with any calls, as in ADK.
 
-    Values are compared by toolmark's rules, not by Python's `==`: `1 == 1.0`, but `True != 1`; and no arguments equal
-    `{}`. An expected call that does not say which arguments it expects matches any.
+    Values are compared by toolmark's rules, not by Python's `==`: `1 == 1.0`, but `True != 1`; missing arguments equal
+    `{}`. An expected call without specified arguments matches any.
 
     Args:
         match_type: `"EXACT"`, `"IN_ORDER"` or `"ANY_ORDER"`.
-        ignore_args: Compare the names alone.
+        ignore_args: Compare only the names.
         threshold: A score at or above it passes; in [0, 1].
         strict_mode: Threshold 1.
-        include_reason: Put the arithmetic and the findings into words.
+        include_reason: Write a reason with the arithmetic and the findings.
         verbose_mode: Print the result of each measured case.
 
     Raises:
@@ -58,7 +60,7 @@ class TrajectoryMatch(View):
 
     def __post_init__(self) -> None:
         """Check the options."""
-        one_of("match_type", self.match_type, MatchType)
+        check_option("match_type", self.match_type, MatchType)
         super().__post_init__()
 
     @property
@@ -66,19 +68,9 @@ class TrajectoryMatch(View):
         return "adk.trajectory_match"
 
     @property
-    def _told(self) -> Sequence[str]:
-        return [
-            *([self.match_type] if self.match_type != "EXACT" else []),
-            *(["ignore_args"] if self.ignore_args else []),
-        ]
+    def _options(self) -> Sequence[str]:
+        return [*label_option(self.match_type, "EXACT"), *label_option(self.ignore_args, False, "ignore_args")]
 
-    def _compared(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Found:
-        alignment = align(
-            [expected_item(call) for call in expected],
-            called_items(called),
-            ordered=self.match_type != "ANY_ORDER",
-            arguments=not self.ignore_args,
-        )
-        whole = _BOTH if self.match_type == "EXACT" else ("expected",)
-        found = verdict(alignment, expected, called, mode=self.match_type, whole=whole)
-        return found if self.ignore_args else replace(found, warnings=no_objects(called))
+    @property
+    def _preset(self) -> Preset:
+        return replace(_PRESETS[self.match_type], arguments=not self.ignore_args)

@@ -1,6 +1,6 @@
-"""The trajectory match evaluator of agentevals, as its documentation has it, over toolmark's alignment.
+"""The trajectory match evaluator of agentevals, as documented there, over toolmark's alignment.
 
-docs/compat.md lists where agentevals differs from its documentation, and what cannot be seen from a case.
+docs/compat.md lists where agentevals differs from its documentation, and what a case does not show.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -17,25 +17,31 @@ from toolmark._internal.json import JsonObject, short_repr
 from toolmark._internal.text import printable
 from toolmark.calls import ToolCall
 from toolmark.compat._matching_presets import (
+    BOTH,
     KeysMode,
+    Preset,
     Rule,
-    Side,
     View,
     align_slices,
-    by_rule,
     called_items,
-    differing,
-    no_objects,
-    one_of,
-    verdict,
+    check_option,
+    key_differences,
+    label_option,
+    ruled_item,
 )
 from toolmark.errors import ConfigurationError
-from toolmark.matching.align_calls import align
-from toolmark.matching.alignment import Item
+from toolmark.matching.alignment import Alignment, Item
 from toolmark.matching.json_compare import ABSENT, Absent, Difference, json_equal
-from toolmark.metrics.call_metric import Found
 from toolmark.metrics.comparable_calls import expected_item
 from toolmark.result import Finding
+
+__all__ = [
+    "ToolArgsMatchMode",
+    "ToolArgsMatchOverrides",
+    "ToolArgsMatcher",
+    "TrajectoryMatch",
+    "TrajectoryMatchMode",
+]
 
 TrajectoryMatchMode: TypeAlias = Literal["strict", "unordered", "subset", "superset"]
 """How the called tools relate to the expected ones; see `TrajectoryMatch`."""
@@ -44,45 +50,49 @@ ToolArgsMatchMode: TypeAlias = Literal["exact", "ignore", "subset", "superset"]
 """How the arguments of a called tool relate to the expected ones; see `TrajectoryMatch`."""
 
 ToolArgsMatcher: TypeAlias = Callable[[dict[str, Any], dict[str, Any]], bool]
-"""A function of called and expected arguments that says whether they match."""
+"""A function of called and expected arguments that returns whether they match."""
 
 ToolArgsMatchOverrides: TypeAlias = Mapping[str, ToolArgsMatchMode | Sequence[str] | ToolArgsMatcher]
 """By tool: a mode, the paths of the arguments that must be equal, or a function."""
 
-_WHOLE: Final[Mapping[TrajectoryMatchMode, tuple[Side, ...]]] = {
-    "strict": ("expected", "called"),
-    "unordered": ("expected", "called"),
-    "subset": ("called",),
-    "superset": ("expected",),
+_PRESETS: Final[Mapping[TrajectoryMatchMode, Preset]] = {
+    "strict": Preset("strict", complete=BOTH),
+    "unordered": Preset("unordered", complete=BOTH),
+    "subset": Preset("subset", complete=("called",)),
+    "superset": Preset("superset", complete=("expected",)),
 }
+
+_Step: TypeAlias = "tuple[str | None, int] | None"
 
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryMatch(View):
-    """1 if the tools that were called are the expected ones, else 0.
+    """1 if the called tools are the expected ones, else 0.
 
-    `strict`: the same calls in the same order. `unordered`: the same calls in any order. `subset`: every call that was
-    made is an expected one. `superset`: every expected call was made. No call stands for two, and whichever pairing
-    makes it 1 is found, so that the order in which calls are listed only plays a part in `strict`.
+    `strict`: the same calls in the same order. `unordered`: the same calls in any order. `subset`: every called tool is
+    an expected one. `superset`: every expected call was made. No call stands for two, and any pairing that makes the
+    score 1 is found, so that the order of the lists only matters in `strict`.
 
-    agentevals compares messages, and a case has calls. So `strict` takes calls of one step, where the recording knows
-    steps, as one message: they may be in any order. Where the expected calls know theirs too (they come from a
-    recording themselves), the same calls must stand together; otherwise only their sequence counts. A message without
-    calls, such as an answer in between, cannot be seen, where agentevals counts messages and compares their roles.
+    agentevals compares messages, and a case has calls. So `strict` takes calls of one step, if the recording knows
+    steps, as one message: they may be in any order. If the expected calls have steps too (they come from a recording
+    themselves), the same calls must be in one step; otherwise only their sequence counts. A message without calls, such
+    as an answer in between, cannot be seen, while agentevals counts messages and compares their roles.
 
     Args:
         trajectory_match_mode: `"strict"`, `"unordered"`, `"subset"` or `"superset"`.
-        tool_args_match_mode: Which arguments a call must have to be the expected one: `"exact"`: the same; `"ignore"`:
-            any; `"subset"`: none that is not expected; `"superset"`: all that are expected. Values are compared by
-            toolmark's rules, and objects among them as a whole. An expected call that does not say which arguments it
-            expects matches any, whatever the mode.
-        tool_args_match_overrides: By tool, what counts in place of that: a mode; a list of arguments that must be
-            equal, dots leading into objects (a key that has the dots itself goes first), where an argument that is on
-            neither side is equal and one that is on one side alone is not; or a function of the called and the expected
-            arguments, which it gets as copies, that returns True or False.
+        tool_args_match_mode: How called arguments must relate to expected ones: `"exact"`: equal; `"ignore"`: not
+        compared;
+            `"subset"`: none that is not expected; `"superset"`: all that are expected. Values are compared by
+            toolmark's rules, and objects among them as a whole. An expected call without specified arguments matches
+            any, in every mode.
+        tool_args_match_overrides: By tool, what applies instead: a mode; a list of paths of arguments that must be
+        equal,
+            with dots for nested objects (a key that contains the dots itself takes precedence), where an argument
+            missing on both sides is equal and one missing on one side is not; or a function of the called and the
+            expected arguments, passed as copies, that returns True or False.
         threshold: A score at or above it passes; in [0, 1].
         strict_mode: Threshold 1.
-        include_reason: Put the arithmetic and the findings into words.
+        include_reason: Write a reason with the arithmetic and the findings.
         verbose_mode: Print the result of each measured case.
 
     Raises:
@@ -105,9 +115,14 @@ class TrajectoryMatch(View):
 
     def __post_init__(self) -> None:
         """Check the options."""
-        one_of("trajectory_match_mode", self.trajectory_match_mode, TrajectoryMatchMode)
-        one_of("tool_args_match_mode", self.tool_args_match_mode, ToolArgsMatchMode)
-        object.__setattr__(self, "_overrides", _read(self.tool_args_match_overrides))  # the dataclass is frozen
+        check_option("trajectory_match_mode", self.trajectory_match_mode, TrajectoryMatchMode)
+        check_option("tool_args_match_mode", self.tool_args_match_mode, ToolArgsMatchMode)
+        overrides: object = {} if self.tool_args_match_overrides is None else self.tool_args_match_overrides
+        if not isinstance(overrides, Mapping):
+            message = f"tool_args_match_overrides must map tools to a mode, paths or a function, got {overrides!r}"
+            raise ConfigurationError(message)
+        checked = {tool: _check_override(tool, override) for tool, override in overrides.items()}
+        object.__setattr__(self, "_overrides", checked)  # the dataclass is frozen
         super().__post_init__()
 
     @property
@@ -115,110 +130,111 @@ class TrajectoryMatch(View):
         return "agentevals.trajectory_match"
 
     @property
-    def _told(self) -> Sequence[str]:
-        overrides = [printable(tool) for tool in self._overrides]
+    def _options(self) -> Sequence[str]:
+        overrides = "+".join(map(printable, self._overrides))
         return [
-            *([self.trajectory_match_mode] if self.trajectory_match_mode != "strict" else []),
-            *([f"args={self.tool_args_match_mode}"] if self.tool_args_match_mode != "exact" else []),
-            *([f"overrides={'+'.join(overrides)}"] if overrides else []),
+            *label_option(self.trajectory_match_mode, "strict"),
+            *label_option(self.tool_args_match_mode, "exact", f"args={self.tool_args_match_mode}"),
+            *label_option(overrides, "", f"overrides={overrides}"),
         ]
 
-    def _compared(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Found:
-        mode = self.trajectory_match_mode
-        wanted, made = [self._item(call) for call in expected], called_items(called)
-        also: list[Finding] = []
-        if mode == "strict" and len(expected) == len(called):
-            starts = _starts(called)
-            bounds = [index for index, start in enumerate(starts) if start]
-            steps = [range(first, last) for first, last in pairwise([*bounds, len(called)])]
-            alignment = align_slices(wanted, made, [(step, step) for step in steps])
-            also = _other_steps(expected, called)
-        else:  # where the numbers differ no order helps
-            alignment = align(wanted, made, arguments=True)
-        found = verdict(alignment, expected, called, mode=mode, whole=_WHOLE[mode], also=also)
-        return replace(found, warnings=[*no_objects(called), *self._nowhere(expected, called)])
+    @property
+    def _preset(self) -> Preset:
+        return _PRESETS[self.trajectory_match_mode]
 
-    def _item(self, call: ToolCall) -> Item:
-        """Return an expected call whose arguments are compared as the options have it."""
+    def _expected_item(self, call: ToolCall) -> Item:
         override = self._overrides.get(call.name, self.tool_args_match_mode)
         if override == "exact":
             return expected_item(call)
         if override == "ignore":
             return expected_item(call)._replace(arguments=ABSENT)
-        return by_rule(call, _rule(call.name, override))
+        return ruled_item(call, _rule(call.name, override))
 
-    def _nowhere(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Iterator[str]:
-        """Yield a warning for each argument path that no call has: a misspelt one would compare nothing."""
-        for tool, override in self._overrides.items():
-            sides = [[call.arguments for call in side if call.name == tool] for side in (expected, called)]
-            if not all(sides) or isinstance(override, str) or callable(override):
+    def _align(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Alignment:
+        if not self._compares_steps(expected, called):
+            return super()._align(expected, called)
+        bounds = [index for index, starts in enumerate(_step_starts(called)) if starts]
+        steps = [range(first, last) for first, last in pairwise([*bounds, len(called)])]
+        items = [self._expected_item(call) for call in expected]
+        return align_slices(items, called_items(called), [(step, step) for step in steps])
+
+    def _extra_findings(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Sequence[Finding]:
+        return _step_findings(expected, called) if self._compares_steps(expected, called) else ()
+
+    def _compares_steps(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> bool:
+        """Return whether the sequence of steps is compared; with different numbers of calls no sequence is equal."""
+        return self.trajectory_match_mode == "strict" and len(expected) == len(called)
+
+    def _warnings(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> list[str]:
+        return [*super()._warnings(expected, called), *self._unused_paths(expected, called)]
+
+    def _unused_paths(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Iterator[str]:
+        """Yield a warning for each argument path that no call has: a misspelled one would compare nothing."""
+        for tool, paths in self._overrides.items():
+            expected_arguments = [call.arguments for call in expected if call.name == tool]
+            called_arguments = [call.arguments for call in called if call.name == tool]
+            if not isinstance(paths, tuple) or not expected_arguments or not called_arguments:
                 continue
-            for path in override:
-                if all(isinstance(_at(arguments, path), Absent) for side in sides for arguments in side):
+            for path in paths:
+                if all(isinstance(_at(arguments, path), Absent) for arguments in expected_arguments + called_arguments):
                     yield f"no call of {tool!r}, expected or called, has the argument {path!r}, so it was not compared"
 
 
-def _read(value: object) -> dict[str, Any]:
-    """Return the overrides as they are kept, or say what is wrong with them."""
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        message = f"tool_args_match_overrides is a mapping from tool to mode, paths or function; got {value!r}"
-        raise ConfigurationError(message)
-    kept: dict[str, Any] = {}
-    for tool, override in value.items():
-        place = f"tool_args_match_overrides[{tool!r}]"
-        if isinstance(override, str):
-            one_of(place, override, ToolArgsMatchMode)
-        elif inspect.iscoroutinefunction(override):
-            message = f"{place} is an async function; give a plain one that returns True or False"
-            raise ConfigurationError(message)
-        elif not callable(override) and not _are_paths(override):
-            message = f"{place} must be a mode, a list of argument paths or a function; got {override!r}"
-            raise ConfigurationError(message)
-        kept[tool] = tuple(override) if isinstance(override, list) else override
-    return kept
+def _check_override(tool: str, override: object) -> object:
+    """Return an override, a list of paths as a tuple.
 
-
-def _are_paths(value: object) -> bool:
-    return isinstance(value, (list, tuple)) and all(isinstance(path, str) and path for path in value)
+    Raises:
+        ConfigurationError: It is not a mode, a list of paths or a plain function.
+    """
+    option = f"tool_args_match_overrides[{tool!r}]"
+    if isinstance(override, str):
+        check_option(option, override, ToolArgsMatchMode)
+        return override
+    if inspect.iscoroutinefunction(override):
+        raise ConfigurationError(f"{option} is an async function; give a plain one that returns True or False")
+    if isinstance(override, (list, tuple)) and all(isinstance(path, str) and path for path in override):
+        return tuple(override)
+    if not callable(override):
+        raise ConfigurationError(f"{option} must be a mode, a list of argument paths or a function; got {override!r}")
+    return override
 
 
 def _rule(tool: str, override: ToolArgsMatchMode | Sequence[str] | ToolArgsMatcher) -> Rule:
     if isinstance(override, str):
-        return partial(differing, mode=cast("KeysMode", override))  # the others need no rule
+        return partial(key_differences, mode=cast("KeysMode", override))
     if callable(override):
-        return partial(_judged, tool=tool, matcher=override)
-    return partial(_at_paths, paths=override)
+        return partial(_differences_by_function, tool=tool, function=override)
+    return partial(_differences_at_paths, paths=override)
 
 
-def _judged(expected: JsonObject, called: JsonObject, *, tool: str, matcher: ToolArgsMatcher) -> Iterator[Difference]:
-    """Yield one difference if a function says that the arguments do not match."""
-    answer: object = matcher(deepcopy(called), deepcopy(expected))
-    if not any(answer == known for known in (True, False)):  # NumPy has a truth of its own
-        message = (
-            f"the function in tool_args_match_overrides[{tool!r}] returned {short_repr(answer)}; return True or False"
-        )
-        raise ConfigurationError(message)
+def _differences_by_function(
+    expected: JsonObject, called: JsonObject, *, tool: str, function: ToolArgsMatcher
+) -> Iterator[Difference]:
+    """Yield one difference if a function returns that the arguments do not match."""
+    answer: object = function(deepcopy(called), deepcopy(expected))
+    if not any(answer == truth for truth in (True, False)):  # also true of NumPy's booleans, unlike `isinstance`
+        option = f"tool_args_match_overrides[{tool!r}]"
+        raise ConfigurationError(f"the function in {option} returned {short_repr(answer)}; return True or False")
     if not answer:
         yield Difference("wrong_argument", (), expected, called)
 
 
-def _at_paths(expected: JsonObject, called: JsonObject, *, paths: Sequence[str]) -> Iterator[Difference]:
+def _differences_at_paths(expected: JsonObject, called: JsonObject, *, paths: Sequence[str]) -> Iterator[Difference]:
     """Yield the paths at which two argument objects differ."""
     for path in paths:
-        wanted, made, where = _at(expected, path), _at(called, path), tuple(path.split("."))
-        if isinstance(made, Absent):
-            if not isinstance(wanted, Absent):
-                yield Difference("missing_argument", where, wanted, ABSENT)
-        elif isinstance(wanted, Absent):
-            yield Difference("extra_argument", where, ABSENT, made)
-        elif not json_equal(wanted, made):
-            yield Difference("wrong_argument", where, wanted, made)
+        left, right, keys = _at(expected, path), _at(called, path), tuple(path.split("."))
+        if isinstance(left, Absent) and isinstance(right, Absent):
+            continue
+        if isinstance(right, Absent):
+            yield Difference("missing_argument", keys, left, ABSENT)
+        elif isinstance(left, Absent):
+            yield Difference("extra_argument", keys, ABSENT, right)
+        elif not json_equal(left, right):
+            yield Difference("wrong_argument", keys, left, right)
 
 
 def _at(arguments: JsonObject, path: str) -> Any:  # noqa: ANN401 - a JSON value, or ABSENT
-    """Return what stands at a path with dots; a key that is all that is left of the path goes first."""
+    """Return the value at a dotted path; a key that equals the whole rest of the path takes precedence."""
     value: Any = arguments
     while isinstance(value, dict):
         if path in value:
@@ -230,28 +246,33 @@ def _at(arguments: JsonObject, path: str) -> Any:  # noqa: ANN401 - a JSON value
     return ABSENT
 
 
-def _steps(calls: Sequence[ToolCall]) -> list[tuple[str | None, int] | None]:
-    """Return the step of each call, and whose it is; `None` where it is not known."""
-    made = [call.execution for call in calls]
-    return [None if it is None or it.step is None else (it.agent, it.step) for it in made]
+def _steps(calls: Sequence[ToolCall]) -> list[_Step]:
+    """Return the agent and step of each call; `None` where the step was not recorded."""
+    steps: list[_Step] = []
+    for call in calls:
+        execution = call.execution
+        has_step = execution is not None and execution.step is not None
+        steps.append((execution.agent, execution.step) if has_step else None)  # type: ignore[union-attr,arg-type]
+    return steps
 
 
-def _starts(calls: Sequence[ToolCall]) -> list[bool]:
-    """Return for each call whether it begins a step; one whose step is not known stands alone."""
+def _step_starts(calls: Sequence[ToolCall]) -> list[bool]:
+    """Return for each call whether it begins a step; a call without a recorded step is a step of its own."""
     steps = _steps(calls)
     return [not index or step is None or step != steps[index - 1] for index, step in enumerate(steps)]
 
 
-def _other_steps(expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> list[Finding]:
-    """Return where calls stand together in one step on one side only, if the steps of all of them are known."""
+def _step_findings(expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> list[Finding]:
+    """Return where neighbouring calls share a step on one side only, if the steps of all calls are recorded."""
     if None in _steps(expected) or None in _steps(called):
         return []
-    found: list[Finding] = []
-    for index, (ours, theirs) in enumerate(zip(_starts(expected), _starts(called), strict=True)):
-        if ours != theirs:
-            asked = "in one step" if theirs else "in different steps"
-            made = "in different steps" if theirs else "in one step"
-            places = f"#{index} and #{index + 1}"
-            text = f"Other steps: expected {places} were asked for {asked}, called {places} {made}."
-            found.append(Finding("out_of_order", text, expected[index].name, index, index))
-    return found
+    findings: list[Finding] = []
+    for index, (left, right) in enumerate(zip(_step_starts(expected), _step_starts(called), strict=True)):
+        if left != right:
+            expected_text, called_text = "in different steps", "in one step"
+            if right:
+                expected_text, called_text = called_text, expected_text
+            calls = f"#{index} and #{index + 1}"
+            text = f"Other steps: expected {calls} were asked for {expected_text}, called {calls} {called_text}."
+            findings.append(Finding("out_of_order", text, expected[index].name, index, index))
+    return findings

@@ -1,10 +1,10 @@
-"""The names of `gllm-evals`, for code that comes from there: its parsers, and its tool correctness metric.
+"""The public names of `gllm-evals`, for code that migrates: its parsers, and its tool correctness metric.
 
-Nothing is computed here: trajectories are read by `toolmark.formats`, scores come from `ToolCorrectnessMetric`, and the
-selection of tools is judged by `toolmark.judge`.
+Nothing is computed here: `toolmark.formats` reads trajectories, `ToolCorrectnessMetric` scores, and `toolmark.judge`
+judges the selection of tools.
 
-What differs on purpose: the pairing of calls is optimal (theirs depends on the order of the list), each call is judged
-by itself, and a name loses its suffix only by the rule that stands in `toolmark.formats.names`.
+Deliberate differences: calls are paired optimally (in gllm-evals the pairing depends on the order of the list), each
+call is judged on its own, and names lose a suffix only by the rule in `toolmark.formats.names`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from toolmark._internal.json import JsonObject
 from toolmark.calls import ToolCall, ToolCallParams, ToolSpec, read_tool_spec
@@ -33,25 +33,25 @@ from toolmark.metrics.tool_correctness import ToolCorrectnessMetric
 from toolmark.result import MetricResult
 
 STEP_KIND = "tool_call"
-"""The `kind` of every step: trajectories hold no other steps that a metric reads."""
+"""The `kind` of every step; metrics read no other steps."""
 
 
 class TrajectoryParser:
-    """Turns a list of OpenAI chat messages into steps."""
+    """Converts a list of OpenAI chat messages into steps."""
 
     def convert_trajectory_to_steps(self, trajectory: Sequence[object]) -> list[JsonObject]:
         """Return the calls of a trajectory as a flat list of steps, in the order of the messages.
 
         A step has `tool_call_id`, `kind` (always `"tool_call"`), `name` and `args`. Each call gives a step without
-        `output` where the assistant asked for it and, if it was answered, another one with `output` where the answer
-        stands; the two share one `tool_call_id`, and `ToolCallParser.create_tool_call_object` makes one call of them. A
-        call without an id gets the place where it was found, e.g. `"trajectory[1].tool_calls[0]"`. `args` is the
-        argument object, or the raw text where that is none.
+        `output` at the assistant's message and, if it was answered, another one with `output` at the answer. Both share
+        one `tool_call_id`, and `ToolCallParser.create_tool_call_object` merges them into one call. A call without an id
+        gets its path as id, e.g. `"trajectory[1].tool_calls[0]"`. `args` is the argument object, or the raw text if
+        that is not an object.
 
-        Whatever was understood only in part is a `ToolmarkWarning`.
+        Partly understood input gives a `ToolmarkWarning`.
 
         Raises:
-            InvalidDataError: The trajectory is no list of OpenAI chat messages; `problems` has every place.
+            InvalidDataError: The trajectory is not a list of OpenAI chat messages; `problems` lists every place.
         """
         notes = Notes()
         run, answers = read_run(trajectory, "$.trajectory", notes)
@@ -68,17 +68,17 @@ class TrajectoryParser:
         return [step for _, _, step in sorted(placed, key=lambda item: item[:2])]
 
     def parse(self, trajectory: Sequence[object]) -> list[JsonObject]:
-        """Return what `convert_trajectory_to_steps` returns."""
+        """Return the same as `convert_trajectory_to_steps`."""
         return self.convert_trajectory_to_steps(trajectory)
 
 
 def _message(place: str) -> int:
-    """Return which message of the trajectory a path leads to."""
+    """Return the position of the message that a path leads to."""
     return int(place.partition("[")[2].partition("]")[0])
 
 
 class ToolCallParser:
-    """Turns steps into tool calls, and tool calls into steps."""
+    """Converts steps into tool calls, and tool calls into steps."""
 
     def create_tool_call_object(
         self,
@@ -86,20 +86,20 @@ class ToolCallParser:
         normalize_names: bool = True,
         include_output: bool = True,
     ) -> list[ToolCall]:
-        """Return the calls that the steps describe, in the order in which each first appears.
+        """Return the calls that the steps describe, in the order of their first appearance.
 
-        Steps that share a `tool_call_id` and a name are one call: the one without output and the one with it, in either
-        order. Where an id stands for more than that, the steps are paired first come first served, with a
-        `ToolmarkWarning`. A step without an id is a call of its own.
+        Two steps with the same `tool_call_id` and name are one call, if one has an output and the other not, in either
+        order. If more steps share an id, they are paired in order, with a `ToolmarkWarning`. A step without an id is a
+        call of its own.
 
         Args:
             steps: Steps with `name`, `args` (an object or JSON text) and optionally `output` and `tool_call_id`.
-            normalize_names: Take random suffixes off the names, as `normalize_tool_name` does; each rewrite is a
+            normalize_names: Strip random suffixes from the names, as `normalize_tool_name` does; each rewrite gives a
                 `ToolmarkWarning`.
             include_output: Keep the outputs.
 
         Raises:
-            InvalidDataError: A step is no object with a name; `problems` has every place.
+            InvalidDataError: A step is not an object with a name; `problems` lists every place.
         """
         read, doubts = _read(steps)
         calls = _merge(read, doubts)
@@ -114,20 +114,20 @@ class ToolCallParser:
     def normalize_tool_name(self, tool_name: str) -> str:
         """Return the name without a random suffix: a last underscore and four ASCII characters, letters and digits.
 
-        `agent_xg7c` becomes `agent`; `read_data`, `room_1024` and `agent_nxle` stay, for no rule tells a random suffix
-        of letters alone from a word. Where tools are known, `case_from_record` and the metric take such a suffix off
-        too if what is left is a known tool.
+        `agent_xg7c` becomes `agent`; `read_data`, `room_1024` and `agent_nxle` are unchanged, since a random suffix of
+        letters alone looks like a word. With a list of tools, `case_from_record` and the metric strip such a suffix too
+        if the rest is the name of a tool.
         """
         return strip_suffix(tool_name)
 
     def parse(self, tool_calls: Sequence[Mapping[str, object] | ToolCall]) -> list[JsonObject]:
         """Return one step for each tool call, in any form that `case_from_record` takes.
 
-        A step has `tool_call_id` (`None` where the call has no id), `kind`, `name`, `args`, and `output` where the call
+        A step has `tool_call_id` (`None` for a call without an id), `kind`, `name`, `args`, and `output` if the call
         has one.
 
         Raises:
-            InvalidDataError: One of them is no call; `problems` has every place.
+            InvalidDataError: One of them is not a call; `problems` lists every place.
         """
         calls, doubts = _read(tool_calls)
         _warn(doubts)
@@ -138,29 +138,28 @@ class ToolCallParser:
 class DeepEvalToolCorrectnessMetric:
     """Tool correctness with the constructor, the fields and the defaults of `gllm-evals`.
 
-    Names, arguments and outputs are compared, and called names lose their random suffixes. The score is
-    `ToolCorrectnessMetric`'s. Where the available tools are known, their selection is judged by the model; where the
-    model is a name without `model_credentials`, the result says, in `warnings`, that it was not.
+    Names, arguments and outputs are compared, after random suffixes are stripped from called names. The score is that
+    of `ToolCorrectnessMetric`. If the available tools are known, the model judges their selection; with a model name
+    but without `model_credentials` it does not, and `warnings` of the result say so.
 
     Args:
         threshold: A score at or above it passes; in [0, 1].
         model: The model that judges the selection of tools: the name of a model of OpenAI or of a server like it,
             with or without `openai/`; or whatever else `judge=` takes.
-        model_credentials: The key of a model that is given by its name. Never shown.
-        model_config: Settings of a model that is given by its name, as `OpenAIJudge` takes them: `base_url`,
-            `api_key`, `timeout`, and so on; `default_hyperparameters`, or `options`, are sent with every request.
-            Never shown.
-        include_reason: Put the arithmetic and the findings into words.
+        model_credentials: The key for a model given by its name. Never shown.
+        model_config: Settings for a model given by its name, as in `OpenAIJudge`: `base_url`, `api_key`, `timeout`, and
+            so on; `default_hyperparameters`, or `options`, are sent with every request. Never shown.
+        include_reason: Write a reason with the arithmetic and the findings.
         strict_mode: Threshold 1, and any score below 1 becomes 0.
         should_exact_match: 1 if expected and called are the same call by call, else 0.
         should_consider_ordering: Only calls in the expected order count.
-        available_tools: The tools the agent could choose from; their names are known ones and never change.
-        evaluation_params: What is compared beside the name; `None` is arguments and outputs, `[]` is the name alone.
-        batch_status_check_interval: Seconds between two looks at a batch, see `measure_batch`; they grow to 120.
-        batch_max_iterations: The most such looks. Nothing is lost when they are used up: call `measure_batch` again.
+        available_tools: The tools the agent could choose from; their names are never changed.
+        evaluation_params: Fields compared besides the name; `None` for arguments and outputs, `[]` for none.
+        batch_status_check_interval: Seconds between two checks of a batch, see `measure_batch`; they grow to 120.
+        batch_max_iterations: Maximum number of checks. After that nothing is lost: call `measure_batch` again.
 
     Raises:
-        ConfigurationError: An option is out of range, or the model can be none that judges.
+        ConfigurationError: An option is out of range, or the model cannot judge.
     """
 
     threshold: float = 0.5
@@ -179,7 +178,7 @@ class DeepEvalToolCorrectnessMetric:
     _judge: Judge | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Build the metric that does the work, which checks the options."""
+        """Build the metric behind this one, which checks the options."""
         params = self.evaluation_params
         core = ToolCorrectnessMetric(
             threshold=self.threshold,
@@ -203,8 +202,8 @@ class DeepEvalToolCorrectnessMetric:
                 `expected_tools` win over the trajectories; `available_tools` win over the metric's.
 
         Raises:
-            InvalidDataError: It is no such record, or a field was given twice; `problems` has every place.
-            MissingFieldError: Neither called nor expected tools, or only one of the two, can be told from it.
+            InvalidDataError: The record is invalid, or a field was given twice; `problems` lists every place.
+            MissingFieldError: The record lacks the called or the expected tools.
         """
         core, case = self._prepared(record, fields)
         return await core.a_measure(case)
@@ -212,24 +211,24 @@ class DeepEvalToolCorrectnessMetric:
     async def measure_batch(
         self, records: Iterable[Mapping[str, object]], folder: str | os.PathLike[str]
     ) -> list[MetricResult]:
-        """Return the results of many records, whose tools are judged in one go over OpenAI's Batch API.
+        """Return the results of many records, with the selection of tools judged over OpenAI's Batch API.
 
-        That costs less and may take a day. A question that no batch could answer is asked directly at the end.
+        This costs less and may take a day. A question that no batch answered is asked directly at the end.
 
         Args:
             records: The records, see `measure`.
-            folder: Where the state of the batches and the verdicts are kept; the same one to go on where a call, or the
-                program, was ended.
+            folder: Folder for the state of the batches and the verdicts; use the same one to resume.
 
         Raises:
-            ConfigurationError: The model cannot be asked in batches.
-            JudgeError: The provider refuses, or the batches have not ended after `batch_max_iterations` looks.
-            InvalidDataError, MissingFieldError: As for `measure`, of the first such record.
+            ConfigurationError: The model has no batches.
+            JudgeError: The provider refuses, or the batches have not ended after `batch_max_iterations` checks.
+            InvalidDataError, MissingFieldError: As for `measure`, for the first such record.
         """
         if self._judge is None:
             raise ConfigurationError("a batch needs model_credentials, or a judge as `model`")
-        given = isinstance(self.model, Judge)  # then the verdicts go where it keeps them
-        judge = self._judge if given else Judge(self._judge.model, cache=Path(folder) / "verdicts.db")
+        # A `Judge` has a cache of its own for the verdicts.
+        own = isinstance(self.model, Judge)
+        judge = self._judge if own else Judge(self._judge.model, cache=Path(folder) / "verdicts.db")
         prepared = [self._prepared(record, {}, judge) for record in records]
         batch = Batch(folder, judge)
         await asyncio.to_thread(batch.submit, [prompt for core, case in prepared for prompt in core.prompts(case)])
@@ -240,20 +239,20 @@ class DeepEvalToolCorrectnessMetric:
         )
         await asyncio.to_thread(batch.collect)
         if not state.ended:
-            looks = self.batch_max_iterations
-            message = f"the batches have not ended after {looks} looks; call again with the same folder to go on"
+            checks = self.batch_max_iterations
+            message = f"the batches have not ended after {checks} checks; call again with the same folder to resume"
             raise JudgeError(message, JudgeOutcome.TIMEOUT)
         return [await core.a_measure(case) for core, case in prepared]
 
     def _prepared(
         self, record: Mapping[str, object] | None, fields: Mapping[str, object], judge: Judge | None = None
     ) -> tuple[ToolCorrectnessMetric, TestCase]:
-        """Return the case of a record, and the metric that measures it."""
+        """Return the metric for a record, and the case to measure."""
         twice = sorted(fields.keys() & (record or {}).keys())
         if twice:
             raise InvalidDataError(f"{', '.join(map(repr, twice))} given both in the record and by name; give it once")
-        known = [read_tool_spec(tool).name for tool in self.available_tools or ()]
-        case = case_from_record({**(record or {}), **fields}, normalize_names=True, known_names=known)
+        names = [read_tool_spec(tool).name for tool in self.available_tools or ()]
+        case = case_from_record({**(record or {}), **fields}, normalize_names=True, known_names=names)
         tools = self.available_tools if case.available_tools is None else case.available_tools
         if tools is None:
             return self._core, case
@@ -263,7 +262,7 @@ class DeepEvalToolCorrectnessMetric:
 _PROVIDER = "openai/"
 _SETTINGS = frozenset(
     {"api", "base_url", "client", "cost_budget", "deadline", "max_attempts", "max_concurrency"}
-    | {"options", "prices", "timeout", "token_budget"}
+    | {"prices", "timeout", "token_budget"}
 )
 
 
@@ -272,31 +271,31 @@ def _judge(model: object, key: str | None, config: Mapping[str, object] | None) 
     if not isinstance(model, str):
         return Judge.of(cast("JudgeLike", model))  # which checks it
     settings = dict(config or {})
-    own = settings.pop("api_key", None)
-    key = str(own) if key is None and own is not None else key
-    if key is None:
+    config_key = settings.pop("api_key", None)
+    if key is None and config_key is None:
         return None
     if "/" in model and not model.startswith(_PROVIDER) and not settings.get("base_url"):
         message = (
-            f"model {model!r} is of a provider that toolmark does not ask by name; give 'openai/...', a base_url in "
+            f"model must be a name such as 'openai/...', got {model!r} of another provider; give a base_url in "
             "model_config for a server that speaks OpenAI's API, or a model or a function as `model`"
         )
         raise ConfigurationError(message)
-    sent = settings.pop("default_hyperparameters", None)
+    options: dict[str, object] = {}
+    for name in ("default_hyperparameters", "options"):
+        value = settings.pop(name, None)
+        if not isinstance(value, Mapping | None):
+            raise ConfigurationError(f"{name} in model_config must be an object, got {type(value).__name__}")
+        options.update(value or {})
     unknown = sorted(settings.keys() - _SETTINGS)
     if unknown:
-        message = f"model_config holds {unknown}; known are default_hyperparameters, {', '.join(sorted(_SETTINGS))}"
-        raise ConfigurationError(message)
-    if sent is not None or "options" in settings:
-        settings["options"] = {**_mapping(sent), **_mapping(settings.get("options"))}
-    return Judge(OpenAIJudge(model.removeprefix(_PROVIDER), api_key=key, **cast("dict[str, Any]", settings)))
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    if value is None or isinstance(value, Mapping):
-        return value or {}
-    message = f"model_config: default_hyperparameters and options are objects, got {type(value).__name__}"
-    raise ConfigurationError(message)
+        accepted = ", ".join(sorted({*_SETTINGS, "default_hyperparameters", "options"}))
+        raise ConfigurationError(f"unknown settings in model_config: {unknown}; use {accepted}")
+    arguments = cast("dict[str, Any]", settings)
+    return Judge(
+        OpenAIJudge(
+            model.removeprefix(_PROVIDER), api_key=str(config_key if key is None else key), options=options, **arguments
+        )
+    )
 
 
 def _warn(texts: Iterable[str]) -> None:
@@ -306,7 +305,7 @@ def _warn(texts: Iterable[str]) -> None:
 
 
 def _read(values: object) -> tuple[list[ToolCall], list[str]]:
-    """Return the calls that were given, and what was understood only in part."""
+    """Return the calls in a list of steps, and warnings about what was only partly understood."""
     notes = Notes()
     calls = read_tools(values, "$", notes, expected=False)
     notes.raise_problems()
@@ -316,9 +315,8 @@ def _read(values: object) -> tuple[list[ToolCall], list[str]]:
 def _step(call: ToolCall, call_id: str | None) -> JsonObject:
     execution = call.execution
     raw = None if execution is None else execution.requested_parameters
-    step: JsonObject = {"tool_call_id": call_id, "kind": STEP_KIND, "name": call.name, "args": call.arguments}
-    if raw is not None and not isinstance(raw, dict):
-        step["args"] = raw
+    args = call.arguments if raw is None or isinstance(raw, dict) else raw
+    step: JsonObject = {"tool_call_id": call_id, "kind": STEP_KIND, "name": call.name, "args": args}
     if "output" in call.model_fields_set:
         step["output"] = call.output
     elif execution is not None and execution.model_output is not None:
@@ -330,59 +328,45 @@ def _without_output(call: ToolCall) -> ToolCall:
     return ToolCall(**{name: getattr(call, name) for name in call.model_fields_set if name != "output"})
 
 
-@dataclass
-class _Halves:
-    """One call, of which two steps may tell: one that it was asked for, one what came of it."""
-
-    asked: ToolCall | None = None
-    answered: ToolCall | None = None
-
-    def lacks(self, *, answer: bool) -> bool:
-        return (self.answered if answer else self.asked) is None
-
-    def whole(self) -> ToolCall:
-        if self.asked is None or self.answered is None:
-            (call,) = (half for half in (self.asked, self.answered) if half is not None)
-            return call
-        asked, answered = self.asked, self.answered
-        update = {
-            name: getattr(answered, name)
-            for name in answered.model_fields_set
-            if name == "execution" or name not in asked.model_fields_set
-        }
-        return asked.model_copy(update=update)
+_Steps: TypeAlias = dict[bool, ToolCall]
+"""The one or two steps of one call, by whether they have an answer."""
 
 
 def _merge(steps: Sequence[ToolCall], doubts: list[str]) -> list[ToolCall]:
-    """Return one call for the steps that share an id and a name, and add to `doubts` what had to be guessed."""
-    found: list[_Halves] = []
-    by_id: dict[str, list[_Halves]] = {}
+    """Return one call for the steps that share an id and a name, and add a warning for each guess to `doubts`."""
+    calls: list[_Steps] = []
+    by_id: dict[str, list[_Steps]] = {}
     for step in steps:
-        answer = _has_answer(step)
+        has_answer = _has_answer(step)
         same_id = [] if step.id is None else by_id.setdefault(step.id, [])
-        open_calls = [call for call in same_id if call.lacks(answer=answer) and call.whole().name == step.name]
-        same_arguments = [call for call in open_calls if _asked_with(call.whole()) == _asked_with(step)]
-        if not open_calls:
+        candidates = [call for call in same_id if has_answer not in call and _join(call).name == step.name]
+        same_arguments = [call for call in candidates if _arguments_of(_join(call)) == _arguments_of(step)]
+        if not candidates:
             if same_id:
-                doubts.append(f"id {step.id!r} was given to several calls; steps with it were paired in order")
-            open_calls = [_Halves()]
-            found.extend(open_calls)
-            same_id.extend(open_calls)
+                doubts.append(f"several calls have the id {step.id!r}; steps with it were paired in order")
+            candidates = [{}]
+            calls += candidates
+            same_id += candidates
         elif not same_arguments:
             doubts.append(f"steps with id {step.id!r} give {step.name!r} different arguments; the first ones count")
-        half = (same_arguments or open_calls)[0]
-        if answer:
-            half.answered = step
-        else:
-            half.asked = step
-    return [half.whole() for half in found]
+        (same_arguments or candidates)[0][has_answer] = step
+    return [_join(call) for call in calls]
+
+
+def _join(steps: _Steps) -> ToolCall:
+    """Return the call of its steps; the answer adds its fields to the request."""
+    if len(steps) == 1:
+        return next(iter(steps.values()))
+    request, answer = steps[False], steps[True]
+    added = (answer.model_fields_set - request.model_fields_set) | (answer.model_fields_set & {"execution"})
+    return request.model_copy(update={name: getattr(answer, name) for name in added})
 
 
 def _has_answer(step: ToolCall) -> bool:
     return "output" in step.model_fields_set or (step.execution is not None and step.execution.model_output is not None)
 
 
-def _asked_with(call: ToolCall) -> tuple[JsonObject, object]:
+def _arguments_of(call: ToolCall) -> tuple[JsonObject, object]:
     return call.arguments, None if call.execution is None else call.execution.requested_parameters
 
 

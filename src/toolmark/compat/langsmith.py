@@ -1,4 +1,4 @@
-"""toolmark's metrics as evaluators of LangSmith's `evaluate` and `aevaluate`; its package is not needed here."""
+"""toolmark's metrics as evaluators for LangSmith's `evaluate` and `aevaluate`; its package is not needed here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from toolmark.cases import AnyCase
-from toolmark.compat._host_evaluators import Told, case_of, names_of, told, unread
+from toolmark.compat._host_evaluators import Feedback, case_of, failed_feedback, feedback_of, names_of
 from toolmark.errors import ToolmarkError
 from toolmark.evaluation.run import evaluate
 from toolmark.metrics import MetricLike
@@ -16,12 +16,12 @@ __all__ = ["LangSmithEvaluator", "evaluator"]
 
 
 class LangSmithEvaluator(Protocol):
-    """What LangSmith calls with each example: feedback of every metric comes back."""
+    """A function that LangSmith calls with each example; it returns the feedback of every metric."""
 
     def __call__(
         self, inputs: dict[str, Any], outputs: dict[str, Any], reference_outputs: dict[str, Any]
     ) -> list[dict[str, Any]]:
-        """Return the feedback of one example."""
+        """Return the feedback on one example."""
         ...
 
 
@@ -32,19 +32,20 @@ def evaluator(
 ) -> LangSmithEvaluator:
     """Return an evaluator for `langsmith.evaluate(..., evaluators=[...])`.
 
-    It gives one entry a metric: `key`, `score` in [0, 1], `value` (`pass` or `fail`) and `comment`, the reason. Where a
-    metric was skipped, could not be measured, or no case could be read, `score` is `None` and `comment` says why.
+    It returns one entry per metric: `key`, `score` in [0, 1], `value` (`pass` or `fail`) and `comment`, the reason. If
+    a metric was skipped or failed, or no case could be read, `score` is `None` and `comment` says why.
 
     Args:
-        metrics: What measures each example.
-        to_case: Makes a case of `inputs`, `outputs` and `reference_outputs`. By default the outputs say what was
-            called, under `tools_called`, `messages` or `agent_trajectory`, and the reference what was expected, under
-            `expected_tools`; docs/traces.md has all keys. Of its errors, toolmark's own are comments; others are
-            LangSmith's to tell.
-        redactor: Takes secrets out of comments.
+        metrics: The metrics.
+        to_case: Builds a case from `inputs`, `outputs` and `reference_outputs`. By default the outputs contain the
+        called
+            tools, under `tools_called`, `messages` or `agent_trajectory`, and the reference the expected ones, under
+            `expected_tools`; docs/traces.md lists all keys. Its toolmark errors become comments; others are raised to
+            LangSmith.
+        redactor: Redacts secrets in comments.
 
     Raises:
-        ConfigurationError: There is no metric, or something is none.
+        ConfigurationError: There is no metric, or one of them is not a metric.
 
     Example:
         >>> from toolmark import ToolCorrectnessMetric
@@ -63,16 +64,18 @@ def evaluator(
         try:
             case = read_case(inputs, outputs, reference_outputs)
         except ToolmarkError as error:
-            return [_feedback(one) for one in unread(error, names, redactor)]
-        (measured,) = evaluate([case], metrics, show_progress=False).cases
-        pairs = zip(measured.results, names, strict=True)
-        return [_feedback(told(result, name, redactor)) for result, name in pairs]
+            return [_entry(feedback) for feedback in failed_feedback(error, names, redactor)]
+        results = evaluate([case], metrics, show_progress=False).cases[0].results
+        return [_entry(feedback_of(result, name, redactor)) for result, name in zip(results, names, strict=True)]
 
     return toolmark_evaluator
 
 
-def _feedback(one: Told) -> dict[str, Any]:
-    """Return what is said as LangSmith reads it."""
-    value = {} if one.passed is None else {"value": "pass" if one.passed else "fail"}
-    comment = {} if one.comment is None else {"comment": one.comment}
-    return {"key": one.name, "score": one.score, **value, **comment}
+def _entry(feedback: Feedback) -> dict[str, Any]:
+    """Return feedback in LangSmith's form."""
+    entry: dict[str, Any] = {"key": feedback.name, "score": feedback.score}
+    if feedback.passed is not None:
+        entry["value"] = "pass" if feedback.passed else "fail"
+    if feedback.comment is not None:
+        entry["comment"] = feedback.comment
+    return entry

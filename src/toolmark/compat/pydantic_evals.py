@@ -1,14 +1,12 @@
-"""ToolCorrectness, TrajectoryMatch and ArgumentCorrectness of pydantic-evals, over toolmark's alignment; and back.
+"""ToolCorrectness, TrajectoryMatch and ArgumentCorrectness of pydantic-evals over toolmark's alignment; and an adapter.
 
-pydantic-evals reads spans and is told in each evaluator what is expected; here calls and expectations are those of the
-case. docs/compat.md has the differences. `evaluator` goes the other way: toolmark's metrics in a dataset of
-pydantic-evals.
+pydantic-evals reads spans, and its evaluators hold the expectations; here calls and expectations are those of the case.
+docs/compat.md lists the differences. `evaluator` goes the other way: toolmark's metrics in a dataset of pydantic-evals.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
@@ -17,26 +15,42 @@ from toolmark._internal.text import plural, printable
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import AnyCase
 from toolmark.compat._matching_presets import (
-    Side,
+    BOTH,
+    Preset,
     View,
-    by_rule,
+    broken_argument_warnings,
     called_items,
-    differing,
-    findings,
-    no_objects,
-    one_of,
-    verdict,
+    check_option,
+    key_differences,
+    label_option,
+    ruled_item,
 )
 from toolmark.compat._pydantic_evaluator import evaluator_of
 from toolmark.errors import ConfigurationError
 from toolmark.matching.align_calls import align
 from toolmark.matching.alignment import Alignment
 from toolmark.metrics import MetricLike
-from toolmark.metrics.call_metric import FAILED, Found, left_out, one, seen_by_answers, status_of
+from toolmark.metrics.base import (
+    FAILED,
+    Measurement,
+    call_text,
+    inferred_success_warnings,
+    omission_warnings,
+    status_of,
+)
 from toolmark.metrics.comparable_calls import expected_item
-from toolmark.metrics.wording import arithmetic
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.result import Finding
+
+__all__ = [
+    "ArgumentCorrectness",
+    "ArgumentMatchMode",
+    "ArgumentOccurrence",
+    "ToolCorrectness",
+    "TrajectoryMatch",
+    "TrajectoryOrder",
+    "evaluator",
+]
 
 TrajectoryOrder: TypeAlias = Literal["exact", "in_order", "any_order"]
 """How the called tools are compared with the expected ones; see `TrajectoryMatch`."""
@@ -45,61 +59,70 @@ ArgumentMatchMode: TypeAlias = Literal["exact", "subset"]
 """How arguments are compared; see `ArgumentCorrectness`."""
 
 ArgumentOccurrence: TypeAlias = Literal["first", "last"]
-"""Which of several calls of a tool is looked at."""
+"""Which of several calls of a tool is compared."""
 
 _NEVER_RAN: Final = frozenset({CallStatus.REJECTED, CallStatus.PENDING, CallStatus.NOT_EXECUTED})
 _DID_NOT_SUCCEED: Final = FAILED | {CallStatus.CANCELLED}
 
+_EXTRA_PRESETS: Final = {
+    False: Preset("no extra calls", complete=BOTH, arguments=False),
+    True: Preset("extra calls allowed", complete=("expected",), arguments=False),
+}
+_ORDER_PRESETS: Final[Mapping[TrajectoryOrder, Preset]] = {
+    "exact": Preset("exact", complete=BOTH, ordered=True, arguments=False),
+    "in_order": Preset("in_order", ordered=True, arguments=False),
+    "any_order": Preset("any_order", arguments=False),
+}
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _View(View):
-    """Base of these views: calls that never ran do not count, and those that failed only if asked for."""
+    """Base of these views: calls that never ran do not count, and failed ones only if the option says so."""
 
     include_failed: bool = False
 
     @property
-    def _told(self) -> Sequence[str]:
-        return ["include_failed"] if self.include_failed else []
+    def _options(self) -> Sequence[str]:
+        return label_option(self.include_failed, False, "include_failed")
 
-    @abstractmethod
-    def _of(self, expected: Sequence[ToolCall], called: Sequence[ToolCall], places: Sequence[int]) -> Found:
-        """Return what there is to say of two lists of calls; of the called ones those at `places` count."""
+    def _positions(self, called: Sequence[ToolCall]) -> list[int]:
+        """Return the positions of the calls that count."""
+        excluded = _NEVER_RAN if self.include_failed else _NEVER_RAN | _DID_NOT_SUCCEED
+        return [index for index, call in enumerate(called) if status_of(call) not in excluded]
 
-    def _compared(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Found:
-        statuses = [status_of(call) for call in called]
-        left = _NEVER_RAN if self.include_failed else _NEVER_RAN | _DID_NOT_SUCCEED
-        places = [index for index, status in enumerate(statuses) if status not in left]
-        never = sum(status in _NEVER_RAN for status in statuses)
+    def _align(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Alignment:
+        positions = self._positions(called)
+        items = called_items(called[index] for index in positions)
+        alignment = align([expected_item(call) for call in expected], items, ordered=self._preset.ordered)
+        return alignment.placed(range(len(expected)), positions)
+
+    def _warnings(self, _expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> list[str]:
+        positions = self._positions(called)
+        never_ran = sum(status_of(call) in _NEVER_RAN for call in called)
+        failed = len(called) - len(positions) - never_ran
         warnings = [
-            *left_out(never, "never executed"),
-            *left_out(len(called) - len(places) - never, "failed; include_failed=True counts them"),
-            *([] if self.include_failed else seen_by_answers([called[index] for index in places])),
+            *omission_warnings(never_ran, "never executed"),
+            *omission_warnings(failed, "failed; include_failed=True counts them"),
         ]
-        found = self._of(expected, called, places)
-        return replace(found, warnings=[*warnings, *found.warnings])
-
-    def _names(
-        self, expected: Sequence[ToolCall], called: Sequence[ToolCall], places: Sequence[int], *, ordered: bool
-    ) -> Alignment:
-        """Return the alignment by name, with the positions of the case."""
-        made = called_items(called[index] for index in places)
-        alignment = align([expected_item(call) for call in expected], made, ordered=ordered)
-        return alignment.placed(range(len(expected)), places)
+        if not self.include_failed:
+            warnings += inferred_success_warnings([called[index] for index in positions])
+        return warnings
 
 
 @dataclass(frozen=True, eq=False)
 class ToolCorrectness(_View):
-    """1 if the tools of the expected names were called, each as often as expected, in any order; else 0.
+    """1 if tools of the expected names were called, each as often as expected, in any order; else 0.
 
     Arguments are not compared.
 
     Args:
-        allow_extra: Other calls may have been made too.
-        include_failed: Calls that failed or were cancelled count. Calls that were rejected, wait, or never ran never
-            do.
+        allow_extra: Further calls are allowed.
+        include_failed: Calls that failed or were cancelled count too. Calls that were rejected, are pending or never
+        ran
+            never count.
         threshold: A score at or above it passes; in [0, 1].
         strict_mode: Threshold 1.
-        include_reason: Put the arithmetic and the findings into words.
+        include_reason: Write a reason with the arithmetic and the findings.
         verbose_mode: Print the result of each measured case.
 
     Raises:
@@ -113,31 +136,31 @@ class ToolCorrectness(_View):
         return "pydantic_evals.tool_correctness"
 
     @property
-    def _told(self) -> Sequence[str]:
-        return [*(["allow_extra"] if self.allow_extra else []), *super()._told]
+    def _options(self) -> Sequence[str]:
+        return [*label_option(self.allow_extra, False, "allow_extra"), *super()._options]
 
-    def _of(self, expected: Sequence[ToolCall], called: Sequence[ToolCall], places: Sequence[int]) -> Found:
-        alignment = self._names(expected, called, places, ordered=False)
-        mode = "extra calls allowed" if self.allow_extra else "no extra calls"
-        sides: tuple[Side, ...] = ("expected",) if self.allow_extra else ("expected", "called")
-        return verdict(alignment, expected, called, mode=mode, whole=sides)
+    @property
+    def _preset(self) -> Preset:
+        return _EXTRA_PRESETS[bool(self.allow_extra)]
 
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryMatch(_View):
-    """How alike the names of the called and of the expected tools are.
+    """Similarity of the names of the called and the expected tools.
 
-    `exact`: 1 if the two sequences are the same, else 0. `in_order`: 2w / (m + n), where w is the length of the longest
-    common subsequence of m expected and n called names. `any_order`: the same, where w is how many names they have in
-    common, each as often as both have it. Nothing expected and nothing called scores 1; exactly one of the two 0.
+    `exact`: 1 if the two sequences are equal, else 0. `in_order`: 2w / (m + n), where w is the length of the longest
+    common subsequence of m expected and n called names. `any_order`: the same, where w is the number of names in
+    common, each as often as both have it. Nothing expected and nothing called scores 1; exactly one of the two scores
+    0.
 
     Args:
         order: `"exact"`, `"in_order"` or `"any_order"`.
-        include_failed: Calls that failed or were cancelled count. Calls that were rejected, wait, or never ran never
-            do.
+        include_failed: Calls that failed or were cancelled count too. Calls that were rejected, are pending or never
+        ran
+            never count.
         threshold: A score at or above it passes; in [0, 1].
         strict_mode: Threshold 1, and any score below 1 becomes 0.
-        include_reason: Put the arithmetic and the findings into words.
+        include_reason: Write a reason with the arithmetic and the findings.
         verbose_mode: Print the result of each measured case.
 
     Raises:
@@ -148,7 +171,7 @@ class TrajectoryMatch(_View):
 
     def __post_init__(self) -> None:
         """Check the options."""
-        one_of("order", self.order, TrajectoryOrder)
+        check_option("order", self.order, TrajectoryOrder)
         super().__post_init__()
 
     @property
@@ -156,40 +179,34 @@ class TrajectoryMatch(_View):
         return "pydantic_evals.trajectory_match"
 
     @property
-    def _told(self) -> Sequence[str]:
-        return [*([self.order] if self.order != "in_order" else []), *super()._told]
+    def _options(self) -> Sequence[str]:
+        return [*label_option(self.order, "in_order"), *super()._options]
 
-    def _of(self, expected: Sequence[ToolCall], called: Sequence[ToolCall], places: Sequence[int]) -> Found:
-        alignment = self._names(expected, called, places, ordered=self.order != "any_order")
-        if self.order == "exact":
-            return verdict(alignment, expected, called, mode="exact", whole=("expected", "called"))
-        return Found(
-            scores={"f1": alignment.f1},
-            sums={"f1": arithmetic(alignment, "f1", exact=False)},
-            findings=findings(alignment, expected, called),
-            alignment=alignment,
-        )
+    @property
+    def _preset(self) -> Preset:
+        return _ORDER_PRESETS[self.order]
 
 
 @dataclass(frozen=True, eq=False)
 class ArgumentCorrectness(_View):
-    """1 if one call of a tool got the arguments that the expected call of that tool has, else 0.
+    """1 if one call of a tool has the arguments of the expected call of that tool, else 0.
 
-    The first call of the tool is compared with the first expected one, or the last with the last, or the one at a
-    position with the one at that position. Where the tool was not called so often, the score is 0. Where the case
-    expects no such call, or does not say which arguments it expects, or the recording did not keep those of the call,
-    the question does not apply: the case is skipped.
+    The first call of the tool is compared with the first expected one, the last with the last, or the one at a position
+    with the one at that position. If the tool was not called often enough, the score is 0. If the case expects no such
+    call or specifies no arguments for it, or the arguments of the call were not recorded, the case is skipped.
 
     Args:
         tool_name: The tool.
-        match_mode: `"subset"`: the expected arguments are among those that were called, with equal values (objects as a
-            whole); `"exact"`: and there are no others.
+        match_mode: `"subset"`: the expected arguments are among the called ones, with equal values (objects as a
+        whole);
+            `"exact"`: and there are no others.
         occurrence: `"first"`, `"last"`, or a position among the calls of the tool, from 0.
-        include_failed: Calls that failed or were cancelled count. Calls that were rejected, wait, or never ran never
-            do.
+        include_failed: Calls that failed or were cancelled count too. Calls that were rejected, are pending or never
+        ran
+            never count.
         threshold: A score at or above it passes; in [0, 1].
         strict_mode: Threshold 1.
-        include_reason: Put the arithmetic and the findings into words.
+        include_reason: Write a reason with the arithmetic and the findings.
         verbose_mode: Print the result of each measured case.
 
     Raises:
@@ -204,12 +221,11 @@ class ArgumentCorrectness(_View):
         """Check the options."""
         tool: object = self.tool_name
         if not isinstance(tool, str) or not tool:
-            message = f"tool_name must be the name of a tool, got {tool!r}"
-            raise ConfigurationError(message)
-        one_of("match_mode", self.match_mode, ArgumentMatchMode)
+            raise ConfigurationError(f"tool_name must be the name of a tool, got {tool!r}")
+        check_option("match_mode", self.match_mode, ArgumentMatchMode)
         position = isinstance(self.occurrence, int) and not isinstance(self.occurrence, bool) and self.occurrence >= 0
         if not position:
-            one_of("occurrence, unless it is a position from 0,", self.occurrence, ArgumentOccurrence)
+            check_option("occurrence, unless it is a position from 0,", self.occurrence, ArgumentOccurrence)
         super().__post_init__()
 
     @property
@@ -217,62 +233,87 @@ class ArgumentCorrectness(_View):
         return "pydantic_evals.argument_correctness"
 
     @property
-    def _told(self) -> Sequence[str]:
+    def _options(self) -> Sequence[str]:
         return [
             printable(self.tool_name),
-            *([self.match_mode] if self.match_mode != "subset" else []),
-            *([str(self.occurrence)] if self.occurrence != "first" else []),
-            *super()._told,
+            *label_option(self.match_mode, "subset"),
+            *label_option(self.occurrence, "first"),
+            *super()._options,
         ]
 
-    def _of(self, expected: Sequence[ToolCall], called: Sequence[ToolCall], places: Sequence[int]) -> Found:
-        ours = self._select(expected, range(len(expected)))
-        theirs = self._select(called, places)
-        tool = repr(printable(self.tool_name))
-        which = f"{self.occurrence} call" if isinstance(self.occurrence, str) else f"call at {self.occurrence}"
-        if ours is None:
-            return Found(skipped=f"the case expects no {which} of {tool}")
-        if "input_parameters" not in expected[ours].model_fields_set:
-            return Found(skipped=f"expected #{ours + 1} {tool} does not say which arguments it expects")
-        if theirs is None:
-            amount = plural(sum(called[index].name == self.tool_name for index in places), "time")
-            text = f"Missing: expected #{ours + 1} {tool} was not called (no {which}; called {amount})."
-            missing = Finding("missing", text, self.tool_name, expected=ours)
-            return Found(scores={"match": 0.0}, sums={"match": f"no {which} of {tool} = 0"}, findings=[missing])
-        if not called[theirs].captured("input_parameters"):
-            return Found(skipped=f"the recording did not keep the arguments of {one(called[theirs], theirs)}")
-        rule = partial(differing, mode="exact" if self.match_mode == "exact" else "superset")
-        pair = align([by_rule(expected[ours], rule)], called_items([called[theirs]]), arguments=True)
-        found = verdict(
-            pair.placed([ours], [theirs]), expected, called, mode=f"{which} of {tool}", whole=("expected", "called")
-        )
-        return replace(found, warnings=no_objects([called[theirs]]))
+    @property
+    def _preset(self) -> Preset:
+        return Preset(f"{self._which} of {printable(self.tool_name)!r}", complete=BOTH)
 
-    def _select(self, calls: Sequence[ToolCall], places: Sequence[int]) -> int | None:
-        """Return the position of the call that is looked at, if there is one."""
-        found = [index for index in places if calls[index].name == self.tool_name]
-        position = {"first": 0, "last": len(found) - 1}.get(str(self.occurrence), self.occurrence)
-        return found[int(position)] if 0 <= int(position) < len(found) else None
+    @property
+    def _which(self) -> str:
+        return f"{self.occurrence} call" if isinstance(self.occurrence, str) else f"call at {self.occurrence}"
+
+    def _compare(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Measurement:
+        measured = self._without_pair(expected, called)
+        if measured is None:
+            return super()._compare(expected, called)
+        return replace(measured, warnings=super()._warnings(expected, called))
+
+    def _without_pair(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Measurement | None:
+        """Return the measurement if there are no two argument objects to compare."""
+        left, right = self._select(expected, range(len(expected))), self._select(called, self._positions(called))
+        tool, which = repr(printable(self.tool_name)), self._which
+        if left is None:
+            return Measurement(skip_reason=f"the case expects no {which} of {tool}")
+        if "input_parameters" not in expected[left].model_fields_set:
+            return Measurement(skip_reason=f"expected #{left + 1} {tool} does not specify arguments")
+        if right is None:
+            amount = sum(called[index].name == self.tool_name for index in self._positions(called))
+            times = plural(amount, "time")
+            text = f"Missing: expected #{left + 1} {tool} was not called (no {which}; called {times})."
+            missing = Finding("missing", text, self.tool_name, expected=left)
+            return Measurement(scores={"match": 0.0}, sums={"match": f"no {which} of {tool} = 0"}, findings=[missing])
+        if not called[right].captured("input_parameters"):
+            return Measurement(skip_reason=f"the arguments of {call_text(called[right], right)} were not recorded")
+        return None
+
+    def _align(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Alignment:
+        left, right = self._selected_pair(expected, called)
+        rule = partial(key_differences, mode="exact" if self.match_mode == "exact" else "superset")
+        pair = align([ruled_item(expected[left], rule)], called_items([called[right]]), arguments=True)
+        return pair.placed([left], [right])
+
+    def _warnings(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> list[str]:
+        _, right = self._selected_pair(expected, called)
+        return [*super()._warnings(expected, called), *broken_argument_warnings([called[right]])]
+
+    def _selected_pair(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> tuple[int, int]:
+        left, right = self._select(expected, range(len(expected))), self._select(called, self._positions(called))
+        assert left is not None and right is not None  # noqa: S101, PT018 - `_without_pair` has checked it
+        return left, right
+
+    def _select(self, calls: Sequence[ToolCall], positions: Sequence[int]) -> int | None:
+        """Return the position of the selected call, if there is one."""
+        matching = [index for index in positions if calls[index].name == self.tool_name]
+        occurrences: dict[object, int] = {"first": 0, "last": len(matching) - 1}
+        occurrence = occurrences.get(self.occurrence, self.occurrence)
+        return matching[int(occurrence)] if 0 <= int(occurrence) < len(matching) else None
 
 
 def evaluator(
     metric: MetricLike, *, to_case: Callable[[Any], AnyCase] | None = None, redactor: Redactor = DEFAULT
-) -> Any:  # noqa: ANN401 - a class of theirs, whose package need not be installed
+) -> Any:  # noqa: ANN401 - a class of pydantic-evals, whose package may be missing
     """Return a metric of toolmark as an evaluator for `pydantic_evals.Dataset(..., evaluators=[...])`.
 
-    It gives the score with its reason under the name of the metric, and whether it passed as the assertion
-    `<name> passed`. Where the metric was skipped it gives the label `skipped` with the reason, and no score. Where it
-    could not be measured, or no case could be read, it raises, which pydantic-evals reports as an evaluator's failure.
+    It returns the score with its reason under the name of the metric, and the assertion `<name> passed`. If the metric
+    was skipped, it returns the label `skipped` with the reason, and no score. If the metric failed or no case could be
+    read, it raises, which pydantic-evals reports as an evaluator's failure.
 
     Args:
-        metric: What measures each case.
-        to_case: Makes a case of an `EvaluatorContext`. By default the output says what was called, under
+        metric: The metric.
+        to_case: Builds a case from an `EvaluatorContext`. By default the output contains the called tools, under
             `tools_called`, `messages` or `agent_trajectory`, or is a `Run`; and the expected output, or the metadata,
-            what was expected, under `expected_tools`; docs/traces.md has all keys.
-        redactor: Takes secrets out of reasons and errors.
+            contains the expected ones, under `expected_tools`; docs/traces.md lists all keys.
+        redactor: Redacts secrets in reasons and errors.
 
     Raises:
         MissingPackageError: pydantic-evals is not installed.
-        ConfigurationError: It is no metric.
+        ConfigurationError: `metric` is not a metric.
     """
     return evaluator_of(metric, to_case, redactor)

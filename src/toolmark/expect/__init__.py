@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from pydantic import WrapSerializer, WrapValidator
 
 from toolmark.calls import ToolCall
-from toolmark.expect.argument_paths import read_place, with_matchers
+from toolmark.expect.argument_paths import parse_argument_path, with_matchers
 from toolmark.expect.check_matchers import Predicate, Schema
-from toolmark.expect.json_form import MATCHERS, expectation_json, read_expectation, read_value, speaks
+from toolmark.expect.json_form import MATCHERS, expectation_json, is_expectation, read_expectation, read_value
 from toolmark.expect.list_matchers import Subset, Superset, Unordered
 from toolmark.expect.matcher import Matcher
 from toolmark.expect.plan import (
@@ -42,8 +42,8 @@ from toolmark.expect.plan import (
     Parallel,
     Plan,
     PlanItem,
+    expected_names,
     walk,
-    wanted_names,
 )
 from toolmark.expect.presence_matchers import Absent, Ignore, Optional, Present
 from toolmark.expect.value_matchers import (
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 else:
 
     def _validated(value: Any, calls: Callable[[Any], list[ToolCall]]) -> Any:
-        return read_expectation(value) if speaks(value) else calls(value)
+        return read_expectation(value) if is_expectation(value) else calls(value)
 
     def _written(value: Any, calls: Callable[[Any], Any]) -> Any:
         return expectation_json(value) if isinstance(value, (Plan, Alternatives)) else calls(value)
@@ -102,11 +102,11 @@ __all__ = [
     "Superset",
     "Unordered",
     "expectation_json",
+    "expected_names",
+    "is_expectation",
+    "parse_argument_path",
     "read_expectation",
-    "read_place",
     "read_value",
-    "speaks",
     "walk",
-    "wanted_names",
     "with_matchers",
 ]

@@ -12,7 +12,7 @@ from toolmark.expect.matcher import Matcher
 from toolmark.expect.presence_matchers import Absent, Ignore, Optional
 from toolmark.matching.json_compare import ABSENT
 
-Place: TypeAlias = "tuple[str | int, ...]"
+ArgumentPath: TypeAlias = "tuple[str | int, ...]"
 """Keys and positions; `*` is every key or position that the expected arguments have there."""
 
 _STEP = re.compile(r"""\.?([^.\[\]"]+)|\[(\d+|\*)\]|\[("(?:[^"\\]|\\.)*")\]""")
@@ -20,7 +20,7 @@ _STEP = re.compile(r"""\.?([^.\[\]"]+)|\[(\d+|\*)\]|\[("(?:[^"\\]|\\.)*")\]""")
 EVERY = "*"
 
 
-def read_place(text: object) -> Place:
+def parse_argument_path(text: object) -> ArgumentPath:
     """Return the place that a text names.
 
     Raises:
@@ -46,7 +46,7 @@ def read_place(text: object) -> Place:
     return tuple(steps)
 
 
-def with_matchers(tree: Mapping[str, Any], *layers: Mapping[Place, Matcher]) -> dict[str, Any]:
+def with_matchers(tree: Mapping[str, Any], *layers: Mapping[ArgumentPath, Matcher]) -> dict[str, Any]:
     """Return expected arguments with matchers at some places.
 
     A matcher that lacks a value takes the one that stands at its place; where none stands, it does nothing. One that
@@ -67,7 +67,7 @@ class _Made(dict[str, Any]):
     """An object that stands there only because a place leads through it."""
 
 
-def _put(node: Any, place: Place, matcher: Matcher) -> Any:
+def _put(node: Any, place: ArgumentPath, matcher: Matcher) -> Any:
     if not place:
         if isinstance(node, Matcher):
             return node

@@ -89,7 +89,7 @@ _BY_SPELLING: Final = {to_camel(known): known for keys in _KEYS.values() for kno
 """toolmark's own spelling of a key by each spelling that differs from it, or is read as it."""
 
 
-def speaks(value: object) -> bool:
+def is_expectation(value: object) -> bool:
     """Return whether a value is an expectation, or its JSON form, that says more than a list of calls does."""
     if isinstance(value, (Plan, Alternatives)):
         return True

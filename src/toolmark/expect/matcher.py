@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from toolmark._internal.json import MAX_DEPTH, to_json_value
 from toolmark._internal.text import short_json, shorten
 from toolmark.errors import InvalidDataError
-from toolmark.matching.argument_pattern import ONE, ZERO, Ratio, Wanted
+from toolmark.matching.argument_pattern import ONE, ZERO, Ratio, ValuePattern
 from toolmark.matching.json_compare import ABSENT, Absent
 
 MARK = "$is"
@@ -23,7 +23,7 @@ LONGEST = 80
 """Characters of an expected value that people are shown."""
 
 
-class Matcher(Wanted):
+class Matcher(ValuePattern):
     """Base of all matchers. They are frozen, and equal if they accept the same.
 
     Attributes:
@@ -83,7 +83,7 @@ def tree_of(value: Any, depth: int = 0) -> Any:
 
 def to_plain(value: Any) -> Any:
     """Return the JSON form of what `tree_of` returned."""
-    if isinstance(value, Wanted):
+    if isinstance(value, ValuePattern):
         return value.to_json()
     if isinstance(value, dict):
         plain = {key: to_plain(item) for key, item in value.items()}
@@ -95,7 +95,7 @@ def to_plain(value: Any) -> Any:
 
 def told(value: Any) -> str:
     """Return an expected value for people."""
-    if isinstance(value, Wanted):
+    if isinstance(value, ValuePattern):
         return value.describe()
     return shorten(short_json(to_plain(value)), LONGEST)
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from toolmark._internal.json import short_repr
 from toolmark.calls import ToolCall, ToolCallType
 from toolmark.errors import ConfigurationError, InvalidDataError, Problem
-from toolmark.expect.argument_paths import read_place
+from toolmark.expect.argument_paths import parse_argument_path
 from toolmark.expect.matcher import Matcher, told, tree_of
 from toolmark.matching.json_compare import ABSENT
 
@@ -288,7 +288,7 @@ def walk(items: Sequence[PlanItem]) -> Iterator[PlanItem]:
                 yield from walk(alternative)
 
 
-def wanted_names(expected: Sequence[Call] | Expectation | None) -> list[str]:
+def expected_names(expected: Sequence[Call] | Expectation | None) -> list[str]:
     """Return the names of all calls that are expected, those of all alternatives among them, for people."""
     calls = expected.expected_calls() if isinstance(expected, (Plan, Alternatives)) else expected or ()
     return [name_text(call.name) for call in calls]
@@ -330,7 +330,7 @@ def check_at(places: object, where: str) -> None:
     if not isinstance(places, Mapping):
         raise ConfigurationError(f"{where} must map places to matchers, got {short_repr(places)}")
     for place, matcher in places.items():
-        read_place(place)
+        parse_argument_path(place)
         if not isinstance(matcher, Matcher):
             message = f"{where}[{place!r}] must be a matcher, such as Ignore(), got {short_repr(matcher)}"
             raise ConfigurationError(message)

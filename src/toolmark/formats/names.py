@@ -1,8 +1,8 @@
-"""The one place that knows which tool names carry a random suffix, e.g. `search_agent_xg7c`.
+"""Random suffixes of tool names, e.g. `search_agent_xg7c`, and the rule that strips them.
 
 Some frameworks append an underscore and four random letters and digits to the names of agents that are called as tools,
-new ones in every run. Taking them off is a guess: the same rule would make `parse_ipv4` and `parse_ipv6` one tool. So
-it is done only where it was asked for, never to a name that is known to be a tool's, and every rewrite is reported.
+new ones in every run. Stripping them is a guess: the same rule would make `parse_ipv4` and `parse_ipv6` one tool. So
+it is done only on request, never to the name of a known tool, and every rewrite is reported.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _SUFFIXED = re.compile(r"(?P<bare>.+)_(?P<suffix>[A-Za-z0-9]{4})", re.DOTALL)
 def strip_suffix(name: str, known_names: Collection[str] = ()) -> str:
     """Return `name` without its random suffix: a last underscore and exactly four ASCII letters or digits.
 
-    The suffix goes when it has both letters and digits, or when what is left is a known tool. A known name stays as it
-    is, and so does a name of which nothing would be left. One suffix goes, never two.
+    The suffix is stripped if it has both letters and digits, or if the bare name is a known tool. A known name stays as
+    it is, and so does a name that is only a suffix. One suffix is stripped, never two.
 
     Args:
         name: The name as it was recorded.
-        known_names: Names that are surely tools', e.g. those of the available and of the expected ones.
+        known_names: Names of tools that exist, e.g. of the available and of the expected ones.
     """
     match = _SUFFIXED.fullmatch(name)
     if match is None or name in known_names:
@@ -39,7 +39,7 @@ def strip_suffix(name: str, known_names: Collection[str] = ()) -> str:
 def strip_suffixes(
     calls: Sequence[ToolCall], known_names: Collection[str] = ()
 ) -> tuple[list[ToolCall], dict[tuple[str, str], int]]:
-    """Return the calls with `strip_suffix` applied to their names, and how often each rewrite was made."""
+    """Return the calls with `strip_suffix` applied to their names, and the number of calls of each rewrite."""
     renamed: list[ToolCall] = []
     rewrites: dict[tuple[str, str], int] = {}
     for call in calls:
@@ -51,23 +51,26 @@ def strip_suffixes(
 
 
 def describe_rewrites(rewrites: dict[tuple[str, str], int]) -> list[str]:
-    """Return one sentence for each rewrite, in the order in which they were first made."""
+    """Return one sentence for each rewrite, in the order of the calls."""
     return [
         f"renamed {old!r} to {new!r}" + (f" ({count} calls)" if count > 1 else "")
         for (old, new), count in rewrites.items()
     ]
 
 
-def suffixed_alike(rewrites: Iterable[tuple[str, str]], expected: Iterable[str]) -> list[str]:
+def suffix_warnings(rewrites: Iterable[tuple[str, str]], expected: Iterable[str]) -> list[str]:
     """Return a warning for each expected name that differs from a called one only by its suffix.
 
-    An expected name is a known one and never changes. So where it was taken from a recording, suffix and all, it can
-    only be matched by the call with the very same suffix, and that deserves to be said.
+    An expected name never changes. An expected name with a suffix, such as one from a recording, therefore matches only
+    a call with the very same suffix.
     """
-    bare = {new: old for old, new in rewrites}
-    return [
-        f"expected {name!r} and called {bare[strip_suffix(name)]!r} differ only in what looks like a random suffix; "
-        f"expected names are compared as they stand: expect {strip_suffix(name)!r} if both mean the same tool"
-        for name in dict.fromkeys(expected)
-        if strip_suffix(name) != name and strip_suffix(name) in bare
-    ]
+    called = {new: old for old, new in rewrites}
+    warnings: list[str] = []
+    for name in dict.fromkeys(expected):
+        bare = strip_suffix(name)
+        if bare != name and bare in called:
+            warnings.append(
+                f"expected {name!r} and called {called[bare]!r} differ only in what looks like a random suffix; "
+                f"expected names are compared as they stand: expect {bare!r} if both mean the same tool"
+            )
+    return warnings

@@ -1,14 +1,13 @@
-"""One recorded question as a flat record: what was asked, answered, called and expected, each under its own key.
+"""Flat records: one question with its answer and its called and expected tools, each under its own key.
 
-The keys are those that `gllm-evals` uses; toolmark's own names for the same things are accepted beside them.
+The keys are those of `gllm-evals`; toolmark's own names for the same fields are accepted as well.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from pydantic.alias_generators import to_camel
 
@@ -16,11 +15,13 @@ from toolmark._internal.json import short_repr
 from toolmark.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
 from toolmark.cases import LLMTestCase, Run
 from toolmark.errors import InvalidDataError
-from toolmark.expect import ExpectedTools, read_expectation, speaks, wanted_names
-from toolmark.formats.messages.field_readers import Notes, as_object
+from toolmark.expect import ExpectedTools, expected_names, is_expectation, read_expectation
+from toolmark.formats.messages.field_readers import Fields, Notes, as_object, read_list
 from toolmark.formats.messages.tool_fields import read_tools, readable_tool
 from toolmark.formats.messages.trajectory import read_run
-from toolmark.formats.names import describe_rewrites, strip_suffixes, suffixed_alike
+from toolmark.formats.names import describe_rewrites, strip_suffixes, suffix_warnings
+
+_T = TypeVar("_T")
 
 _SYNONYMS = {"query": "input", "generated_response": "actual_output", "expected_response": "expected_output"}
 _TRAJECTORIES = ("agent_trajectory", "expected_agent_trajectory")
@@ -31,10 +32,10 @@ _BY_SPELLING = {spelling: key for key in _KEYS for spelling in (key, to_camel(ke
 
 
 def looks_like_record(value: object) -> bool:
-    """Return whether an object has a key that only a record has, so that it is no case in toolmark's own form.
+    """Return whether an object has a key that only a record has, so that it is not a case in toolmark's own form.
 
     These are `query`, `generated_response`, `expected_response`, `agent_trajectory` and `expected_agent_trajectory`,
-    in snake_case or camelCase. Anything that is no object is no record.
+    in snake_case or camelCase. Anything that is not an object is not a record.
     """
     return isinstance(value, Mapping) and any(_BY_SPELLING.get(key) in _RECORD_ONLY for key in value)
 
@@ -51,133 +52,129 @@ def case_from_record(
     Keys, all optional, in snake_case or camelCase: `query`, `generated_response`, `expected_response` (or `input`,
     `actual_output`, `expected_output`), `tools_called`, `expected_tools`, `agent_trajectory`,
     `expected_agent_trajectory` (OpenAI chat messages, see `run_from_messages`), `available_tools`, `id`, `name`,
-    `tags`, `metadata`. Any other key is kept in `metadata`. `null` reads as not given.
+    `tags`, `metadata`. Any other key goes to `metadata`. `null` reads as not set.
 
-    `expected_tools` may be the JSON form of an expectation that says more than a list of calls (`toolmark.expect`).
-    `tools_called` wins over the calls of `agent_trajectory`, and `expected_tools` over those of
-    `expected_agent_trajectory`; a warning says so where the two name different tools. Texts that are not given are
-    taken from the trajectories. An expectation from a trajectory has the call's name, its arguments, and its output
-    where one was answered. A trajectory without calls says that nothing was called (`[]`); with neither a list nor a
-    trajectory the field stays `None`.
+    `expected_tools` may be the JSON form of a richer expectation (`toolmark.expect`). `tools_called` wins over the
+    calls of `agent_trajectory`, and `expected_tools` over those of `expected_agent_trajectory`, with a warning if the
+    two name different tools. Texts that are not set are taken from the trajectories. An expectation from a trajectory
+    has the call's name, its arguments, and its output if it has one. A trajectory without calls means that nothing was
+    called (`[]`); with neither a list nor a trajectory the field stays `None`.
 
-    Whatever was understood only in part stands in the `warnings` of the case's `run`, which exists where there is an
-    `agent_trajectory` or something to warn of.
+    Warnings are in the `run` of the case, which exists if there is an `agent_trajectory` or a warning.
 
     Args:
         record: The record.
-        normalize_names: Take random suffixes such as `_xg7c` off the names of called tools (see
-            `toolmark.formats.names.strip_suffix`); each rewrite is a warning. Available and expected tools are known
-            names and never change.
-        known_names: More names that are surely tools'; they matter only with `normalize_names`.
-        tolerant_arguments: See `run_from_messages`; in lists of tools and in expectations, too.
+        normalize_names: Strip random suffixes such as `_xg7c` from the names of called tools (see
+            `toolmark.formats.strip_suffix`); each rewrite is a warning. Names of available and expected tools never
+            change.
+        known_names: More names of tools that never change; used only with `normalize_names`.
+        tolerant_arguments: See `run_from_messages`; it holds for lists of tools and expectations, too.
 
     Raises:
-        InvalidDataError: It is no such record; `problems` has every place that is wrong.
+        InvalidDataError: The record is invalid; `problems` has every wrong place.
     """
     fields = as_object(record)
     if fields is None:
         message = f"a record is an object with keys such as 'query' and 'tools_called', got {short_repr(record)}"
         raise InvalidDataError(message)
     notes = Notes(tolerant=tolerant_arguments)
-    parts = _read_parts(fields, notes)
+    keys = _RecordKeys(fields, notes)
+    specs = keys.read("available_tools", _read_specs)
+    called = keys.read("tools_called", _read_called_tools)
+    expected = keys.read("expected_tools", _read_expected_tools)
+    run = keys.read("agent_trajectory", _read_run)
+    expected_run = keys.read("expected_agent_trajectory", _read_expected_run)
+
+    expectation = expected
+    if expectation is None and expected_run is not None:
+        expectation = [_expectation(call) for call in expected_run.calls]
     if normalize_names:
-        _normalize(parts, known_names, notes)
-    _compare(parts.called, parts.run, "tools_called", "agent_trajectory", notes)
-    _compare(parts.expected, parts.expected_run, "expected_tools", "expected_agent_trajectory", notes)
-    return _case(parts, notes)
+        names = {*known_names, *expected_names(expectation), *(spec.name for spec in specs or ())}
+        called, run = _normalize(called, run, names, expected_names(expectation), notes)
+    _warn_if_different(called, run, "tools_called", "agent_trajectory", notes)
+    _warn_if_different(expected, expected_run, "expected_tools", "expected_agent_trajectory", notes)
+
+    if called is None and run is not None:
+        called = run.tools_called
+    from_trajectories: dict[str, Any] = {
+        "input": run and run.input,
+        "actual_output": run and run.actual_output,
+        "expected_output": expected_run and expected_run.actual_output,
+        "tools_called": called,
+        "expected_tools": expectation,
+        "available_tools": specs,
+    }
+    case = {name: value for name, value in from_trajectories.items() if value is not None}
+    case |= {name: keys.values[name] for name in _PLAIN_FIELDS if name in keys.values}
+    _add_metadata(case, keys.others, notes)
+    if run is None and notes.warnings:
+        run = Run(calls=called or [])
+    if run is not None:
+        case["run"] = run.model_copy(update={"warnings": notes.warnings}) if notes.warnings else run
+    return _validated(case, keys, notes)
 
 
 def with_readable_arguments(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a case in toolmark's own form whose argument texts are objects, where they can only mean one.
+    """Return the JSON form of a case with argument objects instead of argument texts that have only one meaning.
 
-    What was read so stands in the warnings of the case's run, and a called tool keeps its text in its execution's
-    `requested_parameters`. Anything else is left as it is, for the case itself to refuse.
-
-    Args:
-        case: The case, as JSON has it.
+    Each is a warning of the case's run, and a called tool keeps its text in `requested_parameters` of its execution.
+    Anything else stays as it is, for the case itself to refuse.
     """
     notes = Notes(tolerant=True)
-    found = dict(case)
-    for key in (spelling for name in ("tools_called", "expected_tools") for spelling in (name, to_camel(name))):
-        if isinstance(found.get(key), list):
-            called = key in ("tools_called", "toolsCalled")
-            tools = enumerate(found[key])
-            found[key] = [readable_tool(tool, f"$.{key}[{index}]", notes, called=called) for index, tool in tools]
-    run = found.get("run") or {"calls": found.get("tools_called", found.get("toolsCalled")) or []}
+    readable = dict(case)
+    for key in ("tools_called", "toolsCalled", "expected_tools", "expectedTools"):
+        if isinstance(readable.get(key), list):
+            called = key.startswith("tools")
+            readable[key] = [
+                readable_tool(tool, f"$.{key}[{index}]", notes, called=called)
+                for index, tool in enumerate(readable[key])
+            ]
+    run = readable.get("run") or {"calls": readable.get("tools_called", readable.get("toolsCalled")) or []}
     if notes.warnings and isinstance(run, dict) and isinstance(run.get("warnings", []), list):
-        found["run"] = {**run, "warnings": [*run.get("warnings", []), *notes.warnings]}
-    return found
+        readable["run"] = {**run, "warnings": [*run.get("warnings", []), *notes.warnings]}
+    return readable
 
 
-@dataclass
-class _Parts:
-    """A record, sorted: what was given in lists, what the trajectories show, and the rest."""
+class _RecordKeys:
+    """The values of a record by toolmark's name for them."""
 
-    spelling: dict[str, str]
-    """How the record spells the name of each field."""
-    fields: dict[str, Any]
-    """The fields of the case that are texts, tags and metadata."""
-    specs: list[ToolSpec] | None = None
-    called: list[ToolCall] | None = None
-    expected: ExpectedTools | None = None
-    run: Run | None = None
-    expected_run: Run | None = None
-    extra: dict[str, object] = field(default_factory=dict)
-    """What the record says under keys of its own."""
+    def __init__(self, record: Fields, notes: Notes) -> None:
+        self.values: dict[str, object] = {}
+        self.others: dict[str, object] = {}
+        """Values under keys that toolmark does not have."""
+        self._spelling: dict[str, str] = {}
+        self._notes = notes
+        for spelled, value in record.items():
+            key = _BY_SPELLING.get(spelled)
+            if key is None:
+                self._add_other(spelled, value)
+            elif value is not None:
+                self._add(_SYNONYMS.get(key, key), spelled, value)
 
+    def _add(self, key: str, spelled: str, value: object) -> None:
+        if self.values.get(key, value) != value:
+            other = self._spelling[key]
+            self._notes.problem(f"$.{spelled}", f"has another value than {other!r}, which is the same field; give one")
+        self.values[key], self._spelling[key] = value, spelled
 
-def _read_parts(record: Mapping[str, object], notes: Notes) -> _Parts:
-    given, spelling, extra = _sort_keys(record, notes)
-    parts = _Parts(spelling, {key: given[key] for key in _PLAIN_FIELDS if key in given}, extra=extra)
+    def _add_other(self, spelled: str, value: object) -> None:
+        self.others[spelled] = value
+        similar = difflib.get_close_matches(str(spelled), _BY_SPELLING, n=1, cutoff=0.9)
+        if similar:
+            self._notes.warn("$", f"unknown key {spelled!r} was kept in metadata; did you mean {similar[0]!r}?")
 
-    def path(key: str) -> str:
-        return f"$.{spelling[key]}"
+    def path(self, key: str) -> str:
+        """Return the JSON path of a field, as the record spells it."""
+        return f"$.{self._spelling.get(key, key)}"
 
-    if "available_tools" in given:
-        parts.specs = _read_specs(given["available_tools"], path("available_tools"), notes)
-    if "tools_called" in given:
-        parts.called = read_tools(given["tools_called"], path("tools_called"), notes, expected=False)
-    if "expected_tools" in given:
-        parts.expected = _read_expected_tools(given["expected_tools"], path("expected_tools"), notes)
-    if "agent_trajectory" in given:
-        parts.run, _ = read_run(given["agent_trajectory"], path("agent_trajectory"), notes)
-    if "expected_agent_trajectory" in given:
-        parts.expected_run = _read_expected(
-            given["expected_agent_trajectory"], path("expected_agent_trajectory"), notes
-        )
-    return parts
-
-
-def _sort_keys(
-    record: Mapping[str, object], notes: Notes
-) -> tuple[dict[str, object], dict[str, str], dict[str, object]]:
-    """Return the values by toolmark's name for them, how the record spells each name, and the values of other keys."""
-    given: dict[str, object] = {}
-    spelling: dict[str, str] = {}
-    extra: dict[str, object] = {}
-    for spelled, value in record.items():
-        known = _BY_SPELLING.get(spelled)
-        if known is None:
-            extra[spelled] = value
-            near = difflib.get_close_matches(str(spelled), _BY_SPELLING, n=1, cutoff=0.9)
-            if near:
-                notes.warn("$", f"unknown key {spelled!r} was kept in metadata; did you mean {near[0]!r}?")
-            continue
-        if value is None:
-            continue
-        key = _SYNONYMS.get(known, known)
-        if key in given and given[key] != value:
-            notes.problem(f"$.{spelled}", f"says something else than {spelling[key]!r}, which means the same; give one")
-        given[key], spelling[key] = value, spelled
-    return given, spelling, extra
+    def read(self, key: str, read: Callable[[object, str, Notes], _T]) -> _T | None:
+        """Return what a reader makes of the value of a field; `None` if the field is not set."""
+        return read(self.values[key], self.path(key), self._notes) if key in self.values else None
 
 
 def _read_specs(value: object, path: str, notes: Notes) -> list[ToolSpec]:
-    if not isinstance(value, (list, tuple)):
-        notes.problem(path, f"expected a list of tools, got {short_repr(value)}")
-        return []
     specs: list[ToolSpec] = []
-    for index, item in enumerate(value):
+    for index, item in enumerate(read_list(value, path, notes, "a list of tools")):
         try:
             specs.append(read_tool_spec(item))
         except InvalidDataError as error:
@@ -185,9 +182,13 @@ def _read_specs(value: object, path: str, notes: Notes) -> list[ToolSpec]:
     return specs
 
 
+def _read_called_tools(value: object, path: str, notes: Notes) -> list[ToolCall]:
+    return read_tools(value, path, notes, expected=False)
+
+
 def _read_expected_tools(value: object, path: str, notes: Notes) -> ExpectedTools:
-    """Read a list of calls, or an expectation that says more."""
-    if not speaks(value):
+    """Read a list of calls, or a richer expectation."""
+    if not is_expectation(value):
         return read_tools(value, path, notes, expected=True)
     try:
         return read_expectation(value)
@@ -196,103 +197,77 @@ def _read_expected_tools(value: object, path: str, notes: Notes) -> ExpectedTool
         return []
 
 
-def _read_expected(value: object, path: str, notes: Notes) -> Run:
-    """Read a trajectory whose calls are expectations: arguments that nobody can read are then an error."""
-    heard = Notes(notes.problems, tolerant=notes.tolerant)
-    run, _ = read_run(value, path, heard)
+def _read_run(value: object, path: str, notes: Notes) -> Run:
+    run, _ = read_run(value, path, notes)
+    return run
+
+
+def _read_expected_run(value: object, path: str, notes: Notes) -> Run:
+    """Read a trajectory whose calls are expectations: unreadable arguments are then an error."""
+    # The run repeats the warnings of its notes, so it must not have those of the rest of the record.
+    own_notes = Notes(notes.problems, tolerant=notes.tolerant)
+    run = _read_run(value, path, own_notes)
     for call in run.calls:
         execution = call.execution
         if execution is not None and execution.status is CallStatus.INVALID_ARGUMENTS:
             message = f"the arguments of {call.name!r} are not a JSON object, so nothing can be compared with them"
             notes.problem(f"$.{execution.source}", message)
-    notes.warnings.extend(heard.warnings)
+    notes.warnings.extend(own_notes.warnings)
     return run
 
 
 def _expectation(call: ToolCall) -> ToolCall:
-    """Return what a recorded call demands of another run: its name, arguments, and output if it has one."""
-    known = {"output": call.output} if "output" in call.model_fields_set else {}
-    return ToolCall(name=call.name, input_parameters=call.input_parameters, **known)
+    """Return a recorded call as an expectation: its name, arguments, and output if it has one."""
+    fields = {"output": call.output} if "output" in call.model_fields_set else {}
+    return ToolCall(name=call.name, input_parameters=call.input_parameters, **fields)
 
 
-def _expected_calls(parts: _Parts) -> ExpectedTools | None:
-    if parts.expected is not None or parts.expected_run is None:
-        return parts.expected
-    return [_expectation(call) for call in parts.expected_run.calls]
-
-
-def _normalize(parts: _Parts, known_names: Iterable[str], notes: Notes) -> None:
-    expected = wanted_names(_expected_calls(parts))
-    known: Collection[str] = {*known_names, *expected, *(spec.name for spec in parts.specs or ())}
-    rewrites = dict[tuple[str, str], int]()
-    if parts.called is not None:
-        parts.called, made = strip_suffixes(parts.called, known)
-        rewrites |= made
-    if parts.run is not None:
-        calls, made = strip_suffixes(parts.run.calls, known)
-        parts.run = parts.run.model_copy(update={"calls": calls})
-        rewrites |= made
-    notes.warnings.extend(describe_rewrites(rewrites))
-    notes.warnings.extend(suffixed_alike(rewrites, expected))
-
-
-def _compare(given: ExpectedTools | None, run: Run | None, given_key: str, run_key: str, notes: Notes) -> None:
-    """Note that the given list wins over a trajectory, where the two name different tools."""
-    if given is None or run is None:
-        return
-    names = wanted_names(given)
-    shown_names = [call.name for call in run.calls]
-    if names != shown_names:
-        notes.warn(
-            f"$.{given_key}",
-            f"names other tools ({short_repr(names)}) than {run_key} ({short_repr(shown_names)}); {given_key} won",
-        )
-
-
-def _case(parts: _Parts, notes: Notes) -> LLMTestCase:
-    fields = dict(parts.fields)
-    run, expected = parts.run, _expected_calls(parts)
-    called = parts.called if parts.called is not None or run is None else run.tools_called
-    from_runs = {
-        "input": run and run.input,
-        "actual_output": run and run.actual_output,
-        "expected_output": parts.expected_run and parts.expected_run.actual_output,
-    }
-    for key, text in from_runs.items():
-        if text is not None:
-            fields.setdefault(key, text)
-    lists = {"tools_called": called, "expected_tools": expected, "available_tools": parts.specs}
-    fields |= {key: value for key, value in lists.items() if value is not None}
-    _add_extra(fields, parts.extra, notes)
-    if run is None and notes.warnings:
-        run = Run(calls=called or [])
+def _normalize(
+    called: list[ToolCall] | None, run: Run | None, known_names: set[str], expected: list[str], notes: Notes
+) -> tuple[list[ToolCall] | None, Run | None]:
+    """Return the called tools and the run without random suffixes, and warn of each rewrite."""
+    rewrites: dict[tuple[str, str], int] = {}
+    if called is not None:
+        called, counts = strip_suffixes(called, known_names)
+        rewrites |= counts
     if run is not None:
-        fields["run"] = run.model_copy(update={"warnings": notes.warnings}) if notes.warnings else run
-    return _validated(fields, parts.spelling, notes)
+        calls, counts = strip_suffixes(run.calls, known_names)
+        run = run.model_copy(update={"calls": calls})
+        rewrites |= counts
+    notes.warnings += [*describe_rewrites(rewrites), *suffix_warnings(rewrites, expected)]
+    return called, run
 
 
-def _validated(fields: dict[str, Any], spelling: Mapping[str, str], notes: Notes) -> LLMTestCase:
-    """Return the case, or raise all problems of the record, each at the key under which the record has the field."""
-    case: LLMTestCase | None = None
+def _warn_if_different(tools: ExpectedTools | None, run: Run | None, key: str, run_key: str, notes: Notes) -> None:
+    """Warn if a list wins over a trajectory that names other tools."""
+    if tools is None or run is None:
+        return
+    names, run_names = expected_names(tools), [call.name for call in run.calls]
+    if names != run_names:
+        lists = f"({short_repr(names)}) than {run_key} ({short_repr(run_names)})"
+        notes.warn(f"$.{key}", f"names other tools {lists}; {key} was used")
+
+
+def _add_metadata(case: dict[str, Any], others: Mapping[str, object], notes: Notes) -> None:
+    """Add the keys that only this record has to the metadata of a case."""
+    metadata = case.get("metadata", {})
+    if not others or not isinstance(metadata, Mapping):
+        return  # the case itself refuses metadata that is not an object
+    for key in others:
+        if key in metadata and metadata[key] != others[key]:
+            notes.warn("$", f"metadata has its own {key!r}; the record's {key!r} was left out")
+    case["metadata"] = {**others, **metadata}
+
+
+def _validated(case: dict[str, Any], keys: _RecordKeys, notes: Notes) -> LLMTestCase:
+    """Return the case, or raise all problems of the record, each at the record's own key."""
     try:
-        case = LLMTestCase.model_validate(fields)
+        valid = LLMTestCase.model_validate(case)
     except InvalidDataError as error:
         for problem in error.problems:
             name = problem.path.removeprefix("$.").partition("[")[0].partition(".")[0]
-            rest = problem.path.removeprefix(f"$.{name}")
-            notes.problem(f"$.{spelling.get(name, name)}{rest}", problem.message)
+            notes.problem(keys.path(name) + problem.path.removeprefix(f"$.{name}"), problem.message)
+        notes.raise_problems()
+        raise
     notes.raise_problems()
-    if case is None:  # pragma: no cover - a case is only missing where a problem was raised
-        raise InvalidDataError("the record is no case")
-    return case
-
-
-def _add_extra(fields: dict[str, Any], extra: Mapping[str, object], notes: Notes) -> None:
-    """Keep the keys that only this record knows in the case's metadata."""
-    metadata = fields.get("metadata", {})
-    if not extra or not isinstance(metadata, Mapping):
-        return  # metadata that is no object is an error that the case itself will find
-    for key in extra:
-        if key in metadata and metadata[key] != extra[key]:
-            notes.warn("$", f"metadata has its own {key!r}; the record's {key!r} was left out")
-    fields["metadata"] = {**extra, **metadata}
+    return valid

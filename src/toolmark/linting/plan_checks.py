@@ -19,7 +19,7 @@ from toolmark.expect import (
     Parallel,
     Plan,
     PlanItem,
-    read_place,
+    parse_argument_path,
     walk,
     with_matchers,
 )
@@ -30,7 +30,7 @@ from toolmark.linting.json_locations import Spot
 from toolmark.linting.schema_fit import Tools
 from toolmark.matching.argument_pattern import ONE, Template
 from toolmark.matching.json_compare import ABSENT
-from toolmark.metrics.plan_variants import layouts_of
+from toolmark.metrics.plan_variants import variants_of
 
 _PROVIDED = (ToolCallType.HOSTED, ToolCallType.MCP)
 """Tools that are offered under names of their own."""
@@ -142,10 +142,10 @@ class _Linter:
     def _arguments(self, call: ToolCall | Expect | Forbid) -> Any:
         """Return the arguments that a metric compares: an object, a template, or `ABSENT`."""
         alone = replace(call, label=None, after=()) if isinstance(call, Expect) else call
-        layout = next(layouts_of(Plan([alone], tools=self.plan.tools)))
+        layout = next(variants_of(Plan([alone], tools=self.plan.tools)))
         if layout.forbidden:
             return layout.forbidden[0][0].item.arguments
-        return layout.entries[0].wants[0].item.arguments
+        return layout.entries[0].patterns[0].item.arguments
 
     def _forbidden(self, call: ToolCall | Expect, arguments: Any, place: _Place) -> Iterator[LintFinding]:
         for forbid, spot in place.forbidden:
@@ -221,7 +221,7 @@ def _marked(value: Any, keys: tuple[str | int, ...] = ()) -> Iterator[tuple[str 
 def _without_effect(call: Expect | Forbid, spot: Spot) -> Iterator[LintFinding]:
     tree: Mapping[str, Any] = {} if call.input_parameters is ABSENT else call.input_parameters
     for place, matcher in call.at.items():
-        if not matcher.complete and with_matchers(tree, {read_place(place): matcher}) == tree:
+        if not matcher.complete and with_matchers(tree, {parse_argument_path(place): matcher}) == tree:
             message = f"has no value of its own, and none stands at {place} in input_parameters, so it does nothing"
             yield _finding(LintKind.NO_EFFECT, spot.at("at").under(place), message)
 
@@ -230,7 +230,7 @@ def _argument(call: ToolCall | Expect | Forbid, spot: Spot, keys: tuple[str | in
     """Return where an argument is spoken of: in `at`, or in the arguments."""
     if not isinstance(call, ToolCall):
         for place in call.at:
-            steps = read_place(place)
+            steps = parse_argument_path(place)
             if keys[: len(steps)] == steps:
                 return spot.at("at").under(place)
     return spot.at("input_parameters").under(*keys) if keys else spot.at("input_parameters")

@@ -24,7 +24,7 @@ class Item(NamedTuple):
         type: Compared where the expected call has one; `None` if unset, `ABSENT` if the recording did not keep it.
         arguments: The argument object; `ABSENT` if not specified (expected) or not captured (called). An expected one
             may be a `Template`.
-        output: The output; `ABSENT` as above. An expected one may be a `Wanted`.
+        output: The output; `ABSENT` as above. An expected one may be a `ValuePattern`.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Alignment:
         missing: Expected positions without a call.
         unexpected: Called positions that nothing expected.
         unused: Expected positions of optional calls that were not made; they do not count.
-        wanted: What stands at each expected position, where the expectation is a plan; else empty.
+        labels: The text for each expected position of a plan; empty for a list.
         choices: Which of several ways of a plan was taken, in words.
         forbidden: Called positions that the plan forbids, with its words for what; any of them makes every score 0.
         extras: Whether the plan allows calls that it does not name, so that they break no exact match; `None` if it
@@ -101,7 +101,7 @@ class Alignment:
     missing: tuple[int, ...]
     unexpected: tuple[int, ...]
     unused: tuple[int, ...] = ()
-    wanted: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     forbidden: tuple[tuple[int, str], ...] = ()
     extras: bool | None = None
@@ -158,7 +158,7 @@ class Alignment:
     def placed(self, expected: Sequence[int], called: Sequence[int]) -> Alignment:
         """Return the alignment of some of a case's calls with the positions that they have in the case.
 
-        What stands at the places of a plan (`wanted`) stays as it is.
+        The `labels` of a plan do not change.
 
         Args:
             expected: Where each of the expected calls that were aligned stands in the case.
@@ -190,8 +190,8 @@ class Alignment:
             "missing": list(self.missing),
             "unexpected": list(self.unexpected),
         }
-        if self.wanted or self.forbidden or self.choices:
-            plain["wanted"] = list(self.wanted)
+        if self.labels or self.forbidden or self.choices:
+            plain["labels"] = list(self.labels)
             plain["unused"] = list(self.unused)
             plain["choices"] = list(self.choices)
             plain["forbidden"] = [{"called": called, "by": text} for called, text in self.forbidden]

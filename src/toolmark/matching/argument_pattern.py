@@ -1,8 +1,8 @@
 """Argument objects with patterns in the place of some values.
 
 The rules are those of `similarity`: every key that either side names counts, equal values 1, objects recurse, anything
-else 0. What stands in the place of a value, a `Wanted`, may count less than a whole key: it can accept that there is no
-value (`Ignore`, `Optional`), and is then left out on both sides, as if nobody had named the key.
+else 0. A `ValuePattern` in the place of a value may count less than a whole key: it can accept a missing value
+(`Ignore`, `Optional`); the key is then left out on both sides.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ONE: Ratio = (1, 1)
 ZERO: Ratio = (0, 1)
 
 
-class Wanted(ABC):
+class ValuePattern(ABC):
     """Stands in the place of an expected value, and says what it accepts there.
 
     Attributes:
@@ -35,7 +35,7 @@ class Wanted(ABC):
 
     @abstractmethod
     def credit(self, value: Any) -> Ratio | None:
-        """Return how far a value is what is wanted, from (0, 1) to (1, 1); `None` if the place does not count.
+        """Return how far a value fits, from (0, 1) to (1, 1); `None` if the place does not count.
 
         Args:
             value: A JSON value, or `ABSENT` where there is none.
@@ -43,7 +43,7 @@ class Wanted(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """Return what is wanted in a few words, such as `100 within 1%`."""
+        """Return the accepted values in a few words, such as `100 within 1%`."""
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
@@ -65,10 +65,10 @@ class Mismatches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Template:
-    """An expected argument object with `Wanted` values in it.
+    """An expected argument object with `ValuePattern` values in it.
 
     Attributes:
-        tree: The object; its values are JSON values and `Wanted` ones, at any depth.
+        tree: The object; its values are JSON values and `ValuePattern` ones, at any depth.
         extras: Whether keys at the top that it does not name are left out, where otherwise they count as wrong.
     """
 
@@ -87,8 +87,8 @@ class Template:
 
 
 def credit_of(expected: Any, value: Any) -> Ratio | None:
-    """Return how far a value is what is wanted, which may be a JSON value, a `Wanted` one, or hold some."""
-    if isinstance(expected, Wanted):
+    """Return how far a value fits an expected value, which may be a `ValuePattern` or hold some."""
+    if isinstance(expected, ValuePattern):
         return expected.credit(value)
     if type(expected) is dict and type(value) is dict:
         return _objects(expected, value)
@@ -96,8 +96,8 @@ def credit_of(expected: Any, value: Any) -> Ratio | None:
 
 
 def json_of(expected: Any) -> Any:
-    """Return the JSON form of an expected value: that of the `Wanted` ones in it, and the rest as it is."""
-    if isinstance(expected, Wanted):
+    """Return the JSON form of an expected value: that of the `ValuePattern` ones in it, and the rest as it is."""
+    if isinstance(expected, ValuePattern):
         return expected.to_json()
     if type(expected) is dict:
         return {key: json_of(item) for key, item in expected.items()}
@@ -107,8 +107,8 @@ def json_of(expected: Any) -> Any:
 
 
 def fits(expected: Any, value: Any) -> bool:
-    """Return whether a value is wholly what is wanted."""
-    if isinstance(expected, Wanted):
+    """Return whether a value fits an expected value fully."""
+    if isinstance(expected, ValuePattern):
         return expected.credit(value) in (None, ONE)
     kind = type(expected)
     if kind is dict and type(value) is dict:
@@ -174,7 +174,7 @@ def _extra(expected: Mapping[str, Any], called: dict[str, Any], path: Path, mism
 
 def _hidden(want: Any, value: Any) -> bool:
     """Return whether two values cannot be compared because of what is redacted in one of them."""
-    if isinstance(want, Wanted):
+    if isinstance(want, ValuePattern):
         return want.looks and has_mark(value)
     return is_hidden(want) or is_hidden(value)
 
@@ -182,6 +182,6 @@ def _hidden(want: Any, value: Any) -> bool:
 def _difference(want: Any, value: Any, path: Path) -> Difference:
     if isinstance(value, Absent):
         return Difference("missing_argument", path, want, ABSENT)
-    if isinstance(want, Wanted) and want.credit(ABSENT) is None and not want.looks:
+    if isinstance(want, ValuePattern) and want.credit(ABSENT) is None and not want.looks:
         return Difference("extra_argument", path, ABSENT, value)
     return Difference("wrong_argument", path, want, value)

@@ -141,7 +141,7 @@ class _Walk:
         return self.partner
 
     def _improve(self, left: int, target: int, candidates: list[int]) -> None:
-        """Move `left` to the first of `wanted` whose holder can be moved on, in the end to `target`."""
+        """Move `left` to the first of `candidates` whose holder can be moved on, in the end to `target`."""
         moves_to, leaves_free = self._who_can_move(left, target)
         for node in candidates:
             mover = self.holder[node]

@@ -13,7 +13,7 @@ from math import gcd
 from typing import Any, NamedTuple
 
 from toolmark.matching.alignment import Item, Pair
-from toolmark.matching.argument_pattern import ONE, ZERO, Ratio, Template, Wanted, fits
+from toolmark.matching.argument_pattern import ONE, ZERO, Ratio, Template, ValuePattern, fits
 from toolmark.matching.json_compare import (
     Absent,
     Difference,
@@ -144,7 +144,7 @@ class Comparison:
         """Return whether outputs are compared, are known on both sides, and differ."""
         if not self.output or isinstance(e.output, Absent) or isinstance(c.output, Absent):
             return False
-        if isinstance(e.output, Wanted):
+        if isinstance(e.output, ValuePattern):
             return not self._holds_mark(c.output) and not any(fits(e.output, form) for form in json_forms(c.output))
         return not outputs_equal(e.output, c.output) and not self._holds_mark(e.output, c.output)
 
@@ -211,7 +211,7 @@ class Comparison:
                 values = _exact_arguments(item.arguments)
                 parts.append(None if values is None or self._holds_mark(item.arguments) else frozen(values))
             if output:
-                is_open = isinstance(item.output, (Absent, Wanted)) or self._holds_mark(item.output)
+                is_open = isinstance(item.output, (Absent, ValuePattern)) or self._holds_mark(item.output)
                 parts.append(None if is_open else ("output", frozen(item.output)))  # an output may be null
             return None if None in parts else tuple(parts)
 
@@ -246,7 +246,7 @@ def _holds_matcher(value: object) -> bool:
         return any(map(_holds_matcher, value.values()))
     if isinstance(value, list):
         return any(map(_holds_matcher, value))
-    return isinstance(value, Wanted)
+    return isinstance(value, ValuePattern)
 
 
 def _of_one_form(outputs: list[object]) -> bool:

@@ -15,14 +15,14 @@ from toolmark.matching.alignment import Alignment, Item, Pair
 from toolmark.matching.argument_pattern import ONE, Ratio, Template
 from toolmark.matching.json_compare import Absent
 from toolmark.matching.ordering_rules import Broken, Rules, keeping_rules
-from toolmark.matching.plan_slots import Board, Partners, Slot, Want, in_any_order, in_order
+from toolmark.matching.plan_slots import Board, CallPattern, Partners, Slot, in_any_order, in_order
 
 
 class Entry(NamedTuple):
     """An expected call of a layout, and how often it is expected.
 
     Attributes:
-        wants: The calls that it accepts; any of them will do.
+        patterns: The calls that it accepts; any of them will do.
         text: What it is called for people.
         least: How often it must be called.
         most: How often it may be; `None` for any number of times.
@@ -31,7 +31,7 @@ class Entry(NamedTuple):
         group: Entries of one group must be called in one step; `None` for none.
     """
 
-    wants: tuple[Want, ...]
+    patterns: tuple[CallPattern, ...]
     text: str
     least: int = 1
     most: int | None = 1
@@ -52,7 +52,7 @@ class Layout:
     """
 
     entries: tuple[Entry, ...]
-    forbidden: tuple[tuple[Want, str], ...] = ()
+    forbidden: tuple[tuple[CallPattern, str], ...] = ()
     extras: bool | None = None
     choices: tuple[str, ...] = ()
 
@@ -78,14 +78,14 @@ def align_layout(
     """
     slots = list(_slots(layout, called))
     if all(map(_plain, slots)):
-        items = [slot.wants[0].item for slot in slots]
+        items = [slot.patterns[0].item for slot in slots]
         alignment = align(items, called, ordered=ordered, arguments=arguments, output=output)
     else:
         board = Board(slots, called, steps, arguments=arguments, output=output)
         alignment = _aligned(board, ordered=ordered)
     return replace(
         alignment,
-        wanted=tuple(slot.text for slot in slots),
+        labels=tuple(slot.text for slot in slots),
         choices=layout.choices,
         forbidden=tuple(forbidden_calls(layout, called)),
         extras=layout.extras,
@@ -99,7 +99,7 @@ def places_of(layout: Layout, called: Sequence[Item]) -> list[int]:
     """
     places: list[int] = []
     for entry in layout.entries:
-        fitting = sum(any(want.named(item.name) for want in entry.wants) for item in called)
+        fitting = sum(any(want.named(item.name) for want in entry.patterns) for item in called)
         most = fitting if entry.most is None else min(entry.most, fitting)
         places.append(max(entry.least, most, 1))  # an optional call that nothing fits is shown, too
     return places
@@ -109,7 +109,7 @@ def _slots(layout: Layout, called: Sequence[Item]) -> Iterator[Slot]:
     for family, (entry, places) in enumerate(zip(layout.entries, places_of(layout, called), strict=True)):
         for number in range(places):
             yield Slot(
-                entry.wants,
+                entry.patterns,
                 entry.text,
                 required=number < entry.least,
                 family=family,
@@ -122,7 +122,7 @@ def _slots(layout: Layout, called: Sequence[Item]) -> Iterator[Slot]:
 
 def _plain(slot: Slot) -> bool:
     """Return whether a slot stands for one required call, as in a list."""
-    alone = len(slot.wants) == 1 and slot.wants[0].pattern is None
+    alone = len(slot.patterns) == 1 and slot.patterns[0].pattern is None
     return alone and slot.required and not slot.after and slot.group is None
 
 
@@ -172,7 +172,7 @@ def _ratio(board: Board, slot: int, call: int) -> Ratio:
 
 
 def _pair(board: Board, slot: int, call: int, broken: Broken | None = None) -> Pair:
-    pair = board.sides.pair(board.want_at(slot, call), call, board.ratios[slot][call])
+    pair = board.sides.pair(board.pattern_at(slot, call), call, board.ratios[slot][call])
     return replace(pair, expected=slot, breaks=None if broken is None else (broken.rule, broken.text))
 
 

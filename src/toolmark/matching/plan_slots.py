@@ -19,7 +19,7 @@ from math import lcm
 from typing import NamedTuple
 
 from toolmark.matching.alignment import Item
-from toolmark.matching.argument_pattern import ONE, Ratio, Wanted
+from toolmark.matching.argument_pattern import ONE, Ratio, ValuePattern
 from toolmark.matching.assignment import assign
 from toolmark.matching.call_similarity import Comparison
 
@@ -27,7 +27,7 @@ Partners = dict[int, int]
 """The called position that each slot has taken."""
 
 
-class Want(NamedTuple):
+class CallPattern(NamedTuple):
     """A call that a slot accepts.
 
     Attributes:
@@ -36,7 +36,7 @@ class Want(NamedTuple):
     """
 
     item: Item
-    pattern: Wanted | None = None
+    pattern: ValuePattern | None = None
 
     def named(self, name: str) -> bool:
         """Return whether it accepts calls of a name."""
@@ -48,7 +48,7 @@ class Slot:
     """A place that one call can take.
 
     Attributes:
-        wants: The calls that it accepts; the one counts that fits best.
+        patterns: The calls that it accepts; the one counts that fits best.
         text: What it is called for people.
         required: Whether it counts although it is empty.
         family: Slots that stem from one expected call with a number of `times` share it.
@@ -58,7 +58,7 @@ class Slot:
         group: Slots of one group must be called in one step; `None` for none.
     """
 
-    wants: tuple[Want, ...]
+    patterns: tuple[CallPattern, ...]
     text: str
     required: bool = True
     family: int = 0
@@ -91,34 +91,34 @@ class Board:
         self.slots = slots
         self.called = called
         self.steps = steps
-        wants = [(index, want) for index, slot in enumerate(slots) for want in slot.wants]
-        self._first: dict[int, int] = {index: at for at, (index, _) in reversed(list(enumerate(wants)))}
-        items = [want.item for _, want in wants]
+        patterns = [(index, pattern) for index, slot in enumerate(slots) for pattern in slot.patterns]
+        self._first: dict[int, int] = {index: at for at, (index, _) in reversed(list(enumerate(patterns)))}
+        items = [pattern.item for _, pattern in patterns]
         self.sides = Comparison(items, called, arguments=arguments, output=output, any_name=True)
         self._best: dict[tuple[int, int], int] = {}
         self.ratios: list[dict[int, Ratio]] = []
         same: dict[tuple[int, ...], tuple[dict[int, Ratio], dict[int, int]]] = {}
         for index, slot in enumerate(slots):
-            key = tuple(map(id, slot.wants))  # slots of one family share their wants, and so what they are worth
+            key = tuple(map(id, slot.patterns))  # slots of one family share their patterns, and so their similarities
             if key not in same:
                 same[key] = self._compared(slot)
             ratios, best = same[key]
             self.ratios.append({call: ratio for call, ratio in ratios.items() if slot.required or ratio[0]})
-            self._best.update({(index, call): want for call, want in best.items()})
+            self._best.update({(index, call): pattern for call, pattern in best.items()})
 
     def _compared(self, slot: Slot) -> tuple[dict[int, Ratio], dict[int, int]]:
         ratios: dict[int, Ratio] = {}
         best: dict[int, int] = {}
-        for number, want in enumerate(slot.wants):
+        for number, pattern in enumerate(slot.patterns):
             for call, item in enumerate(self.called):
-                if not want.named(item.name):
+                if not pattern.named(item.name):
                     continue
-                ratio = self.sides.ratio(want.item, item)
+                ratio = self.sides.ratio(pattern.item, item)
                 if call not in ratios or ratio[0] * ratios[call][1] > ratios[call][0] * ratio[1]:
                     ratios[call], best[call] = ratio, number
         return ratios, best
 
-    def want_at(self, slot: int, call: int) -> int:
+    def pattern_at(self, slot: int, call: int) -> int:
         """Return which want of a slot a call fits best, as its position among those of all slots."""
         return self._first[slot] + self._best[slot, call]
 

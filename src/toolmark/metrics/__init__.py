@@ -1,4 +1,4 @@
-"""The metrics: one file per question. Each is a frozen object that stores nothing."""
+"""The metrics, one module each. A metric is a frozen object that stores nothing."""
 
 from toolmark.metrics.argument_schema import ArgumentSchemaMetric
 from toolmark.metrics.base import Metric, MetricLike

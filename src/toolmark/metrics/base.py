@@ -1,19 +1,29 @@
-"""What all metrics share: measuring, and remembering the last result where the caller can see it.
+"""Base classes of the metrics, and the measurement that becomes a `MetricResult`.
 
 A metric is frozen and stores nothing, so one object can measure many cases at once. `metric.score` after
-`metric.measure(case)` still works: the result is kept in one context variable, per thread and per task, keyed weakly by
+`metric.measure(case)` still works: the last result is in a context variable, per thread and per task, keyed weakly by
 the metric.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
 from weakref import WeakKeyDictionary
 
-from toolmark.errors import ConfigurationError, NotMeasuredError
-from toolmark.result import MetricResult
+from toolmark._internal.text import number_text, plural, printable, shorten
+from toolmark.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
+from toolmark.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, TestCase
+from toolmark.errors import ConfigurationError, MissingFieldError, NotMeasuredError
+from toolmark.expect.plan import Expectation, Plan
+from toolmark.matching.alignment import Alignment
+from toolmark.matching.json_compare import frozen
+from toolmark.matching.redacted_values import has_mark
+from toolmark.metrics.wording import reason_text
+from toolmark.result import TOLERANCE, Finding, MetricResult, ResultStatus, redact_at_path
 
 if TYPE_CHECKING:
     from toolmark.judge.driver import Flow
@@ -23,9 +33,14 @@ _Results = WeakKeyDictionary["Metric", MetricResult]
 
 _last: ContextVar[_Results | None] = ContextVar("toolmark_last_results", default=None)
 
+FAILED: Final = frozenset({CallStatus.ERROR, CallStatus.INVALID_ARGUMENTS, CallStatus.UNKNOWN_TOOL})
+"""Statuses of failed calls. A call that was rejected or cancelled, is pending or never ran is not a failure."""
+
+_LONGEST_ERROR = 120
+
 
 class MetricLike(Protocol):
-    """What `evaluate` needs of a metric."""
+    """The interface that `evaluate` needs of a metric."""
 
     @property
     def label(self) -> str:
@@ -34,7 +49,7 @@ class MetricLike(Protocol):
 
     @property
     def threshold(self) -> float:
-        """The score from which on a case passes."""
+        """The lowest score that passes."""
         ...
 
     def measure(self, case: Any, /) -> MetricResult:
@@ -42,12 +57,17 @@ class MetricLike(Protocol):
         ...
 
     async def a_measure(self, case: Any, /) -> MetricResult:
-        """Measure one case, awaiting where it must."""
+        """Measure one case; await the judge, if there is one."""
         ...
 
 
 class Metric(ABC):
     """Base of toolmark's metrics."""
+
+    threshold: float
+    strict_mode: bool = False
+    include_reason: bool = True
+    verbose_mode: bool = False
 
     @property
     @abstractmethod
@@ -56,77 +76,74 @@ class Metric(ABC):
 
     @property
     def waits(self) -> bool:
-        """Whether measuring waits for something outside, so that `evaluate` measures several cases at the same time."""
+        """Whether measuring waits for a judge; `evaluate` then measures several cases at the same time."""
         return False
 
     @abstractmethod
     def _measure(self, case: Any) -> MetricResult | Flow[MetricResult]:
-        """Return the result of one case, from the case and the options alone; or the flow that a judge is asked in."""
-
-    def _show(self, result: MetricResult, case: Any) -> None:  # noqa: B027 - most metrics have nothing to show
-        """Show the steps, if the metric was asked to."""
+        """Return the result of one case, or the flow that asks a judge for it; use only the case and the options."""
 
     def measure(self, case: Any, /) -> MetricResult:
         """Return the result of one case, and remember it for `score`, `reason`, `success` and `result`.
 
         Raises:
-            ToolmarkError: The case cannot be measured; the message says which field is missing or wrong.
+            ToolmarkError: The case cannot be measured; the message names the missing or wrong field.
         """
-        return self._kept(self._finished(self._measure(case)), case)
+        return self._remember(self._finished(self._measure(case)), case)
 
-    def _finished(self, made: MetricResult | Flow[MetricResult]) -> MetricResult:
-        """Return the result; asks the judge first where there is one to ask."""
-        if isinstance(made, MetricResult):
-            return made
-        from toolmark.judge.driver import drive  # noqa: PLC0415 - only where a judge is asked
+    def _finished(self, outcome: MetricResult | Flow[MetricResult]) -> MetricResult:
+        """Return the result; ask the judge for it if it is a flow."""
+        if isinstance(outcome, MetricResult):
+            return outcome
+        from toolmark.judge.driver import drive  # noqa: PLC0415 - loaded only when a judge is asked
 
-        return drive(made)
+        return drive(outcome)
 
     async def a_measure(self, case: Any, /) -> MetricResult:
-        """Return what `measure` returns; awaits where the metric has to wait for something."""
-        made = self._measure(case)
-        if not isinstance(made, MetricResult):
-            from toolmark.judge.driver import a_drive  # noqa: PLC0415 - as above
+        """Return what `measure` returns; await the judge instead of blocking."""
+        outcome = self._measure(case)
+        if not isinstance(outcome, MetricResult):
+            from toolmark.judge.driver import a_drive  # noqa: PLC0415 - loaded only when a judge is asked
 
-            made = await a_drive(made)
-        return self._kept(made, case)
+            outcome = await a_drive(outcome)
+        return self._remember(outcome, case)
 
     def prompts(self, case: Any, /) -> tuple[Prompt, ...]:
-        """Return what a judge would be asked about a case, without asking; empty where no judge is needed.
+        """Return the prompts for the judge without sending them; empty if no judge is needed.
 
         Raises:
             ToolmarkError: As for `measure`.
         """
-        made = self._measure(case)
-        if isinstance(made, MetricResult):
+        outcome = self._measure(case)
+        if isinstance(outcome, MetricResult):
             return ()
         try:
-            return next(made).prompts
+            return next(outcome).prompts
         except StopIteration:
             return ()
         finally:
-            made.close()
+            outcome.close()
 
-    def _kept(self, result: MetricResult, case: Any) -> MetricResult:
-        # A new mapping each time: tasks inherit their parent's, and must not write into it.
+    def _remember(self, result: MetricResult, case: Any) -> MetricResult:
+        # A new mapping each time: a task inherits the context of its parent and must not write into it.
         results: _Results = WeakKeyDictionary(_last.get() or {})
         results[self] = result
         _last.set(results)
-        self._show(result, case)
-        return result
+        if self.verbose_mode:
+            from toolmark.report.terminal import print_result  # noqa: PLC0415 - loaded only when printing
 
-    def _remembered(self) -> MetricResult | None:
-        results = _last.get()
-        return None if results is None else results.get(self)
+            print_result(result, case)
+        return result
 
     @property
     def result(self) -> MetricResult:
         """The result of the last `measure` of this metric in this thread or task.
 
         Raises:
-            NotMeasuredError: Nothing was measured here.
+            NotMeasuredError: This metric has measured nothing here.
         """
-        result = self._remembered()
+        results = _last.get()
+        result = None if results is None else results.get(self)
         if result is None:
             message = (
                 f"{self.label} has measured nothing in this thread or task; call measure(case) here, or use the "
@@ -137,7 +154,7 @@ class Metric(ABC):
 
     @property
     def score(self) -> float | None:
-        """The last score, in [0, 1]; `None` if it was skipped. See `result`."""
+        """The last score, in [0, 1]; `None` if the case was skipped. See `result`."""
         return self.result.score
 
     @property
@@ -151,16 +168,119 @@ class Metric(ABC):
         return self.result.passed
 
     def is_successful(self) -> bool:
-        """Return whether the last score passed; False if there was none."""
+        """Return whether the last score passed; False if the case has no score."""
         return bool(self.result.passed)
 
 
-def check_threshold(value: object) -> float:
-    """Return a threshold as a float.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """The scores of one case with their evidence, before the threshold is applied."""
+
+    scores: Mapping[str, float] = field(default_factory=dict[str, float])
+    """By name, in [0, 1]; the lowest one is the score of the case. Empty if the metric does not apply to the case."""
+    sums: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The arithmetic of each score."""
+    steps: Sequence[str] = ()
+    """Lines of the reason that explain the terms of the arithmetic."""
+    parts: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Further numbers of the result, which do not decide the score."""
+    findings: Sequence[Finding] = ()
+    warnings: Sequence[str] = ()
+    alignment: Alignment | None = None
+    skip_reason: str = "no call was made"
+    """Why there is no score, if `scores` is empty."""
+
+
+def result_of(metric: Metric, measured: Measurement) -> MetricResult:
+    """Return the result of a measurement: the lowest score against the threshold, or skipped without a score."""
+    findings, warnings = tuple(measured.findings), tuple(measured.warnings)
+    status = ResultStatus.SCORED
+    score, passed, reason = None, None, None
+    if not measured.scores:
+        status = ResultStatus.SKIPPED
+        reason = reason_text(f"Skipped: {measured.skip_reason}.", findings, warnings)
+    else:
+        lowest = min(measured.scores.values())
+        score = float(lowest >= 1) if metric.strict_mode else lowest
+        passed = score >= metric.threshold - TOLERANCE
+        if metric.include_reason:
+            strict = "" if score == lowest else ", strict: 0"
+            verdict = f"{strict} ({'passed' if passed else 'failed'} at {metric.threshold:g})."
+            reason = reason_text(
+                "\n".join([*_arithmetic_lines(measured, verdict), *measured.steps]), findings, warnings
+            )
+    return MetricResult(
+        metric=metric.label,
+        status=status,
+        score=score,
+        threshold=metric.threshold,
+        passed=passed,
+        reason=reason,
+        findings=findings,
+        parts={**measured.scores, **measured.parts},
+        alignment=measured.alignment,
+        warnings=warnings,
+    )
+
+
+def _arithmetic_lines(measured: Measurement, verdict: str) -> list[str]:
+    """Return the arithmetic of the score with the verdict; of several scores, the minimum and then each of them."""
+    if len(measured.scores) == 1:
+        ((name, text),) = measured.sums.items()
+        return [f"{text if name == 'calling' else f'{name}: {text}'}{verdict}"]
+    terms = ", ".join(f"{name} {number_text(score)}" for name, score in measured.scores.items())
+    total = f"min({terms}) = {number_text(min(measured.scores.values()))}{verdict}"
+    return [total, *(f"{name.capitalize()}: {measured.sums[name]}." for name in measured.scores)]
+
+
+class CallMetric(Metric):
+    """Base of the metrics that need no judge: they score the called tools of a case of one question.
+
+    Subclasses are frozen dataclasses with the four options of `Metric` among their fields.
+    """
+
+    @property
+    @abstractmethod
+    def _name(self) -> str:
+        """The name of the metric, without options."""
+
+    @property
+    def _options(self) -> Sequence[str]:
+        """The options that differ from the defaults, for the label."""
+        return ()
+
+    @abstractmethod
+    def _score_calls(self, calls: Sequence[ToolCall], case: TestCase) -> Measurement:
+        """Return the measurement of the called tools of a case, of which there may be none."""
+
+    def _set_threshold(self) -> None:
+        """Check the threshold; strict mode makes it 1."""
+        object.__setattr__(self, "threshold", read_threshold(self.threshold, strict=self.strict_mode))
+
+    @property
+    def label(self) -> str:
+        """The name, followed by the options that differ from the defaults."""
+        return label_text(self._name, [*self._options, *(["strict"] if self.strict_mode else [])])
+
+    def _measure(self, case: TestCase) -> MetricResult:
+        check_case(case, type(self).__name__)
+        measured = self._score_calls(called_tools(case, type(self).__name__), case)
+        return result_of(self, with_run_notes(measured, case))
+
+
+def label_text(name: str, options: Sequence[str]) -> str:
+    """Return `name(option, option)`, or the name alone."""
+    return f"{name}({', '.join(options)})" if options else name
+
+
+def read_threshold(value: object, *, strict: bool) -> float:
+    """Return a threshold as a float; in strict mode it is 1.
 
     Raises:
-        ConfigurationError: It is no number between 0 and 1.
+        ConfigurationError: It is not a number from 0 to 1.
     """
+    if strict:
+        return 1.0
     if not is_share(value):
         message = f"threshold must be a number from 0 to 1, got {value!r}"
         raise ConfigurationError(message)
@@ -170,3 +290,139 @@ def check_threshold(value: object) -> float:
 def is_share(value: object) -> TypeGuard[float]:
     """Return whether a value is a number from 0 to 1."""
     return not isinstance(value, bool) and isinstance(value, (int, float)) and 0 <= value <= 1
+
+
+def with_run_notes(measured: Measurement, case: TestCase) -> Measurement:
+    """Return a measurement that also warns of what the recording of the case missed."""
+    return measured if case.run is None else replace(measured, warnings=(*case.run.notes, *measured.warnings))
+
+
+# Fields of a case
+
+
+def check_case(case: object, metric: str) -> None:
+    """Raise `ConfigurationError` if a case is not one of a single question."""
+    if not isinstance(case, (LLMTestCase, MLLMTestCase)):
+        message = f"{metric} measures an LLMTestCase or MLLMTestCase, got {type(case).__name__}"
+        raise ConfigurationError(message)
+
+
+def case_label(case: TestCase | ConversationalTestCase) -> str:
+    """Return ` of case 'id'`, or nothing if the case has neither id nor name."""
+    return f" of case {case.id or case.name!r}" if case.id or case.name else ""
+
+
+def called_tools(case: TestCase, metric: str) -> list[ToolCall]:
+    """Return the called tools of a case.
+
+    Raises:
+        MissingFieldError: The case has no `tools_called`.
+    """
+    if case.tools_called is None:
+        notes = case.run.notes[:1] if case.run is not None else []
+        needs = f"{metric} needs tools_called{case_label(case)}"
+        raise MissingFieldError("; ".join([needs, *notes, "give the calls, or [] for none"]))
+    return case.tools_called
+
+
+def expectation_of(case: TestCase, metric: str) -> list[ToolCall] | Expectation:
+    """Return the expected tools of a case; a plan that consists of calls alone is returned as their list.
+
+    Raises:
+        MissingFieldError: The case has no `expected_tools`.
+    """
+    expected = case.expected_tools
+    if expected is None:
+        message = f"{metric} needs expected_tools{case_label(case)}; give the calls, or [] for none"
+        raise MissingFieldError(message)
+    if isinstance(expected, Plan) and expected.allow_extra is None and not expected.tools:
+        calls = [item for item in expected.calls if isinstance(item, ToolCall)]
+        if len(calls) == len(expected.calls):
+            return calls
+    return expected
+
+
+def expected_calls(case: TestCase, metric: str) -> list[ToolCall]:
+    """Return the expected tools of a case for a metric that compares lists of calls.
+
+    Raises:
+        MissingFieldError: The case has no `expected_tools`.
+        ConfigurationError: They are a plan that a list of calls cannot express.
+    """
+    expected = expectation_of(case, metric)
+    if isinstance(expected, list):
+        return expected
+    message = (
+        f"{metric} compares lists of ToolCall, and expected_tools{case_label(case)} is a {type(expected).__name__}"
+    )
+    raise ConfigurationError(f"{message}; use ToolCorrectnessMetric or TaskEffectMetric")
+
+
+def read_tools(option: Sequence[ToolSpec | ToolCall | dict[str, Any]] | None) -> tuple[ToolSpec, ...] | None:
+    """Return the `available_tools` of a metric as specs; `None` if the option is not set."""
+    return None if option is None else tuple(map(read_tool_spec, option))
+
+
+# Called tools
+
+
+def status_of(call: ToolCall) -> CallStatus | None:
+    """Return the status of a call; `None` without an `execution`, as the status was not recorded."""
+    return None if call.execution is None else call.execution.status
+
+
+def has_failed(call: ToolCall) -> bool:
+    """Return whether a call is recorded as failed."""
+    return status_of(call) in FAILED
+
+
+def has_succeeded(call: ToolCall) -> bool:
+    """Return whether a call succeeded; a call without an `execution` counts as successful."""
+    return status_of(call) in {None, CallStatus.OK}
+
+
+def in_same_step(call: ToolCall, other: ToolCall) -> bool:
+    """Return whether the model asked for two calls at the same time, so that neither can react to the other."""
+    if call.execution is None or other.execution is None or call.execution.step is None:
+        return False
+    return call.execution.step == other.execution.step
+
+
+def identity_key(call: ToolCall) -> Hashable | None:
+    """Return a key that identical calls share: name and arguments; `None` if not all arguments were recorded."""
+    if not call.captured("input_parameters") or status_of(call) is CallStatus.INVALID_ARGUMENTS:
+        raw = call.execution.requested_parameters if call.execution is not None else None
+        return None if raw is None or has_mark(raw) else (call.name, "raw", frozen(raw))
+    return None if has_mark(call.arguments) else (call.name, frozen(call.arguments))
+
+
+def call_text(call: ToolCall, index: int) -> str:
+    """Return `called #3 'search'` for the call at position 2."""
+    return f"called #{index + 1} {printable(call.name)!r}"
+
+
+def error_text(call: ToolCall) -> str:
+    """Return how a call failed, such as `error: TimeoutError: 30 s`, without secrets of a known form."""
+    if call.execution is None:
+        return ""
+    message = str(redact_at_path(call.execution.error or "", None))
+    detail = shorten(printable(message), _LONGEST_ERROR).rstrip(".")
+    return f"{call.execution.status.value}: {detail}" if detail else call.execution.status.value
+
+
+def omission_warnings(amount: int, reason: str) -> list[str]:
+    """Return the warning that calls were left out of the score; empty if none was."""
+    return [f"{plural(amount, 'call')} left out: {reason}"] if amount else []
+
+
+def inferred_success_warnings(calls: Sequence[ToolCall]) -> list[str]:
+    """Return the warning that calls count as successful only because their answers are not marked as errors."""
+    amount = 0
+    for call in calls:
+        if call.execution is not None and call.execution.status is CallStatus.OK and not call.execution.executed:
+            amount += 1
+    if not amount:
+        return []
+    return [
+        f"{plural(amount, 'call')} recorded by the answer alone: a failure that only its text reports is not detected"
+    ]

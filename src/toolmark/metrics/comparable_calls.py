@@ -1,48 +1,225 @@
-"""Calls as the matching algorithms see them, and what could not be compared of them."""
+"""Calls in the form that the matching algorithms compare, with arguments as whole values or as leaves.
+
+By leaves, two argument objects are as similar as the share of their leaves that are equal; list items are compared by
+position. One wrong name in a list of five passengers then costs one leaf instead of the whole list. An empty list or
+object inside is a leaf; an argument object without leaves equals only another one without leaves. A matcher is one
+leaf, and so is the value that it is compared with.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolmark._internal.images import hash_images
+from toolmark._internal.json import json_path
 from toolmark.calls import ToolCall
-from toolmark.matching.alignment import Alignment, Item
-from toolmark.matching.json_compare import ABSENT
-
-
-def compared_in_part(alignment: Alignment) -> list[str]:
-    """Return what makes the score less sure: calls that were compared only in part."""
-    pairs = (*alignment.pairs, *alignment.out_of_order)
-    notes: list[str] = []
-    if any(len(pair.not_compared) > len(pair.redacted) for pair in pairs):
-        notes.append("some calls were compared without fields that the recording did not keep")
-    if any(pair.redacted for pair in pairs):
-        notes.append("some calls were compared without values that are redacted")
-    return notes
+from toolmark.expect.value_matchers import Exact
+from toolmark.matching.alignment import Alignment, Item, Pair
+from toolmark.matching.argument_pattern import Mismatches, Ratio, Template, ValuePattern
+from toolmark.matching.json_compare import ABSENT, Absent, Path
+from toolmark.matching.plan import Layout
+from toolmark.matching.plan_slots import CallPattern
+from toolmark.matching.redacted_values import has_mark, place
 
 
 def expected_item(call: ToolCall, *, output: bool = False) -> Item:
-    """Return an expected call as it is compared: what it does not specify is absent."""
-    given = call.model_fields_set
+    """Return an expected call for comparison; unset fields are absent. With `output`, images compare by content."""
+    fields = call.model_fields_set
     return Item(
         call.name,
         None if call.type is None else call.type.value,
-        call.arguments if "input_parameters" in given else ABSENT,
-        _output(call, output=output) if "output" in given else ABSENT,
+        call.arguments if "input_parameters" in fields else ABSENT,
+        _comparable_output(call, output=output) if "output" in fields else ABSENT,
     )
 
 
 def called_item(call: ToolCall, *, output: bool = False) -> Item:
-    """Return a called tool as it is compared: what the recording did not keep is absent."""
+    """Return a called tool for comparison; fields that were not recorded are absent."""
     kind = None if call.type is None else call.type.value
     return Item(
         call.name,
         kind if call.captured("type") else ABSENT,
         call.arguments if call.captured("input_parameters") else ABSENT,
-        _output(call, output=output) if call.captured("output") else ABSENT,
+        _comparable_output(call, output=output) if call.captured("output") else ABSENT,
     )
 
 
-def _output(call: ToolCall, *, output: bool) -> Any:  # noqa: ANN401 - a JSON value
-    """Return the output of a call as it is compared, if it is: images by their content, in whatever form they came."""
+def _comparable_output(call: ToolCall, *, output: bool) -> Any:  # noqa: ANN401 - a JSON value
     return hash_images(call.output) if output else call.output
+
+
+def partial_comparison_warnings(alignment: Alignment) -> list[str]:
+    """Return warnings about calls that were compared without some of their fields."""
+    pairs = (*alignment.pairs, *alignment.out_of_order)
+    warnings: list[str] = []
+    if any(len(pair.not_compared) > len(pair.redacted) for pair in pairs):
+        warnings.append("some calls were compared without fields that were not recorded")
+    if any(pair.redacted for pair in pairs):
+        warnings.append("some calls were compared without values that are redacted")
+    return warnings
+
+
+# Argument objects as leaves. The algorithms see an object with one key for each leaf, its JSON path; alignments are
+# brought back to the real paths afterwards.
+
+_Leaves = dict[str, tuple[Path, Any]]
+"""Leaves with their paths, by JSON path: as keys, `("a", 0)` and `("a", "0")` must differ."""
+
+
+def flatten_items(*sides: Sequence[Item]) -> tuple[list[list[Item]], dict[str, Path]]:
+    """Return the calls of both sides with one argument for each leaf, and the path of each of these arguments."""
+    redacted = _redacted_paths(item for side in sides for item in side)
+    paths: dict[str, Path] = {}
+    flat_sides: list[list[Item]] = []
+    for side in sides:
+        flat_sides.append([])
+        for item in side:
+            flat = item
+            if isinstance(item.arguments, dict):
+                leaves = _leaves_of(item.arguments, redacted.get(item.name, ()))
+                paths.update({key: path for key, (path, _) in leaves.items()})
+                flat = item._replace(arguments=_leaf_values(leaves))
+            flat_sides[-1].append(flat)
+    return flat_sides, paths
+
+
+def unflatten(alignment: Alignment, paths: Mapping[str, Path]) -> Alignment:
+    """Return an alignment of flattened calls with the paths of the original arguments."""
+    places = {place("input_parameters", (key,)): place("input_parameters", path) for key, path in paths.items()}
+
+    def original(pair: Pair) -> Pair:
+        differences = tuple(replace(one, path=paths[str(one.path[0])]) if one.path else one for one in pair.differences)
+        return replace(
+            pair,
+            differences=differences,
+            redacted=tuple(places.get(name, name) for name in pair.redacted),
+            not_compared=tuple(places.get(name, name) for name in pair.not_compared),
+        )
+
+    return replace(
+        alignment,
+        pairs=tuple(map(original, alignment.pairs)),
+        out_of_order=tuple(map(original, alignment.out_of_order)),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeafTemplate(Template):
+    """An expected argument object that is compared leaf by leaf; its tree has one key for each leaf."""
+
+    paths: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    """The path of each key of the tree."""
+    single_leaves: frozenset[Path] = frozenset()
+    """Where any value of a call, even a list or an object, is one leaf."""
+    may_be_empty: frozenset[Path] = frozenset()
+    """Where an empty object is not a leaf, because the matchers inside accept that there is nothing."""
+    top_keys: frozenset[str] | None = None
+    """Keys to which a call is reduced before it is compared; `None` to count other keys as wrong."""
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any] | Template, redacted: frozenset[Path]) -> LeafTemplate:
+        """Return expected arguments as leaves; `redacted` is where calls of the tool have redacted values."""
+        tree, extras = (arguments.tree, arguments.extras) if isinstance(arguments, Template) else (arguments, False)
+        leaves = _leaves_of(tree, redacted)
+        matchers = {path for path, value in leaves.values() if isinstance(value, ValuePattern)}
+        return cls(
+            _leaf_values(leaves),
+            paths={key: path for key, (path, _) in leaves.items()},
+            single_leaves=redacted | matchers,
+            may_be_empty=_optional_objects(leaves.values()),
+            top_keys=frozenset(tree) if extras else None,
+        )
+
+    def ratio(self, called: dict[str, Any]) -> Ratio:
+        """Return the share of leaves that agree, without redacted ones."""
+        return Template(self.tree).ratio(_leaf_values(self._called_leaves(called)))
+
+    def mismatches(self, called: dict[str, Any]) -> Mismatches:
+        """Return every place where a called argument object differs or cannot be compared."""
+        leaves = self._called_leaves(called)
+        flat = Template(self.tree).mismatches(_leaf_values(leaves))
+        paths = {**self.paths, **{key: path for key, (path, _) in leaves.items()}}
+        return Mismatches(
+            [replace(one, path=paths[str(one.path[0])]) for one in flat.differences],
+            [paths[str(path[0])] for path in flat.hidden],
+        )
+
+    def _called_leaves(self, called: dict[str, Any]) -> _Leaves:
+        if self.top_keys is not None:
+            called = {key: value for key, value in called.items() if key in self.top_keys}
+        leaves = _leaves_of(called, self.single_leaves)
+        return {key: leaf for key, leaf in leaves.items() if leaf[1] != {} or leaf[0] not in self.may_be_empty}
+
+
+def by_leaves(layout: Layout, called: Sequence[Item]) -> Layout:
+    """Return a variant of a plan whose arguments are compared with those of the calls leaf by leaf."""
+    patterns = [want for entry in layout.entries for want in entry.patterns]
+    redacted = _redacted_paths([*called, *(want.item for want in patterns if want.pattern is None)])
+
+    def flat(want: CallPattern) -> CallPattern:
+        arguments = want.item.arguments
+        if isinstance(arguments, Absent):
+            return want
+        paths: set[Path] = set()
+        for name, marked in redacted.items():
+            if want.named(name):
+                paths |= marked
+        return want._replace(item=want.item._replace(arguments=LeafTemplate.of(arguments, frozenset(paths))))
+
+    entries = tuple(entry._replace(patterns=tuple(map(flat, entry.patterns))) for entry in layout.entries)
+    return replace(layout, entries=entries)
+
+
+def _leaves_of(arguments: Mapping[str, Any], single_leaves: Container[Path]) -> _Leaves:
+    return {json_path(path): (path, leaf) for path, leaf in _walk_leaves(arguments, single_leaves)}
+
+
+def _leaf_values(leaves: _Leaves) -> dict[str, Any]:
+    return {key: leaf for key, (_, leaf) in leaves.items()}
+
+
+def _redacted_paths(items: Iterable[Item]) -> dict[str, set[Path]]:
+    """Return where calls of each tool have redacted leaves, so that other calls have one leaf there to leave out."""
+    paths: dict[str, set[Path]] = {}
+    for item in items:
+        arguments = item.arguments
+        if isinstance(arguments, Template):
+            tree = arguments.tree  # `has_mark` does not look into `Exact`, the walk below does
+        elif isinstance(arguments, dict) and has_mark(arguments):
+            tree = arguments
+        else:
+            continue
+        paths.setdefault(item.name, set()).update(path for path, leaf in _walk_leaves(tree) if has_mark(leaf))
+    return paths
+
+
+def _optional_objects(leaves: Iterable[tuple[Path, Any]]) -> frozenset[Path]:
+    """Return the paths of objects all of whose leaves may be missing."""
+    optional: dict[Path, bool] = {}
+    for path, value in leaves:
+        may_be_missing = isinstance(value, ValuePattern) and value.credit(ABSENT) is None
+        for end in range(1, len(path)):
+            if isinstance(path[end], str):
+                optional[path[:end]] = optional.get(path[:end], True) and may_be_missing
+    return frozenset(path for path, is_optional in optional.items() if is_optional)
+
+
+def _walk_leaves(arguments: Mapping[str, Any], single_leaves: Container[Path] = ()) -> Iterator[tuple[Path, Any]]:
+    """Yield each leaf with its path in written order; a value at one of `single_leaves` is a leaf whatever its type."""
+    # A stack of iterators instead of recursion: arguments may be nested deeper than Python's recursion limit allows.
+    stack: list[Iterator[tuple[Path, Any]]] = [iter([((key,), value) for key, value in arguments.items()])]
+    while stack:
+        entry = next(stack[-1], None)
+        if entry is None:
+            stack.pop()
+            continue
+        path, value = entry
+        while isinstance(value, Exact):
+            value = value.value
+        if path in single_leaves or not value or not isinstance(value, (dict, list)):
+            yield path, value
+            continue
+        inside: Any = value.items() if isinstance(value, dict) else enumerate(value)
+        stack.append(iter([((*path, key), item) for key, item in inside]))

@@ -1,8 +1,8 @@
-"""What a run changed, beside what it should have: the alignments off which the effect of a task is read.
+"""Alignments of what a run changed with what it should have changed, for the effect of a task.
 
-The writes are aligned whatever their order, with the leaves of their arguments, the reads by name alone. A list of
-expected calls gives one answer. A plan gives one for each way in which it can be followed, so that no answer has the
-writes of one way and the reads of another; whoever knows the score takes the best.
+Writes are aligned in any order, with the leaves of their arguments; reads are aligned by name alone. A list of expected
+calls gives one result. A plan gives one for each of its variants, so that no result mixes the writes of one variant
+with the reads of another; the caller takes the one with the best score.
 """
 
 from __future__ import annotations
@@ -16,77 +16,51 @@ from math import prod
 from toolmark._internal.text import number_text, printable
 from toolmark.calls import ToolEffect
 from toolmark.errors import ConfigurationError
-from toolmark.expect import Expectation
-from toolmark.expect.plan import MOST_WAYS
+from toolmark.expect.plan import MOST_WAYS, Expectation
 from toolmark.matching.align_calls import align
-from toolmark.matching.alignment import Alignment, Item
+from toolmark.matching.alignment import Alignment, Item, Pair
 from toolmark.matching.plan import Entry, Layout, forbidden_calls, places_of
-from toolmark.matching.plan_slots import Want
-from toolmark.metrics.argument_leaves import by_leaves, flattened, unfolded
-from toolmark.metrics.call_filter import Prepared
-from toolmark.metrics.comparable_calls import called_item, expected_item
-from toolmark.metrics.plan_variants import Aligner, aligner, layouts_of
-from toolmark.metrics.tool_effects import Split, listed
-from toolmark.metrics.wording import arithmetic, findings_of
+from toolmark.matching.plan_slots import CallPattern
+from toolmark.metrics.call_filter import ComparedCalls
+from toolmark.metrics.comparable_calls import by_leaves, called_item, expected_item, flatten_items, unflatten
+from toolmark.metrics.plan_variants import Aligner, aligner, variants_of
+from toolmark.metrics.tool_effects import list_names
+from toolmark.metrics.wording import alignment_findings, arithmetic
 from toolmark.result import Finding
 
-EffectOf = Callable[[Want], ToolEffect]
-"""Knows what an expected call does."""
+EffectOf = Callable[[CallPattern], ToolEffect]
+"""Returns the effect of an expected call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """Alignments in the positions of the case, or in those of the places of a plan.
-
-    Attributes:
-        writes: Of the writes, whatever their order.
-        reads: Of the reads, by name.
-        in_order: Aligns the writes again, in the expected order.
-        names: What is expected, by position.
-        forbidden: Called positions that a plan forbids, with its words for what.
-        notes: What was not looked at.
-    """
+class TaskChanges:
+    """Alignments of writes and of reads, in the positions of the case or of the places of a plan."""
 
     writes: Alignment
     reads: Alignment
-    in_order: Callable[[], Alignment]
+    align_in_order: Callable[[], Alignment]
+    """Aligns the writes again, in the expected order; called only for the result that is taken."""
     names: Sequence[str]
+    """The expected names by position."""
     forbidden: Sequence[tuple[int, str]] = ()
-    notes: Sequence[str] = ()
+    """Called positions that a plan forbids, with its words for the forbidden call."""
+    warnings: Sequence[str] = ()
 
     def f1_with(self, unknown: int) -> float:
-        """Return F1 of the writes if so many further calls had been writes that nobody expected."""
+        """Return F1 of the writes if this many further calls had been unexpected writes."""
         return replace(self.writes, called_count=self.writes.called_count + unknown).f1
 
-    def ordered(self) -> Ordered:
-        """Return this with what there is to say of the order."""
-        return Ordered(self, self.in_order())
-
-
-@dataclass(frozen=True, slots=True)
-class Ordered:
-    """All there is to say of a task's effect.
-
-    Attributes:
-        changes: What was changed.
-        writes: The alignment of the writes in the expected order.
-    """
-
-    changes: Changes
-    writes: Alignment
-
-    @property
-    def share(self) -> Fraction | None:
-        """The share of the matched weight that is in the expected order; `None` where there is no order to speak of."""
-        free = self.changes.writes
-        if len(free.pairs) < 2 or not free.matched:  # noqa: PLR2004 - one call has no order
+    def ordered_share(self, in_order: Alignment) -> Fraction | None:
+        """Return the share of the matched weight in the expected order; `None` for fewer than two matched writes."""
+        if len(self.writes.pairs) < 2 or not self.writes.matched:  # noqa: PLR2004 - one call has no order
             return None
-        # In order, calls may be left over; so rules of a plan can cost less there than where all of them are placed.
-        return min(self.writes.matched / free.matched, Fraction(1))
+        # The alignment in order may leave calls out, so it can break fewer rules of a plan than the free one and weigh
+        # more.
+        return min(in_order.matched / self.writes.matched, Fraction(1))
 
-    def parts(self) -> dict[str, float]:
-        """Return the parts that apply."""
-        writes, reads, order = self.changes.writes, self.changes.reads, self.share
+    def parts(self, ordered_share: Fraction | None) -> dict[str, float]:
+        """Return the numbers that apply to this case, by name."""
+        writes, reads = self.writes, self.reads
         parts: dict[str, float] = {}
         if writes.expected_count or writes.called_count:
             parts["write_f1"] = writes.f1
@@ -96,96 +70,68 @@ class Ordered:
             parts["write_precision"] = writes.precision
         if reads.expected_count:
             parts["read_recall"] = reads.recall
-        if order is not None:
-            parts["write_order"] = float(order)
+        if ordered_share is not None:
+            parts["write_order"] = float(ordered_share)
         return parts
 
-    def steps(self) -> list[str]:
-        """Return the sums of the parts."""
-        free, reads, order = self.changes.writes, self.changes.reads, self.share
-        lines = [f"Writes: {arithmetic(free, 'f1', exact=False)}."]
-        if reads.expected_count:
-            made = number_text(float(reads.matched))
-            lines.append(f"Reads: {made} of {reads.expected_count} expected = {number_text(reads.recall)}.")
-        if order is not None:
-            terms = [number_text(float(weight)) for weight in (order * free.matched, free.matched)]
-            lines.append(f"Order: {terms[0]} of {terms[1]} matched in order = {number_text(float(order))}.")
+    def steps(self, ordered_share: Fraction | None) -> list[str]:
+        """Return the arithmetic of the parts, one line for each."""
+        lines = [f"Writes: {arithmetic(self.writes, 'f1', exact=False)}."]
+        if self.reads.expected_count:
+            matched = number_text(float(self.reads.matched))
+            recall = number_text(self.reads.recall)
+            lines.append(f"Reads: {matched} of {self.reads.expected_count} expected = {recall}.")
+        if ordered_share is not None:
+            total = self.writes.matched
+            terms = f"{number_text(float(ordered_share * total))} of {number_text(float(total))}"
+            lines.append(f"Order: {terms} matched in order = {number_text(float(ordered_share))}.")
         return lines
 
-    def findings(self, called: Sequence[str]) -> list[Finding]:
-        """Return what is wrong with the writes, writes that are out of order, and reads that are missing.
-
-        Args:
-            called: Names of the called tools of the case.
-        """
-        names, reads = self.changes.names, self.changes.reads
-        missing = [
-            Finding(
-                "missing",
-                f"Missing read: expected #{index + 1} {printable(names[index])!r} was not called.",
-                names[index],
-                expected=index,
-            )
-            for index in reads.missing
+    def findings(self, in_order: Alignment, called: Sequence[str]) -> list[Finding]:
+        """Return findings about the writes, writes out of order, and missing reads; `called` names the called tools."""
+        findings = [*alignment_findings(self.writes, self.names, called)]
+        broken_rules = {pair.expected for pair in self.writes.out_of_order}
+        # A pair that breaks a rule of a plan costs score, and already has a finding.
+        findings += [
+            self._order_finding(pair)
+            for pair in in_order.out_of_order
+            if pair.breaks is None and pair.expected not in broken_rules
         ]
-        return [
-            *findings_of(self.changes.writes, names, called),
-            *self._moved(),
-            *missing,
-            *findings_of(replace(reads, missing=(), unexpected=()), names, called),
-        ]
+        for index in self.reads.missing:
+            text = f"Missing read: expected #{index + 1} {printable(self.names[index])!r} was not called."
+            findings.append(Finding("missing", text, self.names[index], expected=index))
+        return [*findings, *alignment_findings(replace(self.reads, missing=(), unexpected=()), self.names, called)]
 
-    def _moved(self) -> Iterator[Finding]:
-        """Yield writes that are out of order, but for those that break a rule of a plan: these cost, and are told."""
-        names = self.changes.names
-        told = {pair.expected for pair in self.changes.writes.out_of_order}
-        for pair in self.writes.out_of_order:
-            if pair.breaks is None and pair.expected not in told:
-                text = f"Out of order: expected #{pair.expected + 1} {printable(names[pair.expected])!r} was called as "
-                text += f"#{pair.called + 1}; it costs nothing."
-                yield Finding("out_of_order", text, names[pair.expected], pair.expected, pair.called)
+    def _order_finding(self, pair: Pair) -> Finding:
+        name = self.names[pair.expected]
+        where = f"expected #{pair.expected + 1} {printable(name)!r} was called as #{pair.called + 1}"
+        return Finding("out_of_order", f"Out of order: {where}; it costs nothing.", name, pair.expected, pair.called)
 
 
-def changes_of_list(done: Prepared, split: Split) -> Changes:
-    """Return what was changed, beside a list of expected calls.
-
-    Args:
-        done: The expected calls, and the called ones that count.
-        split: What each of them does.
-    """
-    writes, reads = (
-        done.kept(
-            [index for index, found in enumerate(split.expected) if found is effect],
-            [index for index, found in enumerate(split.called) if found is effect],
-        )
-        for effect in (ToolEffect.WRITE, ToolEffect.READ)
-    )
-    (expected, called), paths = flattened(
-        [expected_item(call) for call in writes.expected], [called_item(call) for call in writes.called]
-    )
-    by_name = align([expected_item(call) for call in reads.expected], [called_item(call) for call in reads.called])
+def changes_of_list(calls: ComparedCalls, effects: Mapping[str, ToolEffect | None]) -> TaskChanges:
+    """Return the alignments with a list of expected calls."""
+    writes, reads = calls.with_effect(effects, ToolEffect.WRITE), calls.with_effect(effects, ToolEffect.READ)
+    (expected, called), paths = flatten_items(list(map(expected_item, writes.expected)), _items(writes))
+    read_alignment = align(list(map(expected_item, reads.expected)), _items(reads))
 
     def aligned(*, ordered: bool) -> Alignment:
-        return writes.placed(unfolded(align(expected, called, ordered=ordered, arguments=True), paths))
+        return writes.in_case(unflatten(align(expected, called, ordered=ordered, arguments=True), paths))
 
-    return Changes(
+    return TaskChanges(
         writes=aligned(ordered=False),
-        reads=reads.placed(by_name),
-        in_order=lambda: aligned(ordered=True),
-        names=[call.name for call in done.expected],
+        reads=reads.in_case(read_alignment),
+        align_in_order=lambda: aligned(ordered=True),
+        names=[call.name for call in calls.expected],
     )
+
+
+def _items(calls: ComparedCalls) -> list[Item]:
+    return list(map(called_item, calls.called))
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
-    """The called tools of one effect, ready to be aligned with ways of a plan.
-
-    Attributes:
-        effect: What they do.
-        called_at: The position of each in the case.
-        items: The calls as the algorithms see them.
-        align: Aligns them.
-    """
+class _CalledSide:
+    """The called tools of one effect, ready to be aligned with variants of a plan."""
 
     effect: ToolEffect
     called_at: Sequence[int]
@@ -193,110 +139,111 @@ class _Side:
     align: Aligner
 
     @classmethod
-    def of(cls, effect: ToolEffect, done: Prepared, split: Split) -> _Side:
-        """Return the calls of one effect."""
-        side = done.kept((), [index for index, found in enumerate(split.called) if found is effect])
-        items = [called_item(call) for call in side.called]
-        return cls(effect, side.called_at, items, aligner(side.called, arguments=effect is ToolEffect.WRITE))
+    def of(cls, effect: ToolEffect, calls: ComparedCalls, effects: Mapping[str, ToolEffect | None]) -> _CalledSide:
+        side = calls.with_effect(effects, effect)
+        return cls(effect, side.called_at, _items(side), aligner(side.called, arguments=effect is ToolEffect.WRITE))
 
-    def part(self, layout: Layout, effect: EffectOf) -> Layout:
-        """Return the entries of a layout that have this effect; arguments of writes are compared leaf by leaf."""
-        entries = tuple(entry for entry in layout.entries if effect(entry.wants[0]) is self.effect)
-        part = replace(layout, entries=entries, forbidden=())
+    def part_of(self, variant: Layout, effect_of: EffectOf) -> Layout:
+        """Return the entries of a variant that have this effect; arguments of writes are compared leaf by leaf."""
+        entries = tuple(entry for entry in variant.entries if effect_of(entry.patterns[0]) is self.effect)
+        part = replace(variant, entries=entries, forbidden=())
         return by_leaves(part, self.items) if self.effect is ToolEffect.WRITE else part
 
 
-def changes_of_plan(expected: Expectation, done: Prepared, split: Split, effect: EffectOf) -> Iterator[Changes]:
-    """Yield what was changed, beside each way in which a plan can be followed, in the order in which it is written.
-
-    Args:
-        expected: The plan.
-        done: The called tools that count.
-        split: What each of them does.
-        effect: Knows what each expected call does.
+def changes_of_plan(
+    expected: Expectation, calls: ComparedCalls, effects: Mapping[str, ToolEffect | None], effect_of: EffectOf
+) -> Iterator[TaskChanges]:
+    """Yield the alignments with each variant of a plan, in written order.
 
     Raises:
         ConfigurationError: Too many places of the plan leave the choice between a write and a read.
     """
-    sides = {one: _Side.of(one, done, split) for one in ToolEffect}
-    called = [called_item(call) for call in done.called]
-    for layout in _decided(expected, effect):
-        forbidden = tuple((done.called_at[at], text) for at, text in forbidden_calls(layout, called))
-        yield replace(_way(layout, effect, sides), forbidden=forbidden)
+    sides = {effect: _CalledSide.of(effect, calls, effects) for effect in ToolEffect}
+    called = _items(calls)
+    for variant in _variants_by_effect(expected, effect_of):
+        forbidden = tuple((calls.called_at[index], text) for index, text in forbidden_calls(variant, called))
+        yield _changes_of_variant(variant, effect_of, sides, forbidden)
 
 
-def _way(layout: Layout, effect: EffectOf, sides: Mapping[ToolEffect, _Side]) -> Changes:
-    """Return what was changed, beside one way of a plan."""
-    parts = {one: side.part(layout, effect) for one, side in sides.items()}
-    sizes = {one: iter(places_of(parts[one], side.items)) for one, side in sides.items()}
-    at: dict[ToolEffect, list[int]] = {one: [] for one in sides}
+def _changes_of_variant(
+    variant: Layout,
+    effect_of: EffectOf,
+    sides: Mapping[ToolEffect, _CalledSide],
+    forbidden: tuple[tuple[int, str], ...],
+) -> TaskChanges:
+    parts = {effect: side.part_of(variant, effect_of) for effect, side in sides.items()}
+    sizes = {effect: iter(places_of(parts[effect], side.items)) for effect, side in sides.items()}
+    # An entry takes several positions if it may be called several times; positions count over writes and reads.
+    positions: dict[ToolEffect, list[int]] = {effect: [] for effect in sides}
     names: list[str] = []
-    for entry in layout.entries:
-        own = effect(entry.wants[0])
-        size = next(sizes[own])
-        at[own] += range(len(names), len(names) + size)
+    for entry in variant.entries:
+        effect = effect_of(entry.patterns[0])
+        size = next(sizes[effect])
+        positions[effect] += range(len(names), len(names) + size)
         names += [entry.text] * size
 
-    def aligned(one: ToolEffect, *, ordered: bool = False) -> Alignment:
-        found = sides[one].align(parts[one], ordered=ordered)
-        return replace(found.placed(at[one], sides[one].called_at), wanted=tuple(names))
+    def aligned(effect: ToolEffect, *, ordered: bool = False) -> Alignment:
+        alignment = sides[effect].align(parts[effect], ordered=ordered)
+        return replace(alignment.placed(positions[effect], sides[effect].called_at), labels=tuple(names))
 
-    return Changes(
+    return TaskChanges(
         writes=aligned(ToolEffect.WRITE),
         reads=aligned(ToolEffect.READ),
-        in_order=lambda: aligned(ToolEffect.WRITE, ordered=True),
+        align_in_order=lambda: aligned(ToolEffect.WRITE, ordered=True),
         names=names,
-        notes=_not_looked_at(layout, effect),
+        forbidden=forbidden,
+        warnings=_ignored_rule_warnings(variant, effect_of),
     )
 
 
-def _decided(expected: Expectation, effect: EffectOf) -> Iterator[Layout]:
-    """Yield every way of a plan; a place that a write or a read may take is two ways, in the order of its calls."""
+def _variants_by_effect(expected: Expectation, effect_of: EffectOf) -> Iterator[Layout]:
+    """Yield every variant of a plan; an entry that accepts writes and reads gives one variant for each effect."""
     most = MOST_WAYS * len(expected.plans)
     amount = 0
-    for layout in layouts_of(expected):
-        options = [list(_options(entry, effect)) for entry in layout.entries]
+    for variant in variants_of(expected):
+        options = [_entries_by_effect(entry, effect_of) for entry in variant.entries]
         amount += prod(map(len, options))
         if amount > most:
             message = (
-                f"the alternatives of expected_tools can be combined in {amount} ways or more, since a OneOf of writes "
-                f"and reads is a choice here; at most {most} are tried: split the plan into several cases"
+                f"the alternatives of expected_tools have {amount} combinations or more, since a OneOf of writes and "
+                f"reads is a choice here; the limit is {most}: split the plan into several cases"
             )
             raise ConfigurationError(message)
         for chosen in product(*options):
             entries = tuple(entry for entry, _ in chosen)
-            choices = (*layout.choices, *(choice for _, choice in chosen if choice))
-            yield replace(layout, entries=entries, choices=choices)
+            choices = tuple(choice for _, choice in chosen if choice)
+            yield replace(variant, entries=entries, choices=variant.choices + choices)
 
 
-def _options(entry: Entry, effect: EffectOf) -> Iterator[tuple[Entry, str]]:
-    """Yield an entry with those of its calls that have one effect, and that in words where there are others."""
-    effects = dict.fromkeys(map(effect, entry.wants))
+def _entries_by_effect(entry: Entry, effect_of: EffectOf) -> list[tuple[Entry, str]]:
+    """Return an entry for each effect of its calls; with several effects, the choice in words."""
+    effects = dict.fromkeys(map(effect_of, entry.patterns))
     if len(effects) == 1:
-        yield entry, ""
-        return
-    for own in effects:
-        wants = tuple(want for want in entry.wants if effect(want) is own)
-        text = " or ".join(want.item.name for want in wants)
-        yield entry._replace(wants=wants, text=text), f"{text!r} of {entry.text!r}"
+        return [(entry, "")]
+    entries: list[tuple[Entry, str]] = []
+    for effect in effects:
+        patterns = tuple(want for want in entry.patterns if effect_of(want) is effect)
+        text = " or ".join(want.item.name for want in patterns)
+        entries.append((entry._replace(patterns=patterns, text=text), f"{text!r} of {entry.text!r}"))
+    return entries
 
 
-def _not_looked_at(layout: Layout, effect: EffectOf) -> list[str]:
-    """Return the warning that rules between a write and a read play no part; none where there is no such rule."""
-    own = [effect(entry.wants[0]) for entry in layout.entries]
-    rules = [
-        f"{entry.text} after {label}"
-        for entry, mine in zip(layout.entries, own, strict=True)
-        for label in sorted(entry.after)
-        if any(label in other.labels and theirs is not mine for other, theirs in zip(layout.entries, own, strict=True))
-    ]
+def _ignored_rule_warnings(variant: Layout, effect_of: EffectOf) -> list[str]:
+    """Return the warning that rules between a write and a read are not checked; empty without such rules."""
+    effects = [effect_of(entry.patterns[0]) for entry in variant.entries]
+    rules: list[str] = []
+    effects_of_label: dict[str, set[ToolEffect]] = {}
     groups: dict[int, list[int]] = {}
-    for index, entry in enumerate(layout.entries):
+    for index, entry in enumerate(variant.entries):
+        for label in entry.labels:
+            effects_of_label.setdefault(label, set()).add(effects[index])
         if entry.group is not None:
             groups.setdefault(entry.group, []).append(index)
-    rules += [
-        f"{', '.join(layout.entries[index].text for index in members)} in one step"
-        for members in groups.values()
-        if len({own[index] for index in members}) > 1
-    ]
-    return [f"not looked at, since writes and reads are compared apart: {listed(rules)}"] if rules else []
+    for entry, effect in zip(variant.entries, effects, strict=True):
+        mixed = [label for label in sorted(entry.after) if effects_of_label.get(label, set()) - {effect}]
+        rules += [f"{entry.text} after {label}" for label in mixed]
+    for members in groups.values():
+        if len({effects[index] for index in members}) > 1:
+            texts = ", ".join(variant.entries[index].text for index in members)
+            rules.append(f"{texts} in one step")
+    return [f"not checked, since writes and reads are compared separately: {list_names(rules)}"] if rules else []

@@ -1,16 +1,16 @@
-"""Does the name of a tool say whether it changes something? A guess from its verb, and only where that is clear.
+"""Guesses of a tool's effect (`read` or `write`) from the verb in its name, where the verb is clear.
 
-A name is split into words; what stands before a double underscore or a dot is the name of a server or of a set of tools
-and does not count. The verb is the first word, or a later one where the first is none (`orders_cancel`); words such as
-`bulk` are left aside. Verbs joined to it count too (`get_or_create`). The tables hold verbs of general English and of
-the usual APIs and shells; a verb that is used for both, such as `open`, `run` or `load`, is in neither. Nothing is
-decided then: an unknown effect costs less than a wrong one. To hand the conversation over to somebody else changes
-nothing but who talks, so it reads.
+A name is split into words. A part before a double underscore or a dot names a server or a set of tools and is ignored.
+The verb is the first word, or a later one if the first is not a verb (`orders_cancel`); words such as `bulk` are
+skipped. Verbs after `and` or `or` count too (`get_or_create`). The tables hold verbs of general English and of common
+APIs and shells. A verb that is used for both effects, such as `open`, `run` or `load`, is in neither table: an unknown
+effect costs less than a wrong one. Handing the conversation over to another agent or person is a read.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Final
 
 from toolmark.calls import ToolEffect
@@ -30,7 +30,7 @@ _READS: Final = _words(
     suggest match rank filter round infer simulate
     """
 )
-"""To look something up; to ask whether, who or how; to think and to compute."""
+"""Verbs of looking up, asking, thinking and computing."""
 
 _WRITES: Final = _words(
     """
@@ -52,13 +52,13 @@ _WRITES: Final = _words(
     finalise finish resolve join leave claim
     """
 )
-"""To make and unmake, to change, to switch, to buy and book, to tell others, to decide."""
+"""Verbs of creating, deleting, changing, switching, trading, messaging and deciding."""
 
 _COMMANDS: Final = {
     **dict.fromkeys(_words("head ls dir cat tail grep wc du df diff sort pwd stat whoami ping"), ToolEffect.READ),
     **dict.fromkeys(_words("mkdir rmdir rm mv cp touch chmod chown tee patch"), ToolEffect.WRITE),
 }
-"""The usual commands of shells, and methods of HTTP."""
+"""Shell commands and HTTP methods."""
 
 _NOUNS: Final = _words(
     """
@@ -68,7 +68,7 @@ _NOUNS: Final = _words(
     schedule set share ship sort star start stop store swap switch tag tail text top trade transfer upgrade view vote
     """
 )
-"""Verbs that are nouns as well, and say nothing at the end of a name: `data_set`."""
+"""Verbs that are also nouns; not a verb after the first word: `data_set`."""
 
 _THINGS: Final = _words(
     """
@@ -77,7 +77,7 @@ _THINGS: Final = _words(
     text trade transfer vote
     """
 )
-"""Verbs that are also things which have a state: `order_status` orders nothing."""
+"""Verbs that are also things with a state: `order_status` orders nothing."""
 
 _STATES: Final = _words(
     """
@@ -85,20 +85,20 @@ _STATES: Final = _words(
     stats availability balance total id number login logout
     """
 )
-"""What ends the name of a look-up after such a thing, if it is one."""
+"""Last words that make a name a look-up after such a thing."""
 
-_ASIDE: Final = _words(
+_MODIFIERS: Final = _words(
     """
     api async auto automatically batch bulk do fast force internal mass mcp multi please quick quickly safe safely
     silent soft hard the tool try
     """
 )
-"""Words before the verb that say how, and not what."""
+"""Words before the verb that do not name the action."""
 
-_AND: Final = frozenset({"and", "or", "then"})
+_CONJUNCTIONS: Final = frozenset({"and", "or", "then"})
 
-_HANGS: Final = {"check": frozenset({"in", "out"}), "sign": frozenset({"in", "out"})}
-"""Verbs whose meaning is another one before these words: `check_in`."""
+_PARTICLES: Final = {"check": frozenset({"in", "out"}), "sign": frozenset({"in", "out"})}
+"""Verbs with another meaning before these words: `check_in`."""
 
 _HAND_OVER: Final = _words(
     """
@@ -116,70 +116,70 @@ _PEOPLE: Final = _words(
     assistant staff support team department desk
     """
 )
-"""`transfer_to_billing_agent` hands the conversation over: it changes who talks, and nothing else."""
+"""`transfer_to_billing_agent` hands the conversation over; it changes only who talks."""
 
-_AGAIN: Final = ("re", "un")
-"""Beginnings that leave a verb's effect as it is: what `book` changes, `rebook` changes too."""
+_PREFIXES: Final = ("re", "un")
+"""Prefixes that do not change a verb's effect: `book`, `rebook`."""
 
-_BOUND: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-"""Where a word of camelCase begins."""
+_BOUNDARY: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+"""Word boundaries in camelCase."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
 
 
 def guess_effect(name: str) -> ToolEffect | None:
-    """Return what the verb of a tool's name says of its effect; `None` where it says nothing, or nothing clear.
+    """Return the effect that the verb of a tool's name suggests; `None` if it has no verb, or none that is clear.
 
-    Args:
-        name: In snake_case, kebab-case or camelCase; before it, if anything, the name of a server (`shop__get_order`,
-            `shop.get_order`).
+    The name is in snake_case, kebab-case or camelCase, with or without the name of a server (`shop__get_order`,
+    `shop.get_order`).
     """
     words = split_name(name)
-    while len(words) > 1 and words[0] in _ASIDE:
+    while len(words) > 1 and words[0] in _MODIFIERS:
         words = words[1:]
     if not words:
         return None
-    effects = [_of_verb(words), *_joined(words)]
-    if ToolEffect.WRITE in effects:
-        return ToolEffect.WRITE
-    return effects[0]
-
-
-def split_name(name: str) -> list[str]:
-    """Return the words of a tool's own name in lower case, without that of its server, and without numbers."""
-    own = [part for part in re.split(r"__+|[./:]", name) if part.strip("_-")]
-    return [word.lower() for word in _WORD.findall(_BOUND.sub(" ", own[-1]))] if own else []
-
-
-def _of_verb(words: list[str]) -> ToolEffect | None:
-    """Return what the verb says, wherever it stands."""
-    first, last = words[0], words[-1]
-    effect = _effect(first)
-    if len(words) == 1:
-        return effect
-    if words[1] in _HANGS.get(first, ()):
-        return None
-    if first in _HAND_OVER and words[1] in _TALK and last in _PEOPLE:
-        return ToolEffect.READ
-    clear = [_effect(word) for word in words[1:] if word not in _NOUNS]
-    if effect is None:
-        return next((found for found in clear if found is not None), None)  # `ticket_get_owner`, `orders_cancel`
-    if first in _THINGS:
-        if last in _STATES and not any(clear):
-            return None
-        second = [_effect(word) for word in (words[1], last) if word not in _NOUNS]
-        return next((found for found in second if found is not None), effect)  # `order_cancel`, `message_read`
+    effect = _main_effect(words)
+    for word, following in pairwise(words):
+        if word in _CONJUNCTIONS and _verb_effect(following) is ToolEffect.WRITE:
+            return ToolEffect.WRITE
     return effect
 
 
-def _joined(words: list[str]) -> list[ToolEffect | None]:
-    return [_effect(words[index + 1]) for index, word in enumerate(words[:-1]) if word in _AND]
+def split_name(name: str) -> list[str]:
+    """Return the words of a tool's name in lower case, without the name of its server and without numbers."""
+    parts = [part for part in re.split(r"__+|[./:]", name) if part.strip("_-")]
+    return [word.lower() for word in _WORD.findall(_BOUNDARY.sub(" ", parts[-1]))] if parts else []
 
 
-def _effect(word: str) -> ToolEffect | None:
-    """Return what a verb says, with or without a beginning such as `re`; `None` of what is no verb of the tables."""
+def _main_effect(words: list[str]) -> ToolEffect | None:
+    """Return the effect of the verb, which may be any of the words."""
+    first, last = words[0], words[-1]
+    effect = _verb_effect(first)
+    if len(words) == 1:
+        return effect
+    if words[1] in _PARTICLES.get(first, ()):
+        return None
+    if first in _HAND_OVER and words[1] in _TALK and last in _PEOPLE:
+        return ToolEffect.READ
+    if effect is None:
+        return _first_effect(words[1:])  # `ticket_get_owner`, `orders_cancel`
+    if first in _THINGS:
+        if last in _STATES and _first_effect(words[1:]) is None:
+            return None
+        return _first_effect([words[1], last]) or effect  # `order_cancel`, `message_read`
+    return effect
+
+
+def _first_effect(words: list[str]) -> ToolEffect | None:
+    """Return the effect of the first word that is clearly a verb."""
+    effects = (_verb_effect(word) for word in words if word not in _NOUNS)
+    return next((effect for effect in effects if effect is not None), None)
+
+
+def _verb_effect(word: str) -> ToolEffect | None:
+    """Return the effect of a verb, with or without a prefix such as `re`; `None` if the tables do not have it."""
     if word in _COMMANDS:
         return _COMMANDS[word]
-    for form in (word, *(word.removeprefix(start) for start in _AGAIN if word.startswith(start))):
+    for form in (word, *(word.removeprefix(prefix) for prefix in _PREFIXES if word.startswith(prefix))):
         if form in _READS:
             return ToolEffect.READ
         if form in _WRITES:

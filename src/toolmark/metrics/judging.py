@@ -1,30 +1,209 @@
-"""How does a metric ask a judge? Metrics load this module when they are given one: it is most of the judge.
+"""Results of judged metrics: the judge's scores, findings and doubts beside what the metric measured itself.
 
-A case of one question is one unit, of which the selection of tools is judged; a conversation has several, of which the
-arguments are judged too.
+Metrics load this module only when they have a judge, since it imports most of the judge.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from math import fsum
 
+from toolmark._internal.text import number_text, plural, printable, shorten
 from toolmark.calls import ToolSpec
-from toolmark.cases import LLMTestCase, MLLMTestCase
-from toolmark.judge import Judge
+from toolmark.judge import Judge, JudgeLike
 from toolmark.judge.driver import Flow
-from toolmark.judge.flow import Judgement, judging
-from toolmark.judge.interactions import Unit, unit_of, units_of
+from toolmark.judge.flow import Judgement, JudgeQuestion, judging
+from toolmark.judge.interactions import Unit
+from toolmark.judge.scoring import Part
+from toolmark.metrics.base import Measurement, Metric, result_of
+from toolmark.metrics.wording import reason_text
+from toolmark.result import TOLERANCE, Finding, FindingKind, MetricResult, QuestionResult, ResultStatus
 
-__all__ = ["Judge", "judgement_of", "judgement_of_units", "units_of"]
+_LONGEST_RATIONALE = 300
+_MOST_UNIT_SCORES = 10
+
+_CALL_QUESTIONS: dict[str, tuple[FindingKind, str, str]] = {
+    "tool_selection": ("wrong_tool", "Wrong tool", "whether it was the right tool"),
+    "arguments": ("wrong_arguments", "Wrong arguments", "whether its arguments are right"),
+}
+"""For each criterion about a call: the kind and title of its finding, and the question in words."""
 
 
-def judgement_of(judge: Judge, case: LLMTestCase | MLLMTestCase, tools: Sequence[ToolSpec]) -> Flow[Judgement]:
-    """Return the flow that judges the selection of the tools of a case of one question."""
-    return judging(judge, [unit_of(case)], tools, arguments=False)
+def judged_result(
+    metric: Metric,
+    measured: Measurement,
+    judge: JudgeLike | None,
+    units: Sequence[Unit],
+    tools: Sequence[ToolSpec],
+    *,
+    arguments: bool,
+    at_once: bool = True,
+) -> Flow[MetricResult]:
+    """Ask the judge about units of a case, and return the result: the lowest of the metric's and the judge's scores.
+
+    A score about which the judge decided nothing because it failed makes the result fail. Leaving it out of the
+    minimum would give a better score for a worse judge.
+    """
+    judgement = yield from judging(Judge.of(judge), units, tools, arguments=arguments, at_once=at_once)
+    judged_names = ("selection", "arguments") if arguments else ("selection",)
+    parts = {name: part for name in judged_names if (part := getattr(judgement, name)) is not None}
+    scores, sums = dict(measured.scores), dict(measured.sums)
+    for name, part in parts.items():
+        if part.score is not None:
+            scores[name] = part.score
+            sums[name] = _sum(name, part.score, judgement)
+    combined = replace(
+        measured,
+        scores=scores,
+        sums=sums,
+        parts={**measured.parts, **_judge_numbers(judgement, parts)},
+        findings=(*measured.findings, *_judge_findings(judgement.questions)),
+        warnings=(*measured.warnings, *judgement.notes),
+        skip_reason="nothing was decided",
+    )
+    failures = [f"{name}: {judgement.failures[name]}" for name in judged_names if name in judgement.failures]
+    if failures:
+        result = _failed_result(metric, combined, "; ".join(failures))
+    else:
+        doubts = _doubts(judgement, parts, measured.scores, metric.threshold, has_score=bool(scores))
+        result = result_of(metric, replace(combined, warnings=(*combined.warnings, *doubts)))
+    return replace(result, units=judgement.units, judge=judgement.judge, usage=judgement.usage, cost=judgement.cost)
 
 
-def judgement_of_units(
-    judge: Judge, units: Sequence[Unit], tools: Sequence[ToolSpec], *, at_once: bool
-) -> Flow[Judgement]:
-    """Return the flow that judges selection and arguments of the units of a conversation."""
-    return judging(judge, units, tools, arguments=True, at_once=at_once)
+def _failed_result(metric: Metric, measured: Measurement, failure: str) -> MetricResult:
+    findings, warnings = tuple(measured.findings), tuple(measured.warnings)
+    return MetricResult(
+        metric=metric.label,
+        status=ResultStatus.FAILED,
+        threshold=metric.threshold,
+        reason=reason_text(f"Not measured: {failure.rstrip('.')}.", findings, warnings),
+        findings=findings,
+        parts={**measured.scores, **measured.parts},
+        alignment=measured.alignment,
+        warnings=warnings,
+        error=f"JudgeError: {failure}",
+    )
+
+
+def _questions(judgement: Judgement) -> list[QuestionResult]:
+    return [question for unit in judgement.units for question in unit.questions]
+
+
+def _sum(name: str, score: float, judgement: Judgement) -> str:
+    """Return the arithmetic of a judged score, such as `mean of 2 units (1, 0.5) = 0.75`."""
+    scores = [value for unit in judgement.units if (value := getattr(unit, name)) is not None]
+    if len(scores) == 1 and len(judgement.units) == 1:
+        return f"{_unit_sum(name, judgement.units[0].questions)} = {number_text(score)}"
+    listed = ", ".join(map(number_text, scores[:_MOST_UNIT_SCORES])) + (
+        ", ..." if len(scores) > _MOST_UNIT_SCORES else ""
+    )
+    return f"mean of {plural(len(scores), 'unit')} ({listed}) = {number_text(score)}"
+
+
+def _unit_sum(name: str, questions: Sequence[QuestionResult]) -> str:
+    criterion = "tool_selection" if name == "selection" else name
+    calls = Counter(entry.decision for entry in questions if entry.criterion == criterion)
+    yes, no = calls["yes"], f"{calls['no']} no"
+    if name == "selection":
+        missing = sum(entry.missing for entry in questions if entry.criterion == "missing_calls")
+        if not calls:
+            return "no call was made, and one was needed" if missing else "no call was made, and none was needed"
+        if missing:
+            no += f" + {missing} missing"
+    return f"{yes} yes / ({yes} yes + {no})"
+
+
+def _judge_numbers(judgement: Judgement, parts: Mapping[str, Part]) -> dict[str, float]:
+    """Return the bounds of the judged scores, the coverage, and how often samples differed."""
+    numbers: dict[str, float] = {}
+    for name, part in parts.items():
+        numbers[f"{name}_low"], numbers[f"{name}_high"] = part.low, part.high
+    total = sum(part.total for part in parts.values())
+    if total:
+        numbers["coverage"] = sum(part.decided for part in parts.values()) / total
+    flip_rates = [entry.flip_rate for entry in _questions(judgement) if entry.flip_rate is not None]
+    if flip_rates:
+        numbers["flip_rate"] = fsum(flip_rates) / len(flip_rates)
+    return numbers
+
+
+def _doubts(
+    judgement: Judgement,
+    parts: Mapping[str, Part],
+    other_scores: Mapping[str, float],
+    threshold: float,
+    *,
+    has_score: bool,
+) -> Iterator[str]:
+    """Yield the warning that some questions have no decision, with the bounds that they leave for the score."""
+    undecided = [entry for entry in _questions(judgement) if entry.decision in {None, "cannot_tell"}]
+    if not undecided:
+        return
+    total = sum(part.total for part in parts.values())
+    kinds = Counter(entry.decision or entry.outcome for entry in undecided)
+    kind_counts = ", ".join(f"{amount} {kind}" for kind, amount in sorted(kinds.items()))
+    text = f"{len(undecided)} of {plural(total, 'question')} to the judge and to code have no yes or no ({kind_counts})"
+    if has_score:
+        low = min([*other_scores.values(), *(part.low for part in parts.values())])
+        high = min([*other_scores.values(), *(part.high for part in parts.values())])
+        text += f"; with them the score lies between {number_text(low)} and {number_text(high)}"
+        if (low >= threshold - TOLERANCE) != (high >= threshold - TOLERANCE):
+            text += ", so it is not certain whether it passes"
+    yield text
+
+
+def _judge_findings(settled: Sequence[JudgeQuestion]) -> Iterator[Finding]:
+    for entry in settled:
+        if entry.judged.decision == "yes":
+            continue
+        if entry.judged.criterion == "missing_calls":
+            yield from _missing_call_findings(entry)
+        else:
+            yield from _call_findings(entry)
+
+
+def _call_findings(entry: JudgeQuestion) -> Iterator[Finding]:
+    judged, name = entry.judged, printable(entry.judged.tool or "")
+    kind, title, question = _CALL_QUESTIONS[judged.criterion]
+    where = f"{_turn_text(judged)}called #{(judged.called or 0) + 1} {name!r}"
+    finding = partial(Finding, tool=judged.tool or "", called=judged.called, turn=judged.turn)
+    if judged.decision != "no":
+        yield finding("not_judged", f"Not judged: {where}, {question}{_explanation(judged)}.")
+    elif judged.decided_by == "judge":
+        yield finding(kind, f"{title}: {where}{_explanation(judged)}.")
+    elif judged.criterion == "tool_selection":
+        yield finding("unknown_tool", f"Unknown tool: {where} was not available.")
+    for violation in entry.violations:
+        text = f"{where}: {printable(violation.path)} {printable(violation.message)}."
+        yield finding("schema_violation", text, path=violation.path)
+
+
+def _missing_call_findings(entry: JudgeQuestion) -> Iterator[Finding]:
+    judged, where = entry.judged, _turn_text(entry.judged)
+    if judged.decision != "no":
+        text = f"Not judged: {where}whether a call is missing{_explanation(judged)}."
+        yield Finding("not_judged", text, "", turn=judged.turn)
+        return
+    for place in range(judged.missing):
+        # The judge counts the missing calls and may name fewer tools than that.
+        tool = entry.missing[place] if place < len(entry.missing) else ""
+        call = f"a call of {printable(tool)!r}" if tool else "a call"
+        yield Finding(
+            "missing_call", f"Missing: {where}{call} was needed{_explanation(judged)}.", tool, turn=judged.turn
+        )
+
+
+def _turn_text(judged: QuestionResult) -> str:
+    return "" if judged.turn is None else f"turn #{judged.turn + 1}, "
+
+
+def _explanation(judged: QuestionResult) -> str:
+    text = judged.problem or judged.rationale
+    if judged.decision == "cannot_tell" and judged.decided_by == "judge":
+        text = f"the judge cannot tell: {text}" if text else "the judge cannot tell"
+    elif text is None and judged.probability is not None:
+        text = f"the judge says so, with probability {number_text(judged.probability)}"
+    return f": {shorten(printable(text), _LONGEST_RATIONALE).rstrip('.')}" if text else ""

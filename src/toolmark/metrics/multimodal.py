@@ -1,4 +1,4 @@
-"""Multimodal tool correctness: tool correctness of cases whose input and output may hold images."""
+"""Multimodal tool correctness: a metric for cases whose input and output may contain images."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from toolmark.metrics.tool_correctness import ToolCorrectnessMetric
 
 
 class MultimodalToolCorrectnessMetric(ToolCorrectnessMetric):
-    """`ToolCorrectnessMetric` without a judge: called tools over the number of expected ones.
+    """`ToolCorrectnessMetric` without a judge, under a name of its own.
 
-    The images of a case play no part in its score. Args, errors and edge cases are those of `ToolCorrectnessMetric`.
+    The images of a case do not affect its score. Args, errors and edge cases are those of `ToolCorrectnessMetric`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Names of tools as options give them: exact, or with the wildcards of a shell."""
+"""Tool names in options: exact names, or patterns with the wildcards of a shell."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ def read_patterns(value: object, option: str) -> tuple[str, ...]:
     """Return names or patterns.
 
     Raises:
-        ConfigurationError: It is no list of texts, or one of them is empty.
+        ConfigurationError: The value is not a list of non-empty strings.
     """
-    found = list(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else None
-    if found is None or not all(isinstance(item, str) and item for item in found):
-        message = f"{option} must be a list of names or patterns of tools, got {short_repr(value)}"
+    patterns = tuple(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else None
+    if patterns is None or not all(isinstance(pattern, str) and pattern for pattern in patterns):
+        message = f"{option} must be a list of tool names or patterns, got {short_repr(value)}"
         raise ConfigurationError(message)
-    return tuple(found)
+    return patterns
 
 
 def matches(name: str, patterns: Sequence[str]) -> bool:
-    """Return whether a name is one of these, or fits one: `*`, `?` and `[...]` as in a shell; case counts."""
+    """Return whether a name equals or matches one of the patterns: `*`, `?` and `[...]` as in a shell; case counts."""
     return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)

@@ -1,4 +1,4 @@
-"""Task effect: did the calls that change something, and succeeded, change what they should?"""
+"""Task effect: a metric that compares what a run changed with what it should have changed."""
 
 from __future__ import annotations
 
@@ -7,55 +7,54 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolmark._internal.text import number_text
-from toolmark.calls import ToolCall, ToolEffect, ToolSpec, read_tool_spec
+from toolmark.calls import ToolCall, ToolEffect, ToolSpec
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError
-from toolmark.expect import Alternatives, Expectation, Forbid, Plan, walk
-from toolmark.metrics.base import is_share
-from toolmark.metrics.call_filter import Preparation, Prepared, effects_of_plan, unknown_effects, unscored
-from toolmark.metrics.call_metric import Found, PlainMetric, expected_of, one
-from toolmark.metrics.comparable_calls import compared_in_part
-from toolmark.metrics.effect_alignment import Changes, changes_of_list, changes_of_plan
+from toolmark.expect.plan import Alternatives, Expectation, Forbid, Plan, walk
+from toolmark.metrics.base import CallMetric, Measurement, call_text, expectation_of, is_share, read_tools
+from toolmark.metrics.call_filter import CallFilter, plan_effects
+from toolmark.metrics.comparable_calls import partial_comparison_warnings
+from toolmark.metrics.effect_alignment import TaskChanges, changes_of_list, changes_of_plan
 from toolmark.metrics.name_patterns import matches, read_patterns
-from toolmark.metrics.plan_variants import notes_of, taken, wants_of
-from toolmark.metrics.tool_effects import Split, assumed
+from toolmark.metrics.plan_variants import choice_lines, plan_wants, plan_warnings
 from toolmark.result import Finding
 
 
 @dataclass(frozen=True, eq=False)
-class TaskEffectMetric(PlainMetric):
-    """Compares what a run changed with what it should have changed; looking things up is free.
+class TaskEffectMetric(CallMetric):
+    """Compares what a run changed with what it should have changed; reads cost nothing.
 
-    Calls that failed are left out. Expected and called writes are aligned one to one, at the greatest sum w of
-    similarities: the share of leaves of the arguments that are equal. With m expected and n made
+    Calls that failed are left out. Expected and called writes are aligned one to one with the greatest sum w of
+    similarities; the similarity of two calls is the share of leaves of their arguments that are equal. With m expected
+    and n called writes
 
         score = 2 w / (m + n) x (1 - read_weight + read_weight x share of the expected reads that were made)
 
-    The first factor is 1 if no write was expected and none made, 0 if exactly one of these; the second is 1 if no read
-    was expected. A forbidden call makes it 0. The parts stand in the result's `parts`, those that do not apply
-    are left out: `write_f1`, `write_recall` (w / m), `write_precision` (w / n), `read_recall` (by name), `write_order`
-    (the share of w that is in the expected order; it costs nothing) and `allowed` (0 after a forbidden call).
+    The first factor is 1 if no write was expected and none was made, and 0 if exactly one of these holds; the second
+    factor is 1 if no read was expected. A forbidden call makes the score 0. The result's `parts` hold those numbers
+    that apply: `write_f1`, `write_recall` (w / m), `write_precision` (w / n), `read_recall` (by name), `write_order`
+    (the share of w in the expected order; it does not affect the score) and `allowed` (0 after a forbidden call).
 
-    What a tool does is said by `effects`, then by the `effect` of the tools in the metric's `available_tools`, then by
-    those of the case. A tool of which nobody knows counts as a write where it is expected, and its calls are writes
-    then; other calls of such tools are reported and not scored. See docs/metrics.md.
+    The effect of a tool comes from `effects`, then from the `effect` of the metric's `available_tools`, then from those
+    of the case. An expected call of unknown effect counts as a write, and so do the calls of its tool; other calls of
+    unknown effect are reported and not scored. See docs/metrics.md.
 
-    Of a `Plan` or `Alternatives` the way with the best score counts, its writes and its reads together; m and n are
-    those of docs/expectations.md, and a matcher is one leaf. Rules between a write and a read (`after`, `Parallel`) are
-    not looked at, which a warning says. A call that the plan forbids makes the score 0, unless it failed.
+    A `Plan` or `Alternatives` is scored by its best variant, writes and reads together; docs/expectations.md defines m
+    and n, and a matcher is one leaf. Rules between a write and a read (`after`, `Parallel`) are not checked, and a
+    warning says so. A call that the plan forbids makes the score 0, unless it failed.
 
     Args:
         effects: `"read"` or `"write"` by name or pattern: `{"get_*": "read", "book": "write"}`. An exact name wins over
-            patterns, the first pattern that fits over later ones.
+            patterns, and of several patterns the first that matches wins.
         available_tools: Tools with their `effect`, in any form that `ToolSpec` reads.
-        guess_effects: Where nothing else decides, guess from the verb in the tool's name; a warning says what.
+        guess_effects: If nothing else decides, guess from the verb in the tool's name; a warning lists the guesses.
         ignore_failed: Leave out calls that did nothing: `error`, `invalid_arguments`, `unknown_tool`, `rejected`,
-            `cancelled`, `not_executed`. One that waits (`pending`) counts.
-        error_pattern: A regular expression; a call whose answer it fits somewhere failed too, such as `^Error`. Answers
-            that are no text are searched as JSON text.
-        forbidden: Names or patterns of tools of which no call may succeed.
-        read_weight: What the expected reads are worth, in [0, 1].
-        threshold: A score at or above it passes; in [0, 1]. At 0.9 all writes have to be right, and no read.
+            `cancelled`, `not_executed`. A `pending` call counts.
+        error_pattern: A regular expression, such as `^Error`. A call has failed, too, if it matches anywhere in its
+            answer; answers that are not text are searched as JSON text.
+        forbidden: Names or patterns of tools whose calls must not succeed.
+        read_weight: The weight of the expected reads, in [0, 1].
+        threshold: The lowest score that passes, in [0, 1]. At 0.9 all writes must be right, and no read.
         strict_mode: Threshold 1, and any score below 1 becomes 0.
         include_reason: Put the arithmetic and the findings into words.
         verbose_mode: Print the result of each measured case.
@@ -84,94 +83,93 @@ class TaskEffectMetric(PlainMetric):
     strict_mode: bool = False
     include_reason: bool = True
     verbose_mode: bool = False
-    _preparation: Preparation = field(init=False, repr=False)
+    _filter: CallFilter = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the options, and bring them into one form."""
+        """Check the options and normalize them."""
         if not is_share(self.read_weight):
             message = f"read_weight must be a number from 0 to 1, got {self.read_weight!r}"
             raise ConfigurationError(message)
         self._set_threshold()
-        set_field = object.__setattr__  # the dataclass is frozen from here on
-        if self.available_tools is not None:
-            set_field(self, "available_tools", tuple(read_tool_spec(tool) for tool in self.available_tools))
-        set_field(self, "forbidden", read_patterns(self.forbidden, "forbidden"))
-        preparation = Preparation.read(
-            only=None,
+        tools = read_tools(self.available_tools)
+        call_filter = CallFilter.read(
             ignore_failed=self.ignore_failed,
             effects=self.effects,
             guess_effects=self.guess_effects,
             error_pattern=self.error_pattern,
-            tools=tuple(map(read_tool_spec, self.available_tools or ())),
+            tools=tools,
         )
-        set_field(self, "_preparation", preparation)
+        set_field = object.__setattr__  # the dataclass is frozen from here on
+        set_field(self, "available_tools", tools)
+        set_field(self, "forbidden", read_patterns(self.forbidden, "forbidden"))
+        set_field(self, "_filter", call_filter)
 
     @property
     def _name(self) -> str:
         return "task_effect"
 
     @property
-    def _told(self) -> Sequence[str]:
-        told = ["guessed"] if self.guess_effects else []
-        told += [] if self.ignore_failed else ["with failed calls"]
-        told += ["forbidden"] if self.forbidden else []
-        return [*told, f"read_weight={self.read_weight:g}"] if self.read_weight != 0.1 else told  # noqa: PLR2004 - default
+    def _options(self) -> Sequence[str]:
+        options = {
+            "guessed": self.guess_effects,
+            "with failed calls": not self.ignore_failed,
+            "forbidden": bool(self.forbidden),
+            f"read_weight={self.read_weight:g}": self.read_weight != 0.1,  # noqa: PLR2004 - the default
+        }
+        return [option for option, differs in options.items() if differs]
 
-    def _found(self, calls: Sequence[ToolCall], case: TestCase) -> Found:
-        expected = expected_of(case, type(self).__name__)
-        effects = self._preparation.of_case(case.available_tools)
-        wants = [] if isinstance(expected, list) else wants_of(expected)
-        effect, fitting = effects_of_plan(wants, calls, effects)
-        named = expected if isinstance(expected, list) else fitting
-        done = self._preparation.done(Prepared.all(named, calls))
-        split = Split.of(named, done.called, effects)
+    def _score_calls(self, calls: Sequence[ToolCall], case: TestCase) -> Measurement:
+        expected = expectation_of(case, type(self).__name__)
+        effects = self._filter.tool_effects(case.available_tools)
         if isinstance(expected, list):
-            ways = [changes_of_list(done, split)]
-            changes = ways[0]
-            notes: list[str] = []
+            compared, by_name = self._filter.by_effect(expected, calls, effects)
+            variants = [changes_of_list(compared, by_name)]
+            changes = variants[0]
+            warnings = []
         else:
-            ways = list(changes_of_plan(expected, done, split, effect))
-            changes = max(ways, key=self._total)
+            effect_of, plan_calls = plan_effects(plan_wants(expected), calls, effects)
+            compared, by_name = self._filter.by_effect(plan_calls, calls, effects)
+            variants = list(changes_of_plan(expected, compared, by_name, effect_of))
+            changes = max(variants, key=self._total)
             gap = changes.writes.gap + changes.reads.gap
-            notes = [*notes_of(expected, replace(changes.writes, gap=gap), arguments=True), *changes.notes]
-        unknown = [done.called_at[index] for index, found in enumerate(split.called) if found is None]
-        hits = {at: f", by {text!r}" for at, text in changes.forbidden}
-        hits |= {at: "" for at in done.called_at if matches(calls[at].name, self.forbidden)}
-        score = 0.0 if hits else self._total(changes)
-        compared = changes.ordered()
-        names = [call.name for call in calls]
-        return Found(
+            warnings = plan_warnings(expected, replace(changes.writes, gap=gap), arguments=True)
+
+        rules = {index: f", by {text!r}" for index, text in changes.forbidden}
+        rules |= {index: "" for index in compared.called_at if matches(calls[index].name, self.forbidden)}
+        score = 0.0 if rules else self._total(changes)
+        in_order = changes.align_in_order()
+        share = changes.ordered_share(in_order)
+        parts = changes.parts(share)
+        if self.forbidden or _has_forbidden_calls(expected):
+            parts["allowed"] = float(not rules)
+        return Measurement(
             scores={"total": score},
-            sums={"total": "a forbidden call was made = 0" if hits else self._sum(changes, score)},
-            steps=[*taken(changes.writes), *compared.steps()],
-            parts=compared.parts() | ({"allowed": float(not hits)} if self.forbidden or _forbids(expected) else {}),
+            sums={"total": "a forbidden call was made = 0" if rules else self._sum(changes, score)},
+            steps=[*choice_lines(changes.writes), *changes.steps(share)],
+            parts=parts,
             findings=[
-                *(_of_forbidden(calls[at], at, hits[at]) for at in sorted(hits)),
-                *compared.findings(names),
-                *unknown_effects(calls, unknown),
+                *(_forbidden_finding(calls[index], index, rules[index]) for index in sorted(rules)),
+                *changes.findings(in_order, [call.name for call in calls]),
+                *compared.findings,
             ],
             warnings=[
-                *notes,
-                *done.warnings,
-                *effects.guessed(call.name for call in (*named, *calls)),
-                *assumed(named, effects),
-                *unscored(calls, unknown),
-                *self._bound(ways, len(unknown), score),
-                *compared_in_part(changes.writes),
+                *warnings,
+                *changes.warnings,
+                *compared.warnings,
+                *self._lower_bound(variants, len(compared.findings), score),
+                *partial_comparison_warnings(changes.writes),
             ],
             alignment=changes.writes,
         )
 
-    def _total(self, changes: Changes) -> float:
-        if changes.forbidden:
-            return 0.0
-        return self._weighted(changes.writes.f1, changes)
+    def _total(self, changes: TaskChanges) -> float:
+        return 0.0 if changes.forbidden else self._weighted(changes.writes.f1, changes)
 
-    def _weighted(self, write_f1: float, changes: Changes) -> float:
+    def _weighted(self, write_f1: float, changes: TaskChanges) -> float:
         recall = changes.reads.recall if changes.reads.expected_count else 1.0
         return write_f1 * (1 - self.read_weight * (1 - recall))
 
-    def _sum(self, changes: Changes, score: float) -> str:
+    def _sum(self, changes: TaskChanges, score: float) -> str:
         writes = f"F1 of the writes {number_text(changes.writes.f1)}"
         if not changes.reads.expected_count:
             return f"{writes}, no read expected = {number_text(score)}"
@@ -179,19 +177,18 @@ class TaskEffectMetric(PlainMetric):
         base, weight = number_text(1 - self.read_weight), number_text(self.read_weight)
         return f"{writes} x ({base} + {weight} x {recall} of the reads) = {number_text(score)}"
 
-    def _bound(self, ways: Sequence[Changes], unknown: int, score: float) -> list[str]:
-        """Return the warning how low the score would be if the calls of unknown effect had changed something."""
+    def _lower_bound(self, variants: Sequence[TaskChanges], unknown: int, score: float) -> list[str]:
+        """Return the warning how low the score would be if the calls of unknown effect were writes."""
         if not unknown or not score:
             return []
-        lowest = max(self._weighted(way.f1_with(unknown), way) for way in ways if not way.forbidden)
+        lowest = max(self._weighted(one.f1_with(unknown), one) for one in variants if not one.forbidden)
         return [f"if those calls changed something, the score is {number_text(lowest)}"]
 
 
-def _forbids(expected: Sequence[ToolCall] | Expectation) -> bool:
-    """Return whether an expectation forbids calls."""
+def _has_forbidden_calls(expected: Sequence[ToolCall] | Expectation) -> bool:
     plans = expected.plans if isinstance(expected, (Plan, Alternatives)) else ()
     return any(isinstance(item, Forbid) for plan in plans for item in walk(plan.calls))
 
 
-def _of_forbidden(call: ToolCall, index: int, rule: str) -> Finding:
-    return Finding("forbidden", f"Forbidden: {one(call, index)}{rule}.", call.name, called=index)
+def _forbidden_finding(call: ToolCall, index: int, rule: str) -> Finding:
+    return Finding("forbidden", f"Forbidden: {call_text(call, index)}{rule}.", call.name, called=index)

@@ -1,28 +1,33 @@
-"""Tool efficiency: which calls were made for nothing, and was the budget kept?
-
-Loops are found by comparing the calls with themselves, moved by each possible length of a block: where at least two
-blocks' worth of calls in a row agree, the block stands there three times. Cost: calls squared over three.
-"""
+"""Tool efficiency: a metric of redundant calls, and of budgets for calls and time."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count as counting
 
 from toolmark._internal.text import number_text, plural, printable
 from toolmark.calls import ToolCall
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError
-from toolmark.metrics.call_metric import CallMetric, Found, failed, identity, left_out, one, status_of, went_well, why
+from toolmark.metrics.base import (
+    CallMetric,
+    Measurement,
+    call_text,
+    error_text,
+    has_failed,
+    has_succeeded,
+    identity_key,
+    omission_warnings,
+    status_of,
+)
 from toolmark.metrics.name_patterns import matches, read_patterns
 from toolmark.result import Finding
 
 _FAILURES = 2
-"""Equal failures after which an identical call is redundant."""
+"""Failures with equal errors after which an identical call is redundant."""
 _TIMES = 3
-"""Repetitions from which on a block is a loop."""
+"""Repetitions that make a block of calls a loop."""
 _NAMES = 5
 """Calls of a loop that its finding names."""
 
@@ -32,19 +37,19 @@ class ToolEfficiencyMetric(CallMetric):
     """Finds redundant calls, and compares the calls and the time with a budget.
 
     A call is redundant if an identical earlier one (equal name and arguments) succeeded, or if identical earlier ones
-    failed at least twice with the same error: a first retry is not redundant. An earlier call without an `execution`
-    succeeded, for all that is known. What happened in between plays no part: name in `repeatable` the tools that ask
-    again on purpose, such as for the state of a job.
+    failed at least twice with the same error; a first retry is not redundant. An earlier call without an `execution`
+    counts as successful. Calls in between do not matter: list tools that poll on purpose, such as for the state of a
+    job, in `repeatable`.
 
     The score is the lowest of: useful calls / calls; `max_calls` / calls; `max_seconds` / duration of the run, the
-    latter two at most 1. A part without a budget is left out, and so are calls whose arguments were not recorded, or
-    the duration where the case has no run that knows it; a warning says so. No call and no `max_calls`: skipped. A
-    block of at least two calls that stands three times or more in a row is a finding of its own. See docs/metrics.md.
+    latter two at most 1. A part without a budget is left out. Calls whose arguments were not recorded, and a duration
+    that was not, are left out with a warning. A case without calls is skipped, unless there is a `max_calls`. A block
+    of at least two calls that occurs three times or more in a row is a separate finding. See docs/metrics.md.
 
     Args:
-        max_calls: Calls that would do; `None` for no budget.
-        max_seconds: Seconds that the run may take; `None` for no budget.
-        threshold: A score at or above it passes; in [0, 1].
+        max_calls: The budget of calls; `None` for no budget.
+        max_seconds: The budget of seconds for the run; `None` for no budget.
+        threshold: The lowest score that passes, in [0, 1].
         repeatable: Names or patterns (`*`, `?`, `[...]`) of tools whose calls are never redundant.
         strict_mode: Threshold 1, and any score below 1 becomes 0.
         include_reason: Put the arithmetic and the findings into words.
@@ -69,12 +74,12 @@ class ToolEfficiencyMetric(CallMetric):
     verbose_mode: bool = False
 
     def __post_init__(self) -> None:
-        """Check the options, and bring them into one form."""
+        """Check the options and normalize them."""
         self._set_threshold()
         if self.max_calls is not None and (type(self.max_calls) is not int or self.max_calls < 0):
             message = f"max_calls must be a whole number from 0, or None, got {self.max_calls!r}"
             raise ConfigurationError(message)
-        if self.max_seconds is not None and not _is_time(self.max_seconds):
+        if self.max_seconds is not None and not _is_duration(self.max_seconds):
             message = f"max_seconds must be a finite number above 0, or None, got {self.max_seconds!r}"
             raise ConfigurationError(message)
         object.__setattr__(self, "repeatable", read_patterns(self.repeatable, "repeatable"))
@@ -84,88 +89,96 @@ class ToolEfficiencyMetric(CallMetric):
         return "tool_efficiency"
 
     @property
-    def _told(self) -> Sequence[str]:
+    def _options(self) -> Sequence[str]:
         budgets = {"max_calls": self.max_calls, "max_seconds": self.max_seconds}
-        told = [f"{name}={value:g}" for name, value in budgets.items() if value is not None]
-        return [*told, *(["repeatable"] if self.repeatable else [])]
+        options = [f"{name}={budget:g}" for name, budget in budgets.items() if budget is not None]
+        return [*options, "repeatable"] if self.repeatable else options
 
-    def _found(self, calls: Sequence[ToolCall], case: TestCase) -> Found:
-        keys = [identity(call) for call in calls]
-        known = sum(key is not None for key in keys)
-        redundant = list(_redundant(calls, keys, self.repeatable))
+    def _score_calls(self, calls: Sequence[ToolCall], case: TestCase) -> Measurement:
+        keys = [identity_key(call) for call in calls]
+        comparable = len(keys) - keys.count(None)
+        redundant = list(_redundant_calls(calls, keys, self.repeatable))
         scores: dict[str, float] = {}
         sums: dict[str, str] = {}
         findings = [*redundant, *_loops(calls, keys)]
-        warnings = left_out(len(calls) - known, "not all of their arguments are known")
-        if known:
-            scores["useful"] = (known - len(redundant)) / known
-            sums["useful"] = f"{known - len(redundant)} / {plural(known, 'call')} = {number_text(scores['useful'])}"
+        warnings = omission_warnings(len(calls) - comparable, "their arguments were not recorded or are redacted")
+        if comparable:
+            useful = comparable - len(redundant)
+            scores["useful"] = useful / comparable
+            sums["useful"] = f"{useful} / {plural(comparable, 'call')} = {number_text(scores['useful'])}"
+        duration = case.run.duration if case.run is not None else None
         for name, budget, spent, noun in (
             ("calls", self.max_calls, len(calls), "call"),
-            ("seconds", self.max_seconds, case.run.duration if case.run is not None else None, "second"),
+            ("seconds", self.max_seconds, duration, "second"),
         ):
             if budget is None:
                 continue
             if spent is None:
-                warnings.append(f"max_{name} was left out: the recording does not say how long the run took")
+                warnings.append(f"max_{name} was left out: the duration of the run was not recorded")
                 continue
-            scores[name] = 1.0 if spent <= budget else budget / spent
-            told = f"{spent:g} {noun}{'' if spent == 1 else 's'}"
-            sums[name] = (
-                f"{told} within {budget:g} = 1"
-                if spent <= budget
-                else f"{budget:g} / {told} = {number_text(scores[name])}"
-            )
-            if spent > budget:
-                findings.append(Finding("over_budget", f"Over budget: {told}, at most {budget:g} would do.", ""))
-        return Found(
+            amount = f"{spent:g} {noun}{'' if spent == 1 else 's'}"
+            if spent <= budget:
+                scores[name], sums[name] = 1.0, f"{amount} within {budget:g} = 1"
+                continue
+            scores[name] = budget / spent
+            sums[name] = f"{budget:g} / {amount} = {number_text(scores[name])}"
+            findings.append(Finding("over_budget", f"Over budget: {amount}, the budget is {budget:g}.", ""))
+        return Measurement(
             scores=scores,
             sums=sums,
             findings=findings,
             warnings=warnings,
-            skipped="no call could be compared" if calls else "no call was made",
+            skip_reason="no call could be compared" if calls else "no call was made",
         )
 
 
 @dataclass(slots=True)
 class _Earlier:
-    """The identical calls before this one."""
+    """The earlier calls that are identical to one call."""
 
-    well: int | None = None
+    success: int | None = None
     failures: dict[Hashable, list[int]] = field(default_factory=lambda: defaultdict(list))
+    """Positions by status and error: two failures with the same error predict a third."""
 
     def reason(self, calls: Sequence[ToolCall]) -> str | None:
-        """Return why one more is redundant, or `None` where it is not."""
-        if self.well is not None:
-            return f"#{self.well + 1} was the same and succeeded"
+        """Return why one more call is redundant; `None` if it is not."""
+        if self.success is not None:
+            return f"#{self.success + 1} was the same and succeeded"
         for places in self.failures.values():
             if len(places) >= _FAILURES:
-                told = " and ".join(f"#{place + 1}" for place in places[:_FAILURES])
-                return f"{told} were the same and failed ({why(calls[places[0]])})"
+                positions = " and ".join(f"#{place + 1}" for place in places[:_FAILURES])
+                return f"{positions} were the same and failed ({error_text(calls[places[0]])})"
         return None
 
 
-def _redundant(calls: Sequence[ToolCall], keys: Sequence[Hashable], repeatable: Sequence[str]) -> Iterator[Finding]:
-    before: dict[Hashable, _Earlier] = defaultdict(_Earlier)
+def _redundant_calls(
+    calls: Sequence[ToolCall], keys: Sequence[Hashable], repeatable: Sequence[str]
+) -> Iterator[Finding]:
+    identical: dict[Hashable, _Earlier] = defaultdict(_Earlier)
     for index, (call, key) in enumerate(zip(calls, keys, strict=True)):
         if key is None or matches(call.name, repeatable):
             continue
-        earlier = before[key]
+        earlier = identical[key]
         reason = earlier.reason(calls)
         if reason is not None:
-            yield Finding("redundant", f"Redundant: {one(call, index)}, {reason}.", call.name, called=index)
-        if earlier.well is None and went_well(call):
-            earlier.well = index
-        elif failed(call):
+            text = f"Redundant: {call_text(call, index)}, {reason}."
+            yield Finding("redundant", text, call.name, called=index)
+        if earlier.success is None and has_succeeded(call):
+            earlier.success = index
+        elif has_failed(call):
             error = call.execution.error if call.execution is not None else None
             earlier.failures[status_of(call), error].append(index)
 
 
 def _loops(calls: Sequence[ToolCall], keys: Sequence[Hashable]) -> Iterator[Finding]:
-    """Yield each block of at least two calls that stands three times or more in a row, shortest blocks first."""
+    """Yield each block of at least two calls that occurs three times or more in a row, shortest blocks first.
+
+    The calls are compared with themselves shifted by each block size; where at least two blocks in a row agree, the
+    block occurs three times. The cost is quadratic in the number of calls.
+    """
     numbers: dict[Hashable, int] = {}
-    unknown = counting(-1, -1)
-    ids = [next(unknown) if key is None else numbers.setdefault(key, len(numbers)) for key in keys]
+    # Calls with unknown arguments get numbers of their own, so that they equal no other call.
+    ids = [-index - 1 if key is None else numbers.setdefault(key, len(numbers)) for index, key in enumerate(keys)]
     for size in range(2, len(ids) // _TIMES + 1):
         start = 0
         while start + _TIMES * size <= len(ids):
@@ -173,20 +186,20 @@ def _loops(calls: Sequence[ToolCall], keys: Sequence[Hashable]) -> Iterator[Find
             while end + size < len(ids) and ids[end] == ids[end + size]:
                 end += 1
             times = (end - start) // size + 1
-            if times >= _TIMES and _is_primitive(ids[start : start + size]):
+            if times >= _TIMES and not _repeats_shorter(ids[start : start + size]):
                 names = [printable(call.name) for call in calls[start : start + min(size, _NAMES)]]
-                told = ", ".join(map(repr, names)) + (", ..." if size > _NAMES else "")
+                listed = ", ".join(map(repr, names)) + (", ..." if size > _NAMES else "")
                 where = f"called #{start + 1} to #{start + times * size}"
-                text = f"Loop: {where}, {times} times the same {size} calls ({told})."
+                text = f"Loop: {where}, {times} times the same {size} calls ({listed})."
                 yield Finding("loop", text, calls[start].name, called=start)
             start = end + 1
 
 
-def _is_primitive(block: Sequence[int]) -> bool:
-    """Return whether a block is no repetition of a shorter one."""
+def _repeats_shorter(block: Sequence[int]) -> bool:
+    """Return whether a block is a repetition of a shorter one."""
     size = len(block)
-    return not any(size % part == 0 and block[part:] == block[:-part] for part in range(1, size // 2 + 1))
+    return any(size % part == 0 and block[part:] == block[:-part] for part in range(1, size // 2 + 1))
 
 
-def _is_time(value: object) -> bool:
+def _is_duration(value: object) -> bool:
     return not isinstance(value, bool) and isinstance(value, (int, float)) and 0 < value < float("inf")

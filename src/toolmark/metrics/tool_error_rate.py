@@ -1,4 +1,4 @@
-"""Tool errors: how many of the calls failed?"""
+"""Tool error rate: a metric of how many calls failed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,18 @@ from toolmark._internal.text import number_text
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError
-from toolmark.metrics.base import is_share
-from toolmark.metrics.call_metric import FAILED, CallMetric, Found, left_out, one, seen_by_answers, status_of, why
+from toolmark.metrics.base import (
+    FAILED,
+    CallMetric,
+    Measurement,
+    call_text,
+    error_text,
+    has_failed,
+    inferred_success_warnings,
+    is_share,
+    omission_warnings,
+    status_of,
+)
 from toolmark.result import Finding
 
 
@@ -19,10 +29,10 @@ from toolmark.result import Finding
 class ToolErrorRate(CallMetric):
     """Counts the calls that failed: `error`, `invalid_arguments`, `unknown_tool`.
 
-    The score is the share of calls that succeeded, among those that succeeded or failed. Calls that were rejected,
-    wait, were cancelled or never ran did neither, and of a call without an `execution` nobody knows: they are left out,
-    with a warning. Where nothing is left the case is skipped. A recording of messages alone sees few failures: an
-    answer that no flag marks as an error counts as success, with a warning. See docs/metrics.md.
+    The score is the share of successful calls among those that succeeded or failed. Other calls are left out with a
+    warning: those that were rejected or cancelled, are pending or never ran, and those without an `execution`. If none
+    remains, the case is skipped. A recording of messages alone shows few failures: an answer that is not marked as an
+    error counts as success, with a warning. See docs/metrics.md.
 
     Args:
         max_rate: The share of calls that may fail, in [0, 1].
@@ -64,29 +74,32 @@ class ToolErrorRate(CallMetric):
     def _name(self) -> str:
         return "tool_error_rate"
 
-    def _found(self, calls: Sequence[ToolCall], case: TestCase) -> Found:
+    def _score_calls(self, calls: Sequence[ToolCall], case: TestCase) -> Measurement:
         del case
-        statuses = Counter(map(status_of, calls))
-        ok, bad = statuses[CallStatus.OK], sum(statuses[status] for status in FAILED)
-        others = [f"{amount} {status.value}" for status, amount in statuses.items() if status and _neither(status)]
-        warnings = [
-            *left_out(sum(statuses[status] for status in CallStatus if _neither(status)), ", ".join(others)),
-            *left_out(statuses[None], "what became of them was not recorded"),
-            *seen_by_answers(calls),
-        ]
-        findings = [
-            Finding("failed_call", f"Failed: {one(call, index)}, {why(call)}.", call.name, called=index)
-            for index, call in enumerate(calls)
-            if status_of(call) in FAILED
-        ]
         if not calls:
-            return Found()
-        if not ok + bad:
-            return Found(warnings=warnings, skipped="no call is known to have succeeded or failed")
-        score = ok / (ok + bad)
-        told = {"succeeded": f"{ok} / {ok + bad} calls = {number_text(score)}"}
-        return Found(scores={"succeeded": score}, sums=told, findings=findings, warnings=warnings)
-
-
-def _neither(status: CallStatus) -> bool:
-    return status is not CallStatus.OK and status not in FAILED
+            return Measurement()
+        statuses = Counter(map(status_of, calls))
+        unrecorded = statuses.pop(None, 0)
+        succeeded = statuses.pop(CallStatus.OK, 0)
+        failed = sum(statuses.pop(status, 0) for status in FAILED)
+        others = [f"{amount} {status.value}" for status, amount in statuses.items() if status]
+        warnings = [
+            *omission_warnings(statuses.total(), ", ".join(others)),
+            *omission_warnings(unrecorded, "their outcome was not recorded"),
+            *inferred_success_warnings(calls),
+        ]
+        decided = succeeded + failed
+        if not decided:
+            return Measurement(warnings=warnings, skip_reason="no call is known to have succeeded or failed")
+        findings: list[Finding] = []
+        for index, call in enumerate(calls):
+            if has_failed(call):
+                text = f"Failed: {call_text(call, index)}, {error_text(call)}."
+                findings.append(Finding("failed_call", text, call.name, called=index))
+        score = succeeded / decided
+        return Measurement(
+            scores={"succeeded": score},
+            sums={"succeeded": f"{succeeded} / {decided} calls = {number_text(score)}"},
+            findings=findings,
+            warnings=warnings,
+        )

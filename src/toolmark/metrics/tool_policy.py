@@ -1,4 +1,4 @@
-"""Tool policy: did the agent keep to the rules about which tools it may call, when, and with what?"""
+"""Tool policy: a metric that checks the calls against rules for tools, approvals, order and arguments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError, InvalidDataError
 from toolmark.metrics.argument_rules import ArgumentRule, Path, read_argument_rules
-from toolmark.metrics.call_metric import CallMetric, Found, left_out, named, one, status_of, together, went_well
+from toolmark.metrics.base import (
+    CallMetric,
+    Measurement,
+    call_text,
+    case_label,
+    has_succeeded,
+    in_same_step,
+    omission_warnings,
+    status_of,
+)
 from toolmark.metrics.name_patterns import matches, read_patterns
 from toolmark.result import Finding
 
@@ -21,34 +30,34 @@ APPROVED = "approved_calls"
 
 @dataclass(frozen=True, eq=False)
 class ToolPolicyMetric(CallMetric):
-    """Checks the calls against rules. A call that breaks one counts whatever became of it, unless said otherwise.
+    """Checks the calls against rules. A call that breaks a rule counts even if it failed, unless the rule exempts it.
 
-    The score is 1 - violating calls / checked calls; at the default threshold any violation fails. No call: skipped.
-    Tools are given as exact names or as patterns (`*`, `?`, `[...]` as in a shell; case counts). See docs/metrics.md.
+    The score is 1 - violating calls / checked calls; at the default threshold any violation fails. A case without calls
+    is skipped. Tools are exact names or patterns (`*`, `?`, `[...]` as in a shell; case counts). See docs/metrics.md.
 
     Args:
         allowed: The tools that may be called; `None` for all.
-        denied: Tools that may not, even if allowed.
-        needs_approval: Tools that may not run without approval. Calls that wait, were rejected or never ran are fine.
-            A recording does not show whether somebody approved of a call that ran, so the case must say it: its
-            `metadata`, or its run's, lists under `approved_calls` the ids of the approved calls, or their positions
-            from 0. A call that ran and is not listed is a violation. A call without an `execution` ran.
-        required_before: For tools, those of which a call must have succeeded earlier: `{"change_*": ["look_up"]}`
-            wants one of each that is listed. A call that the model asked for at the same time is not earlier; a call
-            without an `execution` succeeded.
-        argument_rules: For tools, and for places in their arguments, the values that are allowed or denied:
+        denied: Tools that may not be called, even if allowed.
+        needs_approval: Tools that may not run without approval. Calls that are pending, were rejected or never ran are
+            fine. A recording does not show whether a person approved a call that ran, so the `metadata` of the case or
+            of its run must list the approved calls under `approved_calls`, by id or by position from 0. A call that ran
+            and is not listed is a violation; a call without an `execution` counts as one that ran.
+        required_before: For each tool, the tools that must have succeeded before it: with `{"change_*": ["look_up"]}`,
+            a call of `look_up` must have. All listed tools are required. A call in the same step is not earlier; a call
+            without an `execution` counts as successful.
+        argument_rules: For each tool and each place in its arguments, the values that are allowed or denied:
             `{"pay": {"currency": {"allowed": ["EUR"]}, "to.*.country": {"denied": ["X?"]}}}`. A place is keys joined by
-            dots (`*` is every item of a list or object, a number an item of a list), or a tuple of keys; one that a
-            call does not have breaks no rule. Values are equal as JSON values, and texts may be patterns. Arguments
-            that were not recorded, or are redacted, break no rule; unless the call breaks another, it is left out,
-            with a warning.
-        threshold: A score at or above it passes; in [0, 1].
+            dots (`*` is every item of a list or object, a number is an item of a list), or a tuple of keys. A place
+            that a call does not have breaks no rule. Values are compared as JSON values; texts may be patterns.
+            Arguments that were not recorded or are redacted break no rule: unless the call breaks another rule, it is
+            left out with a warning.
+        threshold: The lowest score that passes, in [0, 1].
         strict_mode: Threshold 1, and any score below 1 becomes 0.
         include_reason: Put the arithmetic and the findings into words.
         verbose_mode: Print the result of each measured case.
 
     Raises:
-        ConfigurationError: An option is out of range, or there is no rule.
+        ConfigurationError: An option is out of range, or no rule is set.
 
     Example:
         >>> from toolmark import LLMTestCase, ToolCall, ToolPolicyMetric
@@ -71,7 +80,7 @@ class ToolPolicyMetric(CallMetric):
     _rules: tuple[ArgumentRule, ...] = field(init=False, repr=False, default=())
 
     def __post_init__(self) -> None:
-        """Check the options, and bring them into one form."""
+        """Check the options and normalize them."""
         self._set_threshold()
         set_field = object.__setattr__  # the dataclass is frozen from here on
         for name in ("allowed", "denied", "needs_approval"):
@@ -81,14 +90,15 @@ class ToolPolicyMetric(CallMetric):
             message = f"required_before must map tools to those required before them, got {self.required_before!r:.60}"
             raise ConfigurationError(message)
         read_patterns(self.required_before, "required_before")
-        before = {
-            tool: read_patterns(wanted, f"required_before[{tool!r}]") for tool, wanted in self.required_before.items()
+        required = {
+            tool: read_patterns(patterns, f"required_before[{tool!r}]")
+            for tool, patterns in self.required_before.items()
         }
-        set_field(self, "required_before", before)
+        set_field(self, "required_before", required)
         set_field(self, "_rules", read_argument_rules(self.argument_rules))
-        if not self._told:
+        if not self._options:
             names = "allowed, denied, needs_approval, required_before, argument_rules"
-            message = f"there is no rule; give at least one of {names}"
+            message = f"{type(self).__name__} must have at least one rule; set one of {names}"
             raise ConfigurationError(message)
 
     @property
@@ -96,78 +106,85 @@ class ToolPolicyMetric(CallMetric):
         return "tool_policy"
 
     @property
-    def _told(self) -> Sequence[str]:
-        told = ["allowed"] if self.allowed is not None else []
+    def _options(self) -> Sequence[str]:
+        options = ["allowed"] if self.allowed is not None else []
         names = ("denied", "needs_approval", "required_before", "argument_rules")
-        return [*told, *(name for name in names if getattr(self, name))]
+        return [*options, *(name for name in names if getattr(self, name))]
 
-    def _found(self, calls: Sequence[ToolCall], case: TestCase) -> Found:
-        approved = _approved(case) if self.needs_approval else frozenset()
+    def _score_calls(self, calls: Sequence[ToolCall], case: TestCase) -> Measurement:
+        approved = _approved_calls(case) if self.needs_approval else frozenset()
+        first_success = self._first_successes(calls)
         findings: list[Finding] = []
-        unchecked: set[int] = set()
-        first_well = self._first_well(calls)
+        undecided: set[int] = set()
         for index, call in enumerate(calls):
-            findings.extend(self._of_name(index, call))
-            findings.extend(self._of_approval(index, call, approved))
-            findings.extend(self._of_order(index, calls, first_well))
-            rules = [rule for rule in self._rules if matches(call.name, [rule.tool])]
-            findings.extend(_of_argument(index, call, rule, place) for rule in rules for place in rule.broken(call))
-            if any(rule.hidden(call) for rule in rules):
-                unchecked.add(index)
+            findings += self._name_findings(index, call)
+            if matches(call.name, self.needs_approval) and _ran(call) and approved.isdisjoint((call.id, index)):
+                text = f"Not approved: {call_text(call, index)} ran, and metadata[{APPROVED!r}] does not list it."
+                findings.append(Finding("not_approved", text, call.name, called=index))
+            findings += self._order_findings(index, calls, first_success)
+            for rule in self._rules:
+                if matches(call.name, [rule.tool]):
+                    findings += _argument_findings(index, call, rule)
+                    if rule.is_undecided(call):
+                        undecided.add(index)
         violating = {finding.called for finding in findings}
-        undecided = len(unchecked - violating)
-        warnings = left_out(undecided, "what argument_rules ask about is not known")
-        decided, bad = len(calls) - undecided, len(violating)
-        if not decided:
-            return Found(warnings=warnings, skipped="no call could be checked" if calls else "no call was made")
-        score = (decided - bad) / decided
-        return Found(
+        undecided -= violating
+        warnings = omission_warnings(
+            len(undecided), "the arguments in argument_rules were not recorded or are redacted"
+        )
+        checked = len(calls) - len(undecided)
+        if not checked:
+            reason = "no call could be checked" if calls else "no call was made"
+            return Measurement(warnings=warnings, skip_reason=reason)
+        score = (checked - len(violating)) / checked
+        return Measurement(
             scores={"allowed": score},
-            sums={"allowed": f"1 - {bad} violating / {plural(decided, 'call')} = {number_text(score)}"},
+            sums={"allowed": f"1 - {len(violating)} violating / {plural(checked, 'call')} = {number_text(score)}"},
             findings=findings,
             warnings=warnings,
         )
 
-    def _of_name(self, index: int, call: ToolCall) -> Iterator[Finding]:
-        fitting = next((pattern for pattern in self.denied if matches(call.name, [pattern])), None)
-        if fitting is not None:
-            text = f"Forbidden: {one(call, index)}, denied by {printable(fitting)!r}."
+    def _name_findings(self, index: int, call: ToolCall) -> Iterator[Finding]:
+        denied_by = next((pattern for pattern in self.denied if matches(call.name, [pattern])), None)
+        if denied_by is not None:
+            text = f"Forbidden: {call_text(call, index)}, denied by {printable(denied_by)!r}."
             yield Finding("forbidden", text, call.name, called=index)
         elif self.allowed is not None and not matches(call.name, self.allowed):
-            yield Finding("forbidden", f"Forbidden: {one(call, index)} is not allowed.", call.name, called=index)
+            text = f"Forbidden: {call_text(call, index)} is not allowed."
+            yield Finding("forbidden", text, call.name, called=index)
 
-    def _of_approval(self, index: int, call: ToolCall, approved: frozenset[str | int]) -> Iterator[Finding]:
-        if matches(call.name, self.needs_approval) and _ran(call) and approved.isdisjoint((call.id, index)):
-            text = f"Not approved: {one(call, index)} ran, and metadata[{APPROVED!r}] does not list it."
-            yield Finding("not_approved", text, call.name, called=index)
-
-    def _first_well(self, calls: Sequence[ToolCall]) -> dict[str, int]:
-        """Return for each tool that is required before another the first call that succeeded."""
-        wanted = {pattern for patterns in self.required_before.values() for pattern in patterns}
-        found: dict[str, int] = {}
+    def _first_successes(self, calls: Sequence[ToolCall]) -> dict[str, int]:
+        """Return the position of the first successful call of each tool that is required before another."""
+        required = {pattern for patterns in self.required_before.values() for pattern in patterns}
+        first: dict[str, int] = {}
         for index, call in enumerate(calls):
-            if went_well(call):
-                for pattern in wanted:
-                    if pattern not in found and matches(call.name, [pattern]):
-                        found[pattern] = index
-        return found
+            if has_succeeded(call):
+                for pattern in required:
+                    if matches(call.name, [pattern]):
+                        first.setdefault(pattern, index)
+        return first
 
-    def _of_order(self, index: int, calls: Sequence[ToolCall], first_well: Mapping[str, int]) -> Iterator[Finding]:
+    def _order_findings(
+        self, index: int, calls: Sequence[ToolCall], first_success: Mapping[str, int]
+    ) -> Iterator[Finding]:
         call = calls[index]
-        rules = (wanted for tool, wanted in self.required_before.items() if matches(call.name, [tool]))
-        for pattern in dict.fromkeys(pattern for wanted in rules for pattern in wanted):
-            first = first_well.get(pattern, index)
-            if first >= index or together(calls[first], call):
-                text = f"Too early: {one(call, index)}, before a call of {printable(pattern)!r} had succeeded."
+        required: dict[str, None] = {}
+        for tool, patterns in self.required_before.items():
+            if matches(call.name, [tool]):
+                required.update(dict.fromkeys(patterns))
+        for pattern in required:
+            first = first_success.get(pattern, index)
+            # The model could not know of a success in the step in which it also asked for this call.
+            if first >= index or in_same_step(calls[first], call):
+                text = f"Too early: {call_text(call, index)}, before a call of {printable(pattern)!r} had succeeded."
                 yield Finding("too_early", text, call.name, called=index)
 
 
-def _of_argument(index: int, call: ToolCall, rule: ArgumentRule, broken: tuple[str, str, Any]) -> Finding:
-    path, told, value = broken
-    text = (
-        f"Forbidden argument: {one(call, index)}, {printable(path)} {told}, by the rule for {printable(rule.tool)!r}."
-    )
-    return Finding("forbidden_argument", text, call.name, called=index, path=path, called_value=value)
+def _argument_findings(index: int, call: ToolCall, rule: ArgumentRule) -> Iterator[Finding]:
+    for path, problem, value in rule.violations(call):
+        where = f"{call_text(call, index)}, {printable(path)} {problem}"
+        text = f"Forbidden argument: {where}, by the rule for {printable(rule.tool)!r}."
+        yield Finding("forbidden_argument", text, call.name, called=index, path=path, called_value=value)
 
 
 def _ran(call: ToolCall) -> bool:
@@ -179,19 +196,18 @@ def _ran(call: ToolCall) -> bool:
     return call.execution is not None and call.execution.executed
 
 
-def _approved(case: TestCase) -> frozenset[str | int]:
-    """Return the ids and positions of the approved calls.
+def _approved_calls(case: TestCase) -> frozenset[str | int]:
+    """Return the ids and positions of the approved calls, from the metadata of the case and of its run.
 
     Raises:
-        InvalidDataError: What stands there is no list of them.
+        InvalidDataError: An entry is not a list of ids or positions.
     """
-    listed: set[str | int] = set()
-    for place in (case, case.run):
-        found = place.metadata.get(APPROVED, []) if place is not None else []
-        if not isinstance(found, list) or not all(type(item) in {str, int} for item in found):
-            message = (
-                f"metadata[{APPROVED!r}]{named(case)} must be a list of ids or positions of calls, got {found!r:.60}"
-            )
+    approved: set[str | int] = set()
+    for owner in (case, case.run):
+        calls: Any = owner.metadata.get(APPROVED, []) if owner is not None else []
+        if not isinstance(calls, list) or not all(type(item) in {str, int} for item in calls):
+            where = f"metadata[{APPROVED!r}]{case_label(case)}"
+            message = f"{where} must be a list of ids or positions of calls, got {calls!r:.60}"
             raise InvalidDataError(message)
-        listed.update(item for item in found if isinstance(item, (str, int)))
-    return frozenset(listed)
+        approved.update(calls)
+    return frozenset(approved)

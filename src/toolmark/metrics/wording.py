@@ -1,4 +1,4 @@
-"""Findings and reasons: an alignment put into words that a person can act on."""
+"""Findings, arithmetic and reasons of an alignment, in words that a person can act on."""
 
 from __future__ import annotations
 
@@ -8,62 +8,58 @@ from toolmark._internal.json import json_path
 from toolmark._internal.text import number_text, plural, printable
 from toolmark.matching.alignment import Alignment, Denominator, Pair
 from toolmark.matching.json_compare import ABSENT, Difference
-from toolmark.result import Finding, FindingKind, display_value
+from toolmark.result import Finding, display_value
 
 MOST_FINDINGS = 20
-"""Findings that a reason spells out; the rest are counted, and all are in `findings`."""
+"""Findings that a reason lists; `MetricResult.findings` holds all of them."""
 
-_PARTS = {"input_parameters": "arguments", "output": "output", "type": "type"}
+_FIELD_NOUNS = {"input_parameters": "arguments", "output": "output", "type": "type"}
 
 
-def findings_of(alignment: Alignment, expected: Sequence[str], called: Sequence[str]) -> tuple[Finding, ...]:
-    """Return everything that an alignment shows to be wrong, in the order of the expected calls, then of the called.
+def alignment_findings(alignment: Alignment, expected: Sequence[str], called: Sequence[str]) -> tuple[Finding, ...]:
+    """Return what an alignment shows to be wrong: forbidden calls, expected calls in their order, unexpected calls.
 
-    Args:
-        alignment: The alignment.
-        expected: Names of the expected calls.
-        called: Names of the called tools.
+    `expected` and `called` are the names of the calls by position.
     """
-    placed: list[tuple[int, Finding]] = []
+    by_position: list[tuple[int, Finding]] = []
     for pair in alignment.pairs:
-        placed.extend((pair.expected, finding) for finding in _of_pair(pair, expected[pair.expected]))
+        by_position += [(pair.expected, finding) for finding in _pair_findings(pair, expected[pair.expected])]
     for pair in alignment.out_of_order:
         name = expected[pair.expected]
-        placed.append((pair.expected, _displaced(pair, name)))
-        placed.extend((pair.expected, finding) for finding in _of_pair(pair, name))
+        by_position.append((pair.expected, _order_finding(pair, name)))
+        by_position += [(pair.expected, finding) for finding in _pair_findings(pair, name)]
     for index in alignment.missing:
-        text = f"Missing: {_one(expected[index], index, 'expected')} was not called."
-        placed.append((index, Finding("missing", text, expected[index], expected=index)))
-    placed.sort(key=lambda entry: entry[0])
-    unexpected = (
-        Finding("unexpected", f"Unexpected: {_one(called[index], index, 'called')}.", called[index], called=index)
-        for index in alignment.unexpected
-    )
-    forbidden = (
-        Finding(
-            "forbidden", f"Forbidden: {_one(called[index], index, 'called')}, by {text!r}.", called[index], called=index
-        )
-        for index, text in alignment.forbidden
-    )
-    return (*forbidden, *(finding for _, finding in placed), *unexpected)
+        text = f"Missing: {_position_text(expected[index], index, 'expected')} was not called."
+        by_position.append((index, Finding("missing", text, expected[index], expected=index)))
+    # Stable: the findings of one call keep their order.
+    by_position.sort(key=lambda entry: entry[0])
+    findings: list[Finding] = []
+    for index, rule in alignment.forbidden:
+        text = f"Forbidden: {_position_text(called[index], index, 'called')}, by {rule!r}."
+        findings.append(Finding("forbidden", text, called[index], called=index))
+    findings += [finding for _, finding in by_position]
+    for index in alignment.unexpected:
+        text = f"Unexpected: {_position_text(called[index], index, 'called')}."
+        findings.append(Finding("unexpected", text, called[index], called=index))
+    return tuple(findings)
 
 
-def _displaced(pair: Pair, name: str) -> Finding:
+def _order_finding(pair: Pair, name: str) -> Finding:
     rule, why = pair.breaks or ("after", "")
-    kind: FindingKind = "not_parallel" if rule == "parallel" else "out_of_order"
-    title = "Not in parallel" if rule == "parallel" else "Out of order"
-    told = f", {why}" if why else ""
-    text = f"{title}: {_one(name, pair.expected, 'expected')} was called as #{pair.called + 1}{told}."
-    return Finding(kind, text, name, pair.expected, pair.called)
+    detail = f", {why}" if why else ""
+    text = f"{_position_text(name, pair.expected, 'expected')} was called as #{pair.called + 1}{detail}."
+    if rule == "parallel":
+        return Finding("not_parallel", f"Not in parallel: {text}", name, pair.expected, pair.called)
+    return Finding("out_of_order", f"Out of order: {text}", name, pair.expected, pair.called)
 
 
-def _of_pair(pair: Pair, name: str) -> Iterator[Finding]:
+def _pair_findings(pair: Pair, name: str) -> Iterator[Finding]:
     where = f"{printable(name)!r} (expected #{pair.expected + 1}, called #{pair.called + 1})"
     for difference in pair.differences:
-        path = _path(difference)
+        path = _difference_path(difference)
         yield Finding(
             difference.kind,
-            f"{where}: {_sentence(difference, path)}.",
+            f"{where}: {_difference_text(difference, path)}.",
             name,
             pair.expected,
             pair.called,
@@ -75,11 +71,11 @@ def _of_pair(pair: Pair, name: str) -> Iterator[Finding]:
         if part in pair.redacted:
             text = f"{where}: {printable(f'$.{part}')} is redacted, so it was left out of the comparison."
         else:
-            text = f"{where}: the recording did not keep its {_PARTS[part]}, so they were left out of the comparison."
+            text = f"{where}: not compared, since the recording lacks its {_FIELD_NOUNS[part]}."
         yield Finding("not_compared", text, name, pair.expected, pair.called, f"$.{part}")
 
 
-def _path(difference: Difference) -> str:
+def _difference_path(difference: Difference) -> str:
     if difference.kind == "wrong_type":
         return "$.type"
     if difference.kind == "wrong_output":
@@ -87,8 +83,8 @@ def _path(difference: Difference) -> str:
     return json_path(("input_parameters", *difference.path))
 
 
-def _sentence(difference: Difference, path: str) -> str:
-    # Reasons are made to be shown and sent on, so no secret enters them.
+def _difference_text(difference: Difference, path: str) -> str:
+    # Reasons are printed and sent to other systems, so no secret may enter them.
     expected = "nothing" if difference.expected is ABSENT else display_value(difference.expected, path)
     called = "nothing" if difference.called is ABSENT else display_value(difference.called, path)
     if difference.kind == "missing_argument":
@@ -98,23 +94,17 @@ def _sentence(difference: Difference, path: str) -> str:
     return f"{printable(path)} expected {expected}, called with {called}"
 
 
-def _one(name: str, index: int, side: str) -> str:
+def _position_text(name: str, index: int, side: str) -> str:
     return f"{side} #{index + 1} {printable(name)!r}"
 
 
 def arithmetic(alignment: Alignment, denominator: Denominator, *, exact: bool) -> str:
-    """Return the sum that gave the score, such as `1.5 matched / 2 expected = 0.75`."""
+    """Return the arithmetic of a score, such as `1.5 matched / 2 expected = 0.75`."""
     m, n = alignment.expected_count, alignment.called_count
     if alignment.forbidden:
         return f"{plural(len(alignment.forbidden), 'forbidden call')} = 0"
-    if not m and n and alignment.extras:
-        return f"nothing was expected and {plural(n, 'other call')} made, which may be = 1"
-    if not m and not n:
-        return "nothing was expected and nothing was called = 1"
-    if not n:
-        return f"{plural(m, 'call')} expected, none made = 0"
-    if not m:
-        return f"no call expected, {n} made = 0"
+    if not m or not n:
+        return _one_sided_arithmetic(m, n, extras=bool(alignment.extras))
     matched = number_text(float(alignment.matched))
     if exact:
         verdict = "the same call by call = 1" if alignment.exact else "not the same call by call = 0"
@@ -130,9 +120,21 @@ def arithmetic(alignment: Alignment, denominator: Denominator, *, exact: bool) -
     return f"{matched} matched / {divisor} = {score}"
 
 
-def reason_of(head: str, findings: Sequence[Finding], notes: Sequence[str]) -> str:
-    """Return the reason: a line for the arithmetic, then one for each finding, then what makes the score less sure."""
-    lines = [finding.message for finding in findings[:MOST_FINDINGS]]
+def _one_sided_arithmetic(m: int, n: int, *, extras: bool) -> str:
+    """Return the arithmetic where nothing was expected or nothing was called."""
+    if m:
+        return f"{plural(m, 'call')} expected, none made = 0"
+    if not n:
+        return "nothing was expected and nothing was called = 1"
+    if extras:
+        return f"nothing was expected; the plan allows the {plural(n, 'other call')} = 1"
+    return f"no call expected, {n} made = 0"
+
+
+def reason_text(head: str, findings: Sequence[Finding], warnings: Sequence[str]) -> str:
+    """Return a reason: the arithmetic, one line for each finding, then the warnings."""
+    lines = [head, *(finding.message for finding in findings[:MOST_FINDINGS])]
     if len(findings) > MOST_FINDINGS:
         lines.append(f"And {plural(len(findings) - MOST_FINDINGS, 'further finding')}.")
-    return "\n".join([head, *lines, *(f"Note: {printable(note).rstrip('.')}." for note in notes)])
+    lines += [f"Note: {printable(warning).rstrip('.')}." for warning in warnings]
+    return "\n".join(lines)

@@ -10,7 +10,7 @@ from toolmark._internal.json import to_json_value
 from toolmark._internal.model import Model
 from toolmark.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase
 from toolmark.errors import InvalidDataError
-from toolmark.expect import read_expectation, speaks
+from toolmark.expect import is_expectation, read_expectation
 from toolmark.redact import DEFAULT, Redactor
 
 _TYPES: Mapping[str, type[AnyCase]] = {
@@ -49,7 +49,7 @@ def case_from_json(type_name: str | None, content: Mapping[str, Any] | None, **n
     if '"$is": "predicate"' not in json.dumps(content.get("expected_tools")):
         return model.model_validate(content)
     expected = content["expected_tools"]
-    plan = read_expectation(expected, as_told=True) if speaks(expected) else expected
+    plan = read_expectation(expected, as_told=True) if is_expectation(expected) else expected
     return model.model_validate({**content, "expected_tools": plan})
 
 

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 from toolmark._internal.json import json_path
 from toolmark._internal.model import Model
 from toolmark.errors import ConfigurationError, Problem
-from toolmark.expect import read_place, read_value
+from toolmark.expect import parse_argument_path, read_value
 from toolmark.matching.alignment import Alignment, Pair
 from toolmark.matching.json_compare import ABSENT, Difference
 from toolmark.result import Finding, MetricResult, QuestionResult, ResultStatus, UnitResult
@@ -124,7 +124,7 @@ class WrittenAlignment(Written):
     missing: list[Position]
     unexpected: list[Position]
     unused: list[Position] = Field(default_factory=list[int])
-    wanted: list[str] = Field(default_factory=list[str])
+    labels: list[str] = Field(default_factory=list[str])
     choices: list[str] = Field(default_factory=list[str])
     forbidden: list[WrittenForbidden] = Field(default_factory=list[WrittenForbidden])
     extras: bool | None = None
@@ -219,7 +219,7 @@ def _difference(finding: Finding) -> Difference:
     """Return the difference of a pair that a finding describes."""
     text = (finding.path or "").removeprefix("$").removeprefix(".")
     try:
-        root, *inner = read_place(text)
+        root, *inner = parse_argument_path(text)
     except ConfigurationError:
         place: tuple[str | int, ...] = (text,)
     else:

@@ -1,4 +1,4 @@
-"""How are cases scored that stand in tables of an engine? Where they are, by batches; results are rows, too."""
+"""Scoring of cases in tables of Spark, Ray Data or Arrow, batch by batch; results are rows."""
 
 from __future__ import annotations
 
@@ -110,11 +110,11 @@ class ArrowScorer:
         options = Options(tuple(self.metrics), self.cluster)
         for batch in batches:
             check_columns(batch.schema, "the table")
-            known = batch.select([CASE]) if CASE in batch.schema.names else batch
-            for start in range(0, known.num_rows, BATCH):
-                rows = known.slice(start, BATCH).to_pylist()
-                made = [result for row in rows for result in self._results(row, options)]
-                yield arrow.RecordBatch.from_pylist(made, schema=schema)
+            rows_batch = batch.select([CASE]) if CASE in batch.schema.names else batch
+            for start in range(0, rows_batch.num_rows, BATCH):
+                rows = rows_batch.slice(start, BATCH).to_pylist()
+                results = [result for row in rows for result in self._results(row, options)]
+                yield arrow.RecordBatch.from_pylist(results, schema=schema)
 
     def table(self, table: Any) -> Any:  # noqa: ANN401 - as above
         """Return the results of a `pyarrow.Table` as one: `dataset.map_batches(scorer.table, batch_format="pyarrow")`.
@@ -160,9 +160,9 @@ class ArrowScorer:
     def _column(self, columns: Mapping[str, Column], row: Mapping[str, Any]) -> Column:
         column = columns.get(row["metric"])
         if column is None or column.threshold != row["threshold"]:
-            known = ", ".join(f"{one.metric} (threshold {one.threshold:g})" for one in columns.values())
+            expected = ", ".join(f"{one.metric} (threshold {one.threshold:g})" for one in columns.values())
             raise InvalidDataError(
-                f"there are results of {row['metric']!r} (threshold {row['threshold']}), and these are of {known}"
+                f"there are results of {row['metric']!r} (threshold {row['threshold']}), and these are of {expected}"
             )
         return column
 
@@ -175,13 +175,13 @@ class ArrowScorer:
             if self.unreadable == "raise":
                 place = f"the row with the id {row['id']!r}" if row.get("id") else "a row"
                 raise DataFileError(f"{place} is no case:\n{problems}", problems_of(error)) from None
-            told = {"id": row.get("id"), "name": row.get("name"), "status": UNREADABLE, "reason": DEFAULT(problems)}
-            yield {name: _storable(value) for name, value in told.items()}
+            values = {"id": row.get("id"), "name": row.get("name"), "status": UNREADABLE, "reason": DEFAULT(problems)}
+            yield {name: _storable(value) for name, value in values.items()}
             return
         results, cluster = measured(case, options)
         for result in results:
             plain = result.to_dict(DEFAULT)
-            told = {
+            values = {
                 "id": getattr(case, "id", None),
                 "name": getattr(case, "name", None) or None,
                 "cluster": cluster,
@@ -189,7 +189,7 @@ class ArrowScorer:
                 "reason": plain.get("error") or plain.get("reason"),
                 "result": json_text(to_json_value(plain, [])),
             }
-            yield {name: _storable(value) for name, value in told.items()}
+            yield {name: _storable(value) for name, value in values.items()}
 
     def _case(self, row: Mapping[str, Any]) -> TestCase:
         document = read_row(row, None, allow_nan=self.allow_nan)

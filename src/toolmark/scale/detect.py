@@ -1,4 +1,4 @@
-"""Is a file scored part by part, by what it is or by what was begun? Told without loading `scale`, which does it."""
+"""Detection of files that are scored part by part, without importing the rest of `scale`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Final
 
 PARQUET: Final = b"PAR1"
-"""How a Parquet file begins."""
+"""First bytes of a Parquet file."""
 
 MANIFEST: Final = "manifest.json"
-"""What lies first in the folder of the parts."""
+"""Name of the first file in the folder of the parts."""
 
 
 def is_parquet(path: str) -> bool:
-    """Return whether a file begins as Parquet files do; one that cannot be read, or read again, does not."""
+    """Return whether a file is Parquet; one that cannot be read, or only once, is not."""
     try:
-        if not Path(path).is_file():  # what is read from a pipe is gone
+        if not Path(path).is_file():  # reading a pipe would consume it
             return False
         with Path(path).open("rb") as file:
             return file.read(len(PARQUET)) == PARQUET
@@ -24,10 +24,10 @@ def is_parquet(path: str) -> bool:
 
 
 def parts_of(target: Path) -> Path:
-    """Return the folder in which the parts of results are kept until they are whole."""
+    """Return the folder of the parts until the results are complete."""
     return target.with_name(f"{target.name}.parts")
 
 
 def is_begun(results: str) -> bool:
-    """Return whether parts of these results are there, so that they can be gone on with."""
+    """Return whether there are parts of these results, so that the run can be resumed."""
     return (parts_of(Path(results)) / MANIFEST).exists()

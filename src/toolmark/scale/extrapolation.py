@@ -1,4 +1,4 @@
-"""What do the results of a sample say of all the cases that it was drawn from?"""
+"""Estimates for all cases from the results of a random sample."""
 
 from __future__ import annotations
 
@@ -203,21 +203,21 @@ def _check_whole(groups: _Groups, samples: set[tuple[int, int, int, str | None]]
     if there != drawn:
         remedy = "score all cases of the sample"
         raise InvalidDataError(f"there are results of {there} of the {drawn} cases that were drawn; {remedy}")
-    for (name, _, wanted), cases in groups.items():
-        if len(cases) != wanted:
-            raise InvalidDataError(f"of the stratum {name} there are {len(cases)} cases, and {wanted} were drawn")
-    whole, known = sum(one for _, one, _, _ in samples), sum(one for _, one, _ in groups)
-    if whole != known:
-        raise InvalidDataError(f"the strata have {known} cases in all, and the sample was drawn from {whole}")
+    for (name, _, expected), cases in groups.items():
+        if len(cases) != expected:
+            raise InvalidDataError(f"of the stratum {name} there are {len(cases)} cases, and {expected} were drawn")
+    whole, in_strata = sum(one for _, one, _, _ in samples), sum(one for _, one, _ in groups)
+    if whole != in_strata:
+        raise InvalidDataError(f"the strata have {in_strata} cases in all, and the sample was drawn from {whole}")
 
 
 def _origin(case: CaseResult) -> _Origin:
-    told: object = case.case.metadata.get(SAMPLED)
-    if told is None:
+    origin: object = case.case.metadata.get(SAMPLED)
+    if origin is None:
         remedy = "draw cases with `toolmark sample`, and write results with their contents"
         raise _wrong(case, f"it does not say where it was drawn; {remedy}")
     try:
-        return _Origin.model_validate(told)
+        return _Origin.model_validate(origin)
     except InvalidDataError as error:
         raise _wrong(case, f"{error}") from None
 

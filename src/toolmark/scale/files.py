@@ -1,4 +1,4 @@
-"""How are files scored that are too many or too large for one list of cases? Part by part, in several processes."""
+"""Scoring of files that are too large for one list of cases: part by part, in several processes."""
 
 from __future__ import annotations
 

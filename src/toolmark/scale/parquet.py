@@ -1,4 +1,4 @@
-"""How do cases stand in a Parquet file? One a row; pyarrow, of the extra `toolmark[parquet]`, reads it.
+"""Cases in Parquet files, one per row, read by pyarrow (extra `toolmark[parquet]`).
 
 Either a column `case` holds each case as JSON text, as a line of JSON Lines has it; other columns are left alone then.
 Or each column is a field of a case, or of a record: texts as they are, `tags` as a list of texts, and everything else

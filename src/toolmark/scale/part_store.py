@@ -1,4 +1,4 @@
-"""What is on the disk while files are scored, so that nothing is lost or done twice, whenever the program ends?
+"""Folder of the parts of a run, so that a run that is killed at any time can be resumed.
 
 Beside the results that are wanted stands a folder of their name and `.parts`. It holds a manifest (what is scored, and
 how), and of each part that is done its lines and a note of what they add up to. A part is done when its note is there:

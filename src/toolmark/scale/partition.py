@@ -1,4 +1,4 @@
-"""Into which parts are files divided? A part is read, scored and written by one process, as a whole.
+"""Division of files into parts, each of which one process reads, scores and writes.
 
 Plain JSON Lines are cut at ends of lines: a line belongs to the part in which it begins. What is packed, or one JSON
 array, is one part, since nobody can begin to read it in the middle. Of a Parquet file each row group is one.

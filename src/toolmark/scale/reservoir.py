@@ -1,4 +1,4 @@
-"""Which cases are drawn? Those with the smallest keys, and a key is a hash in which chance alone has a say.
+"""Random sample of cases in one pass: the cases with the smallest keys, which are hashes.
 
 The key of a case is a hash (BLAKE2b) of the seed, the case, and its place. Such a hash behaves as a random number that
 belongs to the case, so the n cases with the smallest keys are a simple random sample without replacement ("bottom-k
@@ -153,9 +153,9 @@ class Draft:
         if len(self.sizes) > self.size:
             raise too_many(self.size)
         for stratum, heap in other.kept.items():
-            mine = self.kept.setdefault(stratum, [])
-            mine.extend(heap)
-            heapq.heapify(mine)
+            merged = self.kept.setdefault(stratum, [])
+            merged.extend(heap)
+            heapq.heapify(merged)
         self.held += other.held
         self._trim()
 

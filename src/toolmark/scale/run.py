@@ -1,4 +1,4 @@
-"""What happens in what order when files are scored? Survey, compare with what was begun, score, check, join."""
+"""One run over files: survey them, compare with a run to resume, score the parts, check and join the results."""
 
 from __future__ import annotations
 
@@ -31,52 +31,45 @@ from toolmark.scale.score_part import MOST_TOLD, Options, Outcome, scored
 from toolmark.scale.totals import Totals
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Is told how many parts are done, and how many there are."""
+"""Called with the number of parts that are done, and of all parts."""
 
 Engine: TypeAlias = Callable[
     [Callable[[Part], Outcome], Sequence[Part], int], Generator[tuple[Part, Outcome], None, None]
 ]
-"""Has parts scored, and yields each with what became of it, in any order."""
+"""Scores parts, and yields each with its outcome, in any order."""
 
 _WORTH_SCORING = 4 << 20
 _WORTH_READING = 512 << 20
-"""Bytes for which one more process is worth its start."""
+"""Bytes of input that justify starting one more process."""
 
 
 @dataclass
 class Gathered:
-    """What became of the parts so far.
+    """The outcomes of the parts so far, added up.
 
-    Attributes:
-        totals: What all results add up to.
-        cases: How many there are, by file.
-        problems: What could not be read.
-        torn: Lines that were never written to their end.
-        told: Texts of warnings, with the first part that each is of.
-        more: Problems, torn lines and warnings that were not kept, by these names.
-        is_clustered: Whether a case has a cluster.
-        digests: Of the lines of each part, by its number.
+    `cases` counts by file, `warnings` have the first part of each text, `more` counts what was not stored, and
+    `digests` are those of the lines of each part.
     """
 
     totals: Totals = field(default_factory=Totals)
     cases: Counter[int] = field(default_factory=Counter[int])
-    problems: list[Found] = field(default_factory=list["Found"])
-    torn: list[Found] = field(default_factory=list["Found"])
-    told: dict[str, int] = field(default_factory=dict[str, int])
+    problems: list[LocatedProblem] = field(default_factory=list["LocatedProblem"])
+    torn: list[LocatedProblem] = field(default_factory=list["LocatedProblem"])
+    warnings: dict[str, int] = field(default_factory=dict[str, int])
     more: Counter[str] = field(default_factory=Counter[str])
     is_clustered: bool = False
     digests: dict[int, str] = field(default_factory=dict[int, str])
 
     def add(self, part: Part, outcome: Outcome) -> None:
-        """Add what became of a part."""
+        """Add the outcome of a part."""
         self.totals += outcome.totals
         self.cases[part.file] += outcome.totals.cases
-        self.problems += [Found(part.file, part.number, problem) for problem in outcome.problems]
-        torn = [Found(part.file, part.number, problem) for problem in outcome.torn]
+        self.problems += [LocatedProblem(part.file, part.number, problem) for problem in outcome.problems]
+        torn = [LocatedProblem(part.file, part.number, problem) for problem in outcome.torn]
         self.torn += torn[: max(0, MOST_TOLD - len(self.torn))]
         for text in outcome.warnings:
-            if text in self.told or len(self.told) < MOST_TOLD:
-                self.told[text] = min(part.number, self.told.get(text, part.number))
+            if text in self.warnings or len(self.warnings) < MOST_TOLD:
+                self.warnings[text] = min(part.number, self.warnings.get(text, part.number))
             else:
                 self.more["warning"] += 1
         self.more["problem"] += outcome.more_problems
@@ -85,64 +78,55 @@ class Gathered:
         self.digests[part.number] = outcome.digest
 
     def check(self, paths: Sequence[str], cluster: str | None) -> None:
-        """Raise where something could not be read, a file has no case, or no case a cluster.
+        """Check that all files could be read.
 
         Raises:
-            DataFileError: One of the first two.
-            ConfigurationError: The last.
+            DataFileError: Lines cannot be read, or a file has no case.
+            ConfigurationError: No case has the cluster.
         """
-        wrong = {found.file for found in self.problems}
+        wrong = {located.file for located in self.problems}
         for file in range(len(paths)):
             if file in wrong or not self.cases[file]:
-                torn = [found for found in self.torn if found.file == file]
-                empty = [] if file in wrong or torn else [Found(file, 0, Problem("$", "the file is empty", 1))]
+                torn = [located for located in self.torn if located.file == file]
+                empty = [] if file in wrong or torn else [LocatedProblem(file, 0, Problem("$", "the file is empty", 1))]
                 self.problems += torn + empty
         if not self.problems:
             if cluster is not None and not self.is_clustered:
                 raise ConfigurationError(f"no case has {cluster!r}, the cluster")
             return
-        kept = sorted(self.problems, key=Found.place)[:MOST_TOLD]
-        more = self.more["problem"] + len(self.problems) - len(kept)
-        lines = [placed_text(source_name(paths[found.file]), found.problem) for found in kept]
+        listed = sorted(self.problems, key=LocatedProblem.place)[:MOST_TOLD]
+        more = self.more["problem"] + len(self.problems) - len(listed)
+        lines = [placed_text(source_name(paths[located.file]), located.problem) for located in listed]
         raise DataFileError(
-            "\n".join([*lines, *([f"and {more} more"] if more else [])]), [found.problem for found in kept]
+            "\n".join([*lines, *([f"and {more} more"] if more else [])]), [located.problem for located in listed]
         )
 
     def texts(self, paths: Sequence[str]) -> JsonObject:
-        """Return what is to be warned of."""
-        torn = sorted(self.torn, key=Found.place)
-        told = sorted(self.told, key=lambda text: self.told[text])
+        """Return the texts of the warnings."""
+        torn = sorted(self.torn, key=LocatedProblem.place)
+        texts = sorted(self.warnings, key=lambda text: self.warnings[text])
         more = [f"and {self.more['warning']} more warnings"] if self.more["warning"] else []
         return {
-            "torn": [torn_text(source_name(paths[found.file]), found.problem) for found in torn],
-            "warnings": [*told, *more],
+            "torn": [torn_text(source_name(paths[located.file]), located.problem) for located in torn],
+            "warnings": [*texts, *more],
         }
 
 
-class Found(NamedTuple):
-    """A problem, with where it was found."""
+class LocatedProblem(NamedTuple):
+    """A problem with its file and part."""
 
     file: int
     part: int
     problem: Problem
 
     def place(self) -> tuple[int, int, int]:
-        """By what problems are sorted."""
+        """Return the key by which problems are sorted."""
         return self.file, self.problem.line or 0, self.part
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run over files.
-
-    Attributes:
-        paths: Of the files.
-        options: How cases are read and measured.
-        processes: How many may work.
-        progress: Is told about parts.
-        folder: Where parts are kept; `None` if only the totals are wanted.
-        done: Who works on the parts.
-    """
+    """One run over files; without a `folder` it computes totals only."""
 
     paths: Sequence[str]
     options: Options
@@ -152,18 +136,18 @@ class Run:
     done: Engine = done
 
     def totals(self, part_bytes: int) -> Totals:
-        """Score what is not scored yet, write the results, and return what they add up to.
+        """Score the remaining parts, write the results, and return their totals.
 
         Raises:
-            ConfigurationError: What was begun is another run, or no case has a cluster.
-            DataFileError: See `Gathered.check`; nothing is kept then.
+            ConfigurationError: The run to resume is a different one, or no case has the cluster.
+            DataFileError: See `Gathered.check`; nothing is stored then.
             OSError: A file cannot be read or written.
         """
         stamps = [Stamp.of(path) for path in self.paths]
         manifest = self._manifest(stamps, part_bytes)
-        if self.folder is not None and (noted := self.folder.joined()) is not None:
-            warn_of(noted)
-            return Totals.from_dict(noted["totals"])
+        if self.folder is not None and (stored := self.folder.joined()) is not None:
+            warn_of(stored)
+            return Totals.from_dict(stored["totals"])
         gathered = self._gathered(manifest, stamps)
         try:
             gathered.check(self.paths, self.options.cluster)
@@ -179,20 +163,20 @@ class Run:
         return gathered.totals
 
     def _manifest(self, stamps: Sequence[Stamp], part_bytes: int) -> Manifest:
-        """Return what is scored, surveyed; it is that of the run which is gone on with, if there is one."""
+        """Survey the files and return the manifest; a run that is resumed keeps its own."""
         before = None if self.folder is None else self.folder.manifest()
         part_bytes = part_bytes if before is None else before.part_bytes
         planned = list(divided(self.paths, part_bytes))
         workers = self._workers(sum(stamp.size for stamp in stamps), _WORTH_READING)
-        found: dict[int, Part] = {}
+        surveys: dict[int, Part] = {}
         with closing(done(partial(_surveyed, tuple(self.paths)), planned, workers)) as surveying:
-            found.update((part.number, made) for part, made in surveying)
+            surveys.update((part.number, survey) for part, survey in surveying)
         manifest = Manifest(
             version=VERSION,
             header=_header(self.options),
             options=self.options.to_dict(),
             files=tuple(self.paths),
-            parts=tuple(numbered([found[part.number] for part in planned])),
+            parts=tuple(numbered([surveys[part.number] for part in planned])),
             part_bytes=part_bytes,
         )
         if self.folder is None:
@@ -204,7 +188,7 @@ class Run:
         return before
 
     def _gathered(self, manifest: Manifest, stamps: Sequence[Stamp]) -> Gathered:
-        """Score the parts that are not done."""
+        """Score the parts that are not done, and return all outcomes."""
         gathered, left, key = Gathered(), list[Part](), manifest.key
         for part in manifest.parts:
             outcome = None if self.folder is None else self.folder.kept(part, key)
@@ -214,7 +198,7 @@ class Run:
                 gathered.add(part, outcome)
         total = len(manifest.parts)
         self.progress(total - len(left), total)
-        # Absolute, since a process of a cluster works in another folder.
+        # Absolute, because a process of a cluster has another working directory.
         folder = None if self.folder is None else Folder(self.folder.target.absolute())
         paths = tuple(str(Path(path).absolute()) for path in self.paths)
         work = _Work(paths, tuple(stamps), self.options, folder, key)
@@ -224,7 +208,7 @@ class Run:
             for number, (part, outcome) in enumerate(scoring, start=total - len(left) + 1):
                 gathered.add(part, outcome)
                 self.progress(number, total)
-                if len(gathered.problems) >= MOST_TOLD:  # nobody reads on, and the rest may be large
+                if len(gathered.problems) >= MOST_TOLD:  # enough to report, and the other files may be large
                     break
         if len(gathered.digests) < total and not gathered.problems:
             raise WorkerDiedError(f"only {len(gathered.digests)} of {plural(total, 'part')} came back")
@@ -236,7 +220,7 @@ class Run:
 
 @dataclass(frozen=True)
 class _Work:
-    """What a process does with a part."""
+    """Scoring of one part, in any process."""
 
     paths: tuple[str, ...]
     stamps: tuple[Stamp, ...]
@@ -249,9 +233,9 @@ class _Work:
         target = None if self.folder is None else self.folder.lines(part)
         outcome = scored(part, path, self.options, target)
         if Stamp.of(path) != self.stamps[part.file]:
-            problem = Problem("$", "changed while it was scored; score it when nobody writes into it")
+            problem = Problem("$", "changed while it was scored; score it when no program writes to it")
             raise DataFileError(placed_text(source_name(path), problem), [problem])
-        if self.folder is not None and not outcome.problems:  # here, so that it holds whatever becomes of the rest
+        if self.folder is not None and not outcome.problems:  # here, so that the part survives a failure of others
             self.folder.keep(part, outcome, self.key)
         return outcome
 
@@ -261,13 +245,13 @@ def _surveyed(paths: tuple[str, ...], part: Part) -> Part:
 
 
 def _header(options: Options) -> Header:
-    """Return the header of the results, without how many cases there are and which."""
+    """Return the header of the results; their number and fingerprint are not known yet."""
     metrics = [(name, metric, metric.threshold) for name, metric in zip(options.names, options.metrics, strict=True)]
     return EvaluationKey.of("cases", (), metrics, None).header()
 
 
 def warn_of(texts: JsonObject) -> None:
-    """Warn of what `Gathered.texts` gives."""
+    """Issue the warnings of `Gathered.texts`."""
     for text in texts["torn"]:
         warnings.warn(text, TornLineWarning, stacklevel=4)
     for text in texts["warnings"]:

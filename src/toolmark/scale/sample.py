@@ -1,4 +1,4 @@
-"""How is a sample drawn from files of any size? Each is read once, part by part, and what may be drawn is kept."""
+"""Random samples of files of any size, drawn in one pass over their parts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolmark._internal.json import canonical_json, json_path, to_json_value
 from toolmark._internal.text import plural, printable
 from toolmark.analysis.field_paths import value_at
 from toolmark.cases import AnyCase, LLMTestCase
-from toolmark.dataset import Told, placed_text, read_any_case, source_name, write_cases
+from toolmark.dataset import FileProblems, placed_text, read_any_case, source_name, write_cases
 from toolmark.errors import ConfigurationError, DataFileError, InvalidDataError, Problem
 from toolmark.scale.engines.local_pool import done
 from toolmark.scale.partition import PART_BYTES, Part, Stamp, check_files, divided, numbered, surveyed
@@ -182,7 +182,7 @@ class _Read:
     tolerant_arguments: bool
 
     def __call__(self, part: Part) -> _Parted:
-        outcome, told = _Parted(draft=Draft(self.size)), Told(most=MOST_TOLD)
+        outcome, told = _Parted(draft=Draft(self.size)), FileProblems(most=MOST_TOLD)
         path, name = self.paths[part.file], self.names[part.file]
         stamp, cases = Stamp.of(path), 0
         with heard(outcome):

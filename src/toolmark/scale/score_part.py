@@ -1,4 +1,4 @@
-"""What becomes of one part? Its cases are read, measured and written, one after the other; none is kept."""
+"""Scoring of one part: its cases are read, measured and written one after the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolmark._internal.json import canonical_json, to_json_value
 from toolmark._internal.text import unique_labels
 from toolmark.analysis.field_paths import value_at
 from toolmark.cases import TestCase
-from toolmark.dataset import Document, Told, read_documents, read_line
+from toolmark.dataset import Document, FileProblems, read_documents, read_line
 from toolmark.errors import Problem, ToolmarkWarning
 from toolmark.evaluation.session import measure_in_thread
 from toolmark.metrics import MetricLike
@@ -131,7 +131,7 @@ def scored(part: Part, path: str, options: Options, target: Path | None) -> Outc
     Raises:
         OSError: The file cannot be read, or the lines cannot be written.
     """
-    outcome, told = Outcome(), Told(most=MOST_TOLD)
+    outcome, told = Outcome(), FileProblems(most=MOST_TOLD)
     if target is None:
         _score(part, path, options, None, outcome, told)
     else:
@@ -148,7 +148,9 @@ def scored(part: Part, path: str, options: Options, target: Path | None) -> Outc
     return outcome
 
 
-def _score(part: Part, path: str, options: Options, file: IO[bytes] | None, outcome: Outcome, told: Told) -> None:
+def _score(
+    part: Part, path: str, options: Options, file: IO[bytes] | None, outcome: Outcome, told: FileProblems
+) -> None:
     """Go through the cases of a part."""
     adding, hashed = Adding(), hashlib.sha256()
     with heard(outcome):

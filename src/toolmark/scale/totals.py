@@ -1,4 +1,4 @@
-"""What do the results of many cases add up to? Sums that can be added in any order, and come out the same.
+"""Totals of results, which are exact and can be added in any order.
 
 Scores are floats, and a sum of floats depends on their order. Here it is a `Fraction`, which does not round: whatever
 machine scored which part, the mean is the one that all cases together have, to the last bit.

@@ -1,18 +1,18 @@
-"""Does a score tell good from bad, is one version better than another, and how sure is that?
+"""Statistics of scores: separation of good from bad, comparison of versions, intervals, samples and repeated trials.
 
-Pure functions over numbers, standard library only. What is undefined is `None`, never 0.
+Pure functions over numbers, standard library only. An undefined number is `None`, never 0.
 
-- *Area under the ROC curve* (AUC): the chance that a good one, drawn at random, scores higher than a bad one, ties
+- *Area under the ROC curve* (AUC): the probability that a random good one scores higher than a random bad one, ties
   counting one half. It is the rank statistic of Mann and Whitney divided by the number of pairs (Hanley and McNeil,
   "The meaning and use of the area under a receiver operating characteristic curve", Radiology 143, 1982). Counted in
   integers, so equal scores are ties and no sum drifts. Time: n log n.
 - *Balanced accuracy*: the mean of the share of good ones that pass and the share of bad ones that do not (Brodersen and
-  others, "The balanced accuracy and its posterior distribution", ICPR 2010). 0.5 is what a coin reaches, however many
+  others, "The balanced accuracy and its posterior distribution", ICPR 2010). A coin reaches 0.5, however many
   are good.
-- *Clustered bootstrap*: what comes in clusters, such as runs of one task, is resampled by whole clusters with
-  replacement, and the interval is that of the percentiles (Efron, 1979; for clusters Davison and Hinkley, "Bootstrap
+- *Clustered bootstrap*: clusters, such as the runs of one task, are resampled as a whole with replacement, and
+  the interval has the percentiles as its ends (Efron, 1979; for clusters Davison and Hinkley, "Bootstrap
   methods and their application", 1997, section 3.8). Percentiles are interpolated as in Hyndman and Fan's type 7.
-- *McNemar's test*, exact: of the pairs that changed, did more turn one way than a fair coin would make them? (McNemar,
+- *McNemar's test*, exact: tests whether more of the changed pairs changed in one direction than by chance (McNemar,
   "Note on the sampling error of the difference between correlated proportions", Psychometrika 12, 1947.) `sign_flip` is
   the same for clusters of pairs: Fisher's randomization test, in which each whole cluster might have been the other way
   round.
@@ -30,8 +30,8 @@ Pure functions over numbers, standard library only. What is undefined is `None`,
 - *Mean and share of a population* of which a sample was drawn without replacement, simple or stratified, with the
   finite population correction, over the cases that have a value (Cochran, "Sampling Techniques", 1977). In simulations,
   also of strata in which nearly all pass or fail, nominal 95 % of the share cover 94 % to 98 %.
-- *pass@k* and *pass^k*, unbiased: does at least one of k trials pass (Chen and others, "Evaluating large language
-  models trained on code", 2021), do all k (Yao and others, "tau-bench", 2024)?
+- *pass@k* and *pass^k*, unbiased: the probability that at least one of k trials passes (Chen and others, "Evaluating
+  large language models trained on code", 2021), and that all k pass (Yao and others, "tau-bench", 2024).
 """
 
 from toolmark.stats.bootstrap import RESAMPLES, Interval, bootstrap

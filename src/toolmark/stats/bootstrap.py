@@ -1,4 +1,4 @@
-"""Between what does a number lie, by resampling whole clusters?"""
+"""Bootstrap intervals: percentile intervals of a statistic by resampling whole clusters."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from toolmark.stats.number_checks import check_bootstrap
 
 RESAMPLES = 2000
-"""How often is resampled unless told otherwise: the ends of a 95 % interval then rest on about 50 resamples each."""
+"""Default number of resamples: each end of a 95 % interval then rests on about 50 of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Between what a number lies, by resampling.
+    """The interval of a number, by resampling.
 
     Attributes:
         low: Lower end.
         high: Upper end.
-        resamples: Resamples that it rests on.
-        left_out: Resamples of which the number could not be computed, such as those without a bad one.
+        resamples: Resamples with a number.
+        left_out: Resamples without a number, such as those in which all are good.
         clusters: Clusters that were resampled.
     """
 
@@ -43,16 +43,15 @@ def bootstrap(
     """Return the percentile interval of a statistic, resampling whole clusters; the same for the same arguments.
 
     Args:
-        statistic: The number of a resample, which is given as positions in `clusters`, a position as often as its
-            cluster was drawn; `None` where there is no number.
-        clusters: The key of the cluster that each one belongs to; keys that are all different resample single ones.
+        statistic: Returns the number of a resample, or `None` if it has none. A resample is a list of positions in
+            `clusters`; each occurs as often as its cluster was drawn.
+        clusters: The key of the cluster of each position; with all keys different, single positions are resampled.
         resamples: How often to resample.
-        seed: Of the random numbers.
+        seed: Seed of the random numbers.
         confidence: The share of the resamples that lies within, in (0, 1).
 
     Returns:
-        The interval; `None` where there are fewer than two clusters, so that nothing varies, or no resample has a
-        number.
+        The interval; `None` with fewer than two clusters, or if no resample has a number.
 
     Raises:
         ConfigurationError: `resamples` is below 1, or `confidence` is out of range.
@@ -64,24 +63,24 @@ def bootstrap(
     groups = list(members.values())
     if len(groups) < 2:  # noqa: PLR2004 - two are the fewest that can vary
         return None
-    draw = random.Random(seed).random  # noqa: S311 - to be repeated, not to be secret
-    found: list[float] = []
+    draw = random.Random(seed).random  # noqa: S311 - reproducible, not secret
+    numbers: list[float] = []
     for _ in range(resamples):
-        # Of the generator's methods `random` alone is promised to give the same numbers in every version of Python.
+        # Only `random` gives the same numbers in every version of Python; `choices` and `randrange` may change.
         drawn = [position for _ in groups for position in groups[int(draw() * len(groups))]]
         value = statistic(drawn)
         if value is not None:
-            found.append(value)
-    if not found:
+            numbers.append(value)
+    if not numbers:
         return None
-    found.sort()
+    numbers.sort()
     tail = (1 - confidence) / 2
-    low, high = _percentile(found, tail), _percentile(found, 1 - tail)
-    return Interval(low, high, len(found), resamples - len(found), len(groups))
+    low, high = _percentile(numbers, tail), _percentile(numbers, 1 - tail)
+    return Interval(low, high, len(numbers), resamples - len(numbers), len(groups))
 
 
 def _percentile(ordered: Sequence[float], share: float) -> float:
-    """Return the value below which this share lies, between two neighbours in proportion."""
+    """Return the value below which this share lies, interpolated between its two neighbours."""
     place = share * (len(ordered) - 1)
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)

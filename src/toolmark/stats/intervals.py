@@ -1,4 +1,4 @@
-"""Between what do a mean and a share lie, where several results come from one task?"""
+"""Intervals of a mean and of a share, for results that come in clusters, such as the trials of one task."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toolmark.errors import ConfigurationError, InvalidDataError
 from toolmark.stats.number_checks import check_lengths
 
 SAME = 1e-12
-"""A standard error below this is what adding up floats leaves of none."""
+"""A standard error below this is rounding error of a sum of floats, and counts as 0."""
 
 _EXACT = 200
 """Degrees of freedom up to which the distribution is summed up; the series is good to 1e-11 from there on."""
@@ -23,20 +23,20 @@ def mean_interval(
 ) -> tuple[float, float] | None:
     """Return the interval of the mean of numbers in [0, 1], such as scores, by Student's t over clusters.
 
-    With N numbers in G clusters, and s the sum over a cluster of what its numbers differ from the mean, the standard
-    error is sqrt(G / (G - 1) * sum of s^2) / N, and the interval the mean with so many of it on either side as the t
-    distribution of G - 1 degrees of freedom says, cut to [0, 1]. Where all clusters are of one size, this is the
-    interval of the mean of their means.
+    With N numbers in G clusters, and s the sum over a cluster of the differences of its numbers from the mean, the
+    standard error is sqrt(G / (G - 1) * sum of s^2) / N, and the interval is the mean plus and minus
+    the standard error times the quantile of Student's t with G - 1 degrees of freedom, cut to [0, 1]. If all clusters
+    have one size, this is the interval of the mean of their means.
 
     Args:
         values: In [0, 1].
-        clusters: The key of the cluster that each one belongs to, such as the task of which it is a trial; each one is
-            a cluster of its own by default.
+        clusters: The key of the cluster of each value, such as the task of a trial; by default each value is a separate
+            cluster.
         confidence: In (0, 1).
 
     Returns:
-        Both ends; `None` where there are fewer than two clusters, or nothing varies between them: the width would be 0,
-        and that is a certainty which no number of results gives.
+        Both ends; `None` with fewer than two clusters, or if nothing varies between them: an interval of width 0 would
+        claim a certainty that no number of results gives.
 
     Raises:
         InvalidDataError: A value is out of range, or the two differ in length.
@@ -68,19 +68,19 @@ def rate_interval(
 ) -> tuple[float, float] | None:
     """Return the interval of a share, such as of cases that passed, by Wilson's method with an effective number.
 
-    Where each one is a cluster of its own, this is Wilson's interval. Else the n results are worth as many independent
-    ones as would have a variance as large as that between the clusters: p (1 - p) over the square of the standard error
+    If each result is a separate cluster, this is Wilson's interval. Otherwise the n results count as the number of
+    independent ones that would have the same variance as the clusters: p (1 - p) over the square of the standard error
     of `mean_interval`, at least the number of clusters and at most n; and as that number is estimated, the quantile is
-    that of Student's t for G - 1 degrees of freedom. Where all passed, or none, they are worth as many as there are
-    clusters, since nothing tells that trials of one task differ at all.
+    that of Student's t for G - 1 degrees of freedom. If all passed, or none, they count as many as there
+    are clusters, since nothing shows that trials of one task differ at all.
 
     Args:
-        passed: Whether each one passed.
+        passed: Whether each result passed.
         clusters: See `mean_interval`.
         confidence: In (0, 1).
 
     Returns:
-        Both ends, in [0, 1]; `None` of nothing.
+        Both ends, in [0, 1]; `None` without results.
 
     Raises:
         InvalidDataError: The two differ in length.
@@ -108,7 +108,7 @@ def rate_interval(
 
 
 def student_t(freedom: int, probability: float) -> float:
-    """Return the quantile of Student's t distribution, right to about ten digits.
+    """Return the quantile of Student's t distribution, accurate to about ten digits.
 
     Up to 200 degrees of freedom it is found by halving from the finite sums of the distribution function (Abramowitz
     and Stegun, "Handbook of Mathematical Functions", 1964, 26.7.3 and 26.7.4), above by the series of the quantile in
@@ -116,7 +116,7 @@ def student_t(freedom: int, probability: float) -> float:
 
     Args:
         freedom: Degrees of freedom, at least 1.
-        probability: What lies below the quantile, in (0, 1).
+        probability: The probability below the quantile, in (0, 1).
 
     Raises:
         ConfigurationError: An argument is out of range.
@@ -166,7 +166,7 @@ def _series(freedom: int, probability: float) -> float:
 
 
 def wilson(rate: float, number: float, z: float) -> tuple[float, float]:
-    """Return Wilson's interval of a share of so many independent ones, which need not be a whole number."""
+    """Return Wilson's interval of a share of `number` independent results, which need not be a whole number."""
     scale = 1 + z * z / number
     middle = (rate + z * z / (2 * number)) / scale
     reach = z / scale * math.sqrt(rate * (1 - rate) / number + z * z / (4 * number * number))
@@ -174,13 +174,9 @@ def wilson(rate: float, number: float, z: float) -> tuple[float, float]:
 
 
 def effective(rate: float, error: float | None, clusters: int, number: int) -> float:
-    """Return how many independent results the results of clusters are worth.
+    """Return the number of independent results that clustered results are worth.
 
-    Args:
-        rate: The share that passed.
-        error: Its standard error; `None` of fewer than two clusters.
-        clusters: How many there are.
-        number: Of the results.
+    `rate` is the share that passed, `error` its standard error, or `None` with fewer than two clusters.
     """
     if rate in {0, 1} or error is None:
         return clusters
@@ -190,7 +186,7 @@ def effective(rate: float, error: float | None, clusters: int, number: int) -> f
 
 
 def _cluster_sums(values: Sequence[float], clusters: Sequence[Hashable] | None) -> list[float]:
-    """Return, of each cluster, the sum of what its numbers differ from the mean of all."""
+    """Return the sum of the differences from the overall mean, for each cluster."""
     if clusters is None:
         clusters = range(len(values))
     check_lengths(clusters, values, "clusters", "values")
@@ -200,7 +196,7 @@ def _cluster_sums(values: Sequence[float], clusters: Sequence[Hashable] | None) 
     members: dict[Hashable, list[float]] = {}
     for value, key in zip(values, clusters, strict=True):
         members.setdefault(key, []).append(value - mean)
-    return [math.fsum(apart) for apart in members.values()]
+    return [math.fsum(differences) for differences in members.values()]
 
 
 def _variance(sums: Sequence[float], number: int) -> float:
@@ -220,10 +216,6 @@ def _check_shares(values: Iterable[float]) -> None:
 
 
 def check_confidence(confidence: object) -> None:
-    """Raise where a confidence is not between 0 and 1.
-
-    Raises:
-        ConfigurationError: See above.
-    """
+    """Raise `ConfigurationError` unless a confidence is between 0 and 1."""
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
         raise ConfigurationError(f"confidence must be a number between 0 and 1, got {confidence!r}")

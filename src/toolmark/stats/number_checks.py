@@ -1,4 +1,4 @@
-"""Are these numbers that something can be counted from?"""
+"""Checks of the arguments of statistics."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from toolmark.errors import ConfigurationError, InvalidDataError
 
 
 def mean_of(values: Sequence[float]) -> float | None:
-    """Return the mean; `None` of nothing."""
+    """Return the mean; `None` without values."""
     return math.fsum(values) / len(values) if values else None
 
 
 def check_lengths(values: Sequence[object], others: Sequence[object], name: str, other: str = "good") -> None:
-    """Raise unless there is one entry for each."""
+    """Raise unless both have the same number of entries."""
     if len(values) != len(others):
         message = f"{name} has {len(values)} entries and {other} has {len(others)}; there must be one for each"
         raise InvalidDataError(message)
 
 
 def check_count(value: object, name: str) -> None:
-    """Raise unless it is a whole number from 0."""
+    """Raise unless a value is a whole number of at least 0."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InvalidDataError(f"{name} must be a whole number of at least 0, got {value!r}")
 
 
 def check_bootstrap(resamples: object, confidence: object) -> None:
-    """Raise what `bootstrap` would, before anything else takes time.
+    """Check the arguments of `bootstrap` early, before anything else takes time.
 
     Raises:
-        ConfigurationError: `resamples` is no whole number from 1, or `confidence` is not between 0 and 1.
+        ConfigurationError: `resamples` is not a whole number of at least 1, or `confidence` is not between 0 and 1.
     """
     if isinstance(resamples, bool) or not isinstance(resamples, int) or resamples < 1:
         raise ConfigurationError(f"resamples must be a whole number of at least 1, got {resamples!r}")

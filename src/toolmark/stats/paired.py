@@ -1,4 +1,4 @@
-"""Is one version better than another, pair by pair?"""
+"""Paired comparison of two versions: differences, tests, and correction of several tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from toolmark.stats.number_checks import check_count, check_lengths, mean_of
 
 
 def mean_difference(before: Sequence[float], after: Sequence[float]) -> float | None:
-    """Return the mean over pairs of `after - before`; `None` of no pair.
+    """Return the mean over pairs of `after - before`; `None` without pairs.
 
     Args:
         before: One finite number for each pair.
@@ -39,8 +39,8 @@ def mean_difference_interval(
 ) -> Interval | None:
     """Return the interval of `mean_difference` by `bootstrap`, pairs being kept whole.
 
-    Each pair is a cluster of its own unless `clusters` says otherwise. Where all pairs differ by the same, the interval
-    is a point: it knows nothing of pairs that were not seen.
+    Each pair is a separate cluster by default. If all pairs differ by the same amount, the interval is a point: it does
+    not account for other pairs.
 
     Raises:
         InvalidDataError: The arguments differ in length, or a number is not finite.
@@ -60,15 +60,15 @@ def mcnemar(worse: int, better: int) -> float:
     """Return the two-sided p-value of McNemar's exact test, in [0, 1].
 
     Twice the smaller tail of the binomial distribution with one half, at most 1. It is not the mid-p value: the exact
-    test keeps its level however few pairs changed, and is cautious where they are few. Of fewer than six changed pairs
-    it cannot get below 0.05, and of none it is 1.
+    test keeps its level however few pairs changed, and is conservative with few. With fewer than six changed pairs it
+    cannot get below 0.05, and with none it is 1.
 
     Args:
         worse: Pairs that passed before and fail after.
         better: Pairs that failed before and pass after.
 
     Raises:
-        InvalidDataError: One is no whole number from 0.
+        InvalidDataError: One is not a whole number of at least 0.
 
     Example:
         >>> from toolmark.stats import mcnemar
@@ -86,16 +86,16 @@ def mcnemar(worse: int, better: int) -> float:
 
 
 def sign_flip(differences: Sequence[int]) -> float:
-    """Return the two-sided p-value, in [0, 1], of clusters that add up to something else than 0.
+    """Return the two-sided p-value, in [0, 1], for the hypothesis that differences of clusters add up to 0.
 
-    It is the share of all patterns of signs in which the sum is at least as far from 0 as it is, counted exactly: were
-    nothing different, each cluster might as well have had the other sign. With -1, 0 and 1 alone this is `mcnemar`.
+    It is the share of all patterns of signs whose sum is at least as far from 0, counted exactly: without a difference,
+    each cluster could as well have the other sign. With -1, 0 and 1 alone this is `mcnemar`.
 
     Args:
-        differences: Of each cluster, passes after minus passes before.
+        differences: Passes after minus passes before, for each cluster.
 
     Raises:
-        InvalidDataError: One is no whole number.
+        InvalidDataError: One is not a whole number.
 
     Example:
         >>> from toolmark.stats import sign_flip
@@ -126,10 +126,10 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Return the p-values corrected for their number by Holm's method, in the same order.
 
     If corrected values of at most alpha are called significant, the chance of any false call among all of them is at
-    most alpha, whatever the tests have to do with each other.
+    most alpha, however the tests depend on each other.
 
     Args:
-        p_values: In [0, 1]; `None` where there was no test, which stays `None` and does not count.
+        p_values: In [0, 1]; `None` without a test, which stays `None` and does not count.
 
     Raises:
         InvalidDataError: One is out of range.
@@ -139,21 +139,21 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
         >>> holm([0.04, None, 0.01])
         [0.04, None, 0.02]
     """
-    known = [(value, place) for place, value in enumerate(p_values) if value is not None]
-    for value, _ in known:
+    tests = [(value, place) for place, value in enumerate(p_values) if value is not None]
+    for value, _ in tests:
         if not 0 <= value <= 1:
             raise InvalidDataError(f"a p-value must be between 0 and 1, got {value!r}")
-    found: list[float | None] = [None] * len(p_values)
+    corrected: list[float | None] = [None] * len(p_values)
     highest = 0.0
-    for rank, (value, place) in enumerate(sorted(known)):
-        highest = max(highest, min(1.0, (len(known) - rank) * value))
-        found[place] = highest
-    return found
+    for rank, (value, place) in enumerate(sorted(tests)):
+        highest = max(highest, min(1.0, (len(tests) - rank) * value))
+        corrected[place] = highest
+    return corrected
 
 
 def _differences(before: Sequence[float], after: Sequence[float]) -> list[float]:
     check_lengths(before, after, "before", "after")
     for value in (*before, *after):
         if not math.isfinite(value):
-            raise InvalidDataError(f"a number is {value!r}, of which there is no mean; leave the pair out")
+            raise InvalidDataError(f"a number must be finite to have a mean, got {value!r}; leave the pair out")
     return [later - earlier for earlier, later in zip(before, after, strict=True)]

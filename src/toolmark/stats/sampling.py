@@ -1,10 +1,10 @@
-"""Between what do the mean and the share of a whole population lie, of which a sample was drawn?
+"""Estimates of the mean and the share of a population from a random sample, with their intervals.
 
-The sample is drawn at random without replacement, all at once or from each stratum apart. A value of a stratum of N_h
-cases, of which n_h were drawn, stands for N_h / n_h cases. Its variance has the finite population correction
-1 - n_h / N_h: what was drawn as a whole is known (Cochran, "Sampling Techniques", 3rd edition, 1977, sections 2.6, 5.3
-and 5A.14). Not all that was drawn need have a value: the question may not apply to a case. The mean is then over the
-cases of the population that have one, a ratio of two estimates, and its variance that of the residuals.
+The sample is drawn at random without replacement, all at once or from each stratum separately. A value of a stratum of
+N_h cases, of which n_h were drawn, stands for N_h / n_h cases. Its variance has the finite population correction
+1 - n_h / N_h: a stratum that was drawn as a whole adds no variance (Cochran, "Sampling Techniques", 3rd edition, 1977,
+sections 2.6, 5.3 and 5A.14). Drawn cases without a value are allowed: the question may not apply to a case. The mean is
+then over the cases of the population that have one, a ratio of two estimates, and its variance that of the residuals.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from toolmark.stats.intervals import SAME, check_confidence, student_t, wilson
 from toolmark.stats.number_checks import check_count
 
 _NOTHING = SAME * SAME
-"""A sum of squares below this is what adding up floats leaves of none."""
+"""A sum of squares below this is rounding error of a sum of floats, and counts as 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """What was drawn at random, without replacement, from one group of a population.
+    """A random sample, without replacement, of one group of a population.
 
     Attributes:
-        population: How many cases the group has.
-        drawn: How many of them were drawn; at least 1, at most all.
-        values: Of those drawn that have one: in [0, 1] for scores, 0 or 1 for a share.
+        population: Number of cases of the group.
+        drawn: Number of cases drawn; at least 1, at most all.
+        values: Values of the drawn cases that have one: in [0, 1] for scores, 0 or 1 for a share.
 
     Raises:
         InvalidDataError: The numbers contradict each other, or a value is out of range.
@@ -46,14 +46,14 @@ class Stratum:
         if not 1 <= self.drawn <= self.population:
             raise InvalidDataError(f"drawn must be from 1 to {self.population}, the population, got {self.drawn}")
         if len(self.values) > self.drawn:
-            raise InvalidDataError(f"there are {len(self.values)} values of {self.drawn} that were drawn")
+            raise InvalidDataError(f"values has {len(self.values)} entries, more than the {self.drawn} drawn cases")
         for value in self.values:
             if not 0 <= value <= 1:
                 raise InvalidDataError(f"a value must be between 0 and 1, got {value!r}")
 
     @property
     def weight(self) -> float:
-        """How many cases one that was drawn stands for."""
+        """Number of cases of the population for each drawn one."""
         return self.population / self.drawn
 
     @property
@@ -71,24 +71,26 @@ def population_mean(strata: Sequence[Stratum]) -> float | None:
         strata: The strata; one, if the sample is a simple one.
 
     Returns:
-        In [0, 1]; `None` where nothing that was drawn has a value.
+        In [0, 1]; `None` if no drawn case has a value.
 
     Example:
         >>> from toolmark.stats import Stratum, population_mean
         >>> population_mean([Stratum(900, 2, [1, 1]), Stratum(100, 2, [1, 0])])
         0.95
     """
-    known = _known(strata)
-    if not known:
+    cases = _cases_with_value(strata)
+    if not cases:
         return None
-    return min(1.0, math.fsum(one.weight * math.fsum(one.values) for one in strata) / known)
+    return min(1.0, math.fsum(one.weight * math.fsum(one.values) for one in strata) / cases)
 
 
 def population_mean_interval(strata: Sequence[Stratum], *, confidence: float = 0.95) -> tuple[float, float] | None:
-    """Return the interval of `population_mean`, by Student's t with the cases drawn less the strata as its freedom.
+    """Return the interval of `population_mean`, by Student's t.
 
-    Where nothing varies in one of several strata, it counts as if one more had been drawn there, as far off as can be:
-    that nothing was seen is no certainty.
+    The degrees of freedom are the drawn cases minus the strata.
+
+    If nothing varies in one of several strata, it counts as if one more case had been drawn there, as far off as
+    possible: a constant sample does not prove a constant stratum.
 
     Args:
         strata: See `population_mean`.
@@ -115,7 +117,11 @@ def population_mean_interval(strata: Sequence[Stratum], *, confidence: float = 0
     ]
     pairs = zip(partly, squares, strict=True)
     total = math.fsum(one.weight**2 * one.unseen * one.drawn * square / (one.drawn - 1) for one, square in pairs)
-    reach = student_t(sum(one.drawn - 1 for one in partly), (1 + confidence) / 2) * math.sqrt(total) / _known(strata)
+    reach = (
+        student_t(sum(one.drawn - 1 for one in partly), (1 + confidence) / 2)
+        * math.sqrt(total)
+        / _cases_with_value(strata)
+    )
     return max(0.0, mean - reach), min(1.0, mean + reach)
 
 
@@ -145,7 +151,7 @@ def population_rate_interval(strata: Sequence[Stratum], *, confidence: float = 0
         (0.4691, 0.5309)
     """
     check_confidence(confidence)
-    rate, known = population_mean(strata), _known(strata)
+    rate, cases = population_mean(strata), _cases_with_value(strata)
     if rate is None:
         return None
     quantile = NormalDist().inv_cdf((1 + confidence) / 2)
@@ -154,16 +160,16 @@ def population_rate_interval(strata: Sequence[Stratum], *, confidence: float = 0
         if not one.values or one.drawn == one.population:
             continue
         number, share = len(one.values), math.fsum(one.values) / len(one.values)
-        heavy = one.weight * number / known
+        heavy = one.weight * number / cases
         low, high = wilson(share, number / one.unseen, quantile)
-        apart = (quantile * one.weight * (share - rate) / known) ** 2
+        apart = (quantile * one.weight * (share - rate) / cases) ** 2
         moving = apart * one.unseen * number * (1 - number / one.drawn)
         below.append((heavy * (share - low)) ** 2 + moving)
         above.append((heavy * (high - share)) ** 2 + moving)
     return max(0.0, rate - math.sqrt(math.fsum(below))), min(1.0, rate + math.sqrt(math.fsum(above)))
 
 
-def _known(strata: Sequence[Stratum]) -> float:
+def _cases_with_value(strata: Sequence[Stratum]) -> float:
     """Return how many cases of the population have a value, as the sample estimates it."""
     return math.fsum(one.weight * len(one.values) for one in strata)
 

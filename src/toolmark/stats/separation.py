@@ -1,4 +1,4 @@
-"""Does a score tell good from bad?"""
+"""Separation: measures of how well scores separate good from bad."""
 
 from __future__ import annotations
 

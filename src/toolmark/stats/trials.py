@@ -1,4 +1,4 @@
-"""What do several trials of a case say of the next ones?"""
+"""pass@k and pass^k: estimates from several trials of a case."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from toolmark.stats.number_checks import check_count
 
 
 def pass_at_k(trials: int, passes: int, k: int) -> float | None:
-    """Return the chance that at least one of k trials passes, 1 - C(n - c, k) / C(n, k), unbiased, in [0, 1].
+    """Return the probability that at least one of k trials passes, 1 - C(n - c, k) / C(n, k), unbiased, in [0, 1].
 
-    `None` if there were fewer than k trials, since they do not tell.
+    `None` with fewer than k trials.
 
     Args:
         trials: Trials of one case, n.
         passes: Those that passed, c.
-        k: How many are made; at least 1.
+        k: Number of trials; at least 1.
 
     Raises:
-        InvalidDataError: `trials` or `passes` is no whole number from 0, or there are more passes than trials.
-        ConfigurationError: `k` is no whole number from 1.
+        InvalidDataError: `trials` or `passes` is not a whole number of at least 0, or `passes` exceeds `trials`.
+        ConfigurationError: `k` is not a whole number of at least 1.
 
     Example:
         >>> from toolmark.stats import pass_at_k
@@ -33,9 +33,9 @@ def pass_at_k(trials: int, passes: int, k: int) -> float | None:
 
 
 def pass_hat_k(trials: int, passes: int, k: int) -> float | None:
-    """Return the chance that all of k trials pass (pass^k), C(c, k) / C(n, k), unbiased, in [0, 1].
+    """Return the probability that all of k trials pass (pass^k), C(c, k) / C(n, k), unbiased, in [0, 1].
 
-    `None` if there were fewer than k trials. Arguments and errors are those of `pass_at_k`.
+    `None` with fewer than k trials. Arguments and errors are those of `pass_at_k`.
 
     Example:
         >>> from toolmark.stats import pass_hat_k

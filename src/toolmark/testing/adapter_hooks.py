@@ -1,4 +1,4 @@
-"""What an adapter implements so that the contract can play scenes on its framework."""
+"""Hooks that an adapter implements so that the contract can play scenes on its framework."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from toolmark.testing.scene import Scene
 
 
 class NotSupportedError(ToolmarkError):
-    """A framework has no such thing; raised by a hook, with the reason."""
+    """The framework does not support something; a hook raises it with the reason."""
 
 
 class PlantedFaultError(RuntimeError):
-    """What a recorder in which a fault was planted raises inside."""
+    """The exception that a recorder with a planted fault raises."""
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """What came of playing a scene.
+    """Result of playing a scene.
 
     Attributes:
         run: What the adapter recorded.
@@ -39,17 +39,17 @@ class Recorded:
 
 @dataclass
 class Fault:
-    """A fault that was planted; `raised` counts how often something ran into it."""
+    """A planted fault; `raised` counts how often it was raised."""
 
     raised: int = 0
 
 
 class AdapterHooks:
-    """What differs between adapters. Only `arun` must be written; a hook that is not offered says why.
+    """Hooks for what differs between adapters. Only `arun` is required; other hooks give a reason if unsupported.
 
     Attributes:
         unsupported: For each test of the contract that the framework cannot pass as it stands, the reason. Its hooks
-            raise `NotSupportedError`, or the test is overridden to say what holds in its place.
+            raise `NotSupportedError`, or the test is overridden with what holds instead.
     """
 
     unsupported: ClassVar[Mapping[str, str]] = {}
@@ -62,23 +62,23 @@ class AdapterHooks:
         raise NotImplementedError
 
     def run(self, scene: Scene) -> Recorded:
-        """The same through the framework's synchronous way; by default `arun` in an event loop of its own."""
+        """Play a scene through the framework's synchronous API; by default `arun` in a new event loop."""
         return asyncio.run(self.arun(scene))
 
     async def astream(self, scene: Scene) -> Recorded:  # noqa: ARG002 - for those who override it
-        """The same through the framework's stream, read to its end; the answer is what was streamed."""
-        raise NotSupportedError("this adapter does not say how to stream: override `astream`")
+        """Play a scene through the framework's stream, read to its end; the answer is what was streamed."""
+        raise NotSupportedError("this adapter does not implement how to stream: override `astream`")
 
     def run_many(self, scenes: Sequence[Scene]) -> Sequence[Run]:  # noqa: ARG002 - for those who override it
         """Play all scenes at the same time through one recorder, and return their runs, in any order."""
-        raise NotSupportedError("this adapter does not say how to run many at once: override `run_many`")
+        raise NotSupportedError("this adapter does not implement how to run many at once: override `run_many`")
 
     def converse(self, scenes: Sequence[Scene]) -> ConversationalTestCase:  # noqa: ARG002 - for those who override it
-        """Play the scenes one after the other as one conversation, in which the agent remembers what was said."""
-        raise NotSupportedError("this adapter does not say how to converse: override `converse`")
+        """Play the scenes one after the other as one conversation with a memory."""
+        raise NotSupportedError("this adapter does not implement how to converse: override `converse`")
 
     def error_text(self, error: Exception, *, handled: bool) -> str:  # noqa: ARG002 - for those who override it
-        """How a tool's exception reads in `execution.error`; the text alone where a framework hides the exception.
+        """Return a tool's exception as `execution.error` has it; the text alone if the framework hides the exception.
 
         Args:
             error: The exception.
@@ -88,7 +88,7 @@ class AdapterHooks:
 
     @contextmanager
     def plant_fault(self, observation: str) -> Generator[Fault, None, None]:
-        """Make the recorder raise inside: by default wherever it tells its `RunBuilder` of this observation.
+        """Make the recorder raise: by default whenever it reports this event to its `RunBuilder`.
 
         Args:
             observation: Name of a method of `RunBuilder`.

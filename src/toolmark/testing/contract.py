@@ -1,4 +1,4 @@
-"""The suite that every adapter passes: what a recorded run must hold, whatever the framework.
+"""`AdapterContract`: the tests that every adapter passes, for any framework.
 
 Each test is a rule, and its docstring says it. The tests know frameworks only through the hooks; expected runs are
 spelt out, so that adapters which pass agree with each other. Nothing here needs pytest, which collects the tests of a
@@ -55,7 +55,7 @@ class AdapterContract(AdapterHooks):
 
     @_rule
     def test_plain_run(self) -> None:
-        """A run holds question, answer and the tools offered; its call is as the model gave it, without defaults."""
+        """A run has question, answer and offered tools; its call is as the model requested it, without defaults."""
         for way, recorded in self._played(lambda: Scene([[AskFor("add", {"a": 1}, "c1")], "final"], [ADD, SLOW])):
             run = recorded.run
             self._check(way, recorded, [_added("c1")])
@@ -66,19 +66,19 @@ class AdapterContract(AdapterHooks):
 
     @_rule
     def test_run_without_calls(self) -> None:
-        """A run that calls nothing says so: no calls is an empty list, not an unknown one."""
+        """A run without calls has an empty list of calls, not unknown calls."""
         for way, recorded in self._played(lambda: Scene(["final"], [ADD])):
             self._check(way, recorded, [])
 
     @_rule
     def test_parallel_calls(self) -> None:
-        """Calls asked for together have one step and stand in the model's order, in whatever order they finish."""
+        """Parallel calls have one step and the model's order, in any order of finishing."""
         for way, recorded in self._played(_parallel_scene):
             self._check(way, recorded, _PARALLEL)
 
     @_rule
     def test_steps(self) -> None:
-        """A step is a model message that asked for calls; a call asked for again is another call."""
+        """A step is a model message that requests calls; a repeated request is another call."""
         steps: list[StepLike] = [
             [AskFor("add", {"a": 1}, "c1")],
             [AskFor("add", {"a": 1}, "c2"), AskFor("slow", {"x": 1}, "c3")],
@@ -89,22 +89,22 @@ class AdapterContract(AdapterHooks):
 
     @_rule
     def test_changed_arguments(self) -> None:
-        """Arguments are kept as they were handed over, also when the tool changes the object that it was given."""
+        """Arguments are recorded as passed, also if the tool changes the object."""
         for way, recorded in self._played(lambda: Scene([[AskFor("fill", {"form": {"a": 1}}, "c1")], "final"], [FILL])):
             self._check(way, recorded, [ExpectedCall("fill", {"form": {"a": 1}}, "c1", "filled")])
 
     @_rule
     def test_raising_tool(self) -> None:
-        """A tool's exception is the call's error; what the model was shown is no output, and the run goes on."""
+        """A tool's exception is the call's error; the text for the model is not an output, and the run continues."""
         steps: list[StepLike] = [[AskFor("boom", {"x": 1}, "c1"), AskFor("add", {"a": 1}, "c2")], "final"]
         for way, recorded in self._played(lambda: Scene(steps, [BOOM, ADD])):
             self._check(way, recorded, [self._failed("boom", ValueError("boom 1")), _added("c2")])
-            shown = [call.execution.model_output for call in recorded.run.calls if call.execution is not None]
-            require([] if shown[0] is not None else ["calls[0].model_output: expected what the model was shown"], way)
+            outputs = [call.execution.model_output for call in recorded.run.calls if call.execution is not None]
+            require([] if outputs[0] is not None else ["calls[0].model_output: expected the text for the model"], way)
 
     @_rule
     def test_raising_tool_that_ends_the_run(self) -> None:
-        """A tool's exception that nobody handles ends the run; the record keeps it, and every call up to it."""
+        """An unhandled exception of a tool ends the run; the record has it, and every call until then."""
         steps: list[StepLike] = [[AskFor("add", {"a": 1}, "c1")], [AskFor("boom", {"x": 1}, "c2")], "never said"]
         for way, recorded in self._played(lambda: Scene(steps, [ADD, BOOM], tool_errors="raised")):
             expected = [_added("c1"), self._failed("boom", ValueError("boom 1"), call_id="c2", step=1, handled=False)]
@@ -112,7 +112,7 @@ class AdapterContract(AdapterHooks):
 
     @_rule
     def test_failed_call_asked_again(self) -> None:
-        """A new request after a failure is a new call; only a repetition of one request is another attempt."""
+        """A new request after a failure is a new call; only a retry of the same request is another attempt."""
         steps: list[StepLike] = [[AskFor("flaky", {"x": 1}, "c1")], [AskFor("flaky", {"x": 1}, "c2")], "final"]
         for way, recorded in self._played(lambda: Scene(steps, [flaky_tool()])):
             again = ExpectedCall("flaky", {"x": 1}, "c2", "flaky 1", step=1)
@@ -120,14 +120,14 @@ class AdapterContract(AdapterHooks):
 
     @_rule
     def test_unknown_tool(self) -> None:
-        """A call of a tool that was not offered is a call that the model made: unknown, and not executed."""
+        """A call of a tool that was not offered is recorded as unknown and not executed."""
         for way, recorded in self._played(lambda: Scene([[AskFor("nope", {"x": 1}, "c1")], "final"], [ADD])):
             unknown = ExpectedCall("nope", {"x": 1}, "c1", status=CallStatus.UNKNOWN_TOOL, executed=False, error=EITHER)
             self._check_calls(way, recorded, [unknown])
 
     @_rule
     def test_arguments_that_are_no_object(self) -> None:
-        """Argument text that is no JSON object: empty arguments, the raw text beside them, and no output."""
+        """Argument text that is not a JSON object gives empty arguments, the raw text, and no output."""
         for way, recorded in self._played(lambda: Scene([[AskFor("add", "{a: ", "c1")], "final"], [ADD])):
             invalid = ExpectedCall(
                 "add",
@@ -142,14 +142,14 @@ class AdapterContract(AdapterHooks):
 
     @_rule
     def test_arguments_that_the_tool_rejects(self) -> None:
-        """Well-formed arguments that a tool cannot take are those of the call; that it refused them is an error."""
+        """Well-formed arguments that a tool rejects are recorded, with an error."""
         for way, recorded in self._played(lambda: Scene([[AskFor("add", {"a": "one"}, "c1")], "final"], [ADD])):
             error = ExpectedCall("add", {"a": "one"}, "c1", status=CallStatus.ERROR, executed=EITHER, error=SOME_TEXT)
             self._check_calls(way, recorded, [error])
 
     @_rule
     def test_empty_ids(self) -> None:
-        """Ids that are empty are none; calls are told apart by name and arguments, whichever finishes first."""
+        """Empty ids count as none; name and arguments identify the calls, in any order of finishing."""
         steps: list[StepLike] = [
             [AskFor("slow", {"x": 3}, ""), AskFor("slow", {"x": 1}, ""), AskFor("add", {"a": 1}, "")],
             "final",
@@ -166,7 +166,7 @@ class AdapterContract(AdapterHooks):
 
     @_rule
     def test_id_repeated_in_a_later_message(self) -> None:
-        """An id that comes again in a later message names the later call from then on."""
+        """An id repeated in a later message refers to the later call from then on."""
         steps: list[StepLike] = [
             [AskFor("slow", {"x": 1}, "c0")],
             [AskFor("slow", {"x": 2}, "c0")],
@@ -177,7 +177,7 @@ class AdapterContract(AdapterHooks):
 
     @_rule
     def test_many_runs_at_once(self) -> None:
-        """Two hundred runs at the same time through one recorder are two hundred runs; nothing passes between them."""
+        """Two hundred simultaneous runs through one recorder are two hundred separate runs."""
         scenes = [
             Scene(
                 [[AskFor("add", {"a": n}, "c1"), AskFor("slow", {"x": n % 3}, "c2")], f"answer {n}"],
@@ -194,14 +194,14 @@ class AdapterContract(AdapterHooks):
 
     @_rule
     def test_model_that_crashes(self) -> None:
-        """When the model fails in the middle, the run is an error, and what was called until then is kept."""
+        """If the model fails, the run is an error and has the calls until then."""
         steps: list[StepLike] = [[AskFor("add", {"a": 1}, "c1")], RuntimeError("the model is down")]
         for way, recorded in self._played(lambda: Scene(steps, [ADD])):
             self._check_ended(way, recorded, [_added("c1")], RunStatus.ERROR)
 
     @_rule
     def test_cancelled_run(self) -> None:
-        """A run that is cancelled while a tool runs was stopped; the call was begun and given up."""
+        """A run that is cancelled while a tool runs is stopped, and the call is cancelled."""
         hanging = HangingTool()
         steps: list[StepLike] = [[AskFor("add", {"a": 1}, "c1")], [AskFor("hang", {"x": 1}, "c2")], "never said"]
         try:
@@ -213,7 +213,7 @@ class AdapterContract(AdapterHooks):
 
     @_rule
     def test_streamed_run(self) -> None:
-        """A run that is streamed is recorded as one that is not."""
+        """A streamed run is recorded like any other."""
         self._check("astream", asyncio.run(self.astream(_parallel_scene())), _PARALLEL)
         scene = Scene([[AskFor("boom", {"x": 1}, "c1")], "a longer final answer"], [BOOM])
         expected = [self._failed("boom", ValueError("boom 1"))]
@@ -221,7 +221,7 @@ class AdapterContract(AdapterHooks):
 
     @_rule
     def test_nested_agent(self) -> None:
-        """What an agent inside a tool calls stands under that tool's call; ids there are ids of their own."""
+        """Calls of an agent inside a tool are children of that tool's call, with separate ids."""
         inner = Scene([[AskFor("add", {"a": 1}, "c1")], "three"], [ADD], agent="mathematician")
         steps: list[StepLike] = [[AskFor("ask_math", {"input": "1+2"}, "c1")], "final"]
         for way, recorded in self._played(lambda: Scene(steps, [AgentTool("ask_math", inner)])):
@@ -235,14 +235,14 @@ class AdapterContract(AdapterHooks):
 
     @_rule
     def test_handoff(self) -> None:
-        """Handing over to another agent is a hand-off and no tool that was called; the other agent's calls are."""
+        """A hand-off is not a tool call; calls of the other agent are."""
         bob = Scene([[AskFor("add", {"a": 1}, "b1")], "final"], [ADD], agent="bob")
         for way, recorded in self._played(lambda: Scene([[HandOff("bob", "h1")]], agent="alice", handoffs=[bob])):
             run = recorded.run
             require(compare_calls([_added("b1", step=1)], run.tools_called, "tools_called"), way)
             self._check_end(way, recorded)
-            made = [(handoff.call, handoff.from_agent, handoff.to_agent) for handoff in run.handoffs]
-            require(_otherwise("handoffs", [(0, "alice", "bob")], made), way)
+            handoffs = [(handoff.call, handoff.from_agent, handoff.to_agent) for handoff in run.handoffs]
+            require(_otherwise("handoffs", [(0, "alice", "bob")], handoffs), way)
             agents = [call.execution.agent for call in run.calls if call.execution is not None]
             require(_otherwise("agents of the calls", ["alice", "bob"], agents), way)
 
@@ -254,15 +254,15 @@ class AdapterContract(AdapterHooks):
             for a, question, answer in ((1, "1+2?", "three"), (3, "3+2?", "five"))
         ]
         case = self.converse(scenes)
-        said = [(turn.role, turn.content) for turn in case.turns]
+        turns = [(turn.role, turn.content) for turn in case.turns]
         expected = [("user", "1+2?"), ("assistant", "three"), ("user", "3+2?"), ("assistant", "five")]
-        require(_otherwise("turns", expected, said), "converse")
-        for place, wanted in ((1, _added("c1")), (3, ExpectedCall("add", {"a": 3}, "c1", 5))):
-            require(compare_calls([wanted], case.turns[place].tools_called or [], f"turns[{place}]"), "converse")
+        require(_otherwise("turns", expected, turns), "converse")
+        for place, call in ((1, _added("c1")), (3, ExpectedCall("add", {"a": 3}, "c1", 5))):
+            require(compare_calls([call], case.turns[place].tools_called or [], f"turns[{place}]"), "converse")
 
     @_rule
     def test_recorder_fault(self) -> None:
-        """A fault inside the recorder never reaches the agent, and the run warns that the record is not whole."""
+        """A fault inside the recorder never reaches the agent, and the run warns that the record is incomplete."""
         steps: list[StepLike] = [[AskFor("add", {"a": 1}, "c1"), AskFor("boom", {"x": 1}, "c2")], "final"]
         faults = 0
         for observation in _OBSERVATIONS:
@@ -270,12 +270,12 @@ class AdapterContract(AdapterHooks):
                 faults += 1
                 lines = _otherwise("answer", "final", recorded.answer) + _otherwise("error", None, recorded.error)
                 if not recorded.run.warnings:
-                    lines.append("warnings: expected one that tells of the fault, got none")
+                    lines.append("warnings: expected one about the fault, got none")
                 require(lines, f"{way}, with a fault in {observation!r}")
         require([] if faults else ["no planted fault was ever met; override `plant_fault`"], "plant_fault")
 
     def test_nothing_is_left_out_silently(self) -> None:
-        """What an adapter does not pass as it stands is listed with its reason."""
+        """Every overridden test is listed with a reason."""
         check_contract(type(self))
 
     # Playing
@@ -322,7 +322,7 @@ class AdapterContract(AdapterHooks):
         return ExpectedCall(name, {"x": 1}, call_id, status=CallStatus.ERROR, step=step, error=text)
 
     def _check(self, way: str, recorded: Recorded, calls: Sequence[ExpectedCall], *, answer: str = "final") -> None:
-        """Check a run that must have answered."""
+        """Check a run that must have an answer."""
         require(_otherwise("error", None, recorded.error) + _otherwise("answer", answer, recorded.answer), way)
         self._check_calls(way, recorded, calls)
 
@@ -332,7 +332,7 @@ class AdapterContract(AdapterHooks):
         self._check_end(way, recorded)
 
     def _check_end(self, way: str, recorded: Recorded) -> None:
-        """Check that a run ended as its caller saw it end."""
+        """Check that the recorded end is that which the caller observed."""
         run = recorded.run
         if recorded.error is not None:
             lines = [] if run.status in (RunStatus.ERROR, RunStatus.STOPPED) else [f"status: got {run.status.value!r}"]
@@ -367,7 +367,7 @@ def check_contract(contract: type[AdapterContract]) -> None:
         if getattr(contract, name) is not getattr(AdapterContract, name) and name not in contract.unsupported
     ]
     lines += [
-        f"{name}, in `unsupported`, is no test of the contract" for name in contract.unsupported if name not in tests
+        f"{name}, in `unsupported`, is not a test of the contract" for name in contract.unsupported if name not in tests
     ]
     lines += [f"{name} has no reason in `unsupported`" for name, why in contract.unsupported.items() if not why.strip()]
     if contract.arun is AdapterHooks.arun:
@@ -388,8 +388,8 @@ def _slowed(x: int, call_id: str | None, *, step: int = 0) -> ExpectedCall:
 
 
 def _parallel_scene() -> Scene:
-    asked = [AskFor("slow", {"x": 3}, "c1"), AskFor("slow", {"x": 1}, "c2"), AskFor("add", {"a": 1}, "c3")]
-    return Scene([asked, "final"], [SLOW, ADD])
+    calls = [AskFor("slow", {"x": 3}, "c1"), AskFor("slow", {"x": 1}, "c2"), AskFor("add", {"a": 1}, "c3")]
+    return Scene([calls, "final"], [SLOW, ADD])
 
 
 _PARALLEL = (_slowed(3, "c1"), _slowed(1, "c2"), _added("c3"))

@@ -1,4 +1,4 @@
-"""The calls that a recording must hold, in the words of the design, and how one that differs is described."""
+"""Calls that a recording must contain, and descriptions of how recorded calls differ from them."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from toolmark.calls import CallOrigin, CallStatus, Execution, ToolCall
 from toolmark.matching.json_compare import ABSENT, json_equal, outputs_equal
 
 SOME_TEXT: Final = object()
-"""Stands for an error text that is the framework's own."""
+"""Matches any error text."""
 
 EITHER: Final = object()
-"""Stands for what frameworks may do either way."""
+"""Matches any value, for what differs between frameworks."""
 
 
 @dataclass(frozen=True)
 class ExpectedCall:
-    """A call as it must be recorded. What is not set is what holds of a call that ran once and went well.
+    """A call as it must be recorded. The defaults are those of a call that ran once and succeeded.
 
     Attributes:
         name: Name of the tool.
-        arguments: As handed to the tool, before defaults.
-        id: Its id; `None` where the model gave none.
-        output: What it returned, or the text form of that; `ABSENT` if it has no output.
-        status: What became of it.
-        step: Number of the model message that asked for it.
-        executed: Whether it was seen to run, or `EITHER`.
+        arguments: As passed to the tool, before defaults.
+        id: Its id; `None` if the model sent none.
+        output: Its output, or the text form of that; `ABSENT` if it has none.
+        status: Its status.
+        step: Number of the model message that requested it.
+        executed: Whether an execution was observed, or `EITHER`.
         error: The error, `SOME_TEXT`, or `None`.
-        requested: What the model asked for, where that differs.
-        children: The calls made inside.
+        requested: The requested arguments, if they differ.
+        children: Calls inside it.
     """
 
     name: str
@@ -46,32 +46,32 @@ class ExpectedCall:
     children: Sequence[ExpectedCall] = ()
 
     def differences(self, call: ToolCall) -> list[str]:
-        """Return what of a recorded call is otherwise, each as one line."""
-        how = call.execution
-        if how is None:
+        """Return the differences of a recorded call, each as one line."""
+        execution = call.execution
+        if execution is None:
             return ["execution: expected one, got none"]
         lines = [
-            f"{field}: expected {_said(expected)}, got {short_repr(got, 120)}"
-            for field, expected, got in self._fields(call, how)
+            f"{field}: expected {_expected_text(expected)}, got {short_repr(got, 120)}"
+            for field, expected, got in self._fields(call, execution)
             if not _agree(expected, got)
         ]
         output = call.output if "output" in call.model_fields_set else ABSENT
         if not (output is self.output or (ABSENT not in (output, self.output) and outputs_equal(self.output, output))):
-            lines.append(f"output: expected {_said(self.output)}, got {short_repr(output, 120)}")
-        return lines + compare_calls(self.children, how.children, "children")
+            lines.append(f"output: expected {_expected_text(self.output)}, got {short_repr(output, 120)}")
+        return lines + compare_calls(self.children, execution.children, "children")
 
-    def _fields(self, call: ToolCall, how: Execution) -> list[tuple[str, object, object]]:
+    def _fields(self, call: ToolCall, execution: Execution) -> list[tuple[str, object, object]]:
         return [
             ("name", self.name, call.name),
             ("input_parameters", self.arguments, call.arguments),
             ("id", self.id, call.id),
-            ("status", self.status.value, how.status.value),
-            ("step", self.step, how.step),
-            ("executed", self.executed, how.executed),
-            ("attempts", 1, how.attempts),
-            ("origin", CallOrigin.MODEL.value, how.origin.value),
-            ("error", self.error, how.error),
-            ("requested_parameters", self.requested, how.requested_parameters),
+            ("status", self.status.value, execution.status.value),
+            ("step", self.step, execution.step),
+            ("executed", self.executed, execution.executed),
+            ("attempts", 1, execution.attempts),
+            ("origin", CallOrigin.MODEL.value, execution.origin.value),
+            ("error", self.error, execution.error),
+            ("requested_parameters", self.requested, execution.requested_parameters),
         ]
 
 
@@ -100,5 +100,5 @@ def _agree(expected: object, got: object) -> bool:
     return expected is EITHER or json_equal(expected, got)
 
 
-def _said(expected: object) -> str:
+def _expected_text(expected: object) -> str:
     return "some text" if expected is SOME_TEXT else short_repr(expected, 120)

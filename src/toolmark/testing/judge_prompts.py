@@ -1,4 +1,4 @@
-"""What does a judge get? A prompt for tests of judges."""
+"""A sample prompt for tests of judges."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERDICT_SCHEMA: Final[JsonObject] = {
     "required": ["evidence", "reasoning", "verdict"],
     "additionalProperties": False,
 }
-"""The form of a reply to `sample_prompt`: `{"evidence": ["c1"], "reasoning": "...", "verdict": "yes"}`."""
+"""JSON Schema of a reply to `sample_prompt`: `{"evidence": ["c1"], "reasoning": "...", "verdict": "yes"}`."""
 
 
 def sample_prompt(
@@ -28,9 +28,9 @@ def sample_prompt(
     Prompts of different texts or images have different keys in a cache.
 
     Args:
-        text: What is asked.
+        text: The question.
         images: URLs of images that follow the text.
-        name: What the prompt is called, also the name of its schema.
+        name: Name of the prompt and of its schema.
     """
     content: str | tuple[str | ImagePart, ...] = text
     if images:

@@ -1,4 +1,4 @@
-"""A few finished runs, for tests of what is done with runs."""
+"""Sample runs, for tests of code that processes runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
 
 
 def sample_runs() -> dict[str, Run]:
-    """Return finished runs by what happens in them; each time new ones, and always the same.
+    """Return finished runs by name of what happens in them; new objects at each call, always equal.
 
     `plain` asks for one call and answers; `no_calls` answers at once; `parallel` asks for three calls at once;
     `failed` has a call that raises and one of an unknown tool; `retried` succeeds at the second attempt; `interrupted`

@@ -1,4 +1,4 @@
-"""One run of an agent, told without a framework: what the user says, what its model answers, what tools it has."""
+"""Scenes: runs of an agent described without a framework, by user input, model answers and tools."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Scene:
         tools: The tools it has.
         input: What the user says.
         agent: Name of the agent.
-        tool_errors: What becomes of a tool's exception: the model is shown it, or it ends the run.
+        tool_errors: A tool's exception goes to the model, or ends the run.
         handoffs: Agents that it can hand over to; each goes on with its own steps and tools.
     """
 
@@ -52,9 +52,9 @@ class Scene:
     handoffs: Sequence[Scene] = ()
 
     def __post_init__(self) -> None:
-        """Read the short forms of the steps."""
+        """Convert the short forms of the steps."""
         object.__setattr__(self, "steps", tuple(Step.of(step) for step in self.steps))
 
     def model(self) -> ScriptedModel:
-        """Return a model that begins with the first step; one for each run."""
+        """Return a new model that starts with the first step; use one for each run."""
         return ScriptedModel(*self.steps)

@@ -1,4 +1,4 @@
-"""A model that says what a script tells it to say."""
+"""A model that answers from a script."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ StepT = TypeVar("StepT")
 
 
 class ScriptEndedError(ToolmarkError):
-    """A scripted model was asked more often than its script has steps."""
+    """A scripted model was called more often than its script has steps."""
 
 
 def in_pieces(text: str, size: int = 4) -> list[str]:
-    """Return a text in pieces of at most `size` characters, as a model that streams would give it; none of no text."""
+    """Return a text in pieces of at most `size` characters, as a streaming model sends it; none for an empty text."""
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
 @dataclass(frozen=True, slots=True)
 class AskFor:
-    """The model asks for a call of a tool.
+    """A request of the model to call a tool.
 
     Attributes:
         name: Name of the tool.
-        arguments: The argument object, or the raw text that the model writes in its place.
-        id: The id of the call; may be empty, and may repeat.
+        arguments: The argument object, or the raw text that the model writes instead.
+        id: Id of the call; may be empty, and may repeat.
     """
 
     name: str
@@ -38,13 +38,13 @@ class AskFor:
 
     @property
     def arguments_text(self) -> str:
-        """The arguments as the model would write them: JSON text, or the raw text."""
+        """The arguments as JSON text, or the raw text."""
         return self.arguments if isinstance(self.arguments, str) else json_text(self.arguments)
 
 
 @dataclass(frozen=True, slots=True)
 class HandOff:
-    """The model asks to hand over to another agent; how such a call is named and written is the framework's business.
+    """A request of the model to hand over to another agent, in the form of the framework.
 
     Attributes:
         to: Name of the agent.
@@ -60,10 +60,10 @@ class Step:
     """One answer of a model.
 
     Attributes:
-        text: What it says; `None` where it only asks for calls.
-        calls: What it asks for, in its order.
-        error: What it raises instead.
-        delay: Seconds that it takes; whoever plays the script waits.
+        text: Its text; `None` if it only requests calls.
+        calls: The requested calls in order.
+        error: An exception that it raises instead.
+        delay: Seconds that the caller of the script waits.
     """
 
     text: str | None = None
@@ -73,7 +73,7 @@ class Step:
 
     @classmethod
     def of(cls, step: StepLike) -> Step:
-        """Return a step in its short form, text, calls or an exception, as a `Step`."""
+        """Return text, calls or an exception as a `Step`."""
         if isinstance(step, Step):
             return step
         if isinstance(step, str):
@@ -92,37 +92,37 @@ StepLike: TypeAlias = "Step | str | Exception | Sequence[AskFor | HandOff]"
 
 
 class Script(Generic[StepT]):
-    """Gives out steps one after the other, each once, also to several threads."""
+    """Steps that are handed out one after the other, each once; thread-safe."""
 
     def __init__(self, steps: Iterable[StepT]) -> None:
-        """Keep the steps."""
+        """Store the steps."""
         self.steps: tuple[StepT, ...] = tuple(steps)
-        self._taken = 0
+        self._used = 0
         self._lock = threading.Lock()
 
     @property
-    def taken(self) -> int:
-        """How many steps were given out."""
-        return self._taken
+    def used(self) -> int:
+        """Number of steps that were used."""
+        return self._used
 
     def take(self) -> StepT:
         """Return the next step.
 
         Raises:
-            ScriptEndedError: There is no further step.
+            ScriptEndedError: All steps were used.
         """
         with self._lock:
-            if self._taken >= len(self.steps):
+            if self._used >= len(self.steps):
                 raise ScriptEndedError(
-                    f"the model was asked {self._taken + 1} times, but its script has {len(self.steps)} steps; "
+                    f"the model was asked {self._used + 1} times, but its script has {len(self.steps)} steps; "
                     "add what it should say next"
                 )
-            self._taken += 1
-            return self.steps[self._taken - 1]
+            self._used += 1
+            return self.steps[self._used - 1]
 
 
 class ScriptedModel(Script[Step]):
-    """Gives the steps of a script one after the other, whatever it is asked.
+    """Answers with the steps of a script one after the other, for any input.
 
     To be wrapped in a framework's own model class. One is for one run; runs at the same time need one each. Its steps
     are given out under a lock, since some frameworks ask from several threads.
@@ -141,7 +141,7 @@ class ScriptedModel(Script[Step]):
         """Return the next step, or raise what it says should be raised; its `delay` is the caller's to wait.
 
         Raises:
-            ScriptEndedError: There is no further step.
+            ScriptEndedError: All steps were used.
         """
         step = self.take()
         if step.error is not None:

@@ -1,4 +1,4 @@
-"""Tools whose behaviour is known: they add, are slow, fail, change their arguments, or hang."""
+"""Tool doubles with fixed behavior: they add, are slow, fail, change their arguments, or hang."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TICK = 0.002
 
 @dataclass(frozen=True)
 class ToolDouble:
-    """A tool of no framework, to be wrapped in a framework's own tool class.
+    """A tool without a framework, to be wrapped in a framework's tool class.
 
     Attributes:
         name: Its name.
@@ -42,7 +42,7 @@ class ToolDouble:
         coroutine: Callable[..., Coroutine[Any, Any, Any]] | None = None,
         **arguments: str,
     ) -> ToolDouble:
-        """Make one of a function; `arguments` are JSON types, with a `?` where the argument may be left out."""
+        """Return a double of a function; `arguments` maps names to JSON types, with a `?` for optional ones."""
         properties = {name: {"type": kind.rstrip("?")} for name, kind in arguments.items()}
         required = [name for name, kind in arguments.items() if not kind.endswith("?")]
         schema = {"type": "object", "properties": properties, "required": required}
@@ -56,7 +56,7 @@ class ToolDouble:
 
     @property
     def spec(self) -> ToolSpec:
-        """What an agent is told of it."""
+        """The specification for an agent."""
         return ToolSpec(name=self.name, description=self.description, input_schema=self.input_schema)
 
 
@@ -74,13 +74,13 @@ def add(a: int, b: int = 2) -> int:
 
 
 def slow(x: int) -> str:
-    """Take as many hundredths of a second as asked for."""
+    """Sleep for `x` hundredths of a second."""
     time.sleep(x / 100)
     return f"slow {x}"
 
 
 async def _slow(x: int) -> str:
-    """Take as many hundredths of a second as asked for."""
+    """Sleep for `x` hundredths of a second."""
     await asyncio.sleep(x / 100)
     return f"slow {x}"
 
@@ -106,11 +106,11 @@ BOOM = ToolDouble.of(boom, x="integer")
 """`boom(x)` raises `ValueError("boom x")`."""
 
 FILL = ToolDouble.of(fill, form="object")
-"""`fill(form)` changes the object that it is given, and returns `"filled"`."""
+"""`fill(form)` changes its argument, and returns `"filled"`."""
 
 
 def flaky_tool(failures: int = 1) -> ToolDouble:
-    """Return a tool `flaky(x)` that raises `ValueError("not yet")` so often, and then returns `"flaky x"`."""
+    """Return a tool `flaky(x)` that first raises `ValueError("not yet")` `failures` times, then returns `"flaky x"`."""
     left = [None] * failures
 
     def flaky(x: int) -> str:
@@ -132,7 +132,7 @@ class HangingTool:
     """
 
     def __init__(self) -> None:
-        """Make the tool."""
+        """Create the tool."""
         self.started: threading.Event = threading.Event()
         self._released = threading.Event()
 
@@ -151,7 +151,7 @@ class HangingTool:
         self.tool: ToolDouble = ToolDouble.of(hang, coroutine, x="integer")
 
     async def begun(self) -> None:
-        """Wait until it has begun.
+        """Wait until it has started.
 
         Raises:
             TimeoutError: It did not begin.
@@ -164,7 +164,7 @@ class HangingTool:
 
 
 async def _until(event: threading.Event) -> None:
-    """Wait in an event loop for what another thread, or another task, says."""
+    """Wait in an event loop for an event that another thread or task sets."""
     deadline = time.monotonic() + _PATIENCE
     while not event.is_set():
         if time.monotonic() > deadline:

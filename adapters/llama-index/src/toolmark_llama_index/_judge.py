@@ -1,11 +1,11 @@
-"""How does a model of LlamaIndex serve as a judge? It carries prompts and replies, and nothing more."""
+"""A model of LlamaIndex as a judge: it transports prompts and replies."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ImageBlock, TextBlock
 from llama_index.core.llms import LLM
@@ -13,9 +13,9 @@ from llama_index.core.llms import LLM
 from toolmark import ConfigurationError
 from toolmark.judge import ImagePart, Message, Prompt, Reply, TextModel, run_isolated
 from toolmark.redact import DEFAULT
-from toolmark_llama_index._requests import model_of, usage_of
+from toolmark_llama_index._messages import field_of, model_of, usage_of
 
-_FINISH = {
+_FINISH: Final = {
     "length": "length",
     "max_tokens": "length",
     "MAX_TOKENS": "length",
@@ -27,19 +27,19 @@ _FINISH = {
 def as_judge(llm: LLM) -> TextModel:
     """Return a model as a judge, for `judge=` of metrics and of `toolmark.judge.Judge`.
 
-    The model is asked apart from whatever runs around it: no recorder, and no span of a running agent, has part in it.
-    Handlers that the program has put on LlamaIndex as a whole still see it: nothing switches them off for one call. How
-    often the model tries again, how long it waits and how it is paid is up to the model.
+    The model is isolated from any run around it: no recorder and no span of a running agent observe it. Handlers that
+    the program has added to LlamaIndex as a whole still do, since LlamaIndex cannot switch them off for one call.
+    Retries, timeouts and payment are those of the model.
 
     Raises:
-        ConfigurationError: It is no model of LlamaIndex.
+        ConfigurationError: `llm` is not a model of LlamaIndex.
     """
     if not isinstance(llm, LLM):
         raise ConfigurationError(f"as_judge needs a model of LlamaIndex, got {type(llm).__name__}")
-    return _LLMJudge(llm)
+    return _ModelJudge(llm)
 
 
-class _LLMJudge:
+class _ModelJudge:
     def __init__(self, llm: LLM) -> None:
         self._llm = llm
 
@@ -64,19 +64,21 @@ class _LLMJudge:
 
     async def _complete(self, prompt: Prompt) -> Reply:
         response = await self._llm.achat([_message(message) for message in prompt.messages])
-        raw, message = response.raw, response.message
-        choice = _first(_get(raw, "choices"))
-        refusal = _get(_get(choice, "message"), "refusal")
-        reason = _get(choice, "finish_reason") or _get(raw, "stop_reason")
-        told: dict[str, Any] = {"refusal": refusal} if isinstance(refusal, str) else {"text": message.content or ""}
-        if reason == "refusal" and "refusal" not in told:
-            told = {"refusal": told["text"] or "the model refused"}
+        raw, text = response.raw, response.message.content or ""
+        choice = _first(field_of(raw, "choices"))
+        refusal = field_of(field_of(choice, "message"), "refusal")
+        reason = field_of(choice, "finish_reason") or field_of(raw, "stop_reason")
+        fields: dict[str, Any] = {"text": text}
+        if isinstance(refusal, str):
+            fields = {"refusal": refusal}
+        elif reason == "refusal":
+            fields = {"refusal": text or "the model refused"}
         if isinstance(reason, str) and reason in _FINISH:
-            told["finish"] = _FINISH[reason]
+            fields["finish"] = _FINISH[reason]
         name = model_of(response)
         if name is not None:
-            told["model"] = name
-        return Reply(**told, usage=_usage(response))
+            fields["model"] = name
+        return Reply(**fields, usage=_usage(response))
 
 
 def _message(message: Message) -> ChatMessage:
@@ -98,18 +100,17 @@ def _block(part: str | ImagePart) -> TextBlock | ImageBlock:
 
 
 def _usage(response: ChatResponse) -> dict[str, int]:
-    counted = usage_of(response)
-    usage = _get(response.raw, "usage")
-    cached = _get(_get(usage, "prompt_tokens_details") or _get(usage, "input_tokens_details"), "cached_tokens")
-    thought = _get(_get(usage, "completion_tokens_details") or _get(usage, "output_tokens_details"), "reasoning_tokens")
-    found = {name: counted.get(name) for name in ("input_tokens", "output_tokens")}
-    found |= {"cached_tokens": cached, "reasoning_tokens": thought}
-    return {name: count for name, count in found.items() if isinstance(count, int)}
+    usage, counts = field_of(response.raw, "usage"), usage_of(response)
+    prompt = field_of(usage, "prompt_tokens_details") or field_of(usage, "input_tokens_details")
+    completion = field_of(usage, "completion_tokens_details") or field_of(usage, "output_tokens_details")
+    values = {
+        "input_tokens": counts.get("input_tokens"),
+        "output_tokens": counts.get("output_tokens"),
+        "cached_tokens": field_of(prompt, "cached_tokens"),
+        "reasoning_tokens": field_of(completion, "reasoning_tokens"),
+    }
+    return {name: count for name, count in values.items() if isinstance(count, int)}
 
 
-def _get(holder: Any, name: str) -> Any:
-    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
-
-
-def _first(items: Any) -> Any:
+def _first(items: object) -> Any:
     return items[0] if isinstance(items, (list, tuple)) and items else None

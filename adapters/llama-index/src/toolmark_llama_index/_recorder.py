@@ -1,4 +1,4 @@
-"""How is an agent recorded? A listener to LlamaIndex's instrumentation, which sees runs, models and tools by itself."""
+"""The recorder of agents' runs: a listener to LlamaIndex's instrumentation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]  # its public name
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
@@ -23,39 +23,38 @@ from llama_index.core.tools import BaseTool
 from llama_index.core.workflow import Workflow
 from pydantic import PrivateAttr
 
-from toolmark.capture import RunRecorder, Sink
-from toolmark_llama_index._results import error_text
-from toolmark_llama_index._spans import Recording, Span
+from toolmark.capture import RunRecorder, RunStatus, Sink
+from toolmark_llama_index._errors import error_text, status_of
+from toolmark_llama_index._run_tree import Recording, Span
 from toolmark_llama_index._watcher import Watcher, is_resumption, method_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_LEFT: Final = "the recorder was closed before the run ended; what came later is not in the record"
+_CLOSED_EARLY: Final = "the recorder was closed before the run ended; what came later is not recorded"
 
 
 class ToolCallRecorder(RunRecorder[Recording]):
     """Records the runs of LlamaIndex agents and workflows that begin inside it: `with ToolCallRecorder() as rec:`.
 
-    It is a sync and an async context manager, and may be entered again. It listens to LlamaIndex's instrumentation only
-    while it is entered. One recorder may watch any number of agents at once; of several inside each other, the
-    innermost records. Nothing it does reaches the agent, or takes from its stream of events: an error inside it becomes
-    a warning on the run concerned, or in `warnings` where there is none.
+    It is a sync and an async context manager, may be entered again, and listens only while it is entered. One recorder
+    may observe any number of agents at once; of nested recorders, the innermost records. It never disturbs an agent or
+    takes from its stream of events: an error inside the recorder becomes a warning on the run, or in `warnings` if
+    there is no run yet.
     """
 
     how_to_attach: ClassVar[str] = (
-        "run the agent inside `with record() as rec:`, in the same task or thread or in one that was given its context"
+        "run the agent inside `with record() as rec:`, in the same task or thread or in one that has a copy of its "
+        "context"
     )
 
     def __init__(self, *, sink: Sink | None = None, limit: int = 10_000, conversation: str | None = None) -> None:
-        """Begin with nothing recorded.
+        """Begin without runs.
 
         Args:
-            sink: Takes each run when it ends; it is then kept here only while it waits for a person, and comes to the
-                sink again, complete and under the same `run_id`, when it was resumed. Without a sink, runs are kept
-                here until `pop`.
-            limit: How many runs are kept. Of more, the oldest that have ended are dropped, with a warning.
-            conversation: The conversation that every run belongs to; by default none.
+            sink: Takes each run when it ends, see `RunRecorder`.
+            limit: The most runs to keep.
+            conversation: The conversation of every run; by default none.
         """
         super().__init__(sink=sink, limit=limit, conversation=conversation)
         self._watcher = Watcher()
@@ -70,24 +69,30 @@ class ToolCallRecorder(RunRecorder[Recording]):
             self._entered.append(_active.set(self))
             if self._handlers is None:
                 spans = _SpanHandler(self._span_entered, self._span_exited, self._span_dropped)
-                self._handlers = spans, _EventHandler(self._event_came)
+                self._handlers = spans, _EventHandler(self._event_fired)
                 root = get_dispatcher()
                 root.add_span_handler(self._handlers[0])
                 root.add_event_handler(self._handlers[1])
         return self
 
     def __exit__(self, *raised: object) -> None:
-        """Stop listening; runs that go on are recorded as far as they came, with a warning."""
+        """Stop listening; open runs end here, with a warning."""
         with self._lock:
-            _leave(self._entered.pop())
+            token = self._entered.pop()
+            try:
+                _active.reset(token)
+            except ValueError:
+                # Asynchronous test fixtures leave the block in another context than the one that they entered it in.
+                _active.set(None)
             if self._entered or self._handlers is None:
                 return
+            # The dispatcher has no method to remove a handler.
             spans, events = self._handlers
             root = get_dispatcher()
             root.span_handlers = [handler for handler in root.span_handlers if handler is not spans]
             root.event_handlers = [handler for handler in root.event_handlers if handler is not events]
             self._handlers = None
-        self._guard("__exit__", None, self._abandon)
+        self._guard("__exit__", None, self._end_open_runs)
 
     async def __aenter__(self) -> Self:
         """Begin to listen."""
@@ -99,42 +104,47 @@ class ToolCallRecorder(RunRecorder[Recording]):
 
     @contextmanager
     def single_run(self, input: str | None = None) -> Generator[None, None, None]:
-        """Record what is done inside as one run: a loop written by hand, without a workflow round it.
+        """Record everything inside as one run: for a loop of your own, without a workflow around it.
 
-        The models that are asked and the tools that are called inside make up the run; the recorder must be entered.
-        Its answer is the last text of a model that asked for no call.
+        The run consists of the models and tools that are called inside; the recorder must be entered. Its answer is the
+        last text of a model that requested no call.
 
         Args:
             input: The text of the user.
         """
-        recording = Recording(self._label(), grouped=True)
+        recording = Recording(self._label(), is_group=True)
         with self._lock:
             recording.builder.started(input)
             if not self._entered:
-                recording.builder.warn("the recorder was not entered, so nothing was seen; use `with record() as rec:`")
+                recording.builder.warn(
+                    "the recorder was not entered, so nothing was recorded; use `with record() as rec:`"
+                )
             self._keep(recording)
         token = _groups.set({**_groups.get(), id(self): recording})
-        raised: BaseException | None = None
+        status, error = RunStatus.OK, None
         try:
             yield
-        except BaseException as error:
-            raised = error
+        except BaseException as raised:
+            status, error = status_of(raised), error_text(raised)
             raise
         finally:
             _groups.reset(token)
-            self._guard("single_run", recording, lambda: self._watcher.end_group(recording, raised))
+            answer = recording.answer if error is None else None
+            self._guard("single_run", recording, lambda: self._watcher.end(recording, answer, status, error))
             with self._lock:
-                self._watcher.spans.forget(recording)
+                self._watcher.tree.forget(recording)
 
-    def _abandon(self) -> None:
-        """End what is still open: nobody will tell the rest."""
+    def _end_open_runs(self) -> None:
         for recording in list(self._recordings.values()):
-            if recording.builder.is_open and not recording.grouped:
-                self._watcher.abandon(recording, _LEFT)
-            if not recording.grouped:
-                self._watcher.spans.forget(recording)
+            if recording.is_group:
+                continue
+            if recording.builder.is_open:
+                recording.builder.warn(_CLOSED_EARLY)
+                text = "not finished when the recorder was closed"
+                self._watcher.end(recording, None, RunStatus.STOPPED, text)
+            self._watcher.tree.forget(recording)
 
-    # What the instrumentation tells
+    # Spans and events
 
     def _span_entered(
         self,
@@ -155,30 +165,23 @@ class ToolCallRecorder(RunRecorder[Recording]):
         tags: Mapping[str, Any] | None,
     ) -> None:
         is_run = isinstance(instance, Workflow) and method_of(span_id) == "run"
-        parent = self._watcher.spans.parent_of(parent_id, is_run=is_run)
-        recording = self._recording_for(parent, bound, instance, is_run=is_run)
+        parent = self._watcher.tree.parent_of(parent_id, is_run=is_run)
+        recording = parent.recording if parent is not None else self._recording_for(bound, instance, is_run=is_run)
         if recording is None:
             return
-        span = Span(
-            span_id,
-            recording,
-            parent,
-            None if parent is None else parent.scope,
-            span_id if is_run and (parent is not None or recording.grouped) else parent.strand if parent else None,
-            is_run=is_run,
-            workflow=instance if is_run else None,
-            hidden=parent is not None and parent.hidden,
-            agent_step=parent is not None and parent.agent_step and not is_run and not isinstance(instance, BaseTool),
-        )
-        self._watcher.spans.add(span)
+        span = Span(span_id, recording, parent, None if parent is None else parent.scope, is_run=is_run)
+        if parent is not None:
+            span.strand, span.is_structured = parent.strand, parent.is_structured
+            span.in_agent_step = parent.in_agent_step and not is_run and not isinstance(instance, BaseTool)
+        if is_run:
+            span.workflow = instance
+            if parent is not None or recording.is_group:
+                span.strand = span_id
+        self._watcher.tree.spans[span_id] = span
         self._guard("span_enter", recording, lambda: self._watcher.entered(span, bound, instance, tags))
 
-    def _recording_for(
-        self, parent: Span | None, bound: inspect.BoundArguments, instance: object, *, is_run: bool
-    ) -> Recording | None:
-        """Return the recording that a span belongs to; one of its own for a run that begins something new."""
-        if parent is not None:
-            return parent.recording
+    def _recording_for(self, bound: inspect.BoundArguments, instance: object, *, is_run: bool) -> Recording | None:
+        """Return the recording of an outermost span: its group's, that of the run it continues, or a new one."""
         if _active.get() is not self:
             return None
         group = _groups.get().get(id(self))
@@ -188,10 +191,10 @@ class ToolCallRecorder(RunRecorder[Recording]):
             if isinstance(instance, BaseTool):
                 self._say(
                     f"the tool {instance.metadata.name!r} ran outside any workflow and was not recorded; "
-                    "round a loop written by hand, use `with rec.single_run():`"
+                    "around a loop of your own, use `with rec.single_run():`"
                 )
             return None
-        earlier = self._resumable(instance) if is_resumption(bound) else None
+        earlier = self._waiting_run(instance) if is_resumption(bound) else None
         if earlier is not None:
             earlier.builder.resumed()
             return earlier
@@ -201,11 +204,11 @@ class ToolCallRecorder(RunRecorder[Recording]):
         self._guard("span_enter", recording, lambda: self._watcher.describe(recording, bound, workflow))
         return recording
 
-    def _resumable(self, workflow: object) -> Recording | None:
-        """Return the newest run of this workflow, else of one of its kind, that waits for a person."""
-        waiting = [kept for kept in self._recordings.values() if kept.waiting and not kept.builder.is_open]
-        same = [kept for kept in waiting if kept.workflow is not None and kept.workflow() is workflow]
-        alike = [kept for kept in waiting if kept.kind is type(workflow)]
+    def _waiting_run(self, workflow: object) -> Recording | None:
+        """Return the newest run of this workflow, else of one of its class, that waits for a person."""
+        waiting = [other for other in self._recordings.values() if other.waiting and not other.builder.is_open]
+        same = [other for other in waiting if other.workflow is not None and other.workflow() is workflow]
+        alike = [other for other in waiting if other.workflow_type is type(workflow)]
         return next(iter(reversed(same or alike)), None)
 
     def _span_exited(self, span_id: str, result: object) -> None:
@@ -214,18 +217,19 @@ class ToolCallRecorder(RunRecorder[Recording]):
     def _span_dropped(self, span_id: str, error: BaseException | None) -> None:
         self._span_closed(span_id, lambda span: self._watcher.dropped(span, error))
 
-    def _span_closed(self, span_id: str, tell: Callable[[Span], None]) -> None:
-        span = self._watcher.spans.known.get(span_id)
+    def _span_closed(self, span_id: str, observe: Callable[[Span], None]) -> None:
+        span = self._watcher.tree.spans.get(span_id)
         if span is None or span.closed:
             return
-        self._guard("span_exit", span.recording, lambda: tell(span))
+        recording = span.recording
+        self._guard("span_exit", recording, lambda: observe(span))
         with self._lock:
-            if span.is_root and span.recording.builder.is_open:
-                self._guard("span_exit", span.recording, lambda: self._watcher.close_failed(span.recording))
-            self._watcher.spans.close(span)
+            if span.is_root and recording.builder.is_open:  # its end could not be observed
+                self._guard("span_exit", recording, lambda: self._watcher.end(recording, None, RunStatus.ERROR))
+            self._watcher.tree.close(span)
 
-    def _event_came(self, event: BaseEvent) -> None:
-        span = self._watcher.spans.known.get(event.span_id or "")
+    def _event_fired(self, event: BaseEvent) -> None:
+        span = self._watcher.tree.spans.get(event.span_id or "")
         if span is None:
             return
         if isinstance(event, (LLMChatEndEvent, LLMCompletionEndEvent)):
@@ -234,15 +238,15 @@ class ToolCallRecorder(RunRecorder[Recording]):
         elif isinstance(event, (LLMChatStartEvent, LLMCompletionStartEvent)):
             details = event.model_dict
             self._guard("event", span.recording, lambda: self._watcher.model_named(span, details))
-        elif type(event).__name__ == "SpanCancelledEvent":  # old versions have no such event
-            self._watcher.cancelled(span)
+        elif type(event).__name__ == "SpanCancelledEvent":  # missing in old versions; the span ends as if it returned
+            span.cancelled = True
 
-    def _guard(self, where: str, recording: Recording | None, tell: Callable[[], None]) -> None:
-        """Make an observation, one at a time; an error in it becomes a warning instead of the agent's error."""
+    def _guard(self, where: str, recording: Recording | None, observe: Callable[[], None]) -> None:
+        """Make an observation under the lock; an error in it becomes a warning."""
         try:
             with self._lock:
                 try:
-                    tell()
+                    observe()
                 finally:
                     finished = self._watcher.take_finished()
             if finished:
@@ -256,25 +260,15 @@ class ToolCallRecorder(RunRecorder[Recording]):
                     recording.builder.warn(text)
 
 
-_Entered: TypeAlias = Callable[
-    [str, inspect.BoundArguments, object, "str | None", "Mapping[str, Any] | None"],
-    None,
-]
-
-
 class _SpanHandler(BaseSpanHandler[BaseSpan]):
-    """Hands spans to a recorder, and keeps none."""
+    """Passes spans to a recorder, and stores none."""
 
-    _entered: _Entered = PrivateAttr()
-    _exited: Callable[[str, object], None] = PrivateAttr()
-    _dropped: Callable[[str, BaseException | None], None] = PrivateAttr()
+    # LlamaIndex's handlers are pydantic models, which take callables only as private attributes.
+    _entered: Callable[..., None] = PrivateAttr()
+    _exited: Callable[..., None] = PrivateAttr()
+    _dropped: Callable[..., None] = PrivateAttr()
 
-    def __init__(
-        self,
-        entered: _Entered,
-        exited: Callable[[str, object], None],
-        dropped: Callable[[str, BaseException | None], None],
-    ) -> None:
+    def __init__(self, entered: Callable[..., None], exited: Callable[..., None], dropped: Callable[..., None]) -> None:
         super().__init__()
         self._entered, self._exited, self._dropped = entered, exited, dropped
 
@@ -287,7 +281,7 @@ class _SpanHandler(BaseSpanHandler[BaseSpan]):
         tags: dict[str, Any] | None = None,
         **_: Any,
     ) -> None:
-        """A span began."""
+        """Pass on the beginning of a span."""
         self._entered(id_, bound_args, instance, parent_id, tags)
 
     def span_exit(
@@ -298,7 +292,7 @@ class _SpanHandler(BaseSpanHandler[BaseSpan]):
         result: Any | None = None,
         **_: Any,
     ) -> None:
-        """A span ended."""
+        """Pass on the end of a span."""
         self._exited(id_, result)
 
     def span_drop(
@@ -309,47 +303,39 @@ class _SpanHandler(BaseSpanHandler[BaseSpan]):
         err: BaseException | None = None,
         **_: Any,
     ) -> None:
-        """A span ended by an exception."""
+        """Pass on the exception that ended a span."""
         self._dropped(id_, err)
 
     def new_span(self, *_: Any, **__: Any) -> BaseSpan | None:
-        """Keep none."""
+        """Store no span."""
         return None
 
     def prepare_to_exit_span(self, *_: Any, **__: Any) -> BaseSpan | None:
-        """Keep none."""
+        """Store no span."""
         return None
 
     def prepare_to_drop_span(self, *_: Any, **__: Any) -> BaseSpan | None:
-        """Keep none."""
+        """Store no span."""
         return None
 
 
 class _EventHandler(BaseEventHandler):
-    """Hands events to a recorder."""
+    """Passes events to a recorder."""
 
-    _came: Callable[[BaseEvent], None] = PrivateAttr()
+    _fired: Callable[[BaseEvent], None] = PrivateAttr()
 
-    def __init__(self, came: Callable[[BaseEvent], None]) -> None:
+    def __init__(self, fired: Callable[[BaseEvent], None]) -> None:
         super().__init__()
-        self._came = came
+        self._fired = fired
 
     @classmethod
     def class_name(cls) -> str:
-        """Name the handler."""
+        """Return the name of the handler."""
         return "ToolCallRecorder"
 
     def handle(self, event: BaseEvent, **_: Any) -> None:
-        """Take an event."""
-        self._came(event)
-
-
-def _leave(token: Token[ToolCallRecorder | None]) -> None:
-    """Go back to the recorder before; a block that is left in another context than it was entered in has none."""
-    try:
-        _active.reset(token)
-    except ValueError:
-        _active.set(None)
+        """Pass on an event."""
+        self._fired(event)
 
 
 _groups: ContextVar[Mapping[int, Recording]] = ContextVar("toolmark_llama_index_groups", default={})  # noqa: B039 - never changed
@@ -357,7 +343,7 @@ _active: ContextVar[ToolCallRecorder | None] = ContextVar("toolmark_llama_index_
 
 
 def record(*, sink: Sink | None = None, limit: int = 10_000, conversation: str | None = None) -> ToolCallRecorder:
-    """Return a recorder to be entered, which records every run that begins inside.
+    """Return a recorder that records every run that begins inside it.
 
     ```python
     with record() as rec:
@@ -365,7 +351,6 @@ def record(*, sink: Sink | None = None, limit: int = 10_000, conversation: str |
     case = rec.test_case(expected_tools=[ToolCall(name="weather")])
     ```
 
-    It is seen in this context: also by tasks started inside, not by plain threads. The arguments are those of
-    `ToolCallRecorder`.
+    Tasks started inside are recorded, plain threads are not. The arguments are those of `ToolCallRecorder`.
     """
     return ToolCallRecorder(sink=sink, limit=limit, conversation=conversation)

@@ -1,4 +1,4 @@
-"""What did a tool return? LlamaIndex's `ToolOutput` in, the value that is recorded out."""
+"""What tools return: LlamaIndex's `ToolOutput`, as a recordable value, an error and sources."""
 
 from __future__ import annotations
 
@@ -11,18 +11,23 @@ from enum import Enum
 from numbers import Real
 from typing import Any, Final
 
+from llama_index.core.agent.workflow.workflow_events import ToolCallResult
 from llama_index.core.base.llms.types import TextBlock
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.tools import ToolOutput
 from pydantic import BaseModel
 
+from toolmark_llama_index._errors import error_text
+
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 _PLAIN: Final = (str, Real, bytes, date, datetime, time, Enum, type(None))
-_DATA: Final = ("data", "image", "audio", "video")
-_PLACES: Final = ("url", "image_url", "document_url", "path", "title")
-_KINDS: Final = ("image_mimetype", "document_mimetype", "video_mimetype", "format")
-_DEPTH: Final = 8
-"""How deep a value is searched for objects that have no JSON form."""
+_DATA_FIELDS: Final = ("data", "image", "audio", "video")
+_TEXT_FIELDS: Final = (
+    *("image_mimetype", "document_mimetype", "video_mimetype", "format"),
+    *("url", "image_url", "document_url", "path", "title"),
+)
+_MAX_DEPTH: Final = 8
+"""How deep a value is searched for objects without a JSON form."""
 
 
 @dataclass(frozen=True)
@@ -30,85 +35,78 @@ class Result:
     """What a tool returned.
 
     Attributes:
-        output: The value it returned, or the text for the model where that has no JSON form.
-        shown: What the model is shown.
-        error: Its error, if it failed or says so.
+        output: The value that it returned, or the model's text if the value has no JSON form.
+        model_output: What the model is shown.
+        error: Its error, if it failed or reports a failure.
         artifact: The sources of an answer, which the model is not shown.
     """
 
     output: Any
-    shown: Any
+    model_output: Any
     error: str | None = None
     artifact: Any = None
 
 
 def result_of(output: ToolOutput, raised: BaseException | None = None) -> Result:
-    """Return what a tool returned, or that it raised, as far as that is known beside its output.
+    """Return the result in the output of a tool.
 
     A failure is an exception, `is_error`, a `ToolOutput` inside that is one, or the error flag of an MCP result, which
-    LlamaIndex hands to the model as a success.
+    LlamaIndex shows the model as a success.
+
+    Args:
+        output: The output.
+        raised: The exception that the tool was observed to raise; old versions do not keep it in the output.
     """
-    raw, shown = output.raw_output, _shown(output)
+    raw = output.raw_output
+    blocks = getattr(output, "blocks", None) or []
+    is_text = all(isinstance(block, TextBlock) for block in blocks)
+    text: Any = output.content if is_text else [_block_summary(block) for block in blocks]
     if output.is_error:
-        return Result(None, shown, _failure(output, raised))
+        exception = getattr(output, "exception", None) or raised
+        return Result(None, text, error_text(exception) if isinstance(exception, BaseException) else output.content)
     if isinstance(raw, ToolOutput):
-        inner = result_of(raw)
-        return Result(inner.output, inner.shown, inner.error, inner.artifact)
+        return result_of(raw)
     if _is_mcp_result(raw):
         content = _mcp_content(raw)
+        # `mcp` renamed the field between its releases.
         if getattr(raw, "isError", None) or getattr(raw, "is_error", None):
-            return Result(None, shown, content if isinstance(content, str) else str(shown))
-        return Result(content, shown)
-    blocks = getattr(output, "blocks", None) or []
-    if any(not isinstance(block, TextBlock) for block in blocks):
-        return Result([_described(block) for block in blocks], shown)
+            return Result(None, text, content if isinstance(content, str) else str(text))
+        return Result(content, text)
+    if not is_text:
+        return Result(text, text)
     if _has_json_form(raw):
-        return Result(raw, shown)
-    return Result(_ADDRESS.sub("", output.content), shown, artifact=_sources(raw))
+        return Result(raw, text)
+    # The address of an object in memory would make equal outputs differ.
+    return Result(_ADDRESS.sub("", output.content), text, artifact=_sources(raw))
 
 
-def error_text(error: BaseException) -> str:
-    """Return `"TypeName: text"`, or the name alone where there is no text."""
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - a broken __str__ must not break the recording
-        text = ""
-    name = type(error).__name__
-    return f"{name}: {text}" if text else name
+def is_unknown_tool(event: ToolCallResult) -> bool:
+    """Return whether a result is LlamaIndex's answer to a call of a tool that does not exist."""
+    output: ToolOutput = event.tool_output
+    return (
+        output.is_error
+        and output.raw_output is None
+        and getattr(output, "exception", None) is None
+        and output.content.startswith(f"Tool {event.tool_name} not found")
+    )
 
 
-def _failure(output: ToolOutput, raised: BaseException | None) -> str:
-    exception = getattr(output, "exception", None) or raised  # old versions do not keep it
-    return error_text(exception) if isinstance(exception, BaseException) else output.content
-
-
-def _shown(output: ToolOutput) -> Any:
-    """Return what the model is shown: text, or, where there is more than text, a description of each block."""
-    blocks = getattr(output, "blocks", None) or []
-    if any(not isinstance(block, TextBlock) for block in blocks):
-        return [_described(block) for block in blocks]
-    return output.content
-
-
-def _described(block: Any) -> dict[str, Any]:
-    """Describe a block of content: its kind, its type and size, or where it lies; never the data itself."""
+def _block_summary(block: Any) -> dict[str, Any]:
+    """Return the kind of a block and its text, or the type, place and size of its data, but never the data."""
     if isinstance(block, TextBlock):
         return {"type": "text", "text": block.text}
-    described: dict[str, Any] = {"type": str(getattr(block, "block_type", type(block).__name__))}
-    for name in (*_KINDS, *_PLACES):
-        value = getattr(block, name, None)
-        if value:
-            described[name] = str(value)
-    for name in _DATA:
+    summary: dict[str, Any] = {"type": str(getattr(block, "block_type", type(block).__name__))}
+    summary |= {name: str(getattr(block, name)) for name in _TEXT_FIELDS if getattr(block, name, None)}
+    for name in _DATA_FIELDS:
         data = getattr(block, name, None)
         if isinstance(data, (bytes, bytearray, str)) and data:
-            described["bytes"] = _size(data)
+            summary["bytes"] = _decoded_size(data)
             break
-    return described
+    return summary
 
 
-def _size(data: bytes | bytearray | str) -> int:
-    """Return the size of data that blocks hold as base64."""
+def _decoded_size(data: bytes | bytearray | str) -> int:
+    """Return the size of base64 data once decoded; of other data, its own."""
     try:
         return len(base64.b64decode(data, validate=True))
     except ValueError:
@@ -121,30 +119,28 @@ def _is_mcp_result(raw: object) -> bool:
 
 
 def _mcp_content(raw: Any) -> Any:
-    """Return the content of an MCP result: its text, or a description of each part where there is more than text."""
+    """Return the text of an MCP result, or a summary of each part if there is more than text."""
     parts = list(getattr(raw, "content", None) or [])
     if all(getattr(part, "type", None) == "text" for part in parts):
         return "\n".join(part.text for part in parts)
-    described: list[dict[str, Any]] = []
+    summaries: list[dict[str, Any]] = []
     for part in parts:
-        kind = str(getattr(part, "type", "unknown"))
-        if kind == "text":
-            described.append({"type": "text", "text": part.text})
-            continue
-        mime = getattr(part, "mimeType", None) or getattr(part, "mime_type", None)
-        data = getattr(part, "data", None)
-        one: dict[str, Any] = {"type": kind}
-        if mime:
-            one["mime_type"] = str(mime)
-        if isinstance(data, str):
-            one["bytes"] = _size(data)
-        described.append(one)
-    return described
+        summary: dict[str, Any] = {"type": str(getattr(part, "type", "unknown"))}
+        if summary["type"] == "text":
+            summary["text"] = part.text
+        else:
+            media_type = getattr(part, "mimeType", None) or getattr(part, "mime_type", None)
+            if media_type:
+                summary["mime_type"] = str(media_type)
+            if isinstance(getattr(part, "data", None), str):
+                summary["bytes"] = _decoded_size(part.data)
+        summaries.append(summary)
+    return summaries
 
 
 def _has_json_form(value: object, depth: int = 0) -> bool:
-    """Return whether a value is data: not an object of the framework, and not one that only has a `repr`."""
-    if isinstance(value, _PLAIN) or depth >= _DEPTH:
+    """Return whether a value is data, and not an object of the framework or one that only has a `repr`."""
+    if isinstance(value, _PLAIN) or depth >= _MAX_DEPTH:
         return True
     if type(value).__module__.partition(".")[0] == "llama_index":
         return False
@@ -160,5 +156,5 @@ def _sources(raw: object) -> list[dict[str, Any]] | None:
     nodes = getattr(raw, "source_nodes", None)
     if nodes is None and isinstance(raw, Sequence) and not isinstance(raw, str):
         nodes = raw
-    found = [node for node in nodes or () if isinstance(node, NodeWithScore)]
-    return [{"id": node.node_id, "score": node.score, "text": node.get_content()} for node in found] or None
+    nodes = [node for node in nodes or () if isinstance(node, NodeWithScore)]
+    return [{"id": node.node_id, "score": node.score, "text": node.get_content()} for node in nodes] or None

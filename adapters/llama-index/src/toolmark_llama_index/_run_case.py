@@ -1,4 +1,4 @@
-"""How is one question asked and the answer scored? `run_case` runs an agent, whatever becomes of it, as a test case."""
+"""One question to an agent, run as a test case."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from typing import Any, Final
 
 from llama_index.core.workflow import Event
 
-from toolmark.capture import Run, RunBuilder, RunStatus
+from toolmark.capture import RunBuilder, RunStatus
 from toolmark.cases import LLMTestCase
 from toolmark.expect import ExpectedTools
-from toolmark_llama_index._assembler import is_stopped
+from toolmark_llama_index._errors import error_text, status_of
 from toolmark_llama_index._recorder import record
-from toolmark_llama_index._results import error_text
 
 _PATIENCE: Final = 0.5
-"""Seconds that are waited for what should come at once."""
+"""Seconds to wait for what should come at once."""
 
 
 async def run_case(
@@ -33,21 +32,21 @@ async def run_case(
     on_event: Callable[[Event], object] | None = None,
     **options: Any,
 ) -> LLMTestCase:
-    """Ask an agent a question and return what it did as a case that can be scored.
+    """Ask an agent a question and return the run as a test case.
 
-    A failure of the agent is no exception here: the case's `run` says how it ended (`status`, `error`), and holds every
-    call until then. Only a cancellation of the caller is passed on.
+    A failure of the agent does not raise: the `run` of the case has its `status` and `error`, and every call up to it.
+    Only a cancellation of the caller is passed on.
 
     Args:
         agent: A FunctionAgent, ReActAgent, CodeActAgent or `AgentWorkflow`.
-        question: Handed over as `user_msg`.
-        expected_tools: What should be called.
-        expected_output: What should be answered.
+        question: Passed as `user_msg`.
+        expected_tools: The expected calls.
+        expected_output: The expected answer.
         id: Id of the case; the run's id by default.
         name: Name of the case.
         timeout: Seconds after which the run is cancelled; by default the agent's own limit.
-        on_event: Is called with each event of the run's stream, and awaited if it can be; an error in it is the
-            caller's, and is raised when the run has ended.
+        on_event: Called with each event of the run's stream, and awaited if it is async; an error in it is raised when
+            the run has ended.
         options: Further arguments of `agent.run`, such as `ctx`, `chat_history`, `memory` or `max_iterations`.
     """
     failure: BaseException | None = None
@@ -59,53 +58,57 @@ async def run_case(
             raise error.error from None
         except Exception as error:  # noqa: BLE001 - a run that does not even begin has failed too
             failure = error
-    run = next(iter(rec.runs), None) or _nothing(question)
-    if failure is not None and (run.status is RunStatus.OK or isinstance(failure, _TimeUpError)):
-        stopped = isinstance(failure, _TimeUpError) or is_stopped(failure)
-        status = RunStatus.STOPPED if stopped else RunStatus.ERROR
-        told = str(failure) if isinstance(failure, _TimeUpError) else error_text(failure)
-        run = run.model_copy(update={"status": status, "error": told, "actual_output": None})
+    run = next(iter(rec.runs), None)
+    if run is None:  # the run did not even begin
+        builder = RunBuilder()
+        builder.started(question)
+        builder.ended()
+        run = builder.build()
+    if isinstance(failure, _TimeoutError):
+        run = run.model_copy(update={"status": RunStatus.STOPPED, "error": str(failure), "actual_output": None})
+    elif failure is not None and run.status is RunStatus.OK:
+        run = run.model_copy(update={"status": status_of(failure), "error": error_text(failure), "actual_output": None})
     return run.to_test_case(expected_tools=expected_tools, expected_output=expected_output, id=id, name=name)
 
 
 class _CallbackError(Exception):
-    """What `on_event` raised."""
+    """Carries the exception of `on_event` through the tasks."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
         self.error = error
 
 
-class _TimeUpError(Exception):
-    """The time was up."""
+class _TimeoutError(Exception):
+    """The `timeout` of `run_case` passed."""
 
 
 class _Listener:
-    """Reads the stream of a run, and hands its events on."""
+    """Reads the stream of a run, and passes its events on."""
 
     def __init__(self, on_event: Callable[[Event], object]) -> None:
         self._on_event = on_event
-        self._seen = 0
+        self._count = 0
         self._busy = False
 
     async def read(self, handler: Any) -> None:
-        """Read to the end, which never comes where a tool raised a `BaseException`."""
+        """Read to the end, which never comes if a tool raised a `BaseException`."""
         async for event in handler.stream_events():
-            self._seen += 1
+            self._count += 1
             self._busy = True
             try:
-                outcome = self._on_event(event)
-                if inspect.isawaitable(outcome):
-                    await outcome
+                awaitable = self._on_event(event)
+                if inspect.isawaitable(awaitable):
+                    await awaitable
             except Exception as error:
                 raise _CallbackError(error) from error
             self._busy = False
 
     async def finish(self, reading: asyncio.Task[None]) -> None:
-        """Wait for what is still in the stream of a run that has ended, as long as something comes."""
-        seen = -1
-        while not reading.done() and (self._busy or self._seen > seen):
-            seen = self._seen
+        """Wait for the remaining events of a run that has ended, as long as some come."""
+        count = -1
+        while not reading.done() and (self._busy or self._count > count):
+            count = self._count
             await asyncio.wait({reading}, timeout=_PATIENCE)
 
 
@@ -114,14 +117,14 @@ async def _outcome(
     timeout: float | None,
     on_event: Callable[[Event], object] | None,
 ) -> BaseException | None:
-    """Wait until a run has ended, and return what it raised."""
+    """Wait until a run has ended, and return its exception."""
     listener = None if on_event is None else _Listener(on_event)
     running = asyncio.ensure_future(_result(handler))
     reading = None if listener is None else asyncio.ensure_future(listener.read(handler))
     try:
         done = await _first_end(running, reading, timeout)
         if not done:
-            return _TimeUpError(f"not finished within {timeout:g} seconds")
+            return _TimeoutError(f"not finished within {timeout:g} seconds")
         if listener is not None and reading is not None:
             await listener.finish(reading)
             if reading.done() and isinstance(reading.exception(), _CallbackError):
@@ -137,7 +140,7 @@ async def _outcome(
 async def _first_end(
     running: asyncio.Task[BaseException | None], reading: asyncio.Task[None] | None, timeout: float | None
 ) -> bool:
-    """Return whether the run ended in time; a callback that raises ends it, the end of its stream does not."""
+    """Return whether the run ended in time; a callback that raises ends the wait, the end of the stream does not."""
     deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
     pending: set[asyncio.Task[Any]] = {running} if reading is None else {running, reading}
     while not running.done():
@@ -163,17 +166,9 @@ async def _result(handler: Any) -> BaseException | None:
 
 
 async def _cancel(handler: Any, running: asyncio.Task[BaseException | None]) -> None:
-    """Cancel a run, and give it a moment to say so."""
+    """Cancel a run, and give it a moment to end."""
     with contextlib.suppress(Exception):
         await handler.cancel_run()
     await asyncio.wait({running}, timeout=_PATIENCE)
     running.cancel()
     await asyncio.wait({running}, timeout=_PATIENCE)
-
-
-def _nothing(question: str) -> Run:
-    """Return the run of an agent that did not even begin."""
-    builder = RunBuilder()
-    builder.started(question)
-    builder.ended()
-    return builder.build()

@@ -1,4 +1,4 @@
-"""How are functions seen that CodeAct code calls? LlamaIndex tells nothing of them, so they are wrapped by hand."""
+"""Functions that the code of a CodeAct agent calls, wrapped so that LlamaIndex's instrumentation reports them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _span = get_dispatcher(__name__).span
 
 
 class Tracked:
-    """A function whose calls are seen: what the instrumentation names as the instance of its spans."""
+    """A wrapped function, which its spans have as their instance."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         """Wrap a function."""
@@ -25,37 +25,37 @@ class Tracked:
 
     @_span
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it."""
+        """Call the function."""
         return self.function(*args, **kwargs)
 
     @_span
     async def acall(self, *args: Any, **kwargs: Any) -> Any:
-        """Await it."""
+        """Await the function."""
         return await self.function(*args, **kwargs)
 
     def names(self) -> list[str]:
-        """Return the names of its arguments."""
+        """Return the names of its parameters."""
         return list(inspect.signature(self.function).parameters)
 
 
 def track(function: _Function) -> _Function:
-    """Make calls of a function visible to recorders, for functions that the code of a CodeAct agent calls.
+    """Return a function whose calls recorders observe, for functions that the code of a CodeAct agent calls.
 
-    The result is called like the function, sync or async; give it both to the agent and to what executes the code. A
-    call inside a tool (`execute`) becomes a child of that call, made by code. Outside recorded runs nothing is noted.
-    What runs in another process, or in a thread that was not given the context, is not seen.
+    It is called like the original, sync or async. Pass it both to the agent and to whatever executes the code. A call
+    inside a tool (`execute`) becomes a child of that call, made by code. Outside of recorded runs nothing is observed,
+    nor is a call in another process or in a thread without a copy of the context.
     """
     tracked = Tracked(function)
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
-        async def awaited(*args: Any, **kwargs: Any) -> Any:
+        async def call_async(*args: Any, **kwargs: Any) -> Any:
             return await tracked.acall(*args, **kwargs)
 
-        return cast("_Function", awaited)
+        return cast("_Function", call_async)
 
     @functools.wraps(function)
-    def called(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         return tracked.call(*args, **kwargs)
 
-    return cast("_Function", called)
+    return cast("_Function", call)

@@ -1,8 +1,8 @@
-"""What does each span say about the run it belongs to? Spans in, observations for `RunBuilder` out.
+"""Observations of runs: spans and events of models in, calls of `RunBuilder` out.
 
-Spans are recognised by the values that they carry, since their names differ between versions: a step that takes a
-`ToolCall` runs a call, one that takes an `AgentSetup` asks an agent's model, and a span whose instance is a `BaseTool`
-runs a tool. Outside agents, in workflows written by hand, a model's answer is the request.
+Spans are recognized by the values that they carry, since their names differ between versions. A step that receives a
+`ToolCall` runs a call, one that receives an `AgentSetup` asks an agent's model, and a span of a `BaseTool` runs a tool.
+Outside of agents, in workflows of the user's own, the answer of a model holds the requests.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections.abc import Mapping
-from datetime import datetime, timezone
 from typing import Any, Final
 
 from llama_index.core.agent.workflow import BaseWorkflowAgent, FunctionAgent
@@ -28,41 +27,37 @@ from llama_index.core.types import BasePydanticProgram
 from llama_index.core.workflow import Context, StartEvent, Workflow
 
 from toolmark.capture import Outcome, Request, RunStatus
-from toolmark_llama_index import _requests
-from toolmark_llama_index._assembler import TOP, is_stopped, is_unknown
-from toolmark_llama_index._results import error_text, result_of
-from toolmark_llama_index._spans import Call, Recording, Span, Spans
-from toolmark_llama_index._tools import arguments_of, is_same, kind_of, named_arguments, specs_of
+from toolmark_llama_index import _messages
+from toolmark_llama_index._agent_steps import TOP
+from toolmark_llama_index._errors import error_text, outcome_of, status_of
+from toolmark_llama_index._results import is_unknown_tool, result_of
+from toolmark_llama_index._run_tree import Call, Recording, RunTree, Span, now
+from toolmark_llama_index._tools import arguments_of, bound_arguments, call_type_of, specs_of
 from toolmark_llama_index._track import Tracked
 
 _TOOL_METHODS: Final = frozenset({"__call__", "call", "acall"})
 _CHAT_METHODS: Final = frozenset(
     {"chat", "achat", "stream_chat", "astream_chat", "complete", "acomplete", "stream_complete", "astream_complete"}
 )
-_UNSAID: Final = "the run ended without a result: a time limit, or somebody's cancellation"
-_BLIND: Final = "this run goes on with an earlier one that this recorder does not have"
-
-
-def now() -> datetime:
-    """Return the time; spans carry none."""
-    return datetime.now(timezone.utc)
+_NO_RESULT: Final = "the run ended without a result: by a time limit or a cancellation"
+_NO_BEGINNING: Final = "this run continues an earlier one that this recorder does not have"
 
 
 def method_of(span_id: str) -> str:
-    """Return the method that a span's id names: `FunctionAgent.run` and a random part make up the id."""
+    """Return the method in a span's id, which is made up of `FunctionAgent.run`, a hyphen and a UUID."""
     return span_id[:-37].rpartition(".")[2]
 
 
 class Watcher:
-    """Turns spans into observations. Called under the recorder's lock; its errors are the recorder's to catch."""
+    """Observes the spans of a tree. Used under the recorder's lock, which also handles errors here."""
 
     def __init__(self) -> None:
-        """Begin with nothing seen."""
-        self.spans = Spans()
+        """Begin without observations."""
+        self.tree = RunTree()
         self._finished: list[Recording] = []
 
     def take_finished(self) -> list[Recording]:
-        """Return the recordings that ended since this was asked last."""
+        """Return the recordings that ended since the last time."""
         finished, self._finished = self._finished, []
         return finished
 
@@ -71,213 +66,183 @@ class Watcher:
     def entered(
         self, span: Span, bound: inspect.BoundArguments, instance: object, tags: Mapping[str, Any] | None
     ) -> None:
-        """A span began."""
-        values = list(bound.arguments.values())
-        method = method_of(span.id)
-        if span.parent is not None and span.parent.is_run:
-            self._name(span, tags)
+        """Note that a span began."""
+        method, recording = method_of(span.id), span.recording
+        run_id = (tags or {}).get("llamaindex.run_id")
+        is_step_of_root = span.parent is not None and span.parent.is_root
+        if is_step_of_root and not recording.has_framework_id and isinstance(run_id, str):
+            recording.has_framework_id, recording.builder.run_id = True, run_id
         if isinstance(instance, (BaseTool, Tracked)) and method in _TOOL_METHODS:
             self._tool_entered(span, bound, instance)
-            return
-        if isinstance(instance, BasePydanticProgram):
-            span.hidden = True
-            return
-        if isinstance(instance, BaseLLM):
+        elif isinstance(instance, BasePydanticProgram):
+            span.is_structured = True
+        elif isinstance(instance, BaseLLM):
             self._llm_entered(span, bound, instance, method)
-            return
-        if method.endswith("send_event"):
-            return
-        for value in values:
+        elif not method.endswith("send_event"):  # which has the same values, but does not handle them
+            self._step_entered(span, bound)
+
+    def _step_entered(self, span: Span, bound: inspect.BoundArguments) -> None:
+        for value in bound.arguments.values():
             if isinstance(value, ToolCall):
                 span.call = Call(value.tool_name, value.tool_kwargs, value.tool_id)
             elif isinstance(value, (AgentInput, AgentSetup)):
-                span.recording.assembler.in_control(value.current_agent_name, span.place)
+                span.recording.steps.step_began(value.current_agent_name, span.place)
                 if isinstance(value, AgentSetup):
-                    span.agent_step = True
-                    self._offer_to(span, value.current_agent_name)
+                    span.in_agent_step = True
+                    self._offer_tools_of(span, value.current_agent_name)
 
     def exited(self, span: Span, result: object) -> None:
-        """A span ended, returning this."""
+        """Note that a span returned."""
         if span.call is not None:
-            self._call_ended(span, result)
+            self._call_ended(span, span.call, result)
         elif span.tool is not None:
             self._tool_ended(span, result)
-        elif isinstance(result, AgentOutput) and span.agent_span is span:
-            if not span.usage_seen:
-                span.recording.builder.model_used(_requests.model_of(result), _requests.usage_of(result))
-            span.recording.blind = False
-            span.recording.assembler.answered(result, span.place)
+        elif isinstance(result, AgentOutput) and span.agent_step is span:
+            if not span.has_usage:
+                span.recording.builder.model_used(_messages.model_of(result), _messages.usage_of(result))
+            span.recording.lacks_beginning = False
+            span.recording.steps.answered(result, span.place)
         elif span.is_root:
             self._run_ended(span, result)
 
     def dropped(self, span: Span, error: BaseException | None) -> None:
-        """A span ended by an exception."""
-        failure = error or RuntimeError("the span was given up")
+        """Note that a span raised."""
+        error = error or RuntimeError("the span was given up")
         if span.parent is not None:
-            if type(failure).__name__ == "WorkflowDone":  # how old versions end a run that went well
-                span.parent.done = True
+            if type(error).__name__ == "WorkflowDone":  # with which old versions end a run that succeeded
+                span.parent.succeeded = True
                 return
             if span.parent.is_run or (span.tool is not None and span.parent.call is not None):
-                span.parent.error = failure
+                span.parent.error = error
+        outcome = outcome_of(error)
         if span.call is not None:
-            if span.call.started:
-                self._give_up(span, failure)
+            if span.call.started and outcome is Outcome.SUSPENDED:
+                self._suspend(span, span.call)
+            elif span.call.started:
+                text = None if outcome is Outcome.CANCELLED else error_text(error)
+                span.recording.builder.tool_failed(span.id, text, outcome=outcome, at=now())
         elif span.tool is not None and span.key is not None:
-            span.recording.builder.tool_failed(span.key, error_text(failure), outcome=_outcome_of(failure), at=now())
+            span.recording.builder.tool_failed(span.key, error_text(error), outcome=outcome, at=now())
         elif span.is_root:
-            status = RunStatus.STOPPED if is_stopped(failure) else RunStatus.ERROR
-            self._end(span.recording, None, status, error_text(failure))
-
-    def cancelled(self, span: Span) -> None:
-        """A span was said to be cancelled; it will end as if it had returned nothing."""
-        span.cancelled = True
+            self.end(span.recording, None, status_of(error), error_text(error))
 
     # Runs
 
     def describe(self, recording: Recording, bound: inspect.BoundArguments, workflow: Workflow) -> None:
-        """Note what is known of a run when it begins."""
-        recording.workflow, recording.kind = weakref.ref(workflow), type(workflow)
+        """Note the beginning of a run."""
+        recording.workflow, recording.workflow_type = weakref.ref(workflow), type(workflow)
         if is_resumption(bound):
-            recording.blind = True
-            recording.builder.warn(_BLIND)
-        recording.builder.started(_requests.question_of(start_of(bound)), at=now())
-
-    def _name(self, span: Span, tags: Mapping[str, Any] | None) -> None:
-        """Take over the id that the framework has given to the run, where it tells one."""
-        recording = span.recording
-        found = (tags or {}).get("llamaindex.run_id")
-        if span.parent is not None and span.parent.is_root and not recording.named and isinstance(found, str):
-            recording.named, recording.builder.run_id = True, found
+            recording.lacks_beginning = True
+            recording.builder.warn(_NO_BEGINNING)
+        recording.builder.started(_messages.question_of(_start_of(bound)), at=now())
 
     def _run_ended(self, span: Span, result: object) -> None:
-        recording = span.recording
-        if result is None and not span.done:
-            self._end(recording, None, *_unsaid_end(span))
-            return
-        structured = _requests.structured_of(result)
-        if structured is not None:
-            recording.builder.labelled(metadata={"structured_response": structured})
-        self._end(recording, _requests.answer_of(result), RunStatus.OK, None)
+        recording, error = span.recording, span.error
+        if result is not None or span.succeeded:
+            structured = _messages.structured_of(result)
+            if structured is not None:
+                recording.builder.labelled(metadata={"structured_response": structured})
+            self.end(recording, _messages.answer_of(result))
+        elif span.cancelled:
+            self.end(recording, None, RunStatus.STOPPED, "cancelled")
+        elif error is None or outcome_of(error) is not Outcome.ERROR:
+            self.end(recording, None, RunStatus.STOPPED, _NO_RESULT)
+        else:  # old versions return nothing from a run that failed
+            self.end(recording, None, status_of(error), error_text(error))
 
-    def _end(self, recording: Recording, answer: str | None, status: RunStatus, error: str | None) -> None:
-        """End a recording; one that was cancelled while calls waited for a person waits with them."""
-        recording.assembler.finish()
+    def end(
+        self, recording: Recording, answer: str | None, status: RunStatus = RunStatus.OK, error: str | None = None
+    ) -> None:
+        """End a recording; if it was cancelled while calls waited for a person, it waits with them."""
+        recording.steps.finish()
         waits = status is RunStatus.STOPPED and bool(recording.waiting)
         if waits:
             status, error = RunStatus.OK, None
         recording.builder.ended(answer, status=status, error=error, may_wait=waits, at=now())
         self._finished.append(recording)
 
-    def end_group(self, recording: Recording, error: BaseException | None) -> None:
-        """End a loop written by hand."""
-        if error is None:
-            self._end(recording, recording.answer, RunStatus.OK, None)
-        else:
-            status = RunStatus.STOPPED if is_stopped(error) else RunStatus.ERROR
-            self._end(recording, None, status, error_text(error))
-
-    def close_failed(self, recording: Recording) -> None:
-        """End a recording whose end could not be noted."""
-        self._end(recording, None, RunStatus.ERROR, None)
-
-    def abandon(self, recording: Recording, warning: str) -> None:
-        """End a recording that nobody will tell the end of."""
-        recording.builder.warn(warning)
-        self._end(recording, None, RunStatus.STOPPED, "not finished when the recorder was closed")
-
     # Models
 
-    def _offer_to(self, span: Span, name: str) -> None:
-        """Note the tools of an agent that describes them in a prompt; those of others are told by their models."""
+    def _offer_tools_of(self, span: Span, name: str) -> None:
+        """Note the tools of an agent that describes them in its prompt; other agents pass them to their model."""
         workflow = None if span.parent is None else span.parent.workflow
         members = getattr(workflow, "agents", None)
         agent = members.get(name) if isinstance(members, Mapping) else workflow
-        if not isinstance(agent, BaseWorkflowAgent) or isinstance(agent, FunctionAgent):
-            return
-        self._offer(span, agent.tools or (), all_known=agent.tool_retriever is None)
+        if isinstance(agent, BaseWorkflowAgent) and not isinstance(agent, FunctionAgent):
+            self._offer(span, agent.tools or (), all_known=agent.tool_retriever is None)
 
     def _offer(self, span: Span, tools: Any, *, all_known: bool = True) -> None:
-        recording = span.recording
-        new = [
-            tool
-            for tool in tools
-            if isinstance(tool, BaseTool) and (span.scope, tool.metadata.name or "") not in recording.offered
-        ]
+        recording, scope = span.recording, span.scope
+        tools = [tool for tool in tools if isinstance(tool, BaseTool)]
+        new = [tool for tool in tools if (scope, tool.metadata.name or "") not in recording.offered]
         if new:
-            recording.offered.update((span.scope, tool.metadata.name or "") for tool in new)
-            recording.builder.offered(specs_of(new), scope=span.scope, all_known=all_known)
+            recording.offered.update((scope, tool.metadata.name or "") for tool in new)
+            recording.builder.offered(specs_of(new), scope=scope, all_known=all_known)
 
     def _llm_entered(self, span: Span, bound: inspect.BoundArguments, llm: BaseLLM, method: str) -> None:
         if "structured_predict" in method:
-            span.hidden = True
-        elif method == "_prepare_chat_with_tools" and not span.hidden:
+            span.is_structured = True
+        elif method == "_prepare_chat_with_tools" and not span.is_structured:
             tools = bound.arguments.get("tools")
             self._offer(span, tools if isinstance(tools, (list, tuple)) else ())
         elif method in _CHAT_METHODS:
             span.llm = llm
 
     def model_named(self, span: Span, details: Mapping[str, Any]) -> None:
-        """A model is asked."""
+        """Note the name of the model in a request."""
         name = details.get("model") or details.get("model_name")
         span.model = name if isinstance(name, str) else None
 
     def model_answered(self, span: Span, response: object) -> None:
-        """A model has answered; one that wraps another tells the same again, and only it counts."""
+        """Note the answer of a model."""
+        # A model that wraps another one reports the same answer again.
         if span.inside_llm or type(span.llm).__name__ == "StructuredLLM":
             return
-        usage = _requests.usage_of(response)
-        span.recording.builder.model_used(span.model or _requests.model_of(response), usage)
-        step = span.agent_span
+        usage = _messages.usage_of(response)
+        span.recording.builder.model_used(span.model or _messages.model_of(response), usage)
+        step = span.agent_step
         if step is not None:
-            step.usage_seen = step.usage_seen or bool(usage)
-        if span.agent_step or span.hidden or not isinstance(response, ChatResponse):
+            step.has_usage = step.has_usage or bool(usage)
+        if span.in_agent_step or span.is_structured or not isinstance(response, ChatResponse):
             return
-        requests = self._proposed(span, response)
+        read = getattr(span.llm, "get_tool_calls_from_response", None)
+        selections = [] if read is None else read(response, error_on_no_tool_call=False)
+        requests = _messages.response_requests(response, selections)
         if requests:
             span.recording.builder.model_asked(requests, scope=span.scope, strand=span.strand)
         if span.scope is None:
-            span.recording.answer = None if requests else _requests.text_of(response)
-
-    def _proposed(self, span: Span, response: ChatResponse) -> list[Request]:
-        read = getattr(span.llm, "get_tool_calls_from_response", None)
-        if read is None:
-            return []
-        return _requests.proposals_of(response, read(response, error_on_no_tool_call=False))
+            span.recording.answer = None if requests else _messages.text_of(response)
 
     # Tools
 
     def _tool_entered(self, span: Span, bound: inspect.BoundArguments, tool: BaseTool | Tracked) -> None:
         span.tool = tool
         outer = span.parent
-        if span.hidden:
+        if span.is_structured:
             return
         if outer is not None and outer.call is not None and not outer.call.started:
-            self._start(outer, tool)
+            self._start(outer, outer.call, tool)
             span.scope = outer.scope
             return
         if outer is not None and _is_delegation(tool, outer.tool):
             return
         if isinstance(tool, Tracked):
-            name, arguments = tool.name, named_arguments(bound, tool.names)
+            name, arguments = tool.name, bound_arguments(bound, tool.names)
         else:
             name, arguments = tool.metadata.name or "", arguments_of(tool, bound)
         span.recording.builder.tool_started(
-            span.id, name, arguments, scope=span.scope, strand=span.strand, type=kind_of(tool), at=now()
+            span.id, name, arguments, scope=span.scope, strand=span.strand, type=call_type_of(tool), at=now()
         )
         span.key = span.scope = span.id
 
-    def _start(self, span: Span, tool: object) -> None:
-        """The tool of a call begins to run; what happens from here on happens inside it."""
-        call, recording = span.call, span.recording
-        if call is None:
-            return
+    def _start(self, span: Span, call: Call, tool: object) -> None:
+        """Note that the tool of a call begins to run; from here on, things happen inside it."""
+        recording, scope, strand, call_id = span.recording, span.scope, span.strand, call.id or None
         call.started = True
-        again = (call.id, call.name) in recording.waiting
+        waited = (call.id, call.name) in recording.waiting
         recording.waiting.discard((call.id, call.name))
-        scope, strand, call_id = span.scope, span.strand, call.id or None
-        if recording.blind and not again:
+        if recording.lacks_beginning and not waited:
             recording.builder.model_asked([Request(call.name, call.arguments, call_id)], scope=scope, strand=strand)
-        span.scope = span.id
         recording.builder.tool_started(
             span.id,
             call.name,
@@ -285,40 +250,27 @@ class Watcher:
             call_id=call_id,
             scope=scope,
             strand=strand,
-            type=kind_of(tool),
+            type=call_type_of(tool),
             at=now(),
         )
+        span.scope = span.id
 
-    def _call_ended(self, span: Span, result: object) -> None:
-        call, assembler = span.call, span.recording.assembler
-        if call is None:
-            return
+    def _call_ended(self, span: Span, call: Call, result: object) -> None:
         outer = TOP if span.parent is None else span.parent.place
         if isinstance(result, ToolCallResult):
-            if not call.started and is_unknown(result):
-                assembler.refused(result, outer)
+            if not call.started and is_unknown_tool(result):
+                span.recording.steps.missing_tool(result, outer)
                 return
             if not call.started:
-                self._start(span, None)
-            assembler.returned(span.id, result, outer, now(), span.error)
-            return
-        if call.started:
-            failure = span.error
-            if span.cancelled and not isinstance(failure, Exception):
-                span.recording.builder.tool_failed(span.id, None, outcome=Outcome.CANCELLED, at=now())
-            else:
-                self._suspend(span, call)
-
-    def _give_up(self, span: Span, failure: BaseException) -> None:
-        outcome = _outcome_of(failure)
-        if outcome is Outcome.SUSPENDED and span.call is not None:
-            self._suspend(span, span.call)
-            return
-        text = None if outcome is Outcome.CANCELLED else error_text(failure)
-        span.recording.builder.tool_failed(span.id, text, outcome=outcome, at=now())
+                self._start(span, call, None)
+            span.recording.steps.returned(span.id, result, outer, now(), span.error)
+        elif call.started and span.cancelled and not isinstance(span.error, Exception):
+            span.recording.builder.tool_failed(span.id, None, outcome=Outcome.CANCELLED, at=now())
+        elif call.started:
+            self._suspend(span, call)
 
     def _suspend(self, span: Span, call: Call) -> None:
-        """A call waits for a person; the framework will run it again from its beginning."""
+        """Note that a call waits for a person; the framework will run it again from its beginning."""
         span.recording.waiting.add((call.id, call.name))
         span.recording.builder.tool_failed(span.id, None, outcome=Outcome.SUSPENDED, at=now())
 
@@ -327,47 +279,35 @@ class Watcher:
             return
         builder = span.recording.builder
         if isinstance(result, ToolOutput):
-            told = result_of(result)
+            read = result_of(result)
             builder.tool_ended(
-                span.key, told.output, model_output=told.shown, error=told.error, artifact=told.artifact, at=now()
+                span.key,
+                read.output,
+                model_output=read.model_output,
+                error=read.error,
+                artifact=read.artifact,
+                at=now(),
             )
         else:
             builder.tool_ended(span.key, result, at=now())
 
 
-def _unsaid_end(run: Span) -> tuple[RunStatus, str]:
-    """Return how a run ended that returned nothing: it was cancelled, or, in old versions, it failed in any way."""
-    error = run.error
-    if run.cancelled:
-        return RunStatus.STOPPED, "cancelled"
-    if error is None or _outcome_of(error) is not Outcome.ERROR:
-        return RunStatus.STOPPED, _UNSAID
-    return RunStatus.STOPPED if is_stopped(error) else RunStatus.ERROR, error_text(error)
-
-
-def start_of(bound: inspect.BoundArguments) -> object:
-    """Return what a run begins with: its start event, or the fields that old versions make one of."""
+def _start_of(bound: inspect.BoundArguments) -> object:
+    """Return the start event of a run, or the keyword arguments that old versions build it from."""
     start = next((value for value in bound.arguments.values() if isinstance(value, StartEvent)), None)
     return bound.arguments.get("kwargs") if start is None else start
 
 
 def is_resumption(bound: inspect.BoundArguments) -> bool:
-    """Return whether a run goes on with the saved state of an earlier one: it begins with no event of its own."""
+    """Return whether a run continues the saved state of an earlier one, which it does without a start event."""
     if "init_state" in bound.arguments:
-        return start_of(bound) is None
+        return _start_of(bound) is None
     contexts = [value for value in bound.arguments.values() if isinstance(value, Context)]
     return any(context.is_running for context in contexts)  # versions in which a run is a method with a context
 
 
 def _is_delegation(tool: object, outer: object) -> bool:
-    """Return whether a tool in a tool is no call of its own: a method of the same one, or the function it wraps."""
+    """Return whether a tool inside a tool is the same call: another method of it, or what it wraps."""
     if isinstance(tool, Tracked):
         return isinstance(outer, FunctionTool) and getattr(outer.real_fn, "__wrapped__", None) is tool.function
-    return is_same(tool, outer)
-
-
-def _outcome_of(error: BaseException) -> Outcome:
-    names = {kind.__name__ for kind in type(error).__mro__}
-    if "WaitingForEvent" in names:
-        return Outcome.SUSPENDED
-    return Outcome.CANCELLED if "CancelledError" in names else Outcome.ERROR
+    return outer is not None and (tool is outer or getattr(outer, "base_tool", None) is tool)

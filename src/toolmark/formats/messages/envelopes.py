@@ -153,7 +153,7 @@ class Envelope:
         self.usage.append((text_of(fields.get("model")), counts))
 
     def _set_end(self, reason: object) -> None:
-        self.end = (RunStatus.STOPPED, str(reason)) if reason in _EARLY_ENDS else (RunStatus.OK, None)
+        self.end = (RunStatus.STOPPED, str(reason)) if text_of(reason) in _EARLY_ENDS else (RunStatus.OK, None)
 
     def _set_response_end(self, fields: Fields) -> None:
         status, error = fields.get("status"), object_of(fields.get("error"))

@@ -98,7 +98,7 @@ def read_responses_answer(item: object) -> Answer | None:
     call_id = text_of(fields.get("call_id"))
     if kind == "local_shell_call_output":
         call_id = call_id or text_of(fields.get("id"))
-    failed = fields.get("status") in _FAILED
+    failed = text_of(fields.get("status")) in _FAILED
     error = _error_text(content, fields) if failed else None
     return Answer(call_id, text_of(fields.get("name")), content, failed=failed, error=error)
 
@@ -147,7 +147,8 @@ class _ModelMessage:
 
 
 def _read_item(fields: Fields, path: str, message: _ModelMessage) -> None:
-    notes, kind, role = message.transcript.notes, fields.get("type"), fields.get("role")
+    notes, role = message.transcript.notes, fields.get("role")
+    kind = None if fields.get("type") is None else str(fields["type"])
     request, answer = read_responses_call(fields), read_responses_answer(fields)
     if request is not None:
         if not request.name:
@@ -284,9 +285,10 @@ def _unknown_call(fields: Fields) -> Request:
 def _with_outcome(request: Request, result: object, fields: Fields) -> Request:
     """Return the call of a provider-run tool with its result or its error."""
     content = ABSENT if result is None else plain(result)
-    if fields.get("status") in _FAILED or fields.get("error"):
+    status = text_of(fields.get("status"))
+    if status in _FAILED or fields.get("error"):
         return replace(request, ran=True, failure=_error_text(content, fields))
-    if fields.get("status") in _UNFINISHED:
+    if status in _UNFINISHED:
         return request
     return replace(request, ran=True, result=content)
 

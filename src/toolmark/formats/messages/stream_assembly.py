@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolmark.formats.messages.field_readers import Fields, Notes, as_object, list_of, object_of
+from toolmark.formats.messages.field_readers import Fields, Notes, as_object, list_of, object_of, text_of
 
 _CHUNK = "chat.completion.chunk"
 _ANTHROPIC_EVENTS = frozenset(
@@ -40,10 +40,10 @@ def assemble_response(values: Sequence[object], path: str, notes: Notes) -> dict
     for index, event in enumerate(events):
         if event.get("error"):
             notes.warn(f"{path}[{index}]", f"the stream broke off with an error: {event['error']!r}")
-    events = [event for event in events if event.get("type") not in _SKIPPED_EVENTS]
+    events = [event for event in events if _type_of(event) not in _SKIPPED_EVENTS]
     if any(event.get("object") == _CHUNK for event in events):
         body, is_complete = _chat_response(events)
-    elif any(event.get("type") in _ANTHROPIC_EVENTS for event in events):
+    elif any(_type_of(event) in _ANTHROPIC_EVENTS for event in events):
         body, is_complete = _anthropic_message(events)
     else:
         body, is_complete = _openai_response(events)
@@ -53,21 +53,23 @@ def assemble_response(values: Sequence[object], path: str, notes: Notes) -> dict
 
 
 def _is_event(event: Fields) -> bool:
-    kind = event.get("type")
-    if event.get("object") == _CHUNK or kind in _ANTHROPIC_EVENTS:
-        return True
-    return isinstance(kind, str) and kind.startswith("response.")
+    kind = _type_of(event)
+    return event.get("object") == _CHUNK or kind in _ANTHROPIC_EVENTS or kind.startswith("response.")
+
+
+def _type_of(event: Fields) -> str:
+    return text_of(event.get("type")) or ""
 
 
 def _chat_response(chunks: Sequence[Fields]) -> tuple[dict[str, Any], bool]:
     """Return a response of Chat Completions, and whether all of its choices have an end."""
     body: dict[str, Any] = {}
-    choices: dict[object, dict[str, Any]] = {}
+    choices: dict[str, dict[str, Any]] = {}
     for chunk in chunks:
         body |= {key: chunk[key] for key in ("model", "usage") if chunk.get(key) is not None}
         for entry in map(object_of, list_of(chunk.get("choices"))):
             choice = choices.setdefault(
-                entry.get("index", 0), {"message": {"role": "assistant"}, "finish_reason": None}
+                str(entry.get("index", 0)), {"message": {"role": "assistant"}, "finish_reason": None}
             )
             _merge(choice["message"], object_of(entry.get("delta")))
             choice["finish_reason"] = entry.get("finish_reason") or choice["finish_reason"]
@@ -81,6 +83,7 @@ def _chat_response(chunks: Sequence[Fields]) -> tuple[dict[str, Any], bool]:
 def _merge(message: dict[str, Any], delta: Fields) -> None:
     """Add one delta to a message: texts grow, calls grow by their index, other values are replaced."""
     for key, value in delta.items():
+        old = message.get(key)
         if value is None:
             continue
         if key == "tool_calls":
@@ -88,18 +91,20 @@ def _merge(message: dict[str, Any], delta: Fields) -> None:
             for position, call in enumerate(map(object_of, list_of(value))):
                 _merge(_call_slot(calls, call, position), {name: call[name] for name in call if name != "index"})
         elif isinstance(value, Mapping):
-            _merge(message.setdefault(key, {}), value)
+            message[key] = old if isinstance(old, dict) else {}
+            _merge(message[key], value)
         elif isinstance(value, str) and key in _GROWING_TEXTS:
-            message[key] = (message.get(key) or "") + value
-        elif value != "" or not message.get(key):
+            message[key] = (text_of(old) or "") + value
+        elif value != "" or not old:
             # Later chunks of some servers have empty names and ids, which replace nothing.
             message[key] = value
 
 
 def _call_slot(calls: dict[object, dict[str, Any]], call: Fields, position: int) -> dict[str, Any]:
     """Return the call that a piece belongs to: by index; if a server sends none, a new id begins a new call."""
-    index, call_id = call.get("index"), call.get("id")
-    if index is None:
+    index: object = str(call.get("index"))
+    call_id = call.get("id")
+    if call.get("index") is None:
         matching = [key for key, other in calls.items() if call_id in (None, "", other.get("id"))]
         index = matching[-1] if matching else ("no index", len(calls), position)
     slot_id = calls.get(index, {}).get("id")
@@ -112,13 +117,13 @@ def _openai_response(events: Sequence[Fields]) -> tuple[dict[str, Any], bool]:
     """Return a response of the Responses API, and whether it has an end."""
     body: dict[str, Any] = {}
     is_complete = False
-    items: dict[object, object] = {}
+    items: dict[str, object] = {}
     for event in events:
         response = as_object(event.get("response"))
         if response is not None:
-            body, is_complete = dict(response), event.get("type") not in _UNFINISHED_EVENTS
-        if event.get("type") in ("response.output_item.added", "response.output_item.done"):
-            items[event.get("output_index", len(items))] = event.get("item")
+            body, is_complete = dict(response), _type_of(event) not in _UNFINISHED_EVENTS
+        if _type_of(event) in ("response.output_item.added", "response.output_item.done"):
+            items[str(event.get("output_index", len(items)))] = event.get("item")
     if not body.get("output"):
         body["output"] = list(items.values())
     return {"object": "response", **body}, is_complete
@@ -127,9 +132,9 @@ def _openai_response(events: Sequence[Fields]) -> tuple[dict[str, Any], bool]:
 def _anthropic_message(events: Sequence[Fields]) -> tuple[dict[str, Any], bool]:
     """Return a message of Anthropic's Messages API, and whether it has an end."""
     body: dict[str, Any] = {"role": "assistant", "stop_reason": None}
-    blocks: dict[object, dict[str, Any]] = {}
+    blocks: dict[str, dict[str, Any]] = {}
     for event in events:
-        kind, index, delta = event.get("type"), event.get("index"), object_of(event.get("delta"))
+        kind, index, delta = _type_of(event), str(event.get("index")), object_of(event.get("delta"))
         if kind == "message_start":
             body |= object_of(event.get("message"))
         elif kind == "content_block_start":

@@ -15,7 +15,7 @@ from toolmark.formats.traces.attribute_readers import json_object
 
 _MLFLOW_KIND = "mlflow.spanType"
 _LITELLM_SPAN = "raw_gen_ai_request"
-"""The span in which LiteLLM keeps a request as it was sent; the parent span may have no messages."""
+"""Name of LiteLLM's span of a raw request; the span around it may have no messages."""
 _LOGFIRE: dict[str, tuple[str, str, dict[str, str]]] = {
     "Agent run: ": ("invoke_agent", "gen_ai.system", {"name": "gen_ai.agent.name"}),
     "Function: ": (
@@ -92,7 +92,7 @@ def _printed_list(text: object) -> list[Any] | None:
 
 
 def _mlflow_value(value: object) -> Any:  # noqa: ANN401 - a JSON value
-    """Return the value of an MLflow attribute: MLflow writes every value as JSON, numbers and booleans too."""
+    """Return the value of an MLflow attribute: MLflow writes every value as JSON, also numbers and booleans."""
     try:
         return parse_json(value) if isinstance(value, str) else value
     except InvalidDataError:

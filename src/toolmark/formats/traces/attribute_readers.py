@@ -1,4 +1,4 @@
-"""Total readers of attribute values, beside those of `field_readers`: each returns a value of one type.
+"""Total readers of attribute values, in addition to `field_readers`: each returns a value of one type.
 
 An attribute holds an object in one library, its JSON text in the next, and nothing in a third. With these readers the
 rest of the package names a field and needs no test of its type.
@@ -41,7 +41,7 @@ def token_counts(fields: Fields, keys: Mapping[str, tuple[str, ...]], *, least: 
     for name, aliases in keys.items():
         count = first_of(fields, *aliases)
         if isinstance(count, str) and count.isdigit():
-            count = int(count)  # Phoenix and Jaeger export some counts as text
+            count = int(count)  # some exports write all attributes as text
         if isinstance(count, int) and not isinstance(count, bool) and count >= least:
             counts[name] = count
     return counts

@@ -21,7 +21,7 @@ def call_id_of(request: Request) -> str | None:
 
 
 def with_common_ids(history: Sequence[Message]) -> Sequence[Message]:
-    """Return a history in which requests and their answers have equal ids, where the order shows which belong together.
+    """Return a history whose requests and answers have equal ids, where the order shows which belong together.
 
     Both repairs leave a history alone whose ids agree, which is nearly every history.
     """
@@ -37,6 +37,7 @@ def _with_answer_ids(history: Sequence[Message]) -> Sequence[Message]:
     waiting: list[str | None] = []
     new_ids: dict[str | None, str] = {}
     for message in history:
+        # Answers come in the order of their calls, so the order identifies them.
         waiting += [request.id for request in message.requests if request.id in item_ids]
         if waiting and message.answered_id is not None and message.answered_id not in ids:
             new_ids[waiting.pop(0)] = message.answered_id
@@ -62,6 +63,7 @@ def _with_request_ids(history: Sequence[Message]) -> Sequence[Message]:
     strangers: list[int] = []
     for index, message in enumerate([*history, Message("model", "")]):  # the last one closes the history
         if message.speaker == "model":
+            # Any other number leaves open which answer is whose; a wrong pair is worse than a lost answer.
             if len(waiting) == len(strangers) and None not in waiting:
                 for place, call_id in zip(strangers, waiting, strict=True):
                     messages[place] = _with_answer_id(messages[place], call_id)

@@ -274,7 +274,7 @@ class CallLedger:
                 self.lost_answers.append(unpaired.path)
 
     def add_handoff(self, span: Span) -> None:
-        """Add a hand-off to the latest request for it, else to a request of its own, which was not captured."""
+        """Add a hand-off to the latest request for it, else to a new request, since its own was not captured."""
         target = span.handoff.to
         letters = _letters(target or "")
         for call in reversed(self.calls):
@@ -358,10 +358,10 @@ class CallLedger:
         call = next(iter(self._answerable(answer, state)), None)
         if call is not None:
             state.add_answer(call)
-            call.answer = known = call.answer or answer
+            first = call.answer = call.answer or answer
             # Only some records of an answer say that the tool failed.
-            if answer.failed and not known.failed and answer.call_id is not None:
-                call.answer = replace(known, failed=True, error=known.error or answer.error)
+            if answer.failed and not first.failed and answer.call_id is not None:
+                call.answer = replace(first, failed=True, error=first.error or answer.error)
         elif answer.call_id is None and answer.name is None:
             self._nameless_answers.append(_UnpairedAnswer(answer, path, state.span))
         else:

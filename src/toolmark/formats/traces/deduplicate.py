@@ -26,6 +26,7 @@ def drop_silent_copies(trees: Sequence[Tree]) -> None:
     for tree in trees:
         models = tree.of_kind("model")
         for silent, span in _silent_copies(models):
+            # The copy without content may have the counts of tokens that the other span lacks.
             call, copy = span.model_call, silent.model_call
             call.usage = call.usage or copy.usage
             if call.stopped_for_tools is None:
@@ -37,7 +38,7 @@ def drop_silent_copies(trees: Sequence[Tree]) -> None:
 
 
 def repeated_traces(trees: Sequence[Tree]) -> list[Tree]:
-    """Return the traces that have model spans only, each of which repeats a model span of another trace.
+    """Return the traces that have model spans only and whose spans all repeat a model span of another trace.
 
     A span with a reply repeats one that lasts longer, in the trace of an agent or chain, with the same last user
     message and the same reply. A reply with calls that have no ids repeats nothing: equal requests are common. Nor do
@@ -50,6 +51,7 @@ def repeated_traces(trees: Sequence[Tree]) -> list[Tree]:
     for tree in trees:
         in_tree = tree.of_kind("model")
         models += in_tree
+        # The trace of an agent has spans of other kinds; only one without them can be a client's copy.
         if len(in_tree) == len(tree.spans):
             bare.append(tree)
             continue

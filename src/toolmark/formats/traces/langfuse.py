@@ -119,7 +119,7 @@ def _span(fields: Fields, path: str) -> Span:
         session=text_of(_get(fields, "sessionId")),
     )
     operation = _OPERATIONS.get(str(fields.get("type")))
-    if operation is not None:  # Langfuse's own type is more exact than the attributes it was derived from
+    if operation is not None:  # Langfuse's own type wins over the attributes of the span
         attributes.pop("ai.operationId", None)
         attributes["gen_ai.operation.name"] = operation
     span = interpret(RawSpan(span, attributes))
@@ -147,11 +147,12 @@ def _returns_tool_message(fields: Fields) -> bool:
 
 
 def _read_tool(fields: Fields, run: ToolRun) -> None:
+    # The observation has its input and output also where its span had no such attributes.
     if fields.get("input") is not None:
         run.arguments = decoded(fields["input"])
     if fields.get("output") is not None:
         run.result = decoded(fields["output"])
-    if run.result is None:
+    if run.result is None:  # the JSON text `null`
         run.result = ABSENT
     unwrap_result(run)
 
@@ -168,7 +169,7 @@ def _read_messages(fields: Fields, span: Span) -> None:
     span.input_text = _text_in(contents.get("input"), "user")
     span.output_text = span.output_text or _text_in(contents.get("output"), "model")
     span.prompt = prompt or span.prompt
-    # Langfuse may shorten the output that it shows; the attributes of the span then have more calls.
+    # The output counts, unless the attributes of the span show more calls.
     if reply and len(requests_in(reply)) >= len(requests_in(span.reply or [])):
         span.reply = reply
 
@@ -184,7 +185,7 @@ def _read_model(fields: Fields, metadata: Fields, span: Span) -> None:
 
 
 def _listed_calls(fields: Fields, path: str) -> list[Message]:
-    """Return the calls that Langfuse lists beside an output whose form is not read here; at least their names."""
+    """Return the calls that Langfuse lists next to an output whose form is not read here, or at least their names."""
     calls = json_list(_get(fields, "toolCalls")) or json_list(_get(fields, "toolCallNames"))
     entries = [as_object(decoded(entry)) or {"name": entry} for entry in calls]
     requests = [call_of(entry, path=f"{path}.toolCalls[{index}]") for index, entry in enumerate(entries)]

@@ -56,7 +56,7 @@ def spans_in(documents: list[tuple[str, Any]], notes: Notes) -> list[Span]:
 def _drop_hidden_values(spans: list[Span]) -> None:
     """Mark the arguments and results of tools as not captured where the client hid them.
 
-    The client writes `{}` for whatever it hides, and `{}` is also a valid value. Models show which of the two it is:
+    The client writes `{}` for hidden values, and `{}` is also a valid value. Models show which of the two it is:
     a model always receives messages, so an empty prompt or reply means that this side of the trace is hidden.
     """
     models = [span for span in spans if span.kind == "model"]
@@ -150,7 +150,7 @@ def _read_model(fields: Fields, extra: Fields, metadata: Fields, span: Span) -> 
     model = text_of(first_of(parameters, "model", "model_name")) or text_of(metadata.get("ls_model_name"))
     usage: dict[str, int] = {}
     details = object_of(outputs.get("llm_output")).get("token_usage")
-    # The client puts counts on the run itself; older versions, and other SDKs, leave them in the outputs.
+    # Later sources win: the counts of the run itself are more reliable than those that integrations leave in outputs.
     for counts in (outputs.get("usage"), details, outputs.get("usage_metadata"), fields):
         usage |= token_counts(object_of(counts), _USAGE)
     span.event = ModelCall(model, usage=usage)

@@ -77,6 +77,7 @@ def spans_in(documents: list[tuple[str, Any]], notes: Notes) -> list[Span]:
                 spans[raw.span.trace, raw.span.id] = raw
                 all_spans.append(raw)
     for fields, place in logs:
+        # Log records come after all spans, since a file may have them on an earlier line than the span they belong to.
         event = _log_event(fields, place)
         if not event.name.startswith("gen_ai."):
             continue
@@ -94,6 +95,7 @@ def spans_in(documents: list[tuple[str, Any]], notes: Notes) -> list[Span]:
 
 
 def _is_span(fields: Fields) -> bool:
+    # A name and an id alone may be anything, such as a tool call, so a context or a time must confirm them.
     keys = fields.keys()
     if "operationName" in keys and keys & {"spanID", "traceID"}:  # Jaeger
         return True
@@ -138,12 +140,13 @@ def _entries(value: object, path: str, notes: Notes) -> Iterator[tuple[str, bool
 
 
 def _mlflow_session(fields: Fields) -> str | None:
-    """Return the session of an MLflow trace, which is in the information beside its spans."""
+    """Return the session of an MLflow trace, which is in its `info` and not on its spans."""
     metadata = object_of(first_of(object_of(fields.get("info")), "trace_metadata", "request_metadata"))
     return text_of(metadata.get("mlflow.trace.session"))
 
 
 def _raw_span(fields: Fields, path: str, notes: Notes) -> RawSpan | None:
+    # SDKs and Phoenix dump ids in a context, OTLP on the span itself, and data frames of Phoenix in flat columns.
     context = object_of(first_of(fields, "context", "spanContext", "span_context"))
     parent = object_of(first_of(fields, "parent", "parentSpanContext", "parent_span_context"))
     span_id = _id(first_of(context, *_SPAN_IDS) or first_of(fields, *_SPAN_IDS, "context.span_id", "id"))
@@ -247,7 +250,7 @@ def _value(value: object) -> Any:  # noqa: ANN401 - a JSON value
         return dict(fields)
     kind, inner = present[0]
     if kind == "intValue" and isinstance(inner, str) and inner.lstrip("-").isdigit():
-        return int(inner)  # JSON has no 64-bit integers, so OTLP writes them as text
+        return int(inner)  # Protobuf's JSON mapping writes 64-bit integers as text
     if kind == "arrayValue":
         return [_value(entry) for entry in list_of(object_of(inner).get("values"))]
     if kind == "kvlistValue":

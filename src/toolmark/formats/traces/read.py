@@ -90,7 +90,7 @@ def read_traces(
 
     Args:
         value: Traces of OpenTelemetry, Langfuse, LangSmith or the OpenAI Agents SDK, as JSON values.
-        format: The format of the value; detected by default. The `format` of the result tells which it was.
+        format: The format of the value; detected by default, and then named in the `format` of the result.
         handoff_names: Names of tools that hand over to another agent. Their calls are hand-offs of the run and not
             among its called tools.
         path: JSON path of the value in its file; every warning and every problem begins with it.

@@ -61,7 +61,7 @@ def _argument_of_text(span: Span, requested: object) -> object:
         tool = span.tool_run.tool
         span.doubt(span.path, f"the JSON text of the arguments of {tool!r} is cut off; they count as not captured")
         return ABSENT
-    # Langfuse and LangChain's tools with one parameter record that argument alone, as a text.
+    # A LangChain tool with one parameter is traced with that argument alone, as a text.
     return {} if text in (None, "") else {"input": value}
 
 

@@ -81,6 +81,7 @@ _TOOL_NAMES = (
     "gen_ai.tool.name",
     "tool.name",
     "ai.toolCall.name",
+    # OpenLLMetry puts the name of any entity here, so names that only tools have come first.
     "traceloop.entity.name",
     "tool_name",
     "tool_call.function.name",
@@ -90,6 +91,7 @@ _CALL_IDS = ("gen_ai.tool.call.id", "tool.id", "tool_call.id", "ai.toolCall.id",
 _NO_IDS = (None, "", "<not specified>", "unknown")
 """Placeholders for an id that the tracer does not know; the last two are Google ADK's and Agent Framework's."""
 _ARGUMENTS = (
+    # The conventions' own name is exact. `input.value` and those below it hold any input, of a tool or not.
     "gen_ai.tool.call.arguments",
     "gen_ai.tool.args",
     "tool_arguments",
@@ -157,7 +159,7 @@ _PROMPTS_WITH_TOOLS = ("langfuse.observation.input", "haystack.agent.step.llm.in
 _FUNCTION_RESPONSE = frozenset({"id", "name", "response"})
 """Keys of Google's part around the result of a tool, which OpenInference keeps whole."""
 _MERGED_TOOLS = "(merged tools)"
-"""The tool name of a span in which Google's ADK repeats the results of several other spans."""
+"""The tool name of spans of Google's ADK that repeat the results of several other spans."""
 _TOOL_HINTS = ("gen_ai.tool.call.id", "gen_ai.tool.call.arguments", "tool_arguments", "tool.arguments")
 _MODEL_HINTS = ("gen_ai.output.messages", "llm.request.type", "gcp.vertex.agent.llm_request")
 
@@ -293,6 +295,7 @@ def _tool_run(raw: RawSpan) -> ToolRun:
         input_wrapped=any(key.startswith("langsmith.") for key in attributes),
     )
     _unwrap_mcp(run)
+    # Strands, and the conventions of 2024, keep arguments and results in events.
     for event in raw.events:
         _complete_from_event(run, event)
     if attributes.get("haystack.tool.error") is True:
@@ -314,7 +317,7 @@ def _complete_from_event(run: ToolRun, event: Event) -> None:
 
 
 def _unwrap_mcp(run: ToolRun) -> None:
-    """Unwrap an MCP call of OpenLLMetry, which writes the name beside the arguments and an object around the result."""
+    """Unwrap an MCP call of OpenLLMetry: the arguments come with the name of the tool, the result in an object."""
     arguments = json_object(run.arguments)
     if arguments.keys() != {"tool_name", "arguments"} or arguments["tool_name"] != run.tool:
         return
@@ -400,7 +403,7 @@ def _offered_to_model(raw: RawSpan) -> list[Any]:
 
 
 def _offered(attributes: Attributes) -> Iterator[Any]:
-    """Yield the tools that a model could choose from; an empty object stands for tools without a name."""
+    """Yield the tools that a model could choose from; an empty object means that there are tools without a name."""
     for key in _TOOLS:
         yield from map(decoded, json_list(attributes.get(key)))
     parameters = json_object(attributes.get("model_request_parameters"))  # Pydantic AI

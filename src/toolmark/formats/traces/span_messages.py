@@ -59,7 +59,7 @@ _REPLIES = (
     "mlflow.spanOutputs",
 )
 _CONVERSATIONS = ("pydantic_ai.all_messages", "all_messages_events", "events")
-"""Attributes in which Pydantic AI keeps a whole conversation, prompts and replies."""
+"""Attributes of Pydantic AI that hold a whole conversation, prompts and replies."""
 
 INDEXED_PROMPTS = ("gen_ai.prompt.", "llm.input_messages.", "llm.prompts.")
 INDEXED_REPLIES = ("gen_ai.completion.", "llm.output_messages.", "llm.completions.")
@@ -74,7 +74,7 @@ _EMPTY = frozenset({"", "{}", "[]", "null", "<not serializable>"})
 
 _SAYS_FAILED = re.compile(r'"(?:status": ?"error"|is_error": ?true)')
 _HAS_INVALID_CALLS = re.compile(r'"invalid_tool_calls": ?\[\{')
-"""JSON text in which LangChain keeps calls whose arguments are not JSON."""
+"""JSON text of a LangChain message with calls whose arguments are not JSON."""
 
 _INDEX = re.compile(r"\.?(\d+)\.")
 _MESSAGE_EVENT = re.compile(r"^gen_ai\.(system|user|assistant|tool)\.message$")
@@ -261,13 +261,10 @@ def _complete(messages: list[Message], texts: Mapping[str, str], speaker: Speake
     """Complete indexed messages with the same messages as the library had them.
 
     OpenInference leaves out arguments that are `{}`, that an answer reports a failure, sometimes the call that it
-    answers, and calls that LangChain lists separately because their arguments are not JSON.
-
-    Args:
-        messages: The indexed messages.
-        texts: The whole messages as JSON text, by their paths.
-        speaker: The speaker of a message that names none.
+    answers, and calls that LangChain lists separately because their arguments are not JSON. `texts` has the whole
+    messages as JSON text, by their paths.
     """
+    # Parsing the whole messages of every span is slow, and few of them lack anything.
     if not _may_be_incomplete(messages, texts.values()):
         return messages
     whole = [message for path, text in texts.items() for message in messages_in(text, path, speaker)]
@@ -431,7 +428,7 @@ def _vercel_reply(raw: RawSpan) -> list[Message]:
 def _split_conversation(raw: RawSpan) -> tuple[list[Message], list[Message]]:
     """Return the prompt and the reply of a model span that keeps a whole conversation.
 
-    The reply is whatever follows the last message that is not the model's.
+    The reply begins after the last message that is not the model's.
     """
     for key in _CONVERSATIONS:
         value = raw.attributes.get(key)

@@ -17,7 +17,7 @@ from toolmark.formats.traces.trace_messages import Message
 from toolmark.matching.json_compare import ABSENT, json_equal
 
 SpanKind: TypeAlias = Literal["model", "tool", "agent", "handoff", "other"]
-"""The subject of a span; `other` is whatever surrounds the rest."""
+"""The subject of a span; `other` is a chain, a workflow or anything else around these."""
 
 MAX_TOOL_DEPTH = 40
 """Levels of tools inside of tools. Deeper tools are recorded at the last of these levels."""
@@ -94,7 +94,7 @@ class Span:
         input_text, output_text: The text that went in and came out.
         event: What a span of a model, a tool or a hand-off records.
         doubts: Warnings about the span, each with its path.
-        scope: The tool span around it, set by `tree_of` like the rest.
+        scope: The tool span around it; `tree_of` sets this field and those below.
         within: The agent span around it, inside of that tool.
         around: Of a model, the model span around it.
         depth: Number of tools around it.
@@ -194,13 +194,14 @@ def tree_of(spans: Iterable[Span]) -> Tree:
     """Return the spans of one trace as a tree; of a span that was exported twice, the more complete copy counts."""
     by_id: dict[str, Span] = {}
     for span in spans:
-        # Phoenix and OTLP collectors may export a span while it runs, and once more when it ends.
+        # A span may be exported while it runs, and once more when it ends.
         if span.id not in by_id or _completeness(span) >= _completeness(by_id[span.id]):
             by_id[span.id] = span
     tree = Tree(list(by_id.values()))
     children: dict[str, list[Span]] = {}
     for index, span in enumerate(tree.spans):
         span.order = (span.started_at or _LONG_AGO, index)
+        # A missing parent may have been sampled away, or be in another file.
         if span.parent in by_id and span.parent != span.id:
             children.setdefault(span.parent, []).append(span)
         else:
@@ -250,6 +251,7 @@ def _place_inside(span: Span, outer: Span, tree: Tree) -> None:
         tree.too_deep = True
         span.within = span.around = None
     elif outer.kind == "tool":
+        # The calls inside of a tool are the tool's own, not those of the agent and the model around it.
         span.scope, span.within, span.around, span.depth = outer, None, None, outer.depth + 1
     elif outer.kind == "agent":
         span.within, span.around = outer, None
@@ -260,8 +262,8 @@ def _place_inside(span: Span, outer: Span, tree: Tree) -> None:
 def _same_call(inner: Span, outer: Span) -> bool:
     """Return whether a tool inside a tool is a second record of the same call.
 
-    Both a framework and the library below it may trace a tool, as LangChain and MCP do. The two are one call if no
-    agent or model works in between, and their ids, or names and arguments, agree where both have them.
+    Both a framework and the library below it may trace a tool. The two spans are one call if no agent or model works in
+    between, and their ids, or names and arguments, agree where both have them.
     """
     run, outer_run = inner.tool_run, outer.tool_run
     if outer.has_model or inner.within is not None or run.tool != outer_run.tool:
@@ -273,6 +275,7 @@ def _same_call(inner: Span, outer: Span) -> bool:
 
 def _merge_into(outer: Span, inner: Span) -> None:
     """Complete the outer record of a call with the inner one, which counts no more."""
+    # The outer record may lack content that the inner one has: frameworks and libraries differ in what they keep.
     run, other = outer.tool_run, inner.tool_run
     run.arguments = other.arguments if run.arguments is ABSENT else run.arguments
     run.result = other.result if run.result is ABSENT else run.result

@@ -101,7 +101,7 @@ def _read_trace(tree: Tree, earlier: dict[tuple[str | None, str | None], list[Ca
 
 
 def _fill_ledger(ledger: CallLedger, tree: Tree, models: list[Span]) -> None:
-    """Add the calls of a trace: first the replies of models, then whatever the rest adds."""
+    """Add the calls of a trace: replies of models first, since every other record only repeats or completes them."""
     for span in models:
         ledger.add_reply(span)
     for span in models:
@@ -208,10 +208,7 @@ def _scope_id(span: Span) -> str | None:
 def _record_batch(batch: CallBatch, builder: RunBuilder, offered: frozenset[str]) -> None:
     """Record a message of a model with the runs and answers of its calls.
 
-    Args:
-        batch: The calls of the message.
-        builder: Receives them.
-        offered: Names of all tools that the model could choose from; empty if they are not known.
+    `offered` has the names of all tools that the model could choose from; it is empty if they are not known.
     """
     scope = _scope_id(batch.span)
     builder.model_asked([call.request for call in batch.calls], scope=scope, agent=batch.span.agent_name)

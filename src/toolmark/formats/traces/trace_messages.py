@@ -105,7 +105,7 @@ class Message:
         return None if self.answer is None else self.answer.call_id
 
     def below(self, path: str) -> Message:
-        """Return the same message with `path` in front of its own paths."""
+        """Return the same message with `path` in front of its paths."""
         requests = tuple([replace(request, source=f"{path}{request.source or ''}") for request in self.requests])
         return Message(self.speaker, f"{path}{self.path}", self.text, requests, self.answer, self.bare)
 
@@ -133,7 +133,7 @@ def read_once(
     """Return the messages that `read` parses, from memory where an equal value was parsed before.
 
     Args:
-        value: The value as it stands in the trace.
+        value: The value as the trace has it.
         path: JSON path of the value, put in front of the paths that `read` returns.
         variant: Whatever else the result of `read` depends on.
         read: Parses the value, with paths relative to the value itself.
@@ -255,7 +255,7 @@ def _walk_text(value: str, path: str, default: Speaker, depth: int) -> Iterator[
 def _is_message_list(content: object) -> bool:
     """Return whether a value is a list of messages, so that it is not a text where its messages are empty.
 
-    Tracers that are told to drop content leave messages with a role and nothing else.
+    Tracers that drop content leave messages with a role and nothing else.
     """
     entries = list_of(content)
     return bool(entries) and all("role" in object_of(entry) for entry in entries)
@@ -408,8 +408,8 @@ def _message_of_parts(
     requests = [part for _, part in parts if isinstance(part, Request)]
     answers, text = _answers_of_parts(parts), _text_of_parts(parts)
     if calls and {request.id for request in requests} <= {call.id for call in calls}:
-        # Some converters leave the provider's blocks beside the calls that they made of them. Arguments that are empty
-        # stand in the blocks only.
+        # Some converters keep the provider's blocks next to the calls they derive from them. Empty arguments are in
+        # the blocks only.
         blocks = {request.id: request for request in requests}
         requests = [with_arguments_of(call, blocks.get(call.id) if call.id else None) for call in calls]
     else:
@@ -432,7 +432,7 @@ def with_arguments_of(request: Request, other: Request | None) -> Request:
 def _printed_message(parts: list[Any], path: str) -> list[Message]:
     """Return the messages of a Python object that a tracer printed into the text of the model.
 
-    The instrumentation of the OpenAI Agents SDK in OpenTelemetry's contrib repository does that with a response.
+    `opentelemetry-instrumentation-openai-agents-v2` does that with a response.
     """
     text = piece_of(parts[0], path) if len(parts) == 1 else None
     if not isinstance(text, str) or not text.startswith("{'"):
@@ -461,7 +461,7 @@ def _calls_of_message(fields: Fields, path: str) -> list[Request]:
 
 
 def _calls_in_text(text: str, path: str) -> list[Request]:
-    """Return the calls of a text that is a JSON list of calls and nothing else, as smolagents writes them."""
+    """Return the calls of a text that is a JSON list of calls and nothing else, as some frameworks write them."""
     calls: list[Request] = []
     for index, entry in enumerate(json_list(text)):
         call = _bare_call(object_of(entry), f"{path}[{index}]")
@@ -488,7 +488,7 @@ def _answers(fields: Fields, content: object, path: str, name: str | None) -> It
     if answers:
         yield from answers
         return
-    # LiteLLM puts texts in OpenTelemetry's form, {"type": "text", "content": ...}, beside the id of the call.
+    # LiteLLM puts texts in OpenTelemetry's form, {"type": "text", "content": ...}, next to the id of the call.
     if any("content" in object_of(part) for part in list_of(content)) and all(
         isinstance(part, str) for _, part in parts
     ):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from toolmark._internal.text import hundredths_text, number_text, plural, printable, short_json, shorten
-from toolmark.matching.argument_pattern import Wanted, json_of
+from toolmark.matching.argument_pattern import ValuePattern, json_of
 from toolmark.report.report import Flaky, MetricSummary, Report, TrialSummary
 
 INTERRUPTED = "Interrupted: stopped before all cases were measured. All numbers cover the cases measured until then."
@@ -26,7 +26,7 @@ def one_line(text: str, limit: int = _TEXT) -> str:
 
 def value_text(value: Any, limit: int) -> str:  # noqa: ANN401 - a JSON value or a matcher
     """Return a value as JSON on one line, shortened; a matcher in its own words, in full."""
-    return printable(value.describe()) if isinstance(value, Wanted) else short_json(json_of(value), limit)
+    return printable(value.describe()) if isinstance(value, ValuePattern) else short_json(json_of(value), limit)
 
 
 def verdict(report: Report) -> str:

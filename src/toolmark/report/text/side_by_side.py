@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple
 
 from toolmark._internal.text import number_text
 from toolmark.cases import AnyCase, LLMTestCase, MLLMTestCase
-from toolmark.expect import wanted_names
+from toolmark.expect import expected_names
 from toolmark.matching.alignment import Alignment, Pair
-from toolmark.matching.argument_pattern import Wanted, fits
+from toolmark.matching.argument_pattern import ValuePattern, fits
 from toolmark.matching.json_compare import ABSENT, Difference
 from toolmark.matching.redacted_values import has_mark
 from toolmark.report.text.phrases import one_line, value_text
@@ -61,7 +61,7 @@ def rows(result: MetricResult, case: AnyCase, *, nested: bool = False, longest: 
     alignment = result.alignment
     if alignment is None or not isinstance(case, (LLMTestCase, MLLMTestCase)):
         return []
-    expected = _names(result, "expected", alignment.wanted or wanted_names(case.expected_tools))
+    expected = _names(result, "expected", alignment.labels or expected_names(case.expected_tools))
     called = _names(result, "called", [call.name for call in case.tools_called or []])
     moved = {pair.expected for pair in alignment.out_of_order}
     lines: list[Row] = []
@@ -129,7 +129,7 @@ def _inside(expected: Any, called: Any, place: str) -> Iterator[tuple[Any, Any, 
         for key in {**expected, **called}:
             yield from _inside(expected.get(key, ABSENT), called.get(key, ABSENT), f"{place}.{one_line(key, _NAME)}")
     # A matcher cannot look at a redacted value, so such a place does not count as different.
-    elif not fits(expected, called) and not (isinstance(expected, Wanted) and has_mark(called)):
+    elif not fits(expected, called) and not (isinstance(expected, ValuePattern) and has_mark(called)):
         yield expected, called, place
 
 

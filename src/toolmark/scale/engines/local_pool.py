@@ -1,7 +1,7 @@
-"""Who works on the parts? Processes, each of which is given the next part when it has done one.
+"""Engine that scores parts in processes of this machine, each of which takes the next part when it is free.
 
-A process is started anew (`spawn`), not copied: a copy of a program that has threads may hang. It ends with the one
-that started it, however that ends, and it ignores Ctrl-C, which the other acts on.
+Processes are spawned, not forked: a fork of a program with threads may hang. They end with the process that started
+them, however that ends, and ignore Ctrl-C, which that process handles.
 """
 
 from __future__ import annotations
@@ -23,15 +23,12 @@ T = TypeVar("T")
 
 
 def done(work: Callable[[J], T], jobs: Sequence[J], processes: int) -> Generator[tuple[J, T], None, None]:
-    """Yield each job with what `work` makes of it, in any order; nothing is under way when the generator is closed.
+    """Yield each job with the result of `work`, in any order; closing the generator ends all processes.
 
-    Args:
-        work: Is called once for each job; can be pickled if there are several processes.
-        jobs: The jobs.
-        processes: How many work; one works in this process.
+    With one process the jobs run in this one.
 
     Raises:
-        ConfigurationError: `work` cannot be handed to other processes.
+        ConfigurationError: `work` cannot be pickled.
         WorkerDiedError: A process was killed, or could not start.
     """
     if processes == 1 or len(jobs) < 2:  # noqa: PLR2004 - a single job
@@ -43,7 +40,7 @@ def done(work: Callable[[J], T], jobs: Sequence[J], processes: int) -> Generator
 
 
 def check_picklable(work: object) -> None:
-    """Raise where something cannot be handed to other processes.
+    """Check that an object can be sent to other processes.
 
     Raises:
         ConfigurationError: It cannot.
@@ -62,11 +59,11 @@ class _Pool:
         context = multiprocessing.get_context("spawn")
         self._members: dict[connection.Connection, Any] = {}
         for _ in range(processes):
-            mine, theirs = context.Pipe()
-            member = context.Process(target=_serve, args=(theirs, work), daemon=True)
+            own_end, worker_end = context.Pipe()
+            member = context.Process(target=_serve, args=(worker_end, work), daemon=True)
             member.start()
-            theirs.close()  # so that the pipe ends with the process
-            self._members[mine] = member
+            worker_end.close()  # so that the pipe ends with the process
+            self._members[own_end] = member
 
     def run(self, jobs: Iterator[J]) -> Iterator[tuple[J, Any]]:
         under_way: dict[connection.Connection, J] = {}
@@ -75,12 +72,12 @@ class _Pool:
             under_way[pipe] = job
         while under_way:
             for pipe in cast("list[connection.Connection]", connection.wait(list(under_way))):
-                job, made = under_way.pop(pipe), self._taken(pipe)
+                job, result = under_way.pop(pipe), self._receive(pipe)
                 following = next(jobs, None)
                 if following is not None:
                     self._give(pipe, following)
                     under_way[pipe] = following
-                yield job, made
+                yield job, result
 
     def _give(self, pipe: connection.Connection, job: object) -> None:
         try:
@@ -88,7 +85,7 @@ class _Pool:
         except OSError:
             raise self._died(pipe) from None
 
-    def _taken(self, pipe: connection.Connection) -> Any:  # noqa: ANN401 - what `work` returned
+    def _receive(self, pipe: connection.Connection) -> Any:  # noqa: ANN401 - what `work` returned
         try:
             answer = pipe.recv()
         except (EOFError, OSError):
@@ -104,7 +101,7 @@ class _Pool:
         )
 
     def close(self) -> None:
-        """End all processes, whatever they are at."""
+        """End all processes at once."""
         for pipe, member in self._members.items():
             member.terminate()
             member.join()
@@ -112,7 +109,7 @@ class _Pool:
 
 
 def _serve(pipe: connection.Connection, work: Callable[[Any], Any]) -> None:
-    """Do one job after the other, until nobody gives any."""
+    """Do one job after the other, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
@@ -131,7 +128,7 @@ def _end_with_parent() -> None:
 
 
 def attempted(work: Callable[[J], T], job: J) -> tuple[bool, T | Exception]:
-    """Return what work makes of a job, or what it raised, and which of them; `received` takes it."""
+    """Return whether a job succeeded, and its result or exception, for `received`."""
     try:
         return True, work(job)
     except Exception as error:  # noqa: BLE001 - raised where it can be acted on
@@ -139,11 +136,11 @@ def attempted(work: Callable[[J], T], job: J) -> tuple[bool, T | Exception]:
 
 
 def received(answer: tuple[bool, Any]) -> Any:  # noqa: ANN401 - what `work` returned
-    """Return what was made of a job in another process, or raise what was raised there."""
-    is_made, made = answer
-    if not is_made:
-        raise made
-    return made
+    """Return the result of a job in another process, or raise the exception of it."""
+    is_result, value = answer
+    if not is_result:
+        raise value
+    return value
 
 
 def _sendable(error: Exception) -> Exception:

@@ -1,4 +1,4 @@
-"""Who works on the parts, past one machine? Tasks of Ray, one for each part, on a cluster or on this machine.
+"""Engine that scores parts in Ray tasks, one for each part, on a cluster or on this machine.
 
 Ray decides where a part is scored, and scores it again where a machine was lost. What a part is, when it is done, and
 how parts are joined is the same as without Ray, and so are the results, byte by byte. All machines see the files, and

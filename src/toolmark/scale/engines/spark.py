@@ -1,4 +1,4 @@
-"""Who works on the parts, past one machine? Tasks of Spark, one for each part, on a cluster or on this machine.
+"""Engine that scores parts in Spark tasks, one for each part, on a cluster or on this machine.
 
 The parts are given out in groups, each a job of Spark whose rows are one part each, and which `mapInArrow` works on.
 Two groups are under way at a time: while the last tasks of one are awaited, those of the next take the cores that are
@@ -37,7 +37,7 @@ _ATTEMPTS = 4
 """How often a part is tried on this machine if its process is killed; Spark's own number for clusters."""
 
 _CANCEL_SECONDS = 0.2
-"""After this Spark is told again to stop what it was about to begin when it was told before."""
+"""Seconds after which jobs are cancelled again, because Spark may have started some in the meantime."""
 
 _TOLD_LINES = 12
 
@@ -80,8 +80,8 @@ def _done(spark: Any, work: Callable[[J], T], jobs: Sequence[J]) -> Generator[tu
                 if group:
                     under_way.add(threads.submit(groups.next))
                 for row in rows:
-                    made = received(loads(bytes(row["made"])))  # noqa: S301 - our own process wrote it
-                    yield group[row["place"]], made
+                    answer = received(loads(bytes(row["made"])))  # noqa: S301 - our own process wrote it
+                    yield group[row["place"]], answer
     finally:
         _cancel(spark, groups.tag, under_way)
         threads.shutdown()
@@ -147,12 +147,7 @@ def _context(spark: Any) -> Any:  # noqa: ANN401 - as above
 
 @dataclass(frozen=True)
 class _Task:
-    """What a process of Spark does with the rows that are given to it.
-
-    Attributes:
-        work: Is called once for each job.
-        jobs: Those of the group; a row is the place of one.
-    """
+    """Work of a Spark task on its rows, each of which has the position of a job in the group."""
 
     work: Callable[[Any], Any]
     jobs: Sequence[Any]
@@ -162,8 +157,8 @@ class _Task:
         arrow = import_extra("pyarrow", "spark", "--engine spark")
         for batch in batches:
             for place in batch.column(0).to_pylist():
-                made = dumps(attempted(self.work, self.jobs[place]))
-                columns = [arrow.array([place], arrow.int64()), arrow.array([made], arrow.binary())]
+                answer = dumps(attempted(self.work, self.jobs[place]))
+                columns = [arrow.array([place], arrow.int64()), arrow.array([answer], arrow.binary())]
                 yield arrow.RecordBatch.from_arrays(columns, names=["place", "made"])
 
 
@@ -206,19 +201,19 @@ def _started(sql: Any, processes: int) -> Any:  # noqa: ANN401 - as above
             pyspark.SparkContext(conf=settings, gateway=gateway)
             return sql.SparkSession.builder.getOrCreate()
         except Exception as error:
-            told = _gist(f"{_tail(log)}\n{error}")
+            gist = _gist(f"{_tail(log)}\n{error}")
             remedy = "Spark 4 needs Java 17 or newer: install it, and let JAVA_HOME name its folder"
-            raise ConfigurationError(f"Spark did not start: {told}\n{remedy}") from error
+            raise ConfigurationError(f"Spark did not start: {gist}\n{remedy}") from error
 
 
-def _settings(given: Any, processes: int) -> Any:  # noqa: ANN401 - as above
+def _settings(conf: Any, processes: int) -> Any:  # noqa: ANN401 - as above
     """Return Spark's settings, with our own where there are none; without a master, Spark takes all cores of here."""
-    if given.get("spark.master", "local[*]") == "local[*]":
-        given.setMaster(f"local[{processes},{_ATTEMPTS}]")
-    given.setIfMissing("spark.ui.showConsoleProgress", "false")
-    if given.get("spark.master").startswith("local"):
-        given.setIfMissing("spark.driver.host", "127.0.0.1").setIfMissing("spark.ui.enabled", "false")
-    return given
+    if conf.get("spark.master", "local[*]") == "local[*]":
+        conf.setMaster(f"local[{processes},{_ATTEMPTS}]")
+    conf.setIfMissing("spark.ui.showConsoleProgress", "false")
+    if conf.get("spark.master").startswith("local"):
+        conf.setIfMissing("spark.driver.host", "127.0.0.1").setIfMissing("spark.ui.enabled", "false")
+    return conf
 
 
 @contextmanager

@@ -1,1 +1,1 @@
-"""A real HTTP endpoint on loopback that speaks OpenAI's API and answers from a script."""
+"""A scripted HTTP endpoint on loopback with OpenAI's API."""

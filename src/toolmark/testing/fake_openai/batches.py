@@ -1,4 +1,4 @@
-"""How does a fake endpoint keep files and play batches? Everything of one endpoint, in memory."""
+"""Files and batches of the fake endpoint, in memory."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from toolmark.testing.fake_openai.replies import HttpFault, Ids, Reply
 FILES = "/v1/files"
 BATCHES = "/v1/batches"
 _DAY = 24 * 60 * 60
-_MOST_LINES = 50_000
+_MAX_LINES = 50_000
 _PAGE = 20
 
 BatchEnd: TypeAlias = Literal["completed", "expired", "cancelled", "failed"]
 """How a batch may end."""
 
 Play: TypeAlias = Callable[[ReceivedRequest], tuple[int, str]]
-"""Gives status and body of the answer to one line."""
+"""Returns status and body of the answer to one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """What becomes of one batch of a fake endpoint.
+    """The course of one batch of a fake endpoint.
 
     Attributes:
-        end: How it ends. An expired batch says of each line that was not answered that it expired; a cancelled one says
-            nothing of them; a failed one answers none.
-        answered: How many lines are answered, from the first on; all by default.
-        polls: How often its state is asked before it has ended; with -1 it never ends.
-        create_fault: What the client meets in place of the answer to its creation. The batch is created all the same.
+        end: How it ends. The error file of an expired batch lists each line without an answer, that of a cancelled one
+            does not; a failed one has no answers.
+        answered: Number of lines that are answered, from the first; all by default.
+        polls: Number of status requests before it has ended; with -1 it never ends.
+        create_fault: Fault in place of the answer to its creation; the batch is created nevertheless.
     """
 
     end: BatchEnd = "completed"
@@ -47,17 +47,17 @@ class BatchPlan:
 
 @dataclass
 class _Batch:
-    """A batch as it is kept: what the API tells of it at its end, and how far that is away."""
+    """A batch with its final state, and the number of status requests so far."""
 
     plan: BatchPlan
     final: JsonObject
-    asked: int = 0
+    requests: int = 0
 
-    def told(self) -> JsonObject:
-        """Return what the API tells of it now."""
-        if 0 <= self.plan.polls <= self.asked:
+    def state(self) -> JsonObject:
+        """Return its current state in the form of the API."""
+        if 0 <= self.plan.polls <= self.requests:
             return self.final
-        status = "validating" if self.asked == 0 else "in_progress"
+        status = "validating" if self.requests == 0 else "in_progress"
         return {
             **self.final,
             "status": status,
@@ -70,20 +70,15 @@ class _Batch:
 
 @dataclass
 class Batches:
-    """The files and batches of one endpoint.
-
-    Attributes:
-        plans: What becomes of the batches, in the order of their creation; those beyond are completed at once.
-        ids: Where identifiers come from.
-        play: Answers one line.
-        files: Name and content of each file, by its id.
-    """
+    """The files and batches of one endpoint."""
 
     plans: Sequence[BatchPlan]
+    """For the batches in the order of their creation; later ones are completed at the first status request."""
     ids: Ids
     play: Play
     files: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
-    _made: list[_Batch] = field(default_factory=list[_Batch])
+    """Name and content by id."""
+    _batches: list[_Batch] = field(default_factory=list[_Batch])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def respond(self, request: ReceivedRequest, path: str) -> Reply | HttpFault:
@@ -93,28 +88,28 @@ class Batches:
         act = {
             ("POST", FILES): self._upload,
             ("POST", BATCHES): self._create,
-            ("GET", BATCHES): self._listed,
+            ("GET", BATCHES): self._list,
         }.get((request.method, path))
         with self._lock:
             if act is not None:
                 return act(request)
-            found = self._one(request, root, rest)
-        return found or HttpFault.status(404, f"there is no {request.method} {path} here")
+            reply = self._one(request, root, rest)
+        return reply or HttpFault.status(404, f"there is no {request.method} {path} here")
 
     def _one(self, request: ReceivedRequest, root: str, rest: Sequence[str]) -> Reply | HttpFault | None:
-        """Return what is told of one file or batch."""
+        """Return the answer about one file or batch."""
         key, verb = rest[0], (request.method, *rest[1:])
         if root == FILES and key in self.files:
             if verb == ("GET", "content"):
                 return HttpFault(text=self.files[key][1], headers={"content-type": "application/octet-stream"})
             return Reply(body=self._file(key)) if verb == ("GET",) else None
-        for batch in self._made:
+        for batch in self._batches:
             if batch.final["id"] != key:
                 continue
             if verb == ("GET",):
-                told = batch.told()
-                batch.asked += 1
-                return Reply(body=told)
+                state = batch.state()
+                batch.requests += 1
+                return Reply(body=state)
             if verb == ("POST", "cancel"):
                 batch.plan = BatchPlan("cancelled", polls=0)
                 batch.final = {**batch.final, "status": "cancelled"}
@@ -125,9 +120,9 @@ class Batches:
         content, purpose = request.body.get("file"), request.body.get("purpose")
         if not isinstance(content, str) or purpose != "batch":
             return HttpFault.status(400, "a form with `file` and the purpose `batch` is needed")
-        return Reply(body=self._file(self._kept(f"{request.body.get('filename')}", content)))
+        return Reply(body=self._file(self._add_file(f"{request.body.get('filename')}", content)))
 
-    def _kept(self, name: str, content: str) -> str:
+    def _add_file(self, name: str, content: str) -> str:
         key = self.ids.new("file")
         self.files[key] = (name, content)
         return key
@@ -144,7 +139,7 @@ class Batches:
             return HttpFault.status(400, "the only completion_window is '24h'")
         if source not in self.files:
             return HttpFault.status(400, f"there is no file {source!r}")
-        plan = self.plans[len(self._made)] if len(self._made) < len(self.plans) else BatchPlan()
+        plan = self.plans[len(self._batches)] if len(self._batches) < len(self.plans) else BatchPlan()
         lines, errors = _lines(self.files[source][1], endpoint)
         now = self.ids.now()
         batch: JsonObject = {
@@ -164,15 +159,15 @@ class Batches:
             "request_counts": {"total": len(lines), "completed": 0, "failed": 0},
         }
         if errors or plan.end == "failed":
-            told = errors or [{"code": "planned", "line": None, "message": "the plan lets it fail", "param": None}]
-            batch |= {"status": "failed", "completed_at": None, "errors": {"object": "list", "data": told}}
+            errors = errors or [{"code": "planned", "line": None, "message": "the plan lets it fail", "param": None}]
+            batch |= {"status": "failed", "completed_at": None, "errors": {"object": "list", "data": errors}}
         else:
-            batch |= self._played(lines, plan)
-        self._made.append(_Batch(plan, batch))
-        return plan.create_fault or Reply(body=self._made[-1].told())
+            batch |= self._play_lines(lines, plan)
+        self._batches.append(_Batch(plan, batch))
+        return plan.create_fault or Reply(body=self._batches[-1].state())
 
-    def _played(self, lines: Sequence[JsonObject], plan: BatchPlan) -> JsonObject:
-        """Answer the lines, and return what that adds to the batch; answers stand in another order than the lines."""
+    def _play_lines(self, lines: Sequence[JsonObject], plan: BatchPlan) -> JsonObject:
+        """Answer the lines in reverse order, as a client must not rely on their order; return the batch fields."""
         done = len(lines) if plan.answered is None else plan.answered
         good: list[JsonObject] = []
         bad: list[JsonObject] = []
@@ -185,17 +180,19 @@ class Batches:
                 target = bad if status >= HTTPStatus.BAD_REQUEST else good
                 target.append({**about, "response": response, "error": None})
             elif plan.end == "expired":
-                told = {"code": "batch_expired", "message": "This request could not be executed before its end."}
-                bad.append({**about, "response": None, "error": told})
-        kept: JsonObject = {"request_counts": {"total": len(lines), "completed": len(good), "failed": len(bad)}}
-        for key, name, found in (("output_file_id", "output", good), ("error_file_id", "error_output", bad)):
-            if found:
-                kept[key] = self._kept(f"{name}.jsonl", "".join(f"{json_text(line)}\n" for line in reversed(found)))
-        return kept
+                error = {"code": "batch_expired", "message": "This request could not be executed before its end."}
+                bad.append({**about, "response": None, "error": error})
+        fields: JsonObject = {"request_counts": {"total": len(lines), "completed": len(good), "failed": len(bad)}}
+        for key, name, answers in (("output_file_id", "output", good), ("error_file_id", "error_output", bad)):
+            if answers:
+                fields[key] = self._add_file(
+                    f"{name}.jsonl", "".join(f"{json_text(line)}\n" for line in reversed(answers))
+                )
+        return fields
 
-    def _listed(self, request: ReceivedRequest) -> Reply:
+    def _list(self, request: ReceivedRequest) -> Reply:
         query = parse_qs(request.path.partition("?")[2])
-        newest = [batch.told() for batch in reversed(self._made)]
+        newest = [batch.state() for batch in reversed(self._batches)]
         ids = [batch["id"] for batch in newest]
         after = query.get("after", [""])[0]
         start = ids.index(after) + 1 if after in ids else 0
@@ -205,30 +202,30 @@ class Batches:
 
 
 def _lines(text: str, endpoint: object) -> tuple[list[JsonObject], list[JsonObject]]:
-    """Return the lines of an input file, and what the real endpoint would refuse it for."""
+    """Return the lines of an input file, and the errors for which the real endpoint would refuse it."""
     lines: list[JsonObject] = []
     errors: list[JsonObject] = []
-    seen: set[object] = set()
+    ids: set[object] = set()
     for number, raw in enumerate(filter(None, text.split("\n")), start=1):
-        why = None
+        problem = None
         try:
             line: Any = parse_json(raw)
         except InvalidDataError as error:
-            line, why = {}, ("invalid_json_line", str(error))
+            line, problem = {}, ("invalid_json_line", str(error))
         if not isinstance(line, dict) or not {"custom_id", "method", "url", "body"} <= set(line):
-            why = why or ("missing_required_parameter", "custom_id, method, url and body are needed")
+            problem = problem or ("missing_required_parameter", "custom_id, method, url and body are needed")
         elif line["url"] != endpoint or line["method"] != "POST":
-            why = ("mismatched_endpoint", f"{line['method']} {line['url']} is not what the batch was created for")
-        elif line["custom_id"] in seen:
-            why = ("duplicate_custom_id", f"{line['custom_id']!r} stands on an earlier line too")
-        if why is not None:
-            errors.append({"code": why[0], "line": number, "message": why[1], "param": None})
+            problem = ("mismatched_endpoint", f"{line['method']} {line['url']} is not what the batch was created for")
+        elif line["custom_id"] in ids:
+            problem = ("duplicate_custom_id", f"{line['custom_id']!r} is the id of an earlier line, too")
+        if problem is not None:
+            errors.append({"code": problem[0], "line": number, "message": problem[1], "param": None})
             continue
-        seen.add(line["custom_id"])
+        ids.add(line["custom_id"])
         lines.append(line)
     if not lines and not errors:
         errors.append({"code": "empty_file", "line": None, "message": "the file has no lines", "param": None})
-    if len(lines) > _MOST_LINES:
-        told = f"{len(lines)} lines, where {_MOST_LINES} are allowed"
-        errors.append({"code": "too_many_tasks", "line": None, "message": told, "param": None})
+    if len(lines) > _MAX_LINES:
+        message = f"{len(lines)} lines, where {_MAX_LINES} are allowed"
+        errors.append({"code": "too_many_tasks", "line": None, "message": message, "param": None})
     return lines, errors

@@ -1,4 +1,4 @@
-"""How does a reply read in OpenAI's Chat Completions API, whole and streamed?"""
+"""Replies in the form of OpenAI's Chat Completions API, whole and streamed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from toolmark.testing.scripted_model import in_pieces
 
 
 def completion(reply: Reply, request: ReceivedRequest, ids: Ids) -> JsonObject:
-    """Return the body of an answer that is not streamed; one choice, whatever `n` asks for."""
-    if reply.failure is not None:  # some endpoints put an error into an answer with status 200
+    """Return the body of an answer that is not streamed; it has one choice for any `n`."""
+    if reply.failure is not None:  # some endpoints send an error with status 200
         return _failure(reply.failure)
     message = _message(reply, ids)
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(reply, message)}
@@ -68,7 +68,7 @@ def _message(reply: Reply, ids: Ids) -> JsonObject:
             "type": "function",
             "function": {"name": name, "arguments": arguments},
         }
-        for name, arguments, id in reply.called()  # noqa: A001 - as the field is called
+        for name, arguments, id in reply.function_calls()  # noqa: A001 - as the field is called
     ]
     return {**message, "tool_calls": calls} if calls else message
 
@@ -82,11 +82,11 @@ def _finish(reply: Reply, message: JsonObject) -> str:
 
 
 def _usage(reply: Reply, request: ReceivedRequest, message: JsonObject) -> JsonObject:
-    asked, answered = reply.usage or (count_tokens(request.text), count_tokens(json_text(message)))
+    prompt, answer = reply.usage or (count_tokens(request.text), count_tokens(json_text(message)))
     return {
-        "prompt_tokens": asked,
-        "completion_tokens": answered,
-        "total_tokens": asked + answered,
+        "prompt_tokens": prompt,
+        "completion_tokens": answer,
+        "total_tokens": prompt + answer,
         "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
         "completion_tokens_details": {
             "reasoning_tokens": 0,

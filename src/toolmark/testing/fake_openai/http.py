@@ -1,4 +1,4 @@
-"""How do requests and answers travel? The part of the fake endpoint that knows HTTP, and nothing of models."""
+"""HTTP of the fake endpoint: requests, answers and connections, without knowledge of models."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from email.parser import BytesParser
+from email.policy import HTTP
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, cast
 
 from toolmark._internal.json import JsonObject, json_text, parse_json
 from toolmark.errors import InvalidDataError
-from toolmark.testing.fake_openai.forms import form
 from toolmark.testing.fake_openai.replies import Ending
 
 _POLL = 0.02  # seconds until the loop that accepts connections sees that it should end
@@ -26,12 +27,12 @@ JSON_TYPE = {"content-type": "application/json"}
 
 @dataclass(frozen=True)
 class ReceivedRequest:
-    """What a client sent.
+    """A request of a client.
 
     Attributes:
-        method: Such as `POST`.
+        method: HTTP method, such as `POST`.
         path: Path and query, as sent.
-        headers: Headers, their names in lower case; kept out of the `repr`, since they hold the key.
+        headers: Headers with names in lower case; not in the `repr`, because they hold the key.
         text: The body, as sent.
         body: The body's JSON object, or the fields of a form; empty if there is none.
     """
@@ -44,66 +45,52 @@ class ReceivedRequest:
 
     @property
     def model(self) -> str:
-        """Name of the model that is asked; empty if none is named."""
+        """Name of the requested model; empty if there is none."""
         name = self.body.get("model")
         return name if isinstance(name, str) else ""
 
     @property
     def streams(self) -> bool:
-        """Whether the answer should be a stream."""
+        """Whether the client requests a stream."""
         return self.body.get("stream") is True
 
 
 @dataclass(frozen=True)
 class Transmission:
-    """One answer on its way.
-
-    Attributes:
-        status: The HTTP status.
-        headers: Headers beside the length.
-        pieces: The body.
-        chunked: Whether the pieces are sent as a stream of unknown length.
-        ending: How it ends.
-        share: How much of the body is sent, where it does not end whole.
-        delay: Seconds before it begins.
-        pause: Seconds between two pieces.
-    """
+    """One answer to send; times are in seconds."""
 
     status: int
     headers: Mapping[str, str]
     pieces: Sequence[bytes]
     chunked: bool = False
+    """Send the pieces as a stream of unknown length."""
     ending: Ending = "whole"
     share: float = 1.0
+    """Part of the body that is sent if the answer does not end whole."""
     delay: float = 0.0
     pause: float = 0.0
 
     def sent(self) -> list[bytes]:
-        """Return the pieces that are sent, the last one shortened where the answer ends early."""
+        """Return the pieces to send, the last one shortened if the answer ends early."""
         if self.ending == "whole":
             return list(self.pieces)
         body = b"".join(self.pieces)
         left = int(len(body) * self.share)
-        taken: list[bytes] = []
+        pieces: list[bytes] = []
         for piece in self.pieces:
             if left > 0:
-                taken.append(piece[:left])
+                pieces.append(piece[:left])
                 left -= len(piece)
-        return taken
+        return pieces
 
 
 class Listener(ThreadingHTTPServer):
-    """Accepts connections on a free port of this machine, and answers each in a thread of its own."""
+    """Accepts connections on a free port of this machine, and answers each in its own thread."""
 
     request_queue_size = 128  # many conversations may begin at once
 
     def __init__(self, respond: Callable[[ReceivedRequest], Transmission], report: Callable[[str], None]) -> None:
-        """Listen; connections wait until `serve` is called.
-
-        Args:
-            respond: Answers a request; called in many threads.
-            report: Told of what the endpoint could not do.
-        """
+        """Bind a port. `respond` answers a request, in many threads; `report` receives errors of the endpoint."""
         self.respond = respond
         self.report = report
         self.closing = threading.Event()
@@ -115,16 +102,16 @@ class Listener(ThreadingHTTPServer):
         )
 
     def server_bind(self) -> None:
-        """Bind, without the look-up of this machine's name that takes seconds on some."""
+        """Bind without looking up the name of this machine, which takes seconds on some."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = "127.0.0.1", self.server_address[1]
 
     def serve(self) -> None:
-        """Begin to accept connections."""
+        """Start to accept connections."""
         self._accepting.start()
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as inherited
-        """Answer in a thread that is known from its first moment on, so that closing finds it."""
+        """Answer in a thread that is registered before it starts, so that `close` can end it."""
         thread = threading.Thread(
             target=self.process_request_thread,
             args=(request, client_address),
@@ -136,7 +123,7 @@ class Listener(ThreadingHTTPServer):
         thread.start()
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as inherited
-        """Answer, and forget the thread."""
+        """Answer, and remove the thread from the register."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -144,13 +131,13 @@ class Listener(ThreadingHTTPServer):
                 self._connections.pop(threading.current_thread(), None)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401, ARG002 - as inherited
-        """Report what went wrong in place of writing it to the terminal; a client that went away is nothing wrong."""
+        """Report an error instead of printing it; a client that closes the connection is not an error."""
         error = sys.exc_info()[1]
         if not isinstance(error, ConnectionError) and not self.closing.is_set():
             self.report(f"a connection failed: {type(error).__name__}: {error}")
 
     def close(self) -> None:
-        """End everything: no thread, connection or port is left. What waits is woken up."""
+        """End all threads and connections, and release the port; waiting answers are woken up."""
         self.closing.set()
         self.shutdown()
         self._accepting.join()
@@ -169,7 +156,7 @@ class Listener(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection, with one request after the other."""
+    """One connection with successive requests."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # an event of a stream leaves when it is written
@@ -179,10 +166,10 @@ class Handler(BaseHTTPRequestHandler):
         return cast("Listener", self.server)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: ANN401 - as inherited
-        """Write nothing to the terminal."""
+        """Print nothing."""
 
     def do_POST(self) -> None:
-        """Read a request and answer it, whatever its method; the inherited class dispatches by name."""
+        """Read and answer a request of any method; the base class dispatches by name."""
         received = self._received()
         if isinstance(received, str):
             self._listener.report(f"{self.command} {self.path}: {received}")
@@ -191,36 +178,32 @@ class Handler(BaseHTTPRequestHandler):
             transmission = self._listener.respond(received)
         try:
             self._send(transmission)
-        except ConnectionError:  # the client went away, which is its right
+        except ConnectionError:  # the client closed the connection
             self.close_connection = True
 
     do_GET = do_PUT = do_PATCH = do_DELETE = do_POST  # noqa: N815 - as above
 
     def _received(self) -> ReceivedRequest | str:
-        """Return the request, or what is wrong with it."""
+        """Return the request, or a text that says why it cannot be read."""
         try:
             content = self._content()
         except ValueError:
-            self.close_connection = True  # where the next request begins is not known
+            self.close_connection = True  # the start of the next request is not known
             return "the length of the body cannot be read"
         headers = {name.lower(): value for name, value in self.headers.items()}
         text = content.decode("utf-8", "replace")
         if headers.get("content-type", "").startswith("multipart/"):
-            return ReceivedRequest(self.command, self.path, headers, text, form(content, headers["content-type"]))
+            return ReceivedRequest(self.command, self.path, headers, text, _read_form(content, headers["content-type"]))
         try:
             body = parse_json(content, allow_nan=True) if content else {}
         except InvalidDataError as error:
             return f"the body is not JSON: {error}"
         if not isinstance(body, dict):
-            return f"the body is no JSON object but {type(body).__name__}"
+            return f"the body must be a JSON object, got {type(body).__name__}"
         return ReceivedRequest(self.command, self.path, headers, text, cast("JsonObject", body))
 
     def _content(self) -> bytes:
-        """Return the body of a request, which says its length or comes in chunks.
-
-        Raises:
-            ValueError: A length is no number.
-        """
+        """Return the body of a request, of a declared length or in chunks; a bad length raises `ValueError`."""
         if self.headers.get("transfer-encoding", "").lower() != "chunked":
             length = self.headers.get("content-length", "0")
             if not length.isdecimal():  # `int` would take "-1", and the connection would be read to its end
@@ -230,7 +213,7 @@ class Handler(BaseHTTPRequestHandler):
         while size := int(self.rfile.readline().partition(b";")[0], 16):
             content += self.rfile.read(size)
             self.rfile.readline()  # the end of the chunk
-        while self.rfile.readline().strip():  # what may follow the last one
+        while self.rfile.readline().strip():  # trailers
             pass
         return content
 
@@ -263,7 +246,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
 
     def _paced(self, pieces: Sequence[bytes], pause: float) -> Iterator[bytes]:
-        """Yield the pieces with a pause before each but the first; none further once the endpoint closes."""
+        """Yield the pieces with a pause before each but the first, until the endpoint closes."""
         for number, piece in enumerate(pieces):
             if number and pause and self._listener.closing.wait(pause):
                 self.close_connection = True
@@ -271,6 +254,20 @@ class Handler(BaseHTTPRequestHandler):
             yield piece
 
 
-def _refusal(why: str) -> Transmission:
-    error = {"message": why, "type": "invalid_request_error", "param": None, "code": None}
+def _read_form(content: bytes, content_type: str) -> JsonObject:
+    """Return the fields of an uploaded form as text, and the `filename` of its file."""
+    head = b"content-type: " + content_type.encode("latin-1") + b"\r\n\r\n"
+    message = BytesParser(policy=HTTP).parsebytes(head + content)
+    fields: JsonObject = {}
+    for part in message.iter_parts() if message.is_multipart() else ():
+        payload = part.get_payload(decode=True)
+        name = part.get_param("name", header="content-disposition")
+        fields[f"{name}"] = payload.decode("utf-8", "replace") if isinstance(payload, bytes) else ""
+        if part.get_filename() is not None:
+            fields["filename"] = part.get_filename()
+    return fields
+
+
+def _refusal(message: str) -> Transmission:
+    error = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
     return Transmission(400, JSON_TYPE, [json_text({"error": error}).encode()])

@@ -1,4 +1,4 @@
-"""What can a fake endpoint answer? Replies beyond what a `Step` says, and what goes wrong on the way."""
+"""Answers of the fake endpoint: replies with more than a `Step` has, and HTTP faults."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from toolmark.errors import ConfigurationError
 from toolmark.testing.scripted_model import AskFor, HandOff, Step, StepLike
 
 Ending: TypeAlias = Literal["whole", "cut", "closed", "dropped", "silent"]
-"""How an answer ends: all of it is sent, the connection is cut within it, it ends early but properly, the connection is
+"""How an answer ends: it is sent whole, the connection is cut within it, it ends early but properly, the connection is
 cut before its first byte, or nothing is ever sent."""
 
 _LAST_STATUS = 599
 
 _NO_RETRY = {"x-should-retry": "false"}
-"""What the clients of OpenAI heed: asking again would only take the next step of the script."""
+"""Stops OpenAI's clients from retrying, which would take the next step of the script."""
 
 
 class Ids:
-    """Gives out identifiers that no other of the same endpoint has, and the time as the API tells it."""
+    """Unique identifiers of one endpoint, and the time in the form of the API."""
 
     def __init__(self) -> None:
-        """Begin with 1."""
+        """Start with 1."""
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
 
@@ -51,23 +51,23 @@ def count_tokens(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer with what a `Step` cannot say.
+    """An answer with more than a `Step` has.
 
-    `output` and `message` are in the endpoint's own shape and sent as they are, also in a stream: hosted tools,
-    reasoning, custom tools, the old `function_call`. Each serves one of the two APIs; a reply may have both. `body` and
-    `events` are whole answers, right or wrong.
+    `output` and `message` have the form of the API and are sent unchanged, also in a stream: hosted tools, reasoning,
+    custom tools, the old `function_call`. Each is for one of the two APIs; a reply may have both. `body` and `events`
+    are whole answers, valid or not.
 
     Attributes:
-        text: What the model says.
-        calls: What it asks for.
-        refusal: How it refuses.
-        finish: Why it ended, as a chat's `finish_reason`; `length` and `content_filter` make a Responses answer
-            incomplete. By default what fits the answer.
-        failure: The answer comes with status 200, and says that the model failed.
+        text: Text of the model.
+        calls: Calls that it requests.
+        refusal: Text of a refusal.
+        finish: The `finish_reason` of a chat; `length` and `content_filter` make an answer of Responses incomplete. By
+            default derived from the answer.
+        failure: The answer has status 200 and reports this error of the model.
         usage: Input and output tokens; by default one for each four characters of JSON text.
         output: Items of `/v1/responses`, in place of text, calls and refusal.
         message: The message of `/v1/chat/completions`, in place of text, calls and refusal.
-        body: The whole JSON body, also where a stream was asked for.
+        body: The whole JSON body, also if a stream was requested.
         events: The whole stream.
         delay: Seconds before the answer begins.
     """
@@ -86,18 +86,19 @@ class Reply:
     delay: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be played, or would be left out of the answer.
+        """Check that everything in the reply can be sent.
 
         Raises:
-            ConfigurationError: A call that is none; text, calls or a refusal beside a form that is sent as it is.
+            ConfigurationError: A call has a wrong type, or text, calls or a refusal stand next to a form that is sent
+                unchanged.
         """
         for call in self.calls:
             if not isinstance(call, (AskFor, HandOff)):
-                raise ConfigurationError(f"{short_repr(call)} is no call: give AskFor or HandOff, or a Reply")
+                raise ConfigurationError(f"a call must be AskFor or HandOff, got {short_repr(call)}")
         raw = [name for name in ("output", "message", "body", "events") if getattr(self, name) is not None]
         if raw and (self.text is not None or self.calls or self.refusal is not None):
             raise ConfigurationError(
-                f"{raw[0]!r} is sent as it is, so the text, calls or refusal beside it would be lost; put them in"
+                f"{raw[0]!r} is sent unchanged, so text, calls or refusal next to it would be lost; move them into it"
             )
 
     @classmethod
@@ -111,8 +112,8 @@ class Reply:
             return HttpFault.status(500, text, headers=_NO_RETRY, delay=step.delay)
         return cls(step.text, step.calls, delay=step.delay)
 
-    def called(self) -> list[tuple[str, str, str | None]]:
-        """Return name, arguments as text, and id of what is asked for; a `HandOff` calls `transfer_to_<agent>`."""
+    def function_calls(self) -> list[tuple[str, str, str | None]]:
+        """Return name, arguments as text, and id of each call; a `HandOff` calls `transfer_to_<agent>`."""
         return [
             (f"transfer_to_{re.sub(r'[^a-zA-Z0-9_]', '_', call.to).lower()}", "{}", call.id)
             if isinstance(call, HandOff)
@@ -123,15 +124,15 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class HttpFault:
-    """Something that goes wrong between a client and an endpoint; made by the class methods.
+    """A fault between a client and an endpoint; use the class methods to create one.
 
     Attributes:
         code: The HTTP status.
         text: The body.
-        headers: Headers beside the length of the body; the content type is JSON unless they say otherwise.
-        reply: What is being answered; its body takes the place of `text`.
+        headers: Headers except the length of the body; the content type is JSON by default.
+        reply: The reply that is sent; its body replaces `text`.
         ending: How the answer ends.
-        share: How much of the body is sent, from 0 to 1; heeded where the ending is `cut` or `closed`.
+        share: Part of the body that is sent, in [0, 1]; used if the ending is `cut` or `closed`.
         pause: Seconds between two pieces of the body.
         delay: Seconds before the answer begins.
     """
@@ -157,22 +158,22 @@ class HttpFault:
         headers: Mapping[str, str] | None = None,
         delay: float = 0.0,
     ) -> HttpFault:
-        """An error as OpenAI reports it.
+        """Return an error in the form of OpenAI.
 
         Args:
             code: The HTTP status, from 400 to 599.
             message: The text of the error.
-            kind: Its `type`; by default what OpenAI sends with this status.
+            kind: Its `type`; by default that of OpenAI for this status.
             error_code: Its `code`, such as `insufficient_quota`.
             retry_after: The header `Retry-After`: seconds, or an HTTP date.
             headers: Further headers.
             delay: Seconds before the answer begins.
 
         Raises:
-            ConfigurationError: The status is none of an error.
+            ConfigurationError: The status is not that of an error.
         """
         if not HTTPStatus.BAD_REQUEST <= code <= _LAST_STATUS:
-            raise ConfigurationError(f"status {code!r} is no error: give one from 400 to 599, or a Reply")
+            raise ConfigurationError(f"status must be from 400 to 599, got {code!r}; use a Reply for a success")
         if code == HTTPStatus.TOO_MANY_REQUESTS:
             kind, error_code = kind or "requests", error_code or "rate_limit_exceeded"
         kind = kind or ("server_error" if code >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error")
@@ -182,37 +183,37 @@ class HttpFault:
 
     @classmethod
     def broken(cls, message: str) -> HttpFault:
-        """A 500 that clients do not try again; how the endpoint says that it cannot play what it should."""
+        """Return a status 500 that clients do not retry: the endpoint cannot play its script."""
         return cls.status(500, message, kind="fake_endpoint_error", headers=_NO_RETRY)
 
     @classmethod
     def silence(cls) -> HttpFault:
-        """Nothing is ever answered; the connection stays open until the server or the client closes it."""
+        """Never answer; the connection stays open until the server or the client closes it."""
         return cls(ending="silent")
 
     @classmethod
     def cut(cls, reply: StepLike | Reply | None = None, *, share: float = 0.5, clean: bool = False) -> HttpFault:
-        """The connection ends too early.
+        """End the connection too early.
 
         Args:
-            reply: What is being answered; without it, the connection is cut before the first byte.
-            share: How much of the body is sent, from 0 to below 1.
-            clean: What was sent ends as if it were all: a stream without its last events, JSON text without its end.
+            reply: The reply that is sent in part; without it, the connection is cut before the first byte.
+            share: Part of the body that is sent, in [0, 1).
+            clean: The answer ends properly but incomplete: a stream without its last events, JSON text without its end.
 
         Raises:
             ConfigurationError: The share is out of range, or the reply cannot be cut.
         """
         if not 0 <= share < 1:
-            raise ConfigurationError(f"share {share!r} is out of range: give 0 or more, and less than 1")
+            raise ConfigurationError(f"share must be at least 0 and less than 1, got {share!r}")
         if reply is None:
             return cls(ending="dropped")
         return cls(reply=_whole(reply), ending="closed" if clean else "cut", share=share)
 
     @classmethod
     def trickle(cls, reply: StepLike | Reply, pause: float) -> HttpFault:
-        """A reply that comes in pieces, events of a stream or tenths of a body, with `pause` seconds between them.
+        """Send a reply in pieces, events of a stream or tenths of a body, with `pause` seconds between them.
 
-        No single wait is long, so only a deadline for the whole answer ends it.
+        No single wait is long, so only a deadline for the whole answer stops it.
 
         Raises:
             ConfigurationError: The reply is an exception.
@@ -221,21 +222,21 @@ class HttpFault:
 
     @classmethod
     def html(cls, text: str = "<!DOCTYPE html><title>Sign in</title>", *, code: int = 200) -> HttpFault:
-        """A page for people, as a proxy or a wrong address sends it."""
+        """Send an HTML page, as a proxy or a wrong address does."""
         return cls(code, text, headers={"content-type": "text/html; charset=utf-8"})
 
     @classmethod
     def invalid_json(cls, text: str = '{"id": "broken", "choices": [{') -> HttpFault:
-        """A body that says it is JSON, and is any text."""
+        """Send a body of type JSON that is not JSON."""
         return cls(text=text)
 
 
 def _whole(reply: StepLike | Reply) -> Reply:
-    found = Reply.of(reply)
-    if isinstance(found, HttpFault):
+    whole = Reply.of(reply)
+    if isinstance(whole, HttpFault):
         raise ConfigurationError("only text, calls or a Reply can be cut or slowed down, not an exception or a fault")
-    return found
+    return whole
 
 
 ReplyLike: TypeAlias = "StepLike | Reply | HttpFault"
-"""What a fake endpoint answers to one request."""
+"""An answer of a fake endpoint to one request."""

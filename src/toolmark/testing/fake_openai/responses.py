@@ -1,4 +1,4 @@
-"""How does a reply read in OpenAI's Responses API, whole and streamed?"""
+"""Replies in the form of OpenAI's Responses API, whole and streamed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from toolmark.testing.fake_openai.http import ReceivedRequest
 from toolmark.testing.fake_openai.replies import Ids, Reply, count_tokens
 from toolmark.testing.scripted_model import in_pieces
 
-_CUT_SHORT = {"length": "max_output_tokens", "content_filter": "content_filter"}
+_INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
-# What the API says of itself where a request leaves it open.
+# Defaults that the API echoes for options that the request leaves out.
 _DEFAULTS: JsonObject = {
     "instructions": None,
     "max_output_tokens": None,
@@ -30,7 +30,7 @@ _DEFAULTS: JsonObject = {
     "truncation": "disabled",
 }
 
-# What is told between the first and the last event of an item that the provider itself works on.
+# Events between the first and the last event of an item that the provider runs.
 _STAGES = {
     "code_interpreter_call": ("in_progress", "interpreting", "completed"),
     "file_search_call": ("in_progress", "searching", "completed"),
@@ -40,7 +40,7 @@ _STAGES = {
     "web_search_call": ("in_progress", "searching", "completed"),
 }
 
-# The text of an item that comes in pieces: its field, and the name of its events.
+# Items whose text is streamed: field of the text, and name of the events.
 _TEXTS = {
     "custom_tool_call": ("input", "custom_tool_call_input"),
     "function_call": ("arguments", "function_call_arguments"),
@@ -83,7 +83,7 @@ def _output(reply: Reply, ids: Ids) -> list[JsonObject]:
         raise ConfigurationError(
             "the reply has a `message`, which /v1/chat/completions plays; give it `output` for /v1/responses"
         )
-    status = "incomplete" if reply.finish in _CUT_SHORT else "completed"
+    status = "incomplete" if reply.finish in _INCOMPLETE_REASONS else "completed"
     content: list[JsonObject] = []
     if reply.text is not None:
         content.append({"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []})
@@ -92,16 +92,16 @@ def _output(reply: Reply, ids: Ids) -> list[JsonObject]:
     items: list[JsonObject] = []
     if content:
         items.append({"type": "message", "id": ids.new("msg"), "role": "assistant", "content": content})
-    for name, arguments, id in reply.called():  # noqa: A001 - as the field is called
+    for name, arguments, id in reply.function_calls():  # noqa: A001 - as the field is called
         call_id = ids.new("call") if id is None else id
         call = {"type": "function_call", "id": ids.new("fc"), "call_id": call_id, "name": name, "arguments": arguments}
         items.append(call)
-    # Only what is written last is cut short.
+    # Only the last item is truncated.
     return [{**item, "status": status if item is items[-1] else "completed"} for item in items]
 
 
 def _begun(request: ReceivedRequest, ids: Ids) -> JsonObject:
-    asked = {key: request.body[key] for key in _DEFAULTS if request.body.get(key) is not None}
+    options = {key: request.body[key] for key in _DEFAULTS if request.body.get(key) is not None}
     return {
         "id": ids.new("resp"),
         "object": "response",
@@ -113,20 +113,22 @@ def _begun(request: ReceivedRequest, ids: Ids) -> JsonObject:
         "output": [],
         "usage": None,
         "user": None,
-        **copy.deepcopy({**_DEFAULTS, **asked}),
+        **copy.deepcopy({**_DEFAULTS, **options}),
     }
 
 
 def _finished(reply: Reply, request: ReceivedRequest, output: list[JsonObject], begun: JsonObject) -> JsonObject:
-    reason = _CUT_SHORT.get(reply.finish or "")
-    status = "failed" if reply.failure is not None else "incomplete" if reason else "completed"
-    asked, answered = reply.usage or (count_tokens(request.text), count_tokens(json_text(output)))
+    reason = _INCOMPLETE_REASONS.get(reply.finish or "")
+    status = "incomplete" if reason else "completed"
+    if reply.failure is not None:
+        status = "failed"
+    prompt, answer = reply.usage or (count_tokens(request.text), count_tokens(json_text(output)))
     usage = {
-        "input_tokens": asked,
+        "input_tokens": prompt,
         "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
-        "output_tokens": answered,
+        "output_tokens": answer,
         "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": asked + answered,
+        "total_tokens": prompt + answer,
     }
     return {
         **begun,
@@ -139,7 +141,7 @@ def _finished(reply: Reply, request: ReceivedRequest, output: list[JsonObject], 
 
 
 def _item_begun(item: JsonObject) -> JsonObject:
-    """Return an item as it is announced: nothing of its text is there yet."""
+    """Return an item as its first event has it: without its text."""
     kind = item.get("type")
     empty: JsonObject = {"status": "in_progress"} if "status" in item else {}
     if kind == "message":
@@ -152,7 +154,7 @@ def _item_begun(item: JsonObject) -> JsonObject:
 
 
 def _item_events(item: JsonObject) -> Iterator[JsonObject]:
-    """Yield what is told of an item between its first and its last event."""
+    """Yield the events of an item between its first and its last event."""
     kind = item.get("type", "")
     if kind == "message":
         for index, part in enumerate(item.get("content") or []):
@@ -166,9 +168,9 @@ def _item_events(item: JsonObject) -> Iterator[JsonObject]:
         key, name = _TEXTS[kind]
         text = str(item.get(key) or "")
         yield from ({"type": f"response.{name}.delta", "delta": piece} for piece in in_pieces(text))
-        # The name of the tool is told for functions alone.
-        named = {"name": item.get("name", "")} if kind == "function_call" else {}
-        yield {"type": f"response.{name}.done", key: text, **named}
+        # Only events of functions have the name of the tool.
+        name_field = {"name": item.get("name", "")} if kind == "function_call" else {}
+        yield {"type": f"response.{name}.done", key: text, **name_field}
     if last and not item.get("error") and item.get("status", last) == last:
         yield {"type": f"response.{kind}.{last}"}
     elif last and kind.startswith("mcp_"):

@@ -1,4 +1,4 @@
-"""What tools do: what options and descriptions say of it, and what their names tell where a guess is asked for."""
+"""Tests of tool effects: declared in options, in tool descriptions, and guessed from names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from toolmark import ConfigurationError, ToolCall, ToolEffect, ToolSpec
 from toolmark.metrics.effect_verbs import guess_effect, split_name
-from toolmark.metrics.tool_effects import Effects, Split, assumed, read_effects
+from toolmark.metrics.tool_effects import ToolEffects, read_effects
 
 READ, WRITE = ToolEffect.READ, ToolEffect.WRITE
 
@@ -16,49 +16,54 @@ def tool(name: str, effect: ToolEffect | None) -> ToolSpec:
     return ToolSpec(name=name, effect=effect)
 
 
-# What decides
+# Precedence
 
 
 def test_an_exact_name_wins_and_then_the_first_pattern() -> None:
     """The order of the option decides among patterns, and no pattern wins over a name."""
-    effects = Effects(read_effects({"get_*": "read", "*": "write", "get_money": "write"}))
+    effects = ToolEffects(read_effects({"get_*": "read", "*": "write", "get_money": "write"}))
 
     assert [effects.of(name) for name in ("get_x", "get_money", "x", "GET_x")] == [READ, WRITE, WRITE, WRITE]
 
 
-def test_what_decides_where_several_speak() -> None:
-    """The option, then the tools of the metric, then those of the case, then the guess; else nobody knows."""
+def test_the_order_of_the_sources() -> None:
+    """The option, then the tools of the metric, then those of the case, then the guess."""
     metric = [tool("get_a", WRITE), tool("get_b", WRITE), tool("get_c", None)]
     case = [tool("get_b", READ), tool("get_c", WRITE)]
-    effects = Effects({"get_a": READ}, (metric, case), guess=True)
+    effects = ToolEffects({"get_a": READ}, (metric, case), guess=True)
 
     assert [effects.of(f"get_{letter}") for letter in "abcd"] == [READ, WRITE, WRITE, READ]
     assert effects.of("frobnicate") is None
-    assert Effects({}).of("get_d") is None
+    assert ToolEffects({}).of("get_d") is None
 
 
 def test_tools_that_contradict_each_other_decide_nothing() -> None:
     """Two tools of one name in one list: the next list decides."""
     first = [tool("f", READ), tool("f", WRITE)]
 
-    assert Effects({}, (first,)).of("f") is None
-    assert Effects({}, (first, [tool("f", READ)])).of("f") is READ
+    assert ToolEffects({}, (first,)).of("f") is None
+    assert ToolEffects({}, (first, [tool("f", READ)])).of("f") is READ
 
 
-def test_a_guess_is_told_and_only_a_guess() -> None:
-    """The warning names the tools whose names decided, by what they were taken for."""
-    effects = Effects({"get_a": WRITE}, guess=True)
+def calls(*names: str) -> list[ToolCall]:
+    """Calls without arguments."""
+    return [ToolCall(name=name) for name in names]
 
-    assert effects.guessed(["get_a", "get_b", "find_c", "send_d", "frob", "get_b"]) == [
+
+def test_guesses_are_reported() -> None:
+    """The warning lists the tools whose names decided, by effect."""
+    effects = ToolEffects({"get_a": WRITE}, guess=True)
+
+    assert effects.warnings([], calls("get_a", "get_b", "find_c", "send_d", "frob", "get_b")) == [
         "effects guessed from the names of tools: read: 'get_b', 'find_c'; write: 'send_d'"
     ]
-    assert effects.guessed(["get_a", "frob"]) == []
-    assert Effects({}).guessed(["get_b"]) == []
+    assert effects.warnings([], calls("get_a", "frob")) == []
+    assert ToolEffects({}).warnings([], calls("get_b")) == []
 
 
-def test_of_many_tools_the_first_ones_are_named() -> None:
+def test_warnings_list_ten_names() -> None:
     """A warning stays readable."""
-    (text,) = Effects({}, guess=True).guessed([f"get_{number}" for number in range(12)])
+    (text,) = ToolEffects({}, guess=True).warnings([], calls(*(f"get_{number}" for number in range(12))))
 
     assert text.endswith("'get_9' and 2 more")
 
@@ -66,7 +71,7 @@ def test_of_many_tools_the_first_ones_are_named() -> None:
 @pytest.mark.parametrize(
     "value", [3, ["get"], "read", {"f": "perhaps"}, {"f": None}, {"f": []}, {3: "read"}, {"": "read"}]
 )
-def test_effects_that_are_none(value: object) -> None:
+def test_invalid_effects_are_refused(value: object) -> None:
     """The message shows the form."""
     with pytest.raises(ConfigurationError, match=r"\{'get_\*': 'read', 'book': 'write'\}"):
         read_effects(value)
@@ -80,16 +85,15 @@ def test_effects_as_texts_and_as_themselves() -> None:
 # Both sides of a case
 
 
-def test_not_known_is_a_write_where_it_is_expected_and_then_where_it_is_called() -> None:
-    """Among the called alone it is not known."""
-    calls = {name: ToolCall(name=name) for name in ("look", "frob", "jiggle")}
-    effects = Effects({"look": READ})
-    split = Split.of([calls["look"], calls["frob"]], [*calls.values()], effects)
+def test_an_expected_tool_of_unknown_effect_is_a_write() -> None:
+    """A tool that is only called keeps its unknown effect."""
+    effects = ToolEffects({"look": READ})
+    by_name = effects.by_name(calls("look", "frob"), calls("look", "frob", "jiggle"))
 
-    assert split == Split((READ, WRITE), (READ, WRITE, None))
-    (text,) = assumed([calls["look"], calls["frob"], calls["frob"]], effects)
-    assert text.startswith("2 expected calls of unknown effect taken for writes ('frob'); say what they do with ")
-    assert assumed([calls["look"]], effects) == []
+    assert by_name == {"look": READ, "frob": WRITE, "jiggle": None}
+    (text,) = effects.warnings(calls("look", "frob", "frob"), [])
+    assert text.startswith("2 expected calls of unknown effect counted as writes ('frob'); declare them with ")
+    assert effects.warnings(calls("look"), []) == []
 
 
 # The guess
@@ -126,8 +130,8 @@ UNDECIDED = """
         for name in names.split()
     ],
 )
-def test_what_a_name_tells(name: str, effect: ToolEffect | None) -> None:
-    """The verb decides, wherever it stands, in every way of writing names; a doubtful one decides nothing."""
+def test_effects_guessed_from_names(name: str, effect: ToolEffect | None) -> None:
+    """The verb decides at any position and in any spelling; an ambiguous verb decides nothing."""
     assert guess_effect(name) is effect
 
 
@@ -145,5 +149,5 @@ def test_what_a_name_tells(name: str, effect: ToolEffect | None) -> None:
     ],
 )
 def test_words_of_a_name(name: str, words: list[str]) -> None:
-    """Servers, numbers and signs are no words of a tool's own name."""
+    """Names of servers, numbers and signs are left out."""
     assert split_name(name) == words

@@ -1,4 +1,4 @@
-"""Which calls are compared: those that did something, of one kind, with the places that they have in the case."""
+"""Tests of the call filter: calls that did something, of one effect, with their positions in the case."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import pytest
 from shorthand import made
 from toolmark import CallStatus, ConfigurationError, ToolCall, ToolEffect
 from toolmark.matching import align
-from toolmark.metrics.call_filter import UNDONE, Preparation, Prepared
+from toolmark.metrics.call_filter import UNDONE, CallFilter, ComparedCalls
 from toolmark.metrics.comparable_calls import called_item, expected_item
 
 EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write"}
 
 
-def preparation(**options: Any) -> Preparation:
-    """A preparation with these options."""
-    known: dict[str, Any] = {"only": None, "ignore_failed": False, "effects": EFFECTS, "guess_effects": False}
-    return Preparation.read(**{**known, "error_pattern": None, **options})
+def call_filter(**options: Any) -> CallFilter:
+    """A filter with these options."""
+    defaults: dict[str, Any] = {"ignore_failed": False, "effects": EFFECTS, "guess_effects": False, "tools": None}
+    return CallFilter.read(**{**defaults, "error_pattern": None, **options})
 
 
-def prepared(expected: str, called: str, **options: Any) -> Prepared:
-    """What remains of calls in shorthand."""
-    return preparation(**options).prepare(made(expected), made(called), None)
+def compared(expected: str, called: str, **options: Any) -> ComparedCalls:
+    """The calls that are compared, of calls in shorthand."""
+    return call_filter(**options).select(made(expected), made(called), None)
 
 
 def names(calls: Any) -> str:
@@ -35,7 +35,7 @@ def names(calls: Any) -> str:
 
 def test_without_options_everything_remains() -> None:
     """Nothing is left out unless it was asked for."""
-    result = prepared("look book", "find:error pay jiggle")
+    result = compared("look book", "find:error pay jiggle")
 
     assert (names(result.expected), names(result.called)) == ("look book", "find pay jiggle")
     assert (list(result.expected_at), list(result.called_at)) == ([0, 1], [0, 1, 2])
@@ -44,8 +44,8 @@ def test_without_options_everything_remains() -> None:
 
 @pytest.mark.parametrize("status", CallStatus)
 def test_calls_that_did_nothing(status: CallStatus) -> None:
-    """Left out is every status but `ok`, and `pending`: who waits for a decision has done their part."""
-    result = prepared("book", f"look:ok book:{status.value}", ignore_failed=True)
+    """Every status is left out but `ok` and `pending`: the agent has done its part of a pending call."""
+    result = compared("book", f"look:ok book:{status.value}", ignore_failed=True)
     stays = status in {CallStatus.OK, CallStatus.PENDING}
 
     assert names(result.called) == ("look book" if stays else "look")
@@ -53,22 +53,23 @@ def test_calls_that_did_nothing(status: CallStatus) -> None:
     assert any("1 call left out that did nothing: called #2 'book'" in text for text in result.warnings) is not stays
 
 
-def test_a_call_of_which_nobody_knows_what_became_counts() -> None:
-    """A call without an execution, as one builds it in Python, is not known to have failed."""
-    result = prepared("book", "book", ignore_failed=True)
+def test_a_call_without_an_execution_counts() -> None:
+    """Such as one built in Python."""
+    result = compared("book", "book", ignore_failed=True)
 
     assert (names(result.called), result.warnings) == ("book", ())
 
 
-def test_failures_that_only_an_answer_tells_of_need_a_pattern() -> None:
-    """Without one a warning says that they are not seen."""
+def test_failures_reported_by_the_answer_alone_need_a_pattern() -> None:
+    """Without a pattern, a warning says that they are not detected."""
     answered = ToolCall(name="book", output="Error: full", execution={"status": "ok"})
-    with_pattern = preparation(ignore_failed=True, error_pattern="^Error").prepare([], [answered], None)
-    without = preparation(ignore_failed=True).prepare([], [answered], None)
+    with_pattern = call_filter(ignore_failed=True, error_pattern="^Error").select([], [answered], None)
+    without = call_filter(ignore_failed=True).select([], [answered], None)
 
     assert names(with_pattern.called) == ""
     assert names(without.called) == "book"
-    assert without.warnings == ("1 call known by answers alone: a failure that only their text tells of is not seen",)
+    (warning,) = without.warnings
+    assert warning == "1 call recorded by the answer alone: a failure that only its text reports is not detected"
 
 
 @pytest.mark.parametrize(
@@ -85,10 +86,10 @@ def test_failures_that_only_an_answer_tells_of_need_a_pattern() -> None:
         ({}, False),
     ],
 )
-def test_where_a_pattern_is_looked_for(call: dict[str, Any], fits: bool) -> None:
-    """In the output and in what the model was shown; what is no text is searched as JSON text."""
+def test_the_pattern_is_searched_in_both_answers(call: dict[str, Any], fits: bool) -> None:
+    """In the output and in `model_output`; values that are not text are searched as JSON text."""
     pattern = '^Error|"error": '
-    result = preparation(ignore_failed=True, error_pattern=pattern).prepare([], [ToolCall(name="f", **call)], None)
+    result = call_filter(ignore_failed=True, error_pattern=pattern).select([], [ToolCall(name="f", **call)], None)
 
     assert (not result.called) is fits
 
@@ -96,8 +97,8 @@ def test_where_a_pattern_is_looked_for(call: dict[str, Any], fits: bool) -> None
 def test_only_one_effect() -> None:
     """The others are dropped on both sides; an unknown one is a write where expected, and then where called."""
     expected, called = "look book frob", "look jiggle frob pay find"
-    writes = prepared(expected, called, only="write")
-    reads = prepared(expected, called, only="read")
+    writes = compared(expected, called, only="write")
+    reads = compared(expected, called, only="read")
 
     assert (names(writes.expected), names(writes.called)) == ("book frob", "frob pay")
     assert (list(writes.expected_at), list(writes.called_at)) == ([1, 2], [2, 3])
@@ -106,23 +107,23 @@ def test_only_one_effect() -> None:
 
 
 @pytest.mark.parametrize("only", ["read", "write"])
-def test_what_is_not_known_is_reported(only: str) -> None:
-    """A call of a tool of unknown effect is a finding with its place, and a warning; so is what passes for a write."""
-    result = prepared("frob", "look jiggle frob jiggle", only=only)
+def test_unknown_effects_are_reported(only: str) -> None:
+    """A call of unknown effect is a finding with its position; a warning lists expected ones that count as writes."""
+    result = compared("frob", "look jiggle frob jiggle", only=only)
 
     assert [(finding.kind, finding.called) for finding in result.findings] == [
         ("unknown_effect", 1),
         ("unknown_effect", 3),
     ]
     assert [text.partition(";")[0] for text in result.warnings] == [
-        "1 expected call of unknown effect taken for writes ('frob')",
-        "2 calls not scored, since the effect of the tool is not known: 'jiggle'",
+        "1 expected call of unknown effect counted as writes ('frob')",
+        "2 calls not scored, since the effect of the tool is unknown: 'jiggle'",
     ]
 
 
 def test_failed_calls_are_left_out_before_anything_else() -> None:
     """A failed call of unknown effect is no finding, and places are those of the case."""
-    result = prepared("book", "jiggle:error look book:error pay", only="write", ignore_failed=True)
+    result = compared("book", "jiggle:error look book:error pay", only="write", ignore_failed=True)
 
     assert (names(result.called), list(result.called_at)) == ("pay", [3])
     assert result.findings == ()
@@ -131,7 +132,7 @@ def test_failed_calls_are_left_out_before_anything_else() -> None:
 
 def test_many_failed_calls_are_named_in_part() -> None:
     """A warning stays readable."""
-    result = prepared("", " ".join(["book:error"] * 12), ignore_failed=True)
+    result = compared("", " ".join(["book:error"] * 12), ignore_failed=True)
 
     assert result.warnings[0].endswith("called #10 'book' and 2 more")
 
@@ -140,25 +141,25 @@ def test_tools_of_the_case_and_of_the_metric_say_their_effect() -> None:
     """Those of the metric win."""
     called = made("a b")
     case = [{"name": "a", "effect": "read"}, {"name": "b", "annotations": {"readOnlyHint": False}}]
-    of_case = preparation(only="write").prepare([], called, case)
-    tools = Preparation.read(
+    of_case = call_filter(only="write").select([], called, case)
+    tools = CallFilter.read(
         only="write",
         ignore_failed=False,
         effects=None,
         guess_effects=False,
         error_pattern=None,
-        tools=preparation(only="write").of_case([{"name": "a", "effect": "write"}]).tools[1],
+        tools=call_filter(only="write").tool_effects([{"name": "a", "effect": "write"}]).tools[1],
     )
 
     assert names(of_case.called) == "b"
-    assert names(tools.prepare([], called, case).called) == "a b"
+    assert names(tools.select([], called, case).called) == "a b"
 
 
 def test_an_alignment_gets_the_places_of_the_case() -> None:
     """Pairs, calls out of order, missing and unexpected ones; weights and counts stay those of what was compared."""
-    result = prepared("look book look pay book", "find pay find book find book pay", only="write")
+    result = compared("look book look pay book", "find pay find book find book pay", only="write")
     sides = [expected_item(call) for call in result.expected], [called_item(call) for call in result.called]
-    placed = result.placed(align(*sides, ordered=True))
+    placed = result.in_case(align(*sides, ordered=True))
 
     assert [(pair.expected, pair.called) for pair in placed.pairs] == [(1, 3), (4, 5)]
     assert [(pair.expected, pair.called) for pair in placed.out_of_order] == [(3, 1)]
@@ -178,12 +179,12 @@ def test_an_alignment_gets_the_places_of_the_case() -> None:
         ({"effects": ["look"]}, "effects must map"),
     ],
 )
-def test_options_that_are_none(options: dict[str, Any], message: str) -> None:
-    """Each is refused with what would be accepted."""
+def test_invalid_options_are_refused(options: dict[str, Any], message: str) -> None:
+    """The message says what is accepted."""
     with pytest.raises(ConfigurationError, match=re.escape(message)):
-        preparation(**options)
+        call_filter(**options)
 
 
 def test_only_takes_the_effect_itself() -> None:
     """`ToolEffect.READ` is as good as its text."""
-    assert preparation(only=ToolEffect.READ).only is ToolEffect.READ
+    assert call_filter(only=ToolEffect.READ).only is ToolEffect.READ

@@ -1,0 +1,104 @@
+"""Steps of agents and results of their calls, added to a `RunBuilder`; shared by spans and events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, TypeAlias
+
+from llama_index.core.agent.workflow.workflow_events import AgentOutput, ToolCallResult
+
+from toolmark.capture import RunBuilder
+from toolmark_llama_index._messages import requests_of
+from toolmark_llama_index._results import Result, result_of
+
+Key: TypeAlias = str
+"""Names an execution of a tool within one run."""
+
+Place: TypeAlias = "tuple[Key | None, Key | None]"
+"""The execution of a tool, and the nested run, inside which something happens; `None` at the top level."""
+
+TOP: Final[Place] = (None, None)
+
+HANDOFF: Final = "handoff"
+"""The tool with which agents hand over; LlamaIndex reserves its name."""
+
+
+@dataclass(frozen=True)
+class _Handoff:
+    """A requested handoff; the next step shows whether it was accepted."""
+
+    key: Key
+    target: str
+    result: Result
+    at: datetime | None
+
+
+class AgentSteps:
+    """Adds the steps of agents and the results of their calls to a builder."""
+
+    def __init__(self, builder: RunBuilder) -> None:
+        """Begin without steps."""
+        self.builder = builder
+        self._handoffs: dict[Place, list[_Handoff]] = {}
+
+    def answered(self, output: AgentOutput, place: Place) -> None:
+        """Note that an agent's model answered, with or without requests for calls."""
+        scope, strand = place
+        agent = output.current_agent_name or None
+        self.builder.model_asked(requests_of(output), scope=scope, strand=strand, agent=agent)
+
+    def returned(
+        self,
+        key: Key,
+        event: ToolCallResult,
+        place: Place,
+        at: datetime | None = None,
+        raised: BaseException | None = None,
+    ) -> None:
+        """Note the result of a call that was started; `raised` is the exception of its tool, if one was observed."""
+        result = result_of(event.tool_output, raised)
+        target = event.tool_kwargs.get("to_agent") if event.tool_name == HANDOFF else None
+        if isinstance(target, str) and result.error is None:
+            self._handoffs.setdefault(place, []).append(_Handoff(key, target, result, at))
+            return
+        self._end(key, result, at)
+        if isinstance(target, str):
+            self.builder.handed_off(to=target, key=key, scope=place[0])
+
+    def missing_tool(self, event: ToolCallResult, place: Place) -> None:
+        """Note that a call was answered without a tool, since there is none of its name."""
+        self.builder.result_shown(
+            event.tool_output.content,
+            call_id=event.tool_id or None,
+            name=event.tool_name,
+            failed=True,
+            unknown_tool=True,
+            scope=place[0],
+            strand=place[1],
+        )
+
+    def step_began(self, agent: str | None, place: Place) -> None:
+        """Note the beginning of a step: of the requested handoffs, those to its agent were accepted.
+
+        Args:
+            agent: The name of the agent; `None` if the run ended, which accepts all of them.
+            place: Where the agent runs.
+        """
+        # When a model requests several handoffs at once, LlamaIndex follows one; the results of all look alike.
+        for handoff in self._handoffs.pop(place, ()):
+            result = handoff.result
+            if agent is not None and agent != handoff.target:
+                result = Result(None, result.model_output, str(result.model_output))
+            self._end(handoff.key, result, handoff.at)
+            self.builder.handed_off(to=handoff.target, key=handoff.key, scope=place[0])
+
+    def finish(self) -> None:
+        """Note the end of the run."""
+        for place in list(self._handoffs):
+            self.step_began(None, place)
+
+    def _end(self, key: Key, result: Result, at: datetime | None) -> None:
+        self.builder.tool_ended(
+            key, result.output, model_output=result.model_output, error=result.error, artifact=result.artifact, at=at
+        )
