@@ -169,7 +169,7 @@ def test_a_collector_that_refuses_is_an_error(results: Path, form: str, monkeypa
         (Answer(413, b"x" * 999, "text/plain"), "x...x"),
         (Answer(400, b"\xff\xff\xff"), "400 with an unreadable body"),
         (Answer(302, headers=(("Location", "/login"),)), ", which is not the answer of a collector"),
-        (Answer(200, b"<html>Log in</html>", "text/html; charset=utf-8"), "200, which is not the answer of a collector"),
+        (Answer(200, b"<html>Log in</html>", "text/html; charset=utf-8"), "200, which is not the answer"),
         (Answer(200, b"\xff\xff\xff"), "200 with an unreadable body"),
         (Answer(200, b"[]", "application/json"), "200 with an unreadable body"),
         (Answer(200, json_partial, "application/json"), "the collector rejected 1: too \\x1b[2Jold"),
