@@ -45,17 +45,17 @@ def judge(messages: list[dict[str, object]]) -> str:
     """Answers as a careful reader would, by rules that fit this conversation alone."""
     question, text = str(messages[0]["content"]), str(messages[1]["content"])
     record = json.loads(re.search(r"<record-(\w+)>\n(.*)\n</record-\1>", text)[2])  # type: ignore[index]
-    asked = record["request"][-1]
-    reply = {"evidence": [asked["id"]], "reasoning": "It is what the user asked for."}
+    questions = record["request"][-1]
+    reply = {"evidence": [questions["id"]], "reasoning": "It is what the user asked for."}
     verdict = "yes"
     if "call" in record:
         city = record["call"]["arguments"].get("city", "")
-        if "Are the arguments" in question and city not in asked["content"]:
+        if "Are the arguments" in question and city not in questions["content"]:
             verdict, reply["reasoning"] = "no", f"The user did not ask about {city}."
     else:
-        made = {call["name"] for call in record["calls"]}
-        forgotten = [tool["id"] for tool in record["tools"] if "ail" in tool["name"] and "Mail" in asked["content"]]
-        if forgotten and "send_mail" not in made:
+        calls_made = {call["name"] for call in record["calls"]}
+        forgotten = [tool["id"] for tool in record["tools"] if "ail" in tool["name"] and "Mail" in questions["content"]]
+        if forgotten and "send_mail" not in calls_made:
             verdict, reply["reasoning"] = "no", "The user wanted a mail, and none was sent."
         reply["missing"] = forgotten if verdict == "no" else []
     return json.dumps({**reply, "verdict": verdict})

@@ -37,7 +37,7 @@ class Collector:
         self.address = ""
 
     @property
-    def taken(self) -> list[dict[str, Any]]:
+    def accepted(self) -> list[dict[str, Any]]:
         """The records of all requests, as objects, with where they come from."""
         return [record for request in self.requests for record in records_of(request)]
 

@@ -19,7 +19,7 @@ Messages = list[dict[str, Any]]
 Rule = Callable[[str, dict[str, Any]], Any]
 
 
-def shown(messages: Messages) -> str:
+def evidence_text(messages: Messages) -> str:
     """The text in which the record stands."""
     content = messages[-1]["content"]
     return content if isinstance(content, str) else next(part["text"] for part in content if part["type"] == "text")
@@ -27,7 +27,7 @@ def shown(messages: Messages) -> str:
 
 def record(messages: Messages) -> dict[str, Any]:
     """The record that a prompt shows."""
-    match = re.search(r"<record-([0-9a-f]{16})>\n(.*)\n</record-\1>", shown(messages), re.DOTALL)
+    match = re.search(r"<record-([0-9a-f]{16})>\n(.*)\n</record-\1>", evidence_text(messages), re.DOTALL)
     assert match is not None
     document: dict[str, Any] = json.loads(match[2])
     return document
@@ -59,32 +59,32 @@ class RuleJudge:
     def __init__(self, rule: Rule | Mapping[str, Any] | str = "yes") -> None:
         """Keep the rule: a function, an answer for each criterion, or one answer for everything."""
         self._rule = rule
-        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.questions: list[tuple[str, dict[str, Any]]] = []
         self.messages: list[Messages] = []
 
     def __call__(self, messages: Messages) -> str:
         """Return the reply."""
-        asked, document = criterion(messages), record(messages)
-        self.asked.append((asked, document))
+        questions, document = criterion(messages), record(messages)
+        self.questions.append((questions, document))
         self.messages.append(messages)
-        said = self._said(asked, document)
-        if isinstance(said, BaseException):
-            raise said
-        if isinstance(said, (list, tuple)):
-            return answer("no", missing=tuple(said))
-        if said not in {"yes", "no", "cannot_tell"}:
-            return str(said)
-        return answer(said, missing=() if asked == "missing_calls" else None)
+        reply_text = self._answer(questions, document)
+        if isinstance(reply_text, BaseException):
+            raise reply_text
+        if isinstance(reply_text, (list, tuple)):
+            return answer("no", missing=tuple(reply_text))
+        if reply_text not in {"yes", "no", "cannot_tell"}:
+            return str(reply_text)
+        return answer(reply_text, missing=() if questions == "missing_calls" else None)
 
-    def _said(self, asked: str, document: dict[str, Any]) -> Any:
+    def _answer(self, questions: str, document: dict[str, Any]) -> Any:
         if isinstance(self._rule, Mapping):
-            return self._rule.get(asked, "yes")
-        return self._rule(asked, document) if callable(self._rule) else self._rule
+            return self._rule.get(questions, "yes")
+        return self._rule(questions, document) if callable(self._rule) else self._rule
 
     @property
     def criteria(self) -> list[str]:
         """What was asked, in order of asking made sorted: questions are asked at the same time."""
-        return sorted(name for name, _ in self.asked)
+        return sorted(name for name, _ in self.questions)
 
 
 def served(judge: RuleJudge) -> Callable[[Any], str]:

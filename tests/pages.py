@@ -235,7 +235,7 @@ def trials_report() -> Report:
         counted={1: 2, 2: 2, 3: 0},
         flaky=(Flaky(name="booking-1", passed=1, scored=3),),
     )
-    told = replace(
+    change = replace(
         summary,
         mean_interval=(0.25, 0.75),
         rate_interval=(0.05, 0.95),
@@ -243,7 +243,7 @@ def trials_report() -> Report:
         usage={"requests": 8},
         cost=None,
     )
-    return summed(report, (told,), (trials,))
+    return summed(report, (change,), (trials,))
 
 
 def comparison(text: str = "booking-1") -> Comparison:

@@ -11,8 +11,8 @@ Calls = list[ToolCall]
 
 def call(name: str, step: int | None = None, /, **arguments: Any) -> ToolCall:
     """A call with its arguments, of which there may be none, and the step it was asked for in, if that is known."""
-    known = {} if step is None else {"execution": Execution(step=step)}
-    return ToolCall(name=name, input_parameters=arguments, **known)
+    fields = {} if step is None else {"execution": Execution(step=step)}
+    return ToolCall(name=name, input_parameters=arguments, **fields)
 
 
 def case(expected: Calls, called: Calls) -> LLMTestCase:

@@ -10,7 +10,7 @@ from toolmark import LLMTestCase, MetricResult, Report, ResultStatus, ToolCall, 
 from toolmark.report import CaseResult
 from toolmark.result import QuestionResult, UnitResult
 
-WANTED = [ToolCall(name="look"), ToolCall(name="pay", input_parameters={"amount": 5})]
+EXPECTED = [ToolCall(name="look"), ToolCall(name="pay", input_parameters={"amount": 5})]
 METRIC = ToolCorrectnessMetric(should_consider_ordering=True, evaluation_params=["input_parameters"], threshold=1)
 
 
@@ -22,9 +22,9 @@ def trial_report(outcomes: Mapping[str, str], trials: int, **more: Any) -> Repor
         trials: How many were asked for.
         more: Fields of the report.
     """
-    called = {"p": WANTED, "f": WANTED[:1], "e": None}
+    called = {"p": EXPECTED, "f": EXPECTED[:1], "e": None}
     rows = [
-        (golden, trial, LLMTestCase(id=name, tools_called=called[letter], expected_tools=WANTED))
+        (golden, trial, LLMTestCase(id=name, tools_called=called[letter], expected_tools=EXPECTED))
         for golden, (name, letters) in enumerate(outcomes.items())
         for trial, letter in enumerate(letters, start=1)
     ]
@@ -35,7 +35,7 @@ def trial_report(outcomes: Mapping[str, str], trials: int, **more: Any) -> Repor
     return Report(measured.metrics, cases, trials=trials, **more)
 
 
-def judged_report(*, cost: float | None = 0.125, decided: int = 3, asked: int = 4) -> Report:
+def judged_report(*, cost: float | None = 0.125, decided: int = 3, questions_asked: int = 4) -> Report:
     """A report of one case whose tools a judge was asked about."""
     questions = tuple(
         QuestionResult(
@@ -46,7 +46,7 @@ def judged_report(*, cost: float | None = 0.125, decided: int = 3, asked: int = 
             tool="look",
             called=place,
         )
-        for place in range(asked)
+        for place in range(questions_asked)
     )
     result = MetricResult(
         metric="tool_use",

@@ -82,7 +82,7 @@ def test_nothing_wrong() -> None:
     assert (report.cases, report.without_expectation, report.without_tools) == (3, 1, 1)
     assert report.summary() == (
         "0 findings in 3 cases; 1 without expected_tools; "
-        "1 without available tools, so that names and arguments were not checked there"
+        "1 without available tools, whose names and arguments were not checked"
     )
 
 
@@ -153,7 +153,7 @@ def test_duplicate_ids() -> None:
     report = read({"id": "a"}, {"input": "x"}, {"input": "x"}, {"id": "a"}, {"id": "b"})
 
     assert [(one.kind, one.line, one.path, one.message) for one in report] == [
-        (LintKind.DUPLICATE_ID, 4, "$.id", "the id 'a' is that of line 1 already")
+        (LintKind.DUPLICATE_ID, 4, "$.id", "the id 'a' is already used by line 1")
     ]
     broken = read({"id": "a", "expected_tools": 3}, {"id": "a"}, {"id": "a", "nonsense": 1})
     assert [(one.kind, one.line) for one in broken if one.kind is LintKind.DUPLICATE_ID] == [
@@ -167,8 +167,8 @@ def test_duplicate_ids() -> None:
     [
         (ToolCall(name="bok"), "[0].name", "expects the tool 'bok', which is not available; did you mean 'book'?"),
         (Expect("pay"), ".plan[0].expect", "expects the tool 'pay', which is not available; there are book, look_up"),
-        (Expect(Glob("pay_*")), ".plan[0].expect", "expects pay_*, no tool; there are"),
-        (Expect(Regex("x.*")), ".plan[0].expect", "expects /x.*/, no tool"),
+        (Expect(Glob("pay_*")), ".plan[0].expect", "expects pay_*, which matches no available tool; there are"),
+        (Expect(Regex("x.*")), ".plan[0].expect", "expects /x.*/, which matches no available tool"),
         (
             Forbid("lok_up"),
             ".plan[0].forbid",
@@ -387,7 +387,7 @@ def test_what_is_forbidden_and_expected() -> None:
     for forbid, call in fine:
         assert booked(call, forbid) == [], (forbid, call)
     ((_, _, message),) = booked(rome, Forbid("book"))
-    assert message == "is forbidden by $[0].expected_tools.plan[1], so that a call just as expected scores 0"
+    assert message == "is forbidden by $[0].expected_tools.plan[1], so a call exactly as expected scores 0"
 
 
 def test_what_an_alternative_forbids_it_forbids_alone() -> None:
@@ -433,7 +433,7 @@ def test_matchers_that_do_nothing() -> None:
 
 
 def test_plans_that_ask_for_nothing() -> None:
-    """Where every call may be left out, and nothing is ruled out, doing nothing scores 1."""
+    """Where every call is optional, and nothing is ruled out, doing nothing scores 1."""
     may = Expect("look_up", optional=True)
 
     assert [kind for kind, _, _ in booked(may)] == ["asks_nothing"]
@@ -485,5 +485,5 @@ def test_cases_themselves() -> None:
         "line": None,
         "path": "$[1].id",
         "kind": "duplicate_id",
-        "message": "the id 'a' is that of item 1 already",
+        "message": "the id 'a' is already used by item 1",
     }

@@ -74,11 +74,11 @@ def test_where_there_is_nothing_to_hide_the_value_stays(value: Any) -> None:
 def test_known_shapes_are_hidden_in_any_text(token: str) -> None:
     """Only the token goes; what stands round it stays."""
     for before, after in (("", ""), ("use ", " now"), ("(", ")"), ('key="', '"'), ("a,", "\n\nb")):
-        found = DEFAULT(f"{before}{token}{after}")
+        redacted_text = DEFAULT(f"{before}{token}{after}")
         rest = "" if token is KEY_BLOCK else after  # what follows a block that never ends may still belong to it
-        assert isinstance(found, str)
-        assert found.startswith(f"{before}{M}"), found
-        assert token is KEY_BLOCK or found == f"{before}{M}{rest}"
+        assert isinstance(redacted_text, str)
+        assert redacted_text.startswith(f"{before}{M}"), redacted_text
+        assert token is KEY_BLOCK or redacted_text == f"{before}{M}{rest}"
 
 
 @pytest.mark.parametrize(

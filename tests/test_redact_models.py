@@ -12,7 +12,7 @@ import strategies
 from toolmark import LLMTestCase, MLLMImage, MLLMTestCase, ToolCall, ToolSpec, calls, cases
 from toolmark._internal.model import Model
 from toolmark.cases import Run
-from toolmark.redact import _KEPT_FIELDS, DEFAULT, DEFAULT_KEYS, REDACTED, Redactor
+from toolmark.redact import _PLAIN_FIELDS, DEFAULT, DEFAULT_KEYS, REDACTED, Redactor
 
 M = REDACTED
 TOKEN = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -45,15 +45,27 @@ def test_every_text_and_value_of_a_case_is_redacted() -> None:
 
     redacted = DEFAULT.model(case)
 
-    (made,) = redacted.tools_called or ()
-    assert made == (redacted.expected_tools or [])[0] == redacted.run.calls[0]  # type: ignore[union-attr]
-    assert (made.name, made.id, made.input_parameters, made.output, made.reasoning) == (name, name, CLEAN, CLEAN, M)
-    assert made.execution is not None
-    assert made.execution.requested_parameters == json.dumps(CLEAN)
-    assert made.execution.model_output == str(CLEAN)
-    assert made.execution.artifact == [CLEAN]
-    assert (made.execution.error, made.execution.agent) == (f"ValueError: {M}", name)
-    assert made.execution.children == [ToolCall(name=name, output=CLEAN)]
+    (call_out,) = redacted.tools_called or ()
+    assert call_out == (redacted.expected_tools or [])[0] == redacted.run.calls[0]  # type: ignore[union-attr]
+    assert (
+        call_out.name,
+        call_out.id,
+        call_out.input_parameters,
+        call_out.output,
+        call_out.reasoning,
+    ) == (
+        name,
+        name,
+        CLEAN,
+        CLEAN,
+        M,
+    )
+    assert call_out.execution is not None
+    assert call_out.execution.requested_parameters == json.dumps(CLEAN)
+    assert call_out.execution.model_output == str(CLEAN)
+    assert call_out.execution.artifact == [CLEAN]
+    assert (call_out.execution.error, call_out.execution.agent) == (f"ValueError: {M}", name)
+    assert call_out.execution.children == [ToolCall(name=name, output=CLEAN)]
     assert (redacted.id, redacted.input, redacted.actual_output, redacted.expected_output) == (name, M, M, M)
     assert (redacted.metadata, redacted.tags) == (CLEAN, [M])
     assert redacted.run is not None
@@ -99,11 +111,11 @@ def test_a_redacted_model_has_the_same_fields_set() -> None:
 
 def test_paths_of_models_begin_at_the_field() -> None:
     """So that a hook can tell an argument from an output."""
-    seen: list[Any] = []
-    redactor = Redactor(hook=lambda path, value: seen.append(path) or value)  # type: ignore[func-returns-value]
+    visited: list[Any] = []
+    redactor = Redactor(hook=lambda path, value: visited.append(path) or value)  # type: ignore[func-returns-value]
     redactor.model(LLMTestCase(tools_called=[ToolCall(name="t", input_parameters={"ssn": 5})]))
 
-    assert seen == [("tools_called", 0, "input_parameters", "ssn")]
+    assert visited == [("tools_called", 0, "input_parameters", "ssn")]
 
 
 def test_every_field_that_is_kept_exists() -> None:
@@ -115,5 +127,5 @@ def test_every_field_that_is_kept_exists() -> None:
         if isinstance(item, type(Model)) and issubclass(item, Model)  # Python 3.10 takes `dict[str, int]` for a class
     ]
 
-    assert {name for model in models for name in model.model_fields} >= _KEPT_FIELDS
+    assert {name for model in models for name in model.model_fields} >= _PLAIN_FIELDS
     assert Run in models

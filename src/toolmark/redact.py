@@ -1,10 +1,10 @@
-"""Takes secrets out of what leaves the process: files, reports, and what is sent to a model or a service.
+"""Redaction of secrets in data that leaves the process: files, reports, and requests to a model or a service.
 
-Never before scoring in memory: a score sees the real values. What was hidden is marked (`REDACTED`), and a marked value
-that is read back is *not captured*: it is left out of every comparison (see docs/redaction.md).
+Scoring in memory uses the real values. A redacted value is marked (`REDACTED`), and a marked value that is read back is
+*not captured*: it is left out of every comparison (see docs/redaction.md).
 
-Two rules find secrets, and a hook of your own adds what they cannot know. The value under a *secret key* goes as a
-whole; a text of a *known shape* goes wherever it stands in a text. This makes leaks rarer; it cannot promise none.
+Two rules find secrets, and your own hook can add more. The value under a *secret key* is replaced as a whole; a text of
+a *known shape* is replaced anywhere in a text. This makes leaks rarer; it cannot rule them out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Path: TypeAlias = "tuple[str | int, ...]"
 """Keys and positions that lead to a value."""
 
 Hook: TypeAlias = Callable[[Path, JsonValue], JsonValue]
-"""Takes the path and the value of a text, number, boolean or null, and returns what to write in its place."""
+"""Takes the path and the value of a text, number, boolean or null, and returns its replacement."""
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
@@ -43,7 +43,7 @@ DEFAULT_KEYS: Final = frozenset(
         *("session_token", "aws_session_token", "csrf_token", "xsrf_token", "api_token", "github_token", "gh_token"),
     }
 )
-"""Names of keys whose value is hidden. A name counts as a whole, whatever its case and its separators."""
+"""Names of keys whose value is redacted. Whole names are compared, without case and separators."""
 
 _WORD = r"(?<![A-Za-z0-9])"
 _PEM = (  # a private key, also one whose end was cut off
@@ -74,11 +74,12 @@ DEFAULT_SHAPES: Final[tuple[re.Pattern[str], ...]] = tuple(
         _TOKEN,
     )
 )
-"""Texts that are hidden wherever they stand; of a shape with a group named `secret` only that group. Each takes time in
-proportion to the length of the text: wherever it repeats, what follows cannot be part of the repetition, and where it
-may begin inside of one, a failure is seen within a fixed number of characters."""
+"""Texts that are redacted anywhere; of a shape with a group named `secret` only that group.
 
-# In a text that is no JSON as a whole: '"key": ', "'key'=>", '\"key\": ', and '?key=' or '&key=' of a URL.
+Each runs in linear time: no repetition can match the text that follows it, and one that may begin inside another fails
+within a fixed number of characters."""
+
+# In a text that is not JSON as a whole: '"key": ', "'key'=>", '\"key\": ', and '?key=' or '&key=' of a URL.
 _ASSIGNED = re.compile(
     r"""(["'])(?P<key>[\w .-]{1,64})\\{0,3}\1\s{0,16}(?::|=>?)\s{0,16}|[?&](?P<param>[\w.-]{1,64})="""
 )
@@ -86,7 +87,7 @@ _ASSIGNED_VALUE = re.compile(
     r"""\\{1,3}["'](?P<escaped>[^"'\\]*)
     |"(?P<double>[^"\\]*(?:\\.[^"\\]*)*)
     |'(?P<single>[^'\\]*(?:\\.[^'\\]*)*)
-    |(?P<open>[\[{](?!\s*[\]}]).*)  # where a list or object ends in a broken text nobody knows: all that follows goes
+    |(?P<open>[\[{](?!\s*[\]}]).*)  # the end of a list or object in broken text is unknown: the rest is redacted
     |(?P<bare>(?![\[{])[^\s,;&}\])"'\\]+)""",
     re.VERBOSE | re.DOTALL,
 )
@@ -95,8 +96,8 @@ _CONSTANTS = frozenset({"null", "true", "false", "None", "True", "False", ""})
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _MAYBE_JSON = re.compile(r"\s*[\[{\"]")
 
-# Fields of toolmark's data that say which thing this is, and when and how it went; and the bytes of an image.
-_KEPT_FIELDS = frozenset(
+# Identity, kind, state and time of toolmark's data, and the bytes of an image.
+_PLAIN_FIELDS = frozenset(
     {
         *("id", "name", "type", "role", "run_id", "conversation_id", "agent", "server", "models", "usage"),
         *("call", "from_agent", "to_agent"),
@@ -104,33 +105,33 @@ _KEPT_FIELDS = frozenset(
         *("data", "mime_type"),
     }
 )
-# Here a key is the name of an argument, and its value says what the argument is for.
+# Here a key is the name of an argument, and its value describes the argument.
 _SCHEMA_FIELDS = frozenset({"input_schema"})
 
 
 @dataclass(frozen=True)
 class Redactor:
-    r"""Returns values without their secrets.
+    r"""Redacts secrets in JSON values and in toolmark's data.
 
     A key is secret as a whole name: case, `_`, `-` and blanks do not matter, so `api_key`, `apiKey` and `API-KEY` are
     one name, while `max_tokens` and `page_token` are not `token`. `null`, booleans and empty values under a secret key
-    stay: there is nothing to hide. Text that is JSON (raw arguments, a tool's answer) is redacted inside, and written
-    anew only if something was found; in broken JSON and in URLs, values under quoted secret keys and secret query
-    parameters are found too. What is nested too deeply to be looked into is hidden as a whole.
+    stay, since they hold nothing. Text that is JSON (raw arguments, a tool's answer) is redacted inside, and rewritten
+    only if it holds a secret; in broken JSON and in URLs, values under quoted secret keys and secret query parameters
+    are redacted. A value that is nested too deeply to be searched is redacted as a whole.
 
-    Redacting twice is the same as once, and what has nothing to hide stays equal.
+    Redacting twice is the same as once, and a value without secrets stays equal.
 
     Args:
-        keys: Names of secret keys; add to the default with `DEFAULT_KEYS | {"ssn"}`.
-        shapes: Regular expressions, compiled or not; add with `(*DEFAULT_SHAPES, r"\bEMP-\d{6}\b")`. Of one with a
-            group named `secret` only that group is hidden.
-        hook: Called with `(path, value)` for every text, number, boolean and null that the rules left, in values and
-            inside of JSON text; what it returns is written. If it raises, or returns a list or an object, the value is
-            hidden, and a `ToolmarkWarning` says so.
-        enabled: `False` returns everything as it is.
+        keys: Names of secret keys; extend the default with `DEFAULT_KEYS | {"ssn"}`.
+        shapes: Regular expressions, compiled or not; extend with `(*DEFAULT_SHAPES, r"\bEMP-\d{6}\b")`. Of one with a
+            group named `secret` only that group is redacted.
+        hook: Called with `(path, value)` for every remaining text, number, boolean and null, in values and inside JSON
+            text; its result is written. If it raises, or returns a list or an object, the value is redacted, with a
+            `ToolmarkWarning`.
+        enabled: `False` returns everything unchanged.
 
     Raises:
-        ConfigurationError: `keys` or `shapes` is no list, or a shape is no regular expression.
+        ConfigurationError: `keys` or `shapes` is a text, or a shape is not a regular expression.
 
     Example:
         >>> Redactor()({"apiKey": "abc", "max_tokens": 5, "note": "ask ghp_0123456789abcdefghijABCDEFGHIJ012345"})
@@ -145,7 +146,7 @@ class Redactor:
     _shapes: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check the options, and prepare them."""
+        """Check and compile the options."""
         for name in ("keys", "shapes"):
             if isinstance(getattr(self, name), str):
                 message = f"{name} must be a collection of texts, got the text {getattr(self, name)!r}"
@@ -153,13 +154,13 @@ class Redactor:
         try:
             shapes = tuple(re.compile(shape) for shape in self.shapes)
         except re.error as error:
-            message = f"shapes holds {error.pattern!r}, which is no regular expression: {error}"
+            message = f"shapes holds {error.pattern!r}, which is not a regular expression: {error}"
             raise ConfigurationError(message) from error
         object.__setattr__(self, "_keys", frozenset(map(_folded, self.keys)))  # the dataclass is frozen
         object.__setattr__(self, "_shapes", shapes)
 
     def __call__(self, value: JsonValue, path: Path = ()) -> JsonValue:
-        """Return a copy of a JSON value without its secrets; `path` says to the hook where the value stands."""
+        """Return a redacted copy of a JSON value; `path` is its position, for the hook."""
         if not self.enabled:
             return value
         try:
@@ -168,16 +169,16 @@ class Redactor:
             return REDACTED
 
     def model(self, data: AnyModel) -> AnyModel:
-        """Return a case, run, call or other data of toolmark without its secrets, with the same fields set.
+        """Return a redacted case, run, call or other data of toolmark, with the same fields set.
 
         Arguments, outputs, texts, errors and metadata are redacted at every level; ids, names, kinds and times stay. In
-        the schema of an available tool only shapes are looked for. Data with nothing to hide is returned itself.
+        the schema of an available tool only shapes are redacted. Data without secrets is returned itself.
         """
         return self._model(data, ()) if self.enabled else data
 
     def _model(self, data: AnyModel, path: Path) -> AnyModel:
         changed: dict[str, object] = {}
-        for name in data.model_fields_set - _KEPT_FIELDS:
+        for name in data.model_fields_set - _PLAIN_FIELDS:
             value = getattr(data, name)
             redacted: object = (
                 replace(self, keys=())(value, (*path, name))
@@ -208,7 +209,7 @@ class Redactor:
         return REDACTED
 
     def _is_secret(self, key: str) -> bool:
-        return (_folded_again if len(key) <= _SHORT_KEY else _folded)(key) in self._keys
+        return (_folded_cached if len(key) <= _SHORT_KEY else _folded)(key) in self._keys
 
     def _text(self, text: str, path: Path) -> str:
         if _MAYBE_JSON.match(text):
@@ -217,13 +218,13 @@ class Redactor:
             except RecursionError:
                 return REDACTED
             except ValueError:
-                pass  # no JSON
+                pass  # not JSON
         return self._shaped(self._assigned(text))
 
     def _json(self, text: str, path: Path) -> str:
         """Return JSON text redacted inside.
 
-        Of a key that is given twice readers see the last value; the others are looked at too, and go if they must.
+        Of a repeated key readers see the last value; a secret in the others is removed too.
         """
         overridden: list[tuple[str, JsonValue]] = []
 
@@ -240,18 +241,18 @@ class Redactor:
         return json.dumps(redacted, ensure_ascii=text.isascii())
 
     def _assigned(self, text: str) -> str:
-        """Return a text that is no JSON without the values under secret keys that stand in it."""
+        """Return a text that is not JSON with the values of its secret keys redacted."""
         parts: list[str] = []
         done = at = 0
         while head := _ASSIGNED.search(text, at):
             at = head.end()
             if not self._is_secret(head["key"] or head["param"]):
                 continue
-            found = (_ASSIGNED_VALUE if head["key"] else _PARAM_VALUE).match(text, at)
-            if found is None or found.lastgroup is None:
+            match = (_ASSIGNED_VALUE if head["key"] else _PARAM_VALUE).match(text, at)
+            if match is None or match.lastgroup is None:
                 continue
-            start, at = found.span(found.lastgroup)
-            unquoted = found.lastgroup in {"open", "bare"}
+            start, at = match.span(match.lastgroup)
+            unquoted = match.lastgroup in {"open", "bare"}
             if text[start:at] == REDACTED or (unquoted and text.startswith(REDACTED, start)):
                 at = start + len(REDACTED)
             elif text[start:at] not in _CONSTANTS:
@@ -262,7 +263,7 @@ class Redactor:
     def _shaped(self, text: str) -> str:
         for shape in self._shapes:
             if shape.search(text):
-                # Marks are no part of the text that is changed, so that no shape, however wide, takes one for a secret.
+                # Marks are skipped, so that no shape, however wide, takes one for a secret.
                 text = REDACTED.join(shape.sub(_masked, part) for part in text.split(REDACTED))
         return text
 
@@ -271,25 +272,25 @@ class Redactor:
             return value
         try:
             result = self.hook(path, value)
-        except Exception as error:  # noqa: BLE001 - whatever went wrong, the value may be one that must not leave
+        except Exception as error:  # noqa: BLE001 - the value may be a secret, whatever the error
             problem = f"raised {type(error).__name__}"
         else:
             if result is None or isinstance(result, (str, int, float)):
                 return result
             problem = f"returned a {type(result).__name__}, not a text, number, boolean or null"
         where = "".join(f"[{part!r}]" for part in path) or "a value"
-        message = f"the redaction hook {problem} at {where}; the value was hidden"
+        message = f"the redaction hook {problem} at {where}; the value was redacted"
         warnings.warn(message, ToolmarkWarning, stacklevel=2)
         return REDACTED
 
 
 def _folded(key: str) -> str:
-    """Return the letters and digits of a key in lower case, which all ways of writing a name have in common."""
+    """Return the letters and digits of a key in lower case, the same for every way of writing a name."""
     return "".join(filter(str.isalnum, key)).lower()
 
 
-_folded_again = lru_cache(maxsize=1024)(_folded)
-"""The same of short keys, of which the same come again and again."""
+_folded_cached = lru_cache(maxsize=1024)(_folded)
+"""The same for short keys, few of which are distinct."""
 _SHORT_KEY = 64
 
 
@@ -300,6 +301,6 @@ def _masked(match: re.Match[str]) -> str:
 
 
 DEFAULT: Final = Redactor()
-"""What is used where nothing else is asked for."""
+"""The default rules."""
 OFF: Final = Redactor(enabled=False)
-"""Returns everything as it is."""
+"""Redacts nothing."""

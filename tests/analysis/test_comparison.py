@@ -320,7 +320,7 @@ def test_a_real_judge_is_known_again() -> None:
         judge = Named(model)
         metric = ToolCorrectnessMetric(available_tools=[{"name": "tool_0"}], judge=judge)
         made = report(case("a", 1, 1, input="Do it."), metrics=(metric,))
-        assert judge.asked
+        assert judge.questions
         return made
 
     assert compare(by("m-1"), by("m-1")).metrics[0].paired == 1

@@ -56,9 +56,9 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Opened]:
         tab.on("dialog", lambda dialog: (heard.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         tab.on("popup", lambda popup: heard.append(f"popup: {popup.url}"))
 
-        def request(asked: Any) -> None:
-            if asked.url != target.as_uri() and not asked.url.startswith("data:image/png;base64,"):
-                heard.append(f"request: {asked.url}")
+        def request(requested: Any) -> None:
+            if requested.url != target.as_uri() and not requested.url.startswith("data:image/png;base64,"):
+                heard.append(f"request: {requested.url}")
 
         tab.on("request", request)
         tab.goto(target.as_uri())
@@ -70,7 +70,7 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Opened]:
     assert heard == []
 
 
-def shown(tab: Any) -> list[str]:
+def visible_cases(tab: Any) -> list[str]:
     """The names of the cases that are not hidden, from top to bottom."""
     names: list[str] = tab.evaluate(
         "[...document.querySelectorAll('.case:not([hidden]) .name')].map((one) => one.textContent)"
@@ -81,9 +81,9 @@ def shown(tab: Any) -> list[str]:
 def until(tab: Any, expected: list[str]) -> None:
     """Waits until exactly these cases are shown; the search waits for the end of typing."""
     end = time.monotonic() + 10
-    while shown(tab) != expected and time.monotonic() < end:
+    while visible_cases(tab) != expected and time.monotonic() < end:
         tab.wait_for_timeout(20)
-    assert shown(tab) == expected
+    assert visible_cases(tab) == expected
 
 
 ALL = ["no expectation", "booking-1", "conversation", "booking-2", "booking-10", "picture"]
@@ -97,9 +97,9 @@ def test_it_opens_with_the_failures_first(opened: Opened) -> None:
 
     assert tab.title() == "cases.jsonl"
     assert "2 of 6 cases failed, 1 could not be measured" in tab.locator(".headline").inner_text()
-    assert shown(tab) == ALL
+    assert visible_cases(tab) == ALL
     assert tab.locator(".case[open]").count() == 0
-    assert tab.locator("#found").inner_text() == "6 of 6 shown"
+    assert tab.locator("#matches").inner_text() == "6 of 6 shown"
 
 
 def test_a_case_opens_and_shows_all_of_it(opened: Opened) -> None:
@@ -137,9 +137,9 @@ def test_without_scripts_everything_can_be_read(opened: Opened) -> None:
     assert not tab.locator("#theme").is_visible()
     tab.locator("#k1 > summary").click()
     assert tab.locator("#k1 .pairs tr.differs").is_visible()
-    assert tab.locator("#k1 .said.user").is_visible()
+    assert tab.locator("#k1 .message.user").is_visible()
     assert tab.get_by_text("This case is shown by the page's script").count() == 0
-    assert shown(tab) == ALL
+    assert visible_cases(tab) == ALL
 
 
 # Filter, search, sort
@@ -150,10 +150,10 @@ def test_cases_are_filtered_by_what_became_of_them(opened: Opened) -> None:
     tab = opened(small_report())
     tab.get_by_label("passed").uncheck()
 
-    assert shown(tab) == ALL[:3]
-    assert tab.locator("#found").inner_text() == "3 of 6 shown"
+    assert visible_cases(tab) == ALL[:3]
+    assert tab.locator("#matches").inner_text() == "3 of 6 shown"
     tab.get_by_label("failed").uncheck()
-    assert shown(tab) == ALL[:1]
+    assert visible_cases(tab) == ALL[:1]
     assert [part.strip() for part in tab.locator(".pick .amount").all_inner_texts()] == ["1", "2", "3", "0"]
 
 
@@ -163,10 +163,10 @@ def test_cases_are_filtered_by_metric_and_tag(opened: Opened) -> None:
     tab.locator("#metric").select_option(label="tool_use")
     tab.get_by_label("skipped").uncheck()
 
-    assert shown(tab) == ["conversation"]
+    assert visible_cases(tab) == ["conversation"]
     tab.get_by_label("skipped").check()
     tab.locator("#tag").select_option(label="nightly (2)")
-    assert shown(tab) == ["booking-1", "picture"]
+    assert visible_cases(tab) == ["booking-1", "picture"]
 
 
 def test_cases_are_searched_by_all_their_text(opened: Opened) -> None:
@@ -187,7 +187,7 @@ def test_cases_are_searched_by_all_their_text(opened: Opened) -> None:
         until(tab, names)
     assert tab.locator("#nothing").is_visible()
     tab.get_by_role("button", name="Show all cases").click()
-    assert len(shown(tab)) == 3
+    assert len(visible_cases(tab)) == 3
 
 
 def test_cases_are_sorted(opened: Opened) -> None:
@@ -195,16 +195,16 @@ def test_cases_are_sorted(opened: Opened) -> None:
     tab = opened(small_report())
     sort = tab.locator("#sort")
 
-    sort.select_option(label="as given")
-    assert shown(tab) == ["booking-1", "booking-2", "booking-10", "no expectation", "picture", "conversation"]
+    sort.select_option(label="in order")
+    assert visible_cases(tab) == ["booking-1", "booking-2", "booking-10", "no expectation", "picture", "conversation"]
     sort.select_option(label="by name")
-    assert shown(tab) == ["booking-1", "booking-2", "booking-10", "conversation", "no expectation", "picture"]
+    assert visible_cases(tab) == ["booking-1", "booking-2", "booking-10", "conversation", "no expectation", "picture"]
     sort.select_option(label="tool_correctness(input_parameters), lowest first")
-    assert shown(tab) == ["booking-1", "booking-2", "booking-10", "picture", "no expectation", "conversation"]
+    assert visible_cases(tab) == ["booking-1", "booking-2", "booking-10", "picture", "no expectation", "conversation"]
     sort.select_option(label="tool_correctness(input_parameters), highest first")
-    assert shown(tab) == ["booking-2", "booking-10", "picture", "booking-1", "no expectation", "conversation"]
+    assert visible_cases(tab) == ["booking-2", "booking-10", "picture", "booking-1", "no expectation", "conversation"]
     sort.select_option(label="worst first")
-    assert shown(tab) == ALL
+    assert visible_cases(tab) == ALL
 
 
 # Links and keys
@@ -263,7 +263,7 @@ def test_the_keyboard_reaches_everything(opened: Opened) -> None:
     until(tab, [])
     keys.press("j")
     keys.press("Escape")
-    assert shown(tab) == ALL
+    assert visible_cases(tab) == ALL
     assert tab.locator("#search").input_value() == ""
     assert "next and previous case" in tab.locator("#keys").inner_text()
 
@@ -321,8 +321,8 @@ def test_axe_finds_nothing(opened: Opened, report: Callable[[], Report], scheme:
     tab.get_by_role("button", name="Open all shown").click()
     tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
 
-    found = axe.Axe().run(tab)
-    assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found.response["violations"]] == []
+    problems = axe.Axe().run(tab)
+    assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in problems.response["violations"]] == []
 
 
 def test_the_focus_can_be_seen(opened: Opened) -> None:
@@ -343,10 +343,10 @@ def elements(tab: Any) -> list[str]:
     tab.get_by_role("button", name="Open all shown").click()
     tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     assert tab.locator(".case[open] > .body > noscript").count() == 0
-    found: list[str] = tab.evaluate(
+    problems: list[str] = tab.evaluate(
         "[...new Set([...document.querySelectorAll('*')].map((one) => one.tagName))].sort()"
     )
-    return found
+    return problems
 
 
 @pytest.fixture(scope="module")
@@ -397,7 +397,7 @@ def test_two_thousand_cases_open(opened: Opened, record_testsuite_property: Call
     report = many_cases(2000)
     begin = time.perf_counter()
     tab = opened(report)
-    assert tab.locator("#found").inner_text() == "2,000 of 2,000 shown"
+    assert tab.locator("#matches").inner_text() == "2,000 of 2,000 shown"
     spent = time.perf_counter() - begin
     record_testsuite_property("seconds to write and open 2,000 cases", round(spent, 1))
 
@@ -405,6 +405,6 @@ def test_two_thousand_cases_open(opened: Opened, record_testsuite_property: Call
     loaded = tab.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd / 1000")
     record_testsuite_property("seconds to open 2,000 cases", round(loaded, 2))
     assert loaded < 10
-    assert shown(tab)[0] == "case-0000"
+    assert visible_cases(tab)[0] == "case-0000"
     tab.get_by_label("Search").fill("question 1999")
     until(tab, ["case-1999"])

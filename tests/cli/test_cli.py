@@ -73,7 +73,7 @@ EXIT_CODES = [
     (
         [{**PERFECT, "tools_called": [call("look"), call("b")]}],
         [
-            "--metric=tool-correctness",
+            "--metric=tool_correctness",  # as reports print it
             "--metric=multimodal-tool-correctness",
             "--denominator=called",
             "--fail-under=0.9",

@@ -134,7 +134,7 @@ def test_an_evaluation_that_is_not_whole_is_told(tmp_path: Path, results: Path) 
 
 
 def test_what_is_wrong_ends_with_2_and_writes_nothing(tmp_path: Path, results: Path) -> None:
-    """A case without a trace, ids that are none of OpenTelemetry, no results, no such form, no place to write."""
+    """A case without a trace, ids that are not OpenTelemetry ids, no results, no such form, no place to write."""
     out = tmp_path / "f.json"
     out.write_text("before", encoding="utf-8")
     plain, other = tmp_path / "plain.json", tmp_path / "other.jsonl"
@@ -142,7 +142,7 @@ def test_what_is_wrong_ends_with_2_and_writes_nothing(tmp_path: Path, results: P
     scored(other, "trace_of_another_kind")
     given = [
         (plain, "langsmith", "names no trace"),
-        (other, "otel-events", "whose ids are none of OpenTelemetry"),
+        (other, "otel-events", "whose ids are not OpenTelemetry ids"),
         (tmp_path / "none.jsonl", "langfuse", "cannot read"),
         (results, "mail", "Invalid value for '--as'"),
     ]

@@ -91,8 +91,8 @@ def test_what_arrives_is_what_a_file_says(
     assert (done.exit_code, done.stdout, done.stderr) == (0, "", "sent: 1 score\n")
     assert run(results, "--as", form, "--out", tmp_path / "f.json").exit_code == 0
     written = (tmp_path / "f.json").read_text(encoding="utf-8")
-    assert timeless(collector.taken) == timeless(records_in(json.loads(written)))
-    (record,) = collector.taken
+    assert timeless(collector.accepted) == timeless(records_in(json.loads(written)))
+    (record,) = collector.accepted
     times = {int(value) for key, value in record.items() if key.endswith("UnixNano")}
     assert len(times) == 1
     assert began <= times.pop() <= ended
@@ -133,7 +133,7 @@ def test_no_sampler_decides(results: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
     with collecting() as collector:
         assert sent_to(collector, results, "openinference", monkeypatch).exit_code == 0
-    assert len(collector.taken) == 1
+    assert len(collector.accepted) == 1
 
 
 def test_nothing_is_sent_unless_asked(tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,11 +167,11 @@ def test_a_collector_that_refuses_is_an_error(results: Path, form: str, monkeypa
         (Answer(401, b'{"error":\n"wrong key"}', "application/json"), '401 Unauthorized: {"error": "wrong key"}\n'),
         (Answer(404, b"<html>", "text/html"), "answered 404 Not Found\n"),
         (Answer(413, b"x" * 999, "text/plain"), "x...x"),
-        (Answer(400, b"\xff\xff\xff"), "400 with what cannot be read"),
-        (Answer(302, headers=(("Location", "/login"),)), ", but not as a collector does"),
-        (Answer(200, b"<html>Log in</html>", "text/html; charset=utf-8"), "200, but not as a collector does"),
-        (Answer(200, b"\xff\xff\xff"), "200 with what cannot be read"),
-        (Answer(200, b"[]", "application/json"), "200 with what cannot be read"),
+        (Answer(400, b"\xff\xff\xff"), "400 with an unreadable body"),
+        (Answer(302, headers=(("Location", "/login"),)), ", which is not the answer of a collector"),
+        (Answer(200, b"<html>Log in</html>", "text/html; charset=utf-8"), "200, which is not the answer"),
+        (Answer(200, b"\xff\xff\xff"), "200 with an unreadable body"),
+        (Answer(200, b"[]", "application/json"), "200 with an unreadable body"),
         (Answer(200, json_partial, "application/json"), "the collector rejected 1: too \\x1b[2Jold"),
         (partial(form, 1, "no quota"), "the collector rejected 1: no quota"),
         (partial(form, 1, ""), "the collector rejected 1\n"),
@@ -228,7 +228,7 @@ def test_a_collector_that_is_gone_is_not_asked_for_ever(tmp_path: Path, monkeypa
 
     assert done.exit_code == 1
     assert "sent 1 of 10 events: http" in done.stderr
-    assert done.stderr.endswith("; the rest was not tried, after 3 batches in turn\n")
+    assert done.stderr.endswith("; the rest was not tried after 3 failed batches in a row\n")
     assert len(collector.requests) == 6
 
 
@@ -262,7 +262,7 @@ def test_all_exporters_that_are_named_get_everything(results: Path, monkeypatch:
     monkeypatch.setenv("OTEL_LOGS_EXPORTER", "console, otlp,otlp_proto_http")
     with collecting() as collector:
         done = sent_to(collector, results, "otel-events", monkeypatch)
-    assert (done.exit_code, len(collector.taken)) == (0, 1)
+    assert (done.exit_code, len(collector.accepted)) == (0, 1)
 
     with collecting(BAD) as collector:
         done = sent_to(collector, results, "otel-events", monkeypatch)
@@ -277,9 +277,9 @@ def test_settings_that_send_nothing_end_with_2(results: Path, monkeypatch: pytes
         ("OTEL_SDK_DISABLED", "true", "nothing would be sent: no OpenTelemetry SDK"),
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json", "must be one of grpc, http/protobuf, got 'http/json'"),
         ("OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", "grpc", "needs the exporter 'otlp_proto_grpc'"),
-        ("OTEL_CONFIG_FILE", "otel.yaml", "OTEL_CONFIG_FILE is set, which is not read here"),
-        ("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "0", "must be a whole number from 1 on, got '0'"),
-        ("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "many", "must be a whole number from 1 on, got 'many'"),
+        ("OTEL_CONFIG_FILE", "otel.yaml", "OTEL_CONFIG_FILE is set, which is not supported"),
+        ("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "0", "must be a whole number of at least 1, got '0'"),
+        ("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "many", "must be a whole number of at least 1, got 'many'"),
     ]
     for name, value, why in given:
         with collecting() as collector, monkeypatch.context() as setting:
@@ -292,17 +292,18 @@ def test_settings_that_send_nothing_end_with_2(results: Path, monkeypatch: pytes
 
 def test_an_exporter_that_cannot_be_made_is_told(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what it says itself, without secrets."""
-    from toolmark.report.export import otel_setup as _otlp
+    from toolmark.report.export import otel_setup
 
     def broken() -> None:
         raise RuntimeError("no certificate for https://user:hunter2@host/")
 
-    monkeypatch.setattr(_otlp, "_registered", lambda *_: type("Found", (), {"load": staticmethod(lambda: broken)}))
+    monkeypatch.setattr(otel_setup, "_registered", lambda *_: type("Found", (), {"load": staticmethod(lambda: broken)}))
     done = run(results, "--as", "otel-events", "--send")
 
     assert done.exit_code == 2
     assert (
-        "the exporter 'otlp_proto_grpc' cannot be made: RuntimeError: no certificate for https://user:" in done.stderr
+        "the exporter 'otlp_proto_grpc' cannot be created: RuntimeError: no certificate for https://user:"
+        in done.stderr
     )
     assert "hunter2" not in done.stderr
 
@@ -372,7 +373,7 @@ def test_results_that_cannot_be_sent_end_with_2(tmp_path: Path, monkeypatch: pyt
     case = found.model_copy(update={"run_id": "trace_1"}).to_test_case(expected_tools=[])
     evaluate([case], [ToolCorrectnessMetric()], results=other, show_progress=False)
     with collecting() as collector:
-        for source, says in ((other, "whose ids are none of OpenTelemetry"), (tmp_path / "none.jsonl", "cannot read")):
+        for source, says in ((other, "whose ids are not OpenTelemetry ids"), (tmp_path / "none.jsonl", "cannot read")):
             done = sent_to(collector, source, "openinference", monkeypatch)
             assert (done.exit_code, done.stdout) == (2, "")
             assert says in done.stderr

@@ -70,8 +70,8 @@ def test_the_examples_of_the_documentation(name: str) -> None:
 def test_what_became_of_a_call_plays_no_part() -> None:
     """A call that failed or waits is a call, as in ADK."""
     for status in CallStatus:
-        made = ToolCall(name="a", input_parameters={"x": 1}, execution=Execution(status=status))
-        assert TrajectoryMatch().measure(case([A], [made])).score == 1
+        calls_made = ToolCall(name="a", input_parameters={"x": 1}, execution=Execution(status=status))
+        assert TrajectoryMatch().measure(case([A], [calls_made])).score == 1
 
 
 def test_arguments_that_are_not_specified_match_any() -> None:

@@ -67,9 +67,9 @@ def test_argument_modes(name: str, mode: Any) -> None:
     expected, called, scores = ARGUMENTS[name]
     calls = [call("a", **expected)], [call("a", **called)]
 
-    found = tuple(score(*calls, mode, args) for args in ("exact", "ignore", "subset", "superset"))
+    actual = tuple(score(*calls, mode, args) for args in ("exact", "ignore", "subset", "superset"))
 
-    assert found == scores
+    assert actual == scores
 
 
 def test_the_pairing_is_optimal() -> None:
@@ -77,9 +77,9 @@ def test_the_pairing_is_optimal() -> None:
     expected, called = [call("a", x=1), call("a", x=1, y=2)], [call("a", x=1, y=2), call("a", x=1)]
 
     for mode in MODES[1:]:
-        for ours, theirs in ((expected, called), (expected[::-1], called), (expected, called[::-1])):
-            assert score(ours, theirs, mode, "superset") == 1
-            assert score(theirs, ours, mode, "subset") == 1
+        for left, right in ((expected, called), (expected[::-1], called), (expected, called[::-1])):
+            assert score(left, right, mode, "superset") == 1
+            assert score(right, left, mode, "subset") == 1
 
 
 OVERRIDES = {
@@ -106,10 +106,10 @@ OVERRIDES = {
 @pytest.mark.parametrize("name", OVERRIDES)
 def test_overrides(name: str, mode: Any) -> None:
     """An override of a tool decides on its arguments, in each mode; a function gets called arguments first."""
-    override, expected, called, wanted = OVERRIDES[name]
+    override, expected, called, expected_values = OVERRIDES[name]
     calls = [call("a", **expected), B], [call("a", **called), B]
 
-    assert score(*calls, mode, "superset", {"a": override}) == wanted
+    assert score(*calls, mode, "superset", {"a": override}) == expected_values
 
 
 def test_an_override_is_of_its_tool_alone() -> None:
@@ -168,20 +168,20 @@ STEPS = {
 @pytest.mark.parametrize("name", STEPS)
 def test_steps_are_the_messages_of_strict(name: str) -> None:
     """Calls of one step may be in any order; where both sides know steps, the same calls stand together."""
-    expected, called, wanted = STEPS[name]
+    expected, called, expected_values = STEPS[name]
 
-    assert score(expected, called) == wanted
+    assert score(expected, called) == expected_values
     assert score(expected, called, "unordered") == 1
 
 
 def test_steps_of_different_agents_are_different() -> None:
     """Two agents count their steps each from 0: equal numbers of different agents are no parallel calls."""
-    made = [
+    calls_made = [
         ToolCall(name=name, input_parameters={"x": 1}, execution=Execution(step=0, agent=agent))
         for name, agent in (("b", "one"), ("a", "two"))
     ]
 
-    assert score([A, B], made) == 0
+    assert score([A, B], calls_made) == 0
 
 
 def test_other_steps_are_found() -> None:
@@ -257,12 +257,12 @@ def test_arguments_that_were_no_object_are_told() -> None:
 def test_the_reason_names_what_is_wrong_and_nothing_else() -> None:
     """Superset does not hold extra calls against a run, nor subset missing ones."""
     measured = case([A, call("c")], [call("a", x=2), B])
-    found = {
+    actual = {
         mode: [finding.kind for finding in TrajectoryMatch(mode).measure(measured).findings]  # type: ignore[arg-type]
         for mode in MODES
     }
 
-    assert found == {
+    assert actual == {
         "strict": ["wrong_argument", "missing", "unexpected"],
         "unordered": ["wrong_argument", "missing", "unexpected"],
         "subset": ["wrong_argument", "unexpected"],

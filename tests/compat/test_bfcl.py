@@ -118,7 +118,7 @@ def mutants(truth: list[Any], calls: Calls) -> Iterator[tuple[str, Calls]]:
         yield "wrong tool", put((name + "zzq", arguments))
         yield "extra argument", put((name, {**arguments, "zzq": 1}))
         for key, value in arguments.items():
-            rest = {one: kept for one, kept in arguments.items() if one != key}
+            rest = {one: remaining for one, remaining in arguments.items() if one != key}
             if "" not in lists[key]:
                 yield f"dropped {key}", put((name, rest))
             changed = other(value)
@@ -137,17 +137,17 @@ def test_every_right_answer_of_the_data_scores_1_and_every_wrong_one_less(catego
     truths = {record["id"]: record["ground_truth"] for record in read(category, "possible_answer")}
 
     wrong: list[Any] = []
-    made = 0
+    calls_made = 0
     for golden in goldens:
         truth = truths[golden.id]
         right = list(answers(truth))
         wrong += [(golden.id, calls) for calls in right if score(golden.expected_tools, calls) != 1]
         for what, calls in mutants(truth, right[0]):
-            made += 1
+            calls_made += 1
             wrong += [(golden.id, what, calls)] if score(golden.expected_tools, calls) == 1 else []
 
     assert [golden.id for golden in goldens] == [record["id"] for record in read(category)]
-    assert made > 5 * len(goldens)
+    assert calls_made > 5 * len(goldens)
     assert wrong == []
 
 
@@ -194,7 +194,7 @@ def test_every_call_of_the_multi_turn_data_is_read() -> None:
 
     wrong: list[str] = []
     for golden, (name, texts) in zip(goldens, turns, strict=True):
-        calls = [made(text, docs[name]) for text in texts]
+        calls = [calls_made(text, docs[name]) for text in texts]
         wrong += [name] if score(golden.expected_tools, calls) != 1 else []
         wrong += [f"{name} extra"] if score(golden.expected_tools, [*calls, ("zzq", {})]) == 1 else []
         for index, (tool, arguments) in enumerate(calls):
@@ -207,7 +207,7 @@ def test_every_call_of_the_multi_turn_data_is_read() -> None:
     assert wrong == []
 
 
-def made(text: str, tools: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def calls_made(text: str, tools: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """A call by Python itself: a function of the tool's name that gives back what it was called with."""
 
     def function(name: str) -> Any:
@@ -293,10 +293,10 @@ def test_the_empty_text_where_the_function_is_known(described: Any, values: list
     function = {"name": "f", "parameters": {"type": "dict", "properties": {"x": described}}}
     plan = read_possible_answers({"ground_truth": [{"f": {"x": values}}]}, [function])
     inside = values[0]
-    given: Any = [{"y": ""}] if isinstance(inside, list) else {"y": ""} if isinstance(inside, dict) else ""
+    inputs: Any = [{"y": ""}] if isinstance(inside, list) else {"y": ""} if isinstance(inside, dict) else ""
     lacking: Any = {"x": [{}]} if isinstance(inside, list) else {"x": {}} if isinstance(inside, dict) else {}
 
-    assert (score(plan, [("f", {"x": given})]) == 1) is accepted
+    assert (score(plan, [("f", {"x": inputs})]) == 1) is accepted
     assert score(plan, [("f", lacking)]) == 1
 
 
@@ -373,7 +373,7 @@ def test_texts_of_calls() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reply_text"),
     [
         ("cp('a', 'b', 1, 'x', 'y')", "5 positional arguments, but 'cp' has 4 parameters"),
         ("mv('a')", "'mv' has no description"),
@@ -387,9 +387,9 @@ def test_texts_of_calls() -> None:
         (1, "expected the text of a call"),
     ],
 )
-def test_texts_that_are_no_calls(text: object, said: str) -> None:
+def test_texts_that_are_no_calls(text: object, reply_text: str) -> None:
     """Nothing is run or guessed; the place is told."""
-    with pytest.raises(InvalidDataError, match=said) as caught:
+    with pytest.raises(InvalidDataError, match=reply_text) as caught:
         read_turns({"ground_truth": [["files.ls()", text]]}, FUNCTIONS)
 
     assert [problem.path for problem in caught.value.problems] == ["$.ground_truth[0][1]"]
@@ -471,9 +471,9 @@ def test_goldens() -> None:
 
 def test_everything_wrong_with_files_is_told_at_once(tmp_path: Path) -> None:
     """Questions without an answer, answers that are none, and turns that are not as many; each with its place."""
-    asked = [question(name, [user("x")], function=[]) for name in ("a", "b", "c")]
-    given = [{"id": "b", "ground_truth": 1}, {"id": "c", "ground_truth": [[], []]}]
-    for name, records in (("q.jsonl", asked), ("a.jsonl", given)):
+    questions = [question(name, [user("x")], function=[]) for name in ("a", "b", "c")]
+    inputs = [{"id": "b", "ground_truth": 1}, {"id": "c", "ground_truth": [[], []]}]
+    for name, records in (("q.jsonl", questions), ("a.jsonl", inputs)):
         (tmp_path / name).write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
     with pytest.raises(DataFileError) as caught:

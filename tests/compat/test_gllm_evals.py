@@ -298,13 +298,17 @@ def test_malformed_trajectories_are_never_an_empty_list() -> None:
 
 def test_steps_of_one_call_become_one_call() -> None:
     """With and without output, in either order; nothing is counted twice."""
-    asked = {"tool_call_id": "a", "kind": "tool_call", "name": "add", "args": {"n": 1}}
-    answered = {**asked, "output": "1"}
+    questions = {"tool_call_id": "a", "kind": "tool_call", "name": "add", "args": {"n": 1}}
+    answered = {**questions, "output": "1"}
     whole = ToolCall(name="add", input_parameters={"n": 1}, output="1", id="a")
 
-    for steps in ([asked, answered], [answered, asked], [answered]):
+    for steps in ([questions, answered], [answered, questions], [answered]):
         assert ToolCallParser().create_tool_call_object(steps) == [whole]
-    assert ToolCallParser().create_tool_call_object([asked])[0].model_fields_set == {"name", "input_parameters", "id"}
+    assert ToolCallParser().create_tool_call_object([questions])[0].model_fields_set == {
+        "name",
+        "input_parameters",
+        "id",
+    }
     assert ToolCallParser().create_tool_call_object([]) == []
 
 
@@ -343,8 +347,8 @@ def test_names_lose_their_suffix_unless_asked_not_to() -> None:
 
     with pytest.warns(ToolmarkWarning, match="renamed 'delegate_to_sql_query_agent_xg7c' to"):
         assert ToolCallParser().create_tool_call_object(steps)[0].name == "delegate_to_sql_query_agent"
-    (kept,) = ToolCallParser().create_tool_call_object(steps, normalize_names=False)
-    assert kept.name == "delegate_to_sql_query_agent_xg7c"
+    (remaining,) = ToolCallParser().create_tool_call_object(steps, normalize_names=False)
+    assert remaining.name == "delegate_to_sql_query_agent_xg7c"
 
 
 def test_a_name_is_normalized_by_the_rule() -> None:
@@ -394,12 +398,12 @@ def test_steps_and_back_is_what_the_core_reads(data: st.DataObject) -> None:
     run = run_from_messages(messages)
     calls = ToolCallParser().create_tool_call_object(TrajectoryParser().parse(messages))
 
-    def told(call: ToolCall) -> tuple[object, ...]:
+    def message_text(call: ToolCall) -> tuple[object, ...]:
         execution = call.execution
         broken = execution is not None and execution.status is CallStatus.INVALID_ARGUMENTS
         raw = execution.requested_parameters if execution is not None else None
-        shown = execution.model_output if execution is not None else None
-        return call.name, call.arguments, call.output, broken, raw, shown
+        document_text = execution.model_output if execution is not None else None
+        return call.name, call.arguments, call.output, broken, raw, document_text
 
     assert [call.name for call in calls] == [call.name for call in run.calls]
-    assert sorted(map(repr, map(told, calls))) == sorted(map(repr, map(told, run.calls)))
+    assert sorted(map(repr, map(message_text, calls))) == sorted(map(repr, map(message_text, run.calls)))

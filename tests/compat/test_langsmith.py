@@ -24,14 +24,14 @@ MESSAGES = [
     {"role": "tool", "tool_call_id": "c1", "content": "2"},
     {"role": "assistant", "content": "Two."},
 ]
-WANTED = {"expected_tools": [{"name": "add", "input_parameters": {"a": 1}}]}
+EXPECTED = {"expected_tools": [{"name": "add", "input_parameters": {"a": 1}}]}
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
 
 
-def feedback(outputs: Any, reference: Any = WANTED, inputs: Any = None, **options: Any) -> dict[str, Any]:
+def feedback(outputs: Any, reference: Any = EXPECTED, inputs: Any = None, **options: Any) -> dict[str, Any]:
     """The only feedback of the only metric."""
-    (found,) = evaluator(METRIC, **options)(inputs or {}, outputs, reference)
-    return found
+    (actual,) = evaluator(METRIC, **options)(inputs or {}, outputs, reference)
+    return actual
 
 
 @pytest.mark.parametrize(
@@ -64,24 +64,24 @@ def test_what_is_expected_may_be_a_trajectory() -> None:
 @pytest.mark.parametrize(
     ("outputs", "reference", "inputs", "says"),
     [
-        ({}, WANTED, {}, "do not contain the called tools"),
-        (None, WANTED, {}, "do not contain the called tools"),
-        ({"tool_called": [ADD]}, WANTED, {}, "do not contain the called tools"),
-        ({"messages": MESSAGES, "tools_called": [ADD]}, WANTED, {}, "contain the called tools twice"),
+        ({}, EXPECTED, {}, "do not contain the called tools"),
+        (None, EXPECTED, {}, "do not contain the called tools"),
+        ({"tool_called": [ADD]}, EXPECTED, {}, "do not contain the called tools"),
+        ({"messages": MESSAGES, "tools_called": [ADD]}, EXPECTED, {}, "contain the called tools twice"),
         ({"tools_called": [ADD]}, {}, {}, "expected_tools"),
-        ({"tools_called": 3}, WANTED, {}, "expected a list of tools"),
-        ({"messages": MESSAGES}, WANTED, {"messages": MESSAGES}, "contain calls already"),
+        ({"tools_called": 3}, EXPECTED, {}, "expected a list of tools"),
+        ({"messages": MESSAGES}, EXPECTED, {"messages": MESSAGES}, "contain calls already"),
     ],
     ids=["nothing", "none", "misspelt", "twice", "no reference", "no list", "earlier calls"],
 )
 def test_what_cannot_be_measured_has_no_score(outputs: Any, reference: Any, inputs: Any, says: str) -> None:
     """The score is None, never 0, and the comment says why."""
-    found = feedback(outputs, reference, inputs)
+    actual = feedback(outputs, reference, inputs)
 
-    assert found["score"] is None
-    assert "value" not in found
-    assert found["comment"].startswith("Not measured: ")
-    assert says in found["comment"]
+    assert actual["score"] is None
+    assert "value" not in actual
+    assert actual["comment"].startswith("Not measured: ")
+    assert says in actual["comment"]
 
 
 def test_messages_of_the_user_alone_may_stand_in_the_inputs() -> None:
@@ -96,7 +96,7 @@ def test_what_stands_beside_the_calls_is_read() -> None:
         case = case_of(
             {"input": {"no": "text"}, "question": "Q?", "available_tools": specs, "id": 7},
             {**calls, "actual_output": "A.", "other": object()},
-            {**WANTED, "expected_output": "E."},
+            {**EXPECTED, "expected_output": "E."},
         )
         assert (case.input, case.actual_output, case.expected_output) == ("Q?", "A.", "E.")
         assert [spec.name for spec in case.available_tools or []] == ["add"]
@@ -116,9 +116,9 @@ def test_doubts_about_what_is_expected_stay_with_the_case() -> None:
 
 def test_a_skipped_metric_without_reasons_still_says_so() -> None:
     """A score of None always has a comment."""
-    (found,) = evaluator(ArgumentCorrectness("pay", include_reason=False))({}, {"tools_called": [ADD]}, WANTED)
-    assert found["score"] is None
-    assert found["comment"]
+    (actual,) = evaluator(ArgumentCorrectness("pay", include_reason=False))({}, {"tools_called": [ADD]}, EXPECTED)
+    assert actual["score"] is None
+    assert actual["comment"]
     bare = MetricResult(metric="m", status=ResultStatus.SKIPPED, threshold=0.5)
     assert feedback_of(bare, "m", DEFAULT).comment == "Skipped."
 
@@ -126,14 +126,14 @@ def test_a_skipped_metric_without_reasons_still_says_so() -> None:
 def test_every_metric_has_its_entry() -> None:
     """Also the skipped one, and one that is given twice."""
     metrics = METRIC, METRIC, ArgumentCorrectness("pay")
-    found = evaluator(*metrics)({}, {"tools_called": [ADD]}, WANTED)
+    actual = evaluator(*metrics)({}, {"tools_called": [ADD]}, EXPECTED)
 
-    assert [one["score"] for one in found] == [1, 1, None]
-    assert len({one["key"] for one in found}) == 3
-    assert "expects no first call of 'pay'" in found[2]["comment"]
-    assert "value" not in found[2]
-    unread = evaluator(*metrics)({}, {}, WANTED)
-    assert [one["key"] for one in unread] == [one["key"] for one in found]
+    assert [one["score"] for one in actual] == [1, 1, None]
+    assert len({one["key"] for one in actual}) == 3
+    assert "expects no first call of 'pay'" in actual[2]["comment"]
+    assert "value" not in actual[2]
+    unread = evaluator(*metrics)({}, {}, EXPECTED)
+    assert [one["key"] for one in unread] == [one["key"] for one in actual]
 
 
 def test_the_case_can_be_said() -> None:
@@ -173,14 +173,14 @@ def test_langsmith_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
     now = datetime.now(timezone.utc)
     example = schemas.Example(
-        id=uuid.uuid4(), dataset_id=uuid.uuid4(), inputs={"q": "?"}, outputs=WANTED, created_at=now
+        id=uuid.uuid4(), dataset_id=uuid.uuid4(), inputs={"q": "?"}, outputs=EXPECTED, created_at=now
     )
-    theirs = run_evaluator(evaluator(METRIC, ToolEfficiencyMetric(max_seconds=1)))  # type: ignore[arg-type]
+    right = run_evaluator(evaluator(METRIC, ToolEfficiencyMetric(max_seconds=1)))  # type: ignore[arg-type]
 
     def results(outputs: dict[str, Any]) -> list[Any]:
         run = schemas.Run(id=uuid.uuid4(), name="agent", run_type="chain", start_time=now, outputs=outputs)
-        found: Any = theirs.evaluate_run(run, example)
-        return list(found["results"])
+        actual: Any = right.evaluate_run(run, example)
+        return list(actual["results"])
 
     good, bad, none = (results(outputs) for outputs in ({"tools_called": [ADD]}, {"tools_called": []}, {}))
     assert [(one[0].key, one[0].score, one[0].value) for one in (good, bad)] == [

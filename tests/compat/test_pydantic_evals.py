@@ -59,9 +59,9 @@ def test_the_table_of_arguments(name: str) -> None:
     """Subset and exact give what the documentation says."""
     measured = case(*INPUTS[name])
 
-    found = tuple(ArgumentCorrectness("a", mode).measure(measured).score for mode in ("subset", "exact"))  # type: ignore[arg-type]
+    actual = tuple(ArgumentCorrectness("a", mode).measure(measured).score for mode in ("subset", "exact"))  # type: ignore[arg-type]
 
-    assert found == ARGUMENTS[name]
+    assert actual == ARGUMENTS[name]
 
 
 # Which calls count
@@ -99,9 +99,9 @@ def test_calls_that_are_left_out_are_told() -> None:
         "1 call left out: never executed",
         "1 call left out: failed; include_failed=True counts them",
     )
-    seen = case([call("a")], [ToolCall(name="a", execution=Execution())])
-    assert "recorded by the answer alone" in TrajectoryMatch().measure(seen).warnings[0]
-    assert not TrajectoryMatch(include_failed=True).measure(seen).warnings
+    visited = case([call("a")], [ToolCall(name="a", execution=Execution())])
+    assert "recorded by the answer alone" in TrajectoryMatch().measure(visited).warnings[0]
+    assert not TrajectoryMatch(include_failed=True).measure(visited).warnings
 
 
 def test_positions_are_those_of_the_case() -> None:
@@ -135,12 +135,12 @@ OCCURRENCES: dict[str, tuple[Any, Calls, Calls, float]] = {
 @pytest.mark.parametrize("name", OCCURRENCES)
 def test_occurrences(name: str) -> None:
     """The first is compared with the first, the last with the last, the one at a position with the one at it."""
-    occurrence, expected, called, wanted = OCCURRENCES[name]
+    occurrence, expected, called, expected_values = OCCURRENCES[name]
 
     result = ArgumentCorrectness("a", occurrence=occurrence).measure(case(expected, called))
 
-    assert result.score == wanted
-    assert bool(result.findings) == (wanted == 0)
+    assert result.score == expected_values
+    assert bool(result.findings) == (expected_values == 0)
 
 
 def test_failed_calls_are_no_occurrences() -> None:

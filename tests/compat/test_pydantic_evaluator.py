@@ -16,24 +16,24 @@ ADD = [{"name": "add", "args": {"a": 1}}]
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
 
 
-@pytest.fixture(name="theirs")
-def _theirs() -> Any:
+@pytest.fixture(name="right")
+def _peer() -> Any:
     return pytest.importorskip("pydantic_evals", reason="pydantic-evals is not installed")
 
 
-def evaluated(theirs: Any, output: Any, *evaluators: Any, **case: Any) -> Any:
+def evaluated(right: Any, output: Any, *evaluators: Any, **case: Any) -> Any:
     """The only case of the report that pydantic-evals makes of a task with this output."""
-    dataset = theirs.Dataset(name="d", cases=[theirs.Case(inputs="?", **case)], evaluators=list(evaluators))
+    dataset = right.Dataset(name="d", cases=[right.Case(inputs="?", **case)], evaluators=list(evaluators))
     report = dataset.evaluate_sync(lambda _: output, progress=False)
     report.render(include_reasons=True)
     return report.cases[0]
 
 
 @pytest.mark.parametrize("place", ["expected_output", "metadata"])
-def test_a_score_and_whether_it_passed(theirs: Any, place: str) -> None:
+def test_a_score_and_whether_it_passed(right: Any, place: str) -> None:
     """What is expected stands in the expected output or in the metadata."""
     good, bad = (
-        evaluated(theirs, {"tools_called": calls}, evaluator(METRIC), **{place: {"expected_tools": ADD}})
+        evaluated(right, {"tools_called": calls}, evaluator(METRIC), **{place: {"expected_tools": ADD}})
         for calls in (ADD, [])
     )
 
@@ -44,56 +44,58 @@ def test_a_score_and_whether_it_passed(theirs: Any, place: str) -> None:
     assert good.scores[METRIC.label].source.arguments == (METRIC.label,)
 
 
-def test_an_expected_output_of_another_kind_leaves_the_metadata_to_say(theirs: Any) -> None:
+def test_an_expected_output_of_another_kind_leaves_the_metadata_to_say(right: Any) -> None:
     """An answer that is expected does not hide the calls that are."""
-    wanted = {"expected_output": {"answer": "3"}, "metadata": {"expected_tools": ADD}}
+    expected_values = {"expected_output": {"answer": "3"}, "metadata": {"expected_tools": ADD}}
     assert (
-        evaluated(theirs, Run(calls=[ToolCall(name="add", input_parameters={"a": 1})]), evaluator(METRIC), **wanted)
+        evaluated(
+            right, Run(calls=[ToolCall(name="add", input_parameters={"a": 1})]), evaluator(METRIC), **expected_values
+        )
         .scores[METRIC.label]
         .value
         == 1
     )
 
 
-def test_what_was_skipped_is_a_label(theirs: Any) -> None:
+def test_what_was_skipped_is_a_label(right: Any) -> None:
     """No score, so that no mean counts it."""
     metric = ArgumentCorrectness("pay")
-    found = evaluated(theirs, {"tools_called": ADD}, evaluator(metric), expected_output={"expected_tools": ADD})
+    result = evaluated(right, {"tools_called": ADD}, evaluator(metric), expected_output={"expected_tools": ADD})
 
-    label = found.labels[metric.label]
+    label = result.labels[metric.label]
     assert label.value == "skipped"
     assert "expects no first call of 'pay'" in label.reason
-    assert (found.scores, found.assertions, found.evaluator_failures) == ({}, {}, [])
+    assert (result.scores, result.assertions, result.evaluator_failures) == ({}, {}, [])
 
 
-def test_what_could_not_be_measured_is_a_failure(theirs: Any) -> None:
+def test_what_could_not_be_measured_is_a_failure(right: Any) -> None:
     """Of the evaluator, with the reason and without secrets; other evaluators go on."""
     secret = "sk-proj-" + "a1B2" * 10
     for output, says in (
         ({}, "do not contain the called tools"),
         ({"tools_called": secret}, "expected a list of tools"),
     ):
-        found = evaluated(theirs, output, evaluator(METRIC), expected_output={"expected_tools": ADD})
-        (failure,) = found.evaluator_failures
-        assert (found.scores, found.assertions) == ({}, {})
+        result = evaluated(right, output, evaluator(METRIC), expected_output={"expected_tools": ADD})
+        (failure,) = result.evaluator_failures
+        assert (result.scores, result.assertions) == ({}, {})
         assert says in failure.error_message
         assert secret not in failure.error_message + failure.error_stacktrace
     assert (
-        evaluated(theirs, {"tools_called": ADD}, evaluator(METRIC))
+        evaluated(right, {"tools_called": ADD}, evaluator(METRIC))
         .evaluator_failures[0]
         .error_message.count("expected_tools")
     )
 
 
-def test_the_case_can_be_said(theirs: Any) -> None:
+def test_the_case_can_be_said(right: Any) -> None:
     """`to_case` gets the context."""
-    made = evaluator(
+    calls_made = evaluator(
         METRIC,
         to_case=lambda context: LLMTestCase(
             input=context.inputs, tools_called=[ToolCall(name=context.output)], expected_tools=[ToolCall(name="add")]
         ),
     )
-    assert evaluated(theirs, "add", made).scores[METRIC.label].value == 1
+    assert evaluated(right, "add", calls_made).scores[METRIC.label].value == 1
 
 
 def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,8 +107,8 @@ def test_redacted_arguments_count_on_neither_side() -> None:
 def test_what_became_of_a_call_plays_no_part() -> None:
     """A call that failed or waits is a call, as in ragas."""
     for status in CallStatus:
-        made = ToolCall(name="a", input_parameters={"x": 1}, execution=Execution(status=status))
-        assert scores([A], [made]) == (1, 1, 1)
+        calls_made = ToolCall(name="a", input_parameters={"x": 1}, execution=Execution(status=status))
+        assert scores([A], [calls_made]) == (1, 1, 1)
 
 
 def test_the_reason_shows_the_arithmetic() -> None:

@@ -95,11 +95,11 @@ def test_laws_of_all(view: View, calls: tuple[Calls, Calls]) -> None:
         assert 0 <= result.score <= 1
         assert result.findings or result.score == 1
         assert all(finding.message in str(result.reason) for finding in result.findings)
-        strict = type(view)(**{**_given(view), "strict_mode": True})
+        strict = type(view)(**{**_options_of(view), "strict_mode": True})
         assert score(strict, *calls) == float(result.score == 1)
 
 
-def _given(view: View) -> dict[str, Any]:
+def _options_of(view: View) -> dict[str, Any]:
     return {entry.name: getattr(view, entry.name) for entry in fields(view) if entry.init}
 
 
@@ -133,8 +133,8 @@ def test_the_order_plays_no_part_where_it_should_not(view: View, calls: tuple[Ca
 
 def test_the_order_plays_a_part_elsewhere() -> None:
     """The views that are not listed as blind to it change with it."""
-    ours = [ToolCall(name="a", input_parameters={"x": n}) for n in (1, 2)] + [ToolCall(name="b")]
-    changed = [view for view in VIEWS if score(view, ours, ours) != score(view, ours, ours[::-1])]
+    left = [ToolCall(name="a", input_parameters={"x": n}) for n in (1, 2)] + [ToolCall(name="b")]
+    changed = [view for view in VIEWS if score(view, left, left) != score(view, left, left[::-1])]
 
     assert {id(view) for view in changed} == {id(view) for view in VIEWS if view not in _BLIND}
     assert len(_BLIND) == 9
@@ -149,20 +149,20 @@ def matches(options: dict[str, Any], expected: ToolCall, called: ToolCall) -> bo
         return False
     if "input_parameters" not in expected.model_fields_set:
         return True
-    ours, theirs = expected.arguments, called.arguments
+    left, right = expected.arguments, called.arguments
     how = options.get("tool_args_match_overrides", {}).get(called.name, options["tool_args_match_mode"])
     if callable(how):
-        return bool(how(theirs, ours))
+        return bool(how(right, left))
     if isinstance(how, list):
-        return all((key in ours) == (key in theirs) and equal(ours.get(key), theirs.get(key)) for key in how)
-    within = all(key in ours and equal(ours[key], value) for key, value in theirs.items())
-    around = all(key in theirs and equal(theirs[key], value) for key, value in ours.items())
+        return all((key in left) == (key in right) and equal(left.get(key), right.get(key)) for key in how)
+    within = all(key in left and equal(left[key], value) for key, value in right.items())
+    around = all(key in right and equal(right[key], value) for key, value in left.items())
     return {"ignore": True, "exact": within and around, "subset": within, "superset": around}[how]
 
 
-def covers(ours: Sequence[ToolCall], theirs: Sequence[ToolCall], agrees: Agrees) -> bool:
+def covers(left: Sequence[ToolCall], right: Sequence[ToolCall], agrees: Agrees) -> bool:
     """Whether each of ours can have one of theirs of its own."""
-    return any(all(map(agrees, ours, some)) for some in permutations(theirs, len(ours)))
+    return any(all(map(agrees, left, some)) for some in permutations(right, len(left)))
 
 
 def by_steps(calls: Calls) -> list[list[int]]:
@@ -175,8 +175,8 @@ def strictly(expected: Calls, called: Calls, agrees: Agrees) -> bool:
     """Whether the calls are the same, step by step."""
     if len(expected) != len(called):
         return False
-    known = all(call.execution is not None for call in (*expected, *called))
-    if known and by_steps(expected) != by_steps(called):
+    has_steps = all(call.execution is not None for call in (*expected, *called))
+    if has_steps and by_steps(expected) != by_steps(called):
         return False
     return all(covers([expected[i] for i in step], [called[i] for i in step], agrees) for step in by_steps(called))
 
@@ -187,19 +187,19 @@ def test_agentevals_is_what_listing_all_pairings_gives(calls: tuple[Calls, Calls
     expected, called = calls
     agrees = partial(matches, options)
     superset = covers(expected, called, agrees)
-    subset = covers(called, expected, lambda theirs, ours: agrees(ours, theirs))
-    wanted = {
+    subset = covers(called, expected, lambda right, left: agrees(left, right))
+    expected_values = {
         "superset": superset,
         "subset": subset,
         "unordered": len(expected) == len(called) and superset,
         "strict": strictly(expected, called, agrees),
     }
 
-    found = {mode: score(agentevals.TrajectoryMatch(mode, **options), *calls) for mode in wanted}  # type: ignore[arg-type]
+    actual = {mode: score(agentevals.TrajectoryMatch(mode, **options), *calls) for mode in expected_values}  # type: ignore[arg-type]
 
-    assert found == wanted
-    assert found["strict"] <= found["unordered"]  # type: ignore[operator]
-    assert found["unordered"] == (found["subset"] and found["superset"])
+    assert actual == expected_values
+    assert actual["strict"] <= actual["unordered"]  # type: ignore[operator]
+    assert actual["unordered"] == (actual["subset"] and actual["superset"])
 
 
 @given(two_lists())
@@ -222,40 +222,40 @@ def test_adk_is_what_listing_all_subsequences_gives(calls: tuple[Calls, Calls], 
     expected, called = calls
     agrees = partial(matches, {"tool_args_match_mode": "ignore" if ignore else "exact"})
     size = len(expected)
-    wanted = {
+    expected_values = {
         "EXACT": size == len(called) and all(map(agrees, expected, called)),
         "IN_ORDER": any(all(map(agrees, expected, some)) for some in combinations(called, size)),
         "ANY_ORDER": covers(expected, called, agrees),
     }
 
-    found = {mode: score(adk.TrajectoryMatch(mode, ignore), *calls) for mode in wanted}  # type: ignore[arg-type]
+    actual = {mode: score(adk.TrajectoryMatch(mode, ignore), *calls) for mode in expected_values}  # type: ignore[arg-type]
 
-    assert found == wanted
-    assert [*found.values()] == sorted(found.values())  # type: ignore[type-var]
+    assert actual == expected_values
+    assert [*actual.values()] == sorted(actual.values())  # type: ignore[type-var]
 
 
 # pydantic-evals
 
 
-def common(ours: Sequence[str], theirs: Sequence[str]) -> int:
+def common(left: Sequence[str], right: Sequence[str]) -> int:
     """The length of the longest common subsequence, by trying all of the first list."""
-    subsequences = {some for size in range(len(theirs) + 1) for some in combinations(theirs, size)}
-    return max(size for size in range(len(ours) + 1) for some in combinations(ours, size) if some in subsequences)
+    subsequences = {some for size in range(len(right) + 1) for some in combinations(right, size)}
+    return max(size for size in range(len(left) + 1) for some in combinations(left, size) if some in subsequences)
 
 
 @given(two_lists(), st.lists(st.booleans(), min_size=8, max_size=8))
 def test_pydantic_evals_is_what_counting_names_gives(calls: tuple[Calls, Calls], failed: list[bool]) -> None:
     """F1 of the longest common subsequence and of the names in common; calls that failed are as if never made."""
     expected, called = calls
-    ours, theirs = [call.name for call in expected], [call.name for call in called]
-    overlap = (Counter(ours) & Counter(theirs)).total()
-    total = len(ours) + len(theirs)
-    wanted = [
-        float(ours == theirs),
-        2 * common(ours, theirs) / total if total else 1,
+    left, right = [call.name for call in expected], [call.name for call in called]
+    overlap = (Counter(left) & Counter(right)).total()
+    total = len(left) + len(right)
+    expected_values = [
+        float(left == right),
+        2 * common(left, right) / total if total else 1,
         2 * overlap / total if total else 1,
-        float(Counter(ours) == Counter(theirs)),
-        float(Counter(ours) <= Counter(theirs)),
+        float(Counter(left) == Counter(right)),
+        float(Counter(left) <= Counter(right)),
     ]
     noisy: Calls = []
     for call, fails in zip([*called, None], failed, strict=False):
@@ -263,8 +263,8 @@ def test_pydantic_evals_is_what_counting_names_gives(calls: tuple[Calls, Calls],
         noisy += [call] if call is not None else []
     views = VIEWS[7:12]
 
-    assert [score(view, *calls) for view in views] == pytest.approx(wanted)
-    assert [score(view, expected, noisy) for view in views] == pytest.approx(wanted)
+    assert [score(view, *calls) for view in views] == pytest.approx(expected_values)
+    assert [score(view, expected, noisy) for view in views] == pytest.approx(expected_values)
 
 
 # ragas
@@ -274,10 +274,10 @@ def accuracy(expected: ToolCall, called: ToolCall) -> float:
     """The share of expected arguments that were called."""
     if "input_parameters" not in expected.model_fields_set:
         return 1
-    ours, theirs = expected.arguments, called.arguments
-    if not ours:
-        return float(not theirs)
-    return sum(key in theirs and equal(value, theirs[key]) for key, value in ours.items()) / len(ours)
+    left, right = expected.arguments, called.arguments
+    if not left:
+        return float(not right)
+    return sum(key in right and equal(value, right[key]) for key, value in left.items()) / len(left)
 
 
 @given(two_lists())
@@ -287,7 +287,7 @@ def test_ragas_is_what_listing_all_pairings_gives(calls: tuple[Calls, Calls]) ->
     shorter, longer = sorted((len(expected), len(called)))
 
     def mean(pairs: Sequence[tuple[ToolCall, ToolCall]]) -> float:
-        aligned = all(ours.name == theirs.name for ours, theirs in pairs)
+        aligned = all(left.name == right.name for left, right in pairs)
         return sum(accuracy(*pair) for pair in pairs) / longer if aligned else 0
 
     pairings = [
@@ -297,10 +297,10 @@ def test_ragas_is_what_listing_all_pairings_gives(calls: tuple[Calls, Calls]) ->
     ]
     agrees = partial(matches, {"tool_args_match_mode": "exact"})
     equal_pairs = max(sum(agrees(*pair) for pair in pairs) for pairs in pairings)
-    wanted = [
+    expected_values = [
         mean([*zip(expected, called, strict=False)]) if shorter else float(not longer),
         max(map(mean, pairings)) if shorter else float(not longer),
         2 * equal_pairs / (shorter + longer) if shorter else float(not longer),
     ]
 
-    assert [score(view, *calls) for view in VIEWS[-3:]] == pytest.approx(wanted)
+    assert [score(view, *calls) for view in VIEWS[-3:]] == pytest.approx(expected_values)

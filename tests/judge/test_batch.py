@@ -43,7 +43,7 @@ def _verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolmark.judge.batch.remote._PAUSE", 0.01)
 
 
-def made(server: FakeOpenAI, folder: Path, **options: Any) -> tuple[Batch, Judge]:
+def calls_made(server: FakeOpenAI, folder: Path, **options: Any) -> tuple[Batch, Judge]:
     """A run of batches, and its judge, whose verdicts stay in memory."""
     judge = Judge(OpenAIJudge("m", base_url=server.base_url))
     return Batch(folder / "b", judge, **options), judge
@@ -59,9 +59,9 @@ def prompts(count: int) -> list[Any]:
     return [sample_prompt(f"question {number}") for number in range(count)]
 
 
-def through(batch: Batch, given: Any = ()) -> BatchState:
+def through(batch: Batch, value: Any = ()) -> BatchState:
     """The state after all three verbs."""
-    batch.submit(given)
+    batch.submit(value)
     batch.poll(batch_status_check_interval=0)
     return batch.collect()
 
@@ -72,16 +72,16 @@ def through(batch: Batch, given: Any = ()) -> BatchState:
 def test_verdicts_enter_the_cache(tmp_path: Path) -> None:
     """What was asked in a batch is not asked again: the judge has the verdict, at no cost."""
     with FakeOpenAI(answer=yes) as server:
-        batch, judge = made(server, tmp_path)
+        batch, judge = calls_made(server, tmp_path)
         state = through(batch, prompts(3))
-        asked = len(server.requests)
+        questions = len(server.requests)
         answered = [asyncio.run(judge.ask(prompt)) for prompt in prompts(3)]
 
     assert (state.prompts, state.verdicts, state.under_way, state.open, state.lost) == (3, 3, 0, 0, {})
     assert state.usage == {"input_tokens": 30, "output_tokens": 15}
     assert [one.outcome for one in answered] == [JudgeOutcome.OK] * 3
     assert all(one.cached for one in answered)
-    assert len(server.requests) == asked
+    assert len(server.requests) == questions
 
 
 def test_a_line_is_the_request_that_would_be_sent(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_responses_go_in_batches_too(tmp_path: Path) -> None:
 def test_what_is_known_or_under_way_is_not_sent(tmp_path: Path) -> None:
     """Each prompt is sent once, however often it is submitted; a verdict in the cache is none at all."""
     with FakeOpenAI(answer=yes) as server:
-        batch, judge = made(server, tmp_path)
+        batch, judge = calls_made(server, tmp_path)
         asyncio.run(judge.ask(prompts(1)[0]))
         batch.submit([*prompts(3), *prompts(3)])
         batch.submit(prompts(4))
@@ -121,10 +121,10 @@ def test_what_is_known_or_under_way_is_not_sent(tmp_path: Path) -> None:
 def test_limits_split(tmp_path: Path) -> None:
     """No batch has more requests or bytes than allowed, and all verdicts come together."""
     with FakeOpenAI(answer=yes) as server:
-        by_count, _ = made(server, tmp_path / "one", max_requests=2)
+        by_count, _ = calls_made(server, tmp_path / "one", max_requests=2)
         counted = through(by_count, prompts(5))
         size = len((tmp_path / "one" / "b" / "requests-0001.jsonl").read_bytes())
-        by_size, _ = made(server, tmp_path / "two", max_bytes=size)
+        by_size, _ = calls_made(server, tmp_path / "two", max_bytes=size)
         sized = through(by_size, prompts(5))
 
     assert [shard.requests for shard in counted.shards] == [2, 2, 1]
@@ -135,7 +135,7 @@ def test_limits_split(tmp_path: Path) -> None:
 def test_a_prompt_that_fits_no_batch_is_named(tmp_path: Path) -> None:
     """Nothing is sent then."""
     with FakeOpenAI(answer=yes) as server:
-        batch, _ = made(server, tmp_path, max_bytes=100)
+        batch, _ = calls_made(server, tmp_path, max_bytes=100)
         with pytest.raises(ConfigurationError, match=r"'tool_selection'.*more than a batch may have"):
             batch.submit(prompts(1))
 
@@ -161,7 +161,7 @@ def test_a_prompt_that_fits_no_batch_is_named(tmp_path: Path) -> None:
 def test_what_was_not_answered_is_sent_again_alone(tmp_path: Path, plan: BatchPlan) -> None:
     """What a batch left open is open until the next submission, which sends that and no more."""
     with FakeOpenAI(answer=yes, batches=[plan]) as server:
-        batch, _ = made(server, tmp_path)
+        batch, _ = calls_made(server, tmp_path)
         first = through(batch, prompts(3))
         second = through(batch)
 
@@ -173,20 +173,20 @@ def test_what_was_not_answered_is_sent_again_alone(tmp_path: Path, plan: BatchPl
 
 def test_failed_lines_are_sent_again_where_that_may_help(tmp_path: Path) -> None:
     """Overload and server errors are, a request that is wrong is not; nobody is sent for ever."""
-    asked: Counter[str] = Counter()
+    questions: Counter[str] = Counter()
 
     def answer(request: ReceivedRequest) -> Any:
         text = request.body["messages"][-1]["content"]
-        asked[text] += 1
+        questions[text] += 1
         return {
             "question 0": yes(request),
-            "question 1": HttpFault.status(429) if asked[text] == 1 else yes(request),
+            "question 1": HttpFault.status(429) if questions[text] == 1 else yes(request),
             "question 2": HttpFault.status(400, "too long"),
             "question 3": HttpFault.status(500, "broken"),
         }[text]
 
     with FakeOpenAI(answer=answer) as server:
-        batch, judge = made(server, tmp_path)
+        batch, judge = calls_made(server, tmp_path)
         states = [through(batch, prompts(4)) for _ in range(4)]
         keys = [judge.key_of(prompt) for prompt in prompts(4)]
 
@@ -195,7 +195,7 @@ def test_failed_lines_are_sent_again_where_that_may_help(tmp_path: Path) -> None
     assert set(states[-1].lost) == {keys[2], keys[3]}
     assert "too long" in states[-1].lost[keys[2]].problem
     assert "broken" in states[-1].lost[keys[3]].problem
-    assert asked == {"question 0": 1, "question 1": 2, "question 2": 1, "question 3": 3}
+    assert questions == {"question 0": 1, "question 1": 2, "question 2": 1, "question 3": 3}
 
 
 def test_an_answer_without_a_verdict_is_told_and_not_kept(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_an_answer_without_a_verdict_is_told_and_not_kept(tmp_path: Path) -> Non
         "question 2": Reply("maybe", usage=(10, 1)),
     }
     with FakeOpenAI(answer=lambda request: steps[request.body["messages"][-1]["content"]]) as server:
-        batch, judge = made(server, tmp_path)
+        batch, judge = calls_made(server, tmp_path)
         through(batch, prompts(3))
         state = through(batch)
         outcomes = [state.lost[judge.key_of(prompt)].outcome for prompt in prompts(3)]
@@ -220,13 +220,13 @@ def test_an_answer_without_a_verdict_is_told_and_not_kept(tmp_path: Path) -> Non
 def test_a_line_that_spoils_its_batch_is_left_out(tmp_path: Path) -> None:
     """Where the provider refuses the file for one line, the others are sent again without it."""
     with FakeOpenAI(answer=yes, batches=[BatchPlan(polls=0)]) as server:
-        batch, judge = made(server, tmp_path)
+        batch, judge = calls_made(server, tmp_path)
         batch.submit(prompts(1))
         batch.collect()
         batch.submit(prompts(3))
         manifest = json.loads((tmp_path / "b" / "manifest.json").read_text())
-        told = {"code": "invalid", "line": 2, "message": "no such thing", "param": None}
-        manifest["shards"][-1] |= {"status": "failed", "errors": [told], "output_file_id": None}
+        message_text = {"code": "invalid", "line": 2, "message": "no such thing", "param": None}
+        manifest["shards"][-1] |= {"status": "failed", "errors": [message_text], "output_file_id": None}
         (tmp_path / "b" / "manifest.json").write_text(json.dumps(manifest))
         batch.collect()
         state = through(batch)
@@ -243,26 +243,26 @@ def test_waiting_is_bounded_only_on_demand(tmp_path: Path, monkeypatch: pytest.M
     pauses: list[float] = []
     monkeypatch.setattr(time, "sleep", pauses.append)
     with FakeOpenAI(answer=yes, batches=[BatchPlan(polls=12)]) as server:
-        batch, _ = made(server, tmp_path)
+        batch, _ = calls_made(server, tmp_path)
         batch.submit(prompts(1))
         few = batch.poll(batch_max_iterations=3)
         before = list(pauses)
         pauses.clear()
-        seen: list[BatchState] = []
-        all_of_it = batch.poll(on_state=seen.append)
+        visited: list[BatchState] = []
+        all_of_it = batch.poll(on_state=visited.append)
 
     assert not few.ended
     assert before == [30, 45]
     assert all_of_it.ended
     assert pauses[:5] == [30, 45, 67.5, 101.25, 120]
     assert max(pauses) == 120
-    assert [state.ended for state in seen] == [False] * len(pauses) + [True]
+    assert [state.ended for state in visited] == [False] * len(pauses) + [True]
 
 
 def test_a_look_that_fails_is_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A provider that cannot be reached for a while is looked at again; one that refuses the key is not."""
     with FakeOpenAI(answer=yes, batches=[BatchPlan(polls=1)]) as server:
-        batch, _ = made(server, tmp_path)
+        batch, _ = calls_made(server, tmp_path)
         batch.submit(prompts(1))
         outcomes = iter([JudgeOutcome.TRANSIENT, JudgeOutcome.TIMEOUT])
         from toolmark.judge.batch.remote import Remote
@@ -282,7 +282,7 @@ def test_a_look_that_fails_is_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     """Nothing to wait for, a judge that has no batches or no cache, a folder of another judge."""
     with FakeOpenAI(answer=yes) as server:
-        batch, _ = made(server, tmp_path)
+        batch, _ = calls_made(server, tmp_path)
         for verb in (batch.poll, batch.collect, batch.state):
             with pytest.raises(ConfigurationError, match="submit some first"):
                 verb()

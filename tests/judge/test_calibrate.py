@@ -29,12 +29,12 @@ def test_wilson_is_scipys(successes: int, more: int, confidence: float) -> None:
     if total == 0:
         assert wilson(0, 0, confidence) is None
         return
-    mine = wilson(successes, total, confidence)
-    theirs = binomtest(successes, total).proportion_ci(confidence, method="wilson")
+    custom = wilson(successes, total, confidence)
+    peer = binomtest(successes, total).proportion_ci(confidence, method="wilson")
 
-    assert mine is not None
-    assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
-    assert 0 <= mine.low <= mine.value <= mine.high <= 1
+    assert custom is not None
+    assert (custom.low, custom.high) == pytest.approx((peer.low, peer.high), abs=1e-9)
+    assert 0 <= custom.low <= custom.value <= custom.high <= 1
 
 
 def test_kappa() -> None:
@@ -51,14 +51,14 @@ def test_kappa() -> None:
 
 def test_rates_by_criterion() -> None:
     """Each criterion has rates of its own; what the judge cannot tell is counted and plays no part."""
-    given = [*labels(8, 2, 1, 9, undecided=4), Label(criterion="tool_selection", human="yes", judge="yes")]
-    found = calibrate(given)
-    agreement = found["arguments"]
+    label = [*labels(8, 2, 1, 9, undecided=4), Label(criterion="tool_selection", human="yes", judge="yes")]
+    result = calibrate(label)
+    agreement = result["arguments"]
 
-    assert list(found) == ["arguments", "tool_selection"]
+    assert list(result) == ["arguments", "tool_selection"]
     assert (agreement.sensitivity.value, agreement.specificity.value) == (0.8, 0.9)  # type: ignore[union-attr]
     assert (agreement.undecided, agreement.sensitivity.count) == (4, 10)  # type: ignore[union-attr]
-    assert found["tool_selection"].specificity is None
+    assert result["tool_selection"].specificity is None
 
 
 def test_the_correction() -> None:
@@ -82,7 +82,7 @@ def test_a_judge_no_better_than_chance_corrects_nothing(counts: tuple[int, int, 
 
 
 @pytest.mark.parametrize(
-    ("given", "error"),
+    ("label", "error"),
     [
         ([], ConfigurationError),
         ([3], ConfigurationError),
@@ -90,10 +90,10 @@ def test_a_judge_no_better_than_chance_corrects_nothing(counts: tuple[int, int, 
         ([{"criterion": "a", "human": "yes", "judge": "maybe"}], InvalidDataError),
     ],
 )
-def test_what_is_no_label_is_refused(given: Any, error: type[Exception]) -> None:
+def test_what_is_no_label_is_refused(label: Any, error: type[Exception]) -> None:
     """With an error that says what one is."""
     with pytest.raises(error):
-        calibrate(given)
+        calibrate(label)
 
 
 def test_options_out_of_range() -> None:

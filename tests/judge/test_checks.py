@@ -59,14 +59,14 @@ def checked(schema: dict[str, Any] | None, arguments: dict[str, Any] | None, **f
 )
 def test_arguments_against_a_schema(schema: dict[str, Any] | None, arguments: dict[str, Any], fit: str) -> None:
     """Arguments that do not fit are wrong; those that fit are for a judge."""
-    found = checked(schema, arguments)
+    actual = checked(schema, arguments)
 
-    assert (found.fit, found.note) == (fit, None)
-    assert bool(found.violations) == (fit == "invalid")
+    assert (actual.fit, actual.note) == (fit, None)
+    assert bool(actual.violations) == (fit == "invalid")
 
 
 @pytest.mark.parametrize(
-    ("schema", "told"),
+    ("schema", "message"),
     [
         pytest.param({"$ref": "https://example.com/schema.json"}, "cannot be used", id="a remote reference"),
         pytest.param(
@@ -78,12 +78,12 @@ def test_arguments_against_a_schema(schema: dict[str, Any] | None, arguments: di
         pytest.param({"properties": {"city": {"pattern": "("}}}, "", id="a pattern that is none"),
     ],
 )
-def test_a_schema_that_cannot_be_used_decides_nothing(schema: dict[str, Any], told: str) -> None:
+def test_a_schema_that_cannot_be_used_decides_nothing(schema: dict[str, Any], message: str) -> None:
     """Nothing is fetched, the judge is asked, and the result says why code did not decide."""
-    found = checked(schema, {"city": "Oslo"})
+    actual = checked(schema, {"city": "Oslo"})
 
-    assert found.fit == "unusable"
-    assert told in str(found.note)
+    assert actual.fit == "unusable"
+    assert message in str(actual.note)
 
 
 def test_what_was_not_recorded_is_not_wrong() -> None:
@@ -95,10 +95,10 @@ def test_what_was_not_recorded_is_not_wrong() -> None:
 
 def test_text_that_is_no_object_is_wrong() -> None:
     """Arguments whose text was no JSON object are wrong without a look at the schema; the text is not repeated."""
-    found = checked(None, None, execution=Execution(status="invalid_arguments", requested_parameters="{oops secret"))
+    actual = checked(None, None, execution=Execution(status="invalid_arguments", requested_parameters="{oops secret"))
 
-    assert found.fit == "invalid"
-    assert "secret" not in str(found)
+    assert actual.fit == "invalid"
+    assert "secret" not in str(actual)
 
 
 def test_of_two_tools_with_one_name_a_call_must_fit_one() -> None:
@@ -112,10 +112,10 @@ def test_of_two_tools_with_one_name_a_call_must_fit_one() -> None:
 
 def test_violations_do_not_repeat_values() -> None:
     """A finding says where and which rule, not the value, which may be long or a secret."""
-    found = checked({"properties": {"pin": {"type": "string"}, "n": {"maximum": 1}}}, {"pin": 123456, "n": 7})
+    actual = checked({"properties": {"pin": {"type": "string"}, "n": {"maximum": 1}}}, {"pin": 123456, "n": 7})
 
-    assert [violation.path for violation in found.violations] == ["$.input_parameters.n", "$.input_parameters.pin"]
-    assert "123456" not in str(found)
+    assert [violation.path for violation in actual.violations] == ["$.input_parameters.n", "$.input_parameters.pin"]
+    assert "123456" not in str(actual)
 
 
 def test_what_code_decides_is_not_asked() -> None:

@@ -44,15 +44,15 @@ def judge(**options: Any) -> Judge:
 
 def test_tokens_are_reckoned_by_letters() -> None:
     """Three letters to a token, 150 tokens to an answer, and the price of a million."""
-    asked = prompts(3)
+    questions = prompts(3)
 
-    found = judge(prices=PRICES).estimate(asked)
+    estimate = judge(prices=PRICES).estimate(questions)
 
-    tokens = round(sum(map(letters, asked)) / 3)
-    assert (found.prompts, found.verdicts, found.settled, found.requests) == (3, 0, 0, 3)
-    assert (found.input_tokens, found.output_tokens) == (tokens, 450)
-    assert found.cost == pytest.approx((tokens * 2 + 450 * 8) / 1e6)
-    assert str(found).split("\n")[2].endswith("at 2 in and 8 out a million tokens")
+    tokens = round(sum(map(letters, questions)) / 3)
+    assert (estimate.prompts, estimate.verdicts, estimate.settled, estimate.requests) == (3, 0, 0, 3)
+    assert (estimate.input_tokens, estimate.output_tokens) == (tokens, 450)
+    assert estimate.cost == pytest.approx((tokens * 2 + 450 * 8) / 1e6)
+    assert str(estimate).split("\n")[2].endswith("at 2 in and 8 out a million tokens")
 
 
 def test_what_is_asked_twice_counts_once() -> None:
@@ -64,35 +64,35 @@ def test_what_is_asked_twice_counts_once() -> None:
 
 def test_what_is_in_the_cache_costs_nothing() -> None:
     """Nothing to send costs nothing, whatever the price is."""
-    asked, one = prompts(3), judge()
-    for prompt in asked[:2]:
+    questions, one = prompts(3), judge()
+    for prompt in questions[:2]:
         one.keep(prompt, Reply(text=VERDICT))
 
-    found, none = one.estimate(asked), one.estimate(asked[:2])
+    estimate, none = one.estimate(questions), one.estimate(questions[:2])
 
-    assert (found.prompts, found.verdicts, found.requests, found.cost) == (3, 2, 1, None)
+    assert (estimate.prompts, estimate.verdicts, estimate.requests, estimate.cost) == (3, 2, 1, None)
     assert (none.requests, none.cost) == (0, 0.0)
     assert str(none) == "2 questions: 2 in the cache, 0 to be sent"
 
 
-@pytest.mark.parametrize(("answers", "known"), [(19, False), (20, True)])
-def test_twenty_answers_say_what_others_will_take(answers: int, known: bool) -> None:
+@pytest.mark.parametrize(("answers", "from_cache"), [(19, False), (20, True)])
+def test_twenty_answers_say_what_others_will_take(answers: int, from_cache: bool) -> None:
     """Tokens to a letter, and to an answer, as the provider counted them; those that took several attempts do not."""
-    asked, one = prompts(40), judge()
-    for prompt in asked[:answers]:
+    questions, one = prompts(40), judge()
+    for prompt in questions[:answers]:
         usage = {"input_tokens": letters(prompt) // 2, "output_tokens": 40}
         one.keep(prompt, Reply(text=VERDICT, usage=usage))
-    one.keep(asked[30], Reply(text=VERDICT, usage={"input_tokens": 10**6, "output_tokens": 10**6}, attempts=2))
-    one.keep(asked[31], Reply(text=VERDICT))
+    one.keep(questions[30], Reply(text=VERDICT, usage={"input_tokens": 10**6, "output_tokens": 10**6}, attempts=2))
+    one.keep(questions[31], Reply(text=VERDICT))
 
-    found = one.estimate(asked)
+    estimate = one.estimate(questions)
 
-    whole = sum(letters(prompt) for prompt in asked[answers:] if prompt not in asked[30:32])
-    assert found.answers == (20 if known else 0)
-    assert found.input_tokens == pytest.approx(whole / 2 if known else whole / 3, rel=0.01)
-    assert found.output_tokens == (40 if known else 150) * found.requests
-    assert (", 40 tokens an answer" in str(found)) == known
-    assert one.estimate(asked, answer_tokens=7).output_tokens == 7 * found.requests
+    whole = sum(letters(prompt) for prompt in questions[answers:] if prompt not in questions[30:32])
+    assert estimate.answers == (20 if from_cache else 0)
+    assert estimate.input_tokens == pytest.approx(whole / 2 if from_cache else whole / 3, rel=0.01)
+    assert estimate.output_tokens == (40 if from_cache else 150) * estimate.requests
+    assert (", 40 tokens an answer" in str(estimate)) == from_cache
+    assert one.estimate(questions, answer_tokens=7).output_tokens == 7 * estimate.requests
 
 
 def test_images_are_told_and_not_counted() -> None:
@@ -102,11 +102,11 @@ def test_images_are_told_and_not_counted() -> None:
     case = MLLMTestCase(input=["?", image], tools_called=[call], expected_tools=[call], available_tools=[{"name": "a"}])
     metric = ToolCorrectnessMetric(judge=judge())
 
-    found = judge().estimate(metric.prompts(case))
+    estimate = judge().estimate(metric.prompts(case))
 
-    assert found.images == found.requests >= 1
-    assert found.input_tokens < 3000 * found.requests
-    assert f"{found.images} questions with images, which are not counted" in str(found)
+    assert estimate.images == estimate.requests >= 1
+    assert estimate.input_tokens < 3000 * estimate.requests
+    assert f"{estimate.images} questions with images, which are not counted" in str(estimate)
 
 
 def test_a_model_that_decides_writes_nothing() -> None:
@@ -117,27 +117,27 @@ def test_a_model_that_decides_writes_nothing() -> None:
             raise AssertionError
 
     prompt = ToolUseMetric(judge=judge()).prompts(conversation())[0]
-    shown = sum(len(f"{message.content}") for message in prompt.state) + len(prompt.question.text)
+    document_text = sum(len(f"{message.content}") for message in prompt.state) + len(prompt.question.text)
 
-    found = Judge(Decides()).estimate([prompt])
+    estimate = Judge(Decides()).estimate([prompt])
 
-    assert (found.input_tokens, found.output_tokens) == (round(shown / 3), 0)
-    assert shown < letters(prompt)
+    assert (estimate.input_tokens, estimate.output_tokens) == (round(document_text / 3), 0)
+    assert document_text < letters(prompt)
 
 
 def test_a_limit_is_kept() -> None:
     """What costs more is refused, and what nobody knows the cost of."""
-    found = judge(prices=PRICES).estimate(prompts(3))
-    assert found.cost is not None
+    estimate = judge(prices=PRICES).estimate(prompts(3))
+    assert estimate.cost is not None
 
-    found.check(found.cost)
+    estimate.check(estimate.cost)
     with pytest.raises(ConfigurationError, match="more than the maximum of 0; nothing was sent"):
-        found.check(0)
+        estimate.check(0)
     with pytest.raises(ConfigurationError, match="the price of the model is unknown"):
-        replace(found, price=None).check(10**9)
+        replace(estimate, price=None).check(10**9)
     for wrong in (-1, float("nan")):
         with pytest.raises(ConfigurationError, match="max_cost must be a number of at least 0"):
-            found.check(wrong)
+            estimate.check(wrong)
 
 
 def conversation() -> ConversationalTestCase:
@@ -154,29 +154,29 @@ def test_a_batch_costs_half_and_knows_what_is_under_way(tmp_path: Path) -> None:
         model = OpenAIJudge("m", base_url=server.base_url, api_key="k", prices=PRICES)
         one = Judge(model, cache=MemoryCache())
         batch = Batch(tmp_path / "state", one)
-        asked = ToolUseMetric(judge=one).prompts(conversation())
+        questions = ToolUseMetric(judge=one).prompts(conversation())
 
-        before = batch.estimate([*asked, *asked])
+        before = batch.estimate([*questions, *questions])
         assert not (tmp_path / "state").exists()
         with pytest.raises(Exception, match="401"):
-            batch.submit(asked)
-        planned = batch.estimate(asked)
+            batch.submit(questions)
+        planned = batch.estimate(questions)
         Batch(tmp_path / "state", one).submit()
-        under_way = batch.estimate([*asked, *prompts(1)])
+        under_way = batch.estimate([*questions, *prompts(1)])
 
-    single = one.estimate(asked)
+    single = one.estimate(questions)
     assert single.cost is not None
     assert before.cost == pytest.approx(single.cost / 2)
     assert (before.requests, before.batch) == (planned.requests, planned.batch) == (3, True)
     assert (under_way.prompts, under_way.settled, under_way.requests) == (4, 3, 1)
     other = Batch(tmp_path / "state", judge())
     with pytest.raises(ConfigurationError, match="use another folder"):
-        other.estimate(asked)
+        other.estimate(questions)
 
 
 def test_an_estimate_reads_well() -> None:
     """What is sent, how it was reckoned, what it costs."""
-    found = CostEstimate(
+    estimate = CostEstimate(
         prompts=1200,
         verdicts=150,
         settled=50,
@@ -190,7 +190,7 @@ def test_an_estimate_reads_well() -> None:
         price=Price(input=2, output=8),
     )
 
-    assert str(found) == (
+    assert str(estimate) == (
         "1200 questions: 150 in the cache, 50 under way or given up, 1000 to be sent\n"
         "about 1,230,000 tokens in, 48,300 out (as 150 answers in the cache, 48.3 tokens an answer; 1 question with "
         "images, which are not counted)\n"

@@ -38,15 +38,15 @@ def find(q: Any, output: Any = "found", **execution: Any) -> ToolCall:
     return ToolCall(name="find", input_parameters={"q": q}, output=output, **fields)
 
 
-def asked(*turns: Turn) -> dict[tuple[str, str], dict[str, Any]]:
+def questions(*turns: Turn) -> dict[tuple[str, str], dict[str, Any]]:
     """The record of every question: by criterion and the call's id, or `u` and the first message of the unit."""
     judge = RuleJudge("yes")
     ToolUseMetric(TOOLS, judge=judge).measure(conversation(*turns))
-    found = {}
-    for criterion, document in judge.asked:
+    actual = {}
+    for criterion, document in judge.questions:
         name = document["call"]["id"] if "call" in document else document["request"][0]["id"]
-        found[criterion, name] = document
-    return found
+        actual[criterion, name] = document
+    return actual
 
 
 # Units
@@ -69,14 +69,14 @@ def asked(*turns: Turn) -> dict[tuple[str, str], dict[str, Any]]:
 def test_units(roles: str, units: list[tuple[str, str]], notes: list[str]) -> None:
     """User turns with the assistant turns up to the next user turn; what is in no unit is told."""
     turns = [user("?") if role == "u" else agent("!", *([find(1)] if role == "A" else [])) for role in roles]
-    found, told = units_of(conversation(*turns))
+    actual, message_text = units_of(conversation(*turns))
 
-    def named(said: Any) -> str:
-        return "".join(f"{roles[message.number - 1]}{message.number}" for message in said)
+    def named(reply_text: Any) -> str:
+        return "".join(f"{roles[message.number - 1]}{message.number}" for message in reply_text)
 
-    assert [(named(unit.request), named(unit.response)) for unit in found] == units
-    assert len(told) == len(notes)
-    assert all(note in text for note, text in zip(notes, told, strict=True))
+    assert [(named(unit.request), named(unit.response)) for unit in actual] == units
+    assert len(message_text) == len(notes)
+    assert all(note in text for note, text in zip(notes, message_text, strict=True))
 
 
 # What is shown
@@ -84,7 +84,7 @@ def test_units(roles: str, units: list[tuple[str, str]], notes: list[str]) -> No
 
 def test_a_call_is_shown_with_what_came_before_it() -> None:
     """Earlier calls with their results, the request and the conversation before; no later call, no answer."""
-    records = asked(
+    records = questions(
         user("Find a."),
         agent("A it is.", find("a", {"id": 1})),
         user("And b, c."),
@@ -109,7 +109,7 @@ def test_a_call_is_shown_with_what_came_before_it() -> None:
 
 def test_schemas_are_shown() -> None:
     """All tools for the selection and for missing calls; only the called one for its arguments."""
-    records = asked(user("Find a."), agent("A.", find("a")))
+    records = questions(user("Find a."), agent("A.", find("a")))
 
     assert [tool["name"] for tool in records["tool_selection", "c1"]["tools"]] == ["find", "book"]
     assert [tool["id"] for tool in records["missing_calls", "m1"]["tools"]] == ["t1", "t2"]
@@ -119,7 +119,7 @@ def test_schemas_are_shown() -> None:
 
 def test_the_unit_is_shown_whole_for_missing_calls() -> None:
     """All calls with their results, and the answer."""
-    record = asked(user("Find a."), agent("A.", find("a"), find("b", "B")))["missing_calls", "m1"]
+    record = questions(user("Find a."), agent("A.", find("a"), find("b", "B")))["missing_calls", "m1"]
 
     assert [call["result"] for call in record["calls"]] == ["found", "B"]
     assert record["answer"] == [{"id": "m2", "role": "assistant", "content": "A."}]
@@ -127,7 +127,7 @@ def test_the_unit_is_shown_whole_for_missing_calls() -> None:
 
 def test_calls_that_were_asked_at_once_did_not_know_each_other() -> None:
     """A result of a call of the same model message is not shown to the question about its neighbour."""
-    records = asked(user("?"), agent("!", find("a", "A", step=0), find("b", "B", step=0), find("c", "C", step=1)))
+    records = questions(user("?"), agent("!", find("a", "A", step=0), find("b", "B", step=0), find("c", "C", step=1)))
 
     (neighbour,) = records["arguments", "c2"]["done"]
     assert neighbour == {"id": "c1", "name": "find", "arguments": {"q": "a"}, "asked_at_once_with_the_call": True}
@@ -140,7 +140,7 @@ def test_what_became_of_calls_is_shown() -> None:
     silent = ToolCall(name="find", input_parameters={"q": 1})
     empty = ToolCall(name="find", input_parameters={"q": 1}, output=None)
     lost = find("a", not_captured=["output", "input_parameters"])
-    records = asked(user("?"), agent("!", failed, silent, empty, lost))
+    records = questions(user("?"), agent("!", failed, silent, empty, lost))
 
     first, second, third, fourth = records["missing_calls", "m1"]["calls"]
     assert (first["status"], first["error"], "result" in first) == ("error", "Timeout: too slow", False)
@@ -152,7 +152,7 @@ def test_what_became_of_calls_is_shown() -> None:
 def test_long_values_are_cut_with_their_hash() -> None:
     """The beginning, the length and the SHA-256 of the whole are shown."""
     text = "x" * 10_000
-    record = asked(user("?"), agent("!", find("a", text)))["missing_calls", "m1"]
+    record = questions(user("?"), agent("!", find("a", text)))["missing_calls", "m1"]
 
     assert record["calls"][0]["result"] == {
         "cut_off": True,
@@ -170,15 +170,15 @@ def test_long_conversations_have_an_end() -> None:
     many = conversation(*turns, user("last"), agent("!", *calls))
     ToolUseMetric(TOOLS, judge=judge).measure(many)
 
-    lengths = [len(str(document)) for _, document in judge.asked]
+    lengths = [len(str(document)) for _, document in judge.questions]
     assert max(lengths) < 450_000
-    assert any(document.get("earlier_left_out") == 50 for _, document in judge.asked)
-    assert any(document.get("calls_left_out") == 10 for _, document in judge.asked)
+    assert any(document.get("earlier_left_out") == 50 for _, document in judge.questions)
+    assert any(document.get("calls_left_out") == 10 for _, document in judge.questions)
 
 
 def test_what_the_agent_said_between_its_calls_is_shown() -> None:
     """In a unit of several turns the text of earlier turns is shown; that of the call's own turn is not."""
-    records = asked(user("?"), agent("First I look.", find("a")), agent("Now again.", find("b")))
+    records = questions(user("?"), agent("First I look.", find("a")), agent("Now again.", find("b")))
 
     assert [message["content"] for message in records["arguments", "c2"]["said"]] == ["First I look."]
     assert "said" not in records["arguments", "c1"]

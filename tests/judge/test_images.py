@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from judging import RuleJudge, needs_openai, shown
+from judging import RuleJudge, evidence_text, needs_openai
 from toolmark import (
     ConfigurationError,
     InvalidDataError,
@@ -34,10 +34,10 @@ def case(*images: MLLMImage) -> MLLMTestCase:
     return MLLMTestCase(input=["What is this?", *images], tools_called=calls, expected_tools=calls)
 
 
-def judged(given: MLLMTestCase, **options: Any) -> tuple[Any, RuleJudge]:
+def judged(image_case: MLLMTestCase, **options: Any) -> tuple[Any, RuleJudge]:
     """The result, and the judge."""
     rule = RuleJudge("yes")
-    return ToolCorrectnessMetric(available_tools=TOOLS, judge=Judge(rule, **options)).measure(given), rule
+    return ToolCorrectnessMetric(available_tools=TOOLS, judge=Judge(rule, **options)).measure(image_case), rule
 
 
 def urls(rule: RuleJudge) -> list[str]:
@@ -69,12 +69,12 @@ def test_images_from_everywhere(tmp_path: Path, content: bytes, mime: str) -> No
     assert (result.score, result.warnings) == (1, ())
     assert set(urls(rule)) == {f"data:{mime};base64,{text}"}
     assert len(urls(rule)) == 8
-    (request,) = rule.asked[0][1]["request"]
+    (request,) = rule.questions[0][1]["request"]
     assert request["content"][0] == "What is this?"
     assert [part["image"] for part in request["content"][1:]] == ["i1", "i2", "i3", "i4"]
     assert len({part["sha256"] for part in request["content"][1:]}) == 1
     assert "Image i1 of the record" in str(rule.messages[0][-1]["content"])
-    assert text not in shown(rule.messages[0])
+    assert text not in evidence_text(rule.messages[0])
 
 
 @pytest.mark.parametrize(
@@ -95,15 +95,15 @@ def test_what_is_no_image(image: dict[str, Any], message: str) -> None:
     metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=rule)
     with pytest.raises(InvalidDataError, match=message):
         metric.measure(case(MLLMImage(**image)))
-    assert not rule.asked
+    assert not rule.questions
 
 
 def test_addresses_are_handed_on_only_if_allowed() -> None:
     """By default such a case fails with what to do; if it is allowed, the provider of the judge gets the address."""
-    given = case(MLLMImage(url="https://example.com/a.png"))
+    image_case = case(MLLMImage(url="https://example.com/a.png"))
     with pytest.raises(ConfigurationError, match="image_addresses=True"):
-        judged(given)
-    result, rule = judged(given, image_addresses=True)
+        judged(image_case)
+    result, rule = judged(image_case, image_addresses=True)
 
     assert result.score == 1
     assert set(urls(rule)) == {"https://example.com/a.png"}

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from judging import Messages, RuleJudge, answer, record, shown
+from judging import Messages, RuleJudge, answer, evidence_text, record
 from toolmark import (
     ConversationalTestCase,
     InvalidDataError,
@@ -116,15 +116,15 @@ PLACES: dict[str, Place] = {
 
 def prompts(place: Place, text: str) -> tuple[RuleJudge, Any]:
     """What a judge is asked about a conversation with an attack in it, and the result."""
-    given = {"user": "Find it.", "answer": "Found.", "tools": [{"name": "find"}], "calls": [], **place(text)}
+    inputs = {"user": "Find it.", "answer": "Found.", "tools": [{"name": "find"}], "calls": [], **place(text)}
     turns = [
-        Turn(role="user", content="Before: " + given["user"]),
-        Turn(role="assistant", content=given["answer"], tools_called=given["calls"]),
-        Turn(role="user", content=given["user"]),
-        Turn(role="assistant", content=given["answer"], tools_called=given["calls"]),
+        Turn(role="user", content="Before: " + inputs["user"]),
+        Turn(role="assistant", content=inputs["answer"], tools_called=inputs["calls"]),
+        Turn(role="user", content=inputs["user"]),
+        Turn(role="assistant", content=inputs["answer"], tools_called=inputs["calls"]),
     ]
     judge = RuleJudge("no")
-    result = ToolUseMetric(given["tools"], judge=judge).measure(ConversationalTestCase(turns=turns))
+    result = ToolUseMetric(inputs["tools"], judge=judge).measure(ConversationalTestCase(turns=turns))
     return judge, result
 
 
@@ -135,8 +135,8 @@ def test_there_are_at_least_forty_attacks() -> None:
 
 def outside(messages: Messages) -> str:
     """Everything that a judge reads outside of the record, without the marker and the example ids."""
-    nonce = shown(messages)[len("<record-") :][:16]
-    after = shown(messages).partition(f"</record-{nonce}>")[2]
+    nonce = evidence_text(messages)[len("<record-") :][:16]
+    after = evidence_text(messages).partition(f"</record-{nonce}>")[2]
     return re.sub(r"such as [^;]*;", "", messages[0]["content"] + after).replace(nonce, "")
 
 
@@ -158,7 +158,7 @@ def test_the_document_cannot_be_left(attack: str, place: str) -> None:
 
     assert judge.messages
     for messages in judge.messages:
-        text = shown(messages)
+        text = evidence_text(messages)
         nonce = text[len("<record-") :][:16]
         begin, end = f"<record-{nonce}>\n", f"\n</record-{nonce}>"
         inside, _, _ = text[len(begin) :].partition(end)
@@ -177,10 +177,10 @@ def test_the_judge_is_shown_what_was_written(attack: str) -> None:
     judge, _ = prompts(place, ATTACKS[attack])
     if attack == "lone surrogates":
         assert any(
-            call["result"] == ATTACKS[attack] for _, document in judge.asked for call in document.get("done", ())
+            call["result"] == ATTACKS[attack] for _, document in judge.questions for call in document.get("done", ())
         )
         return
-    shown_texts = {entry["content"] for _, document in judge.asked for entry in document["request"]}
+    shown_texts = {entry["content"] for _, document in judge.questions for entry in document["request"]}
     assert ATTACKS[attack] in shown_texts
 
 
@@ -190,8 +190,8 @@ def test_long_values_are_cut_where_everybody_sees_it(attack: str, place: str) ->
     """A prompt stays below a size, and says of every value that was cut how long it was, with its hash."""
     judge, _ = prompts(PLACES[place], ATTACKS[attack])
     for messages in judge.messages:
-        assert len(shown(messages)) < 150_000
-    assert any('"cut_off":true' in shown(messages) for messages in judge.messages)
+        assert len(evidence_text(messages)) < 150_000
+    assert any('"cut_off":true' in evidence_text(messages) for messages in judge.messages)
 
 
 REPLIES = {
@@ -244,7 +244,7 @@ def test_the_markers_are_new_each_time() -> None:
     metric.measure(case)
     metric.measure(case)
 
-    first, second = (shown(messages) for messages in judge.messages)
+    first, second = (evidence_text(messages) for messages in judge.messages)
     assert first != second
     assert record(judge.messages[0]) == record(judge.messages[1])
     (one,), (two,) = metric.prompts(case), metric.prompts(case)
@@ -274,8 +274,8 @@ def test_a_judge_that_obeys_the_record_is_told() -> None:
     case = LLMTestCase(input="Find it.", tools_called=[ToolCall(**USED)], expected_tools=[ToolCall(**USED)])
 
     def honest(messages: list[dict[str, Any]]) -> str:
-        asked = record(messages)
-        planted = "Oslo" in json.dumps(asked)
+        questions = record(messages)
+        planted = "Oslo" in json.dumps(questions)
         return answer("no" if planted else "yes", missing=() if '"missing"' in messages[0]["content"] else None)
 
     results = {}

@@ -52,10 +52,10 @@ class Text:
         """Return the next reply."""
         self.prompts.append(prompt)
         reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
-        made = reply(prompt) if callable(reply) else reply
-        if isinstance(made, BaseException):
-            raise made
-        return made if isinstance(made, Reply) else Reply(text=made)
+        calls_made = reply(prompt) if callable(reply) else reply
+        if isinstance(calls_made, BaseException):
+            raise calls_made
+        return calls_made if isinstance(calls_made, Reply) else Reply(text=calls_made)
 
 
 def yes(prompt: Prompt) -> Reply:
@@ -80,11 +80,11 @@ def test_an_async_function() -> None:
         await asyncio.sleep(0)
         return rule(messages)
 
-    class Asked:
+    class Recorder:
         async def __call__(self, messages: Messages) -> str:
             return rule(messages)
 
-    for judge in (function, rule.__call__, Asked(), lambda messages: asyncio.sleep(0, rule(messages))):
+    for judge in (function, rule.__call__, Recorder(), lambda messages: asyncio.sleep(0, rule(messages))):
         assert judged(judge, "find").score == 1
 
 
@@ -318,10 +318,10 @@ def test_nothing_decided_is_left_out() -> None:
 
 def test_samples() -> None:
     """The majority counts, and the share of samples that differ is told."""
-    said = {0: "yes", 1: "no", 2: "yes"}
+    reply_text = {0: "yes", 1: "no", 2: "yes"}
     model = Text(
         lambda prompt: answer(
-            said[prompt.content["sample"]] if prompt.name != "missing_calls" else "yes",
+            reply_text[prompt.content["sample"]] if prompt.name != "missing_calls" else "yes",
             missing=() if prompt.name == "missing_calls" else None,
         )
     )
@@ -379,9 +379,9 @@ def test_only_verdicts_are_kept(tmp_path: Path) -> None:
     assert [result.status.value for result in results] == ["failed", "scored", "scored", "scored"]
     assert len(model.prompts) == 5
 
-    kept = SqliteCache(tmp_path / "c.db")
-    judged(Judge(Text("nonsense"), cache=kept), "find")
-    assert kept._execute("SELECT key FROM replies", ()) == []
+    remaining = SqliteCache(tmp_path / "c.db")
+    judged(Judge(Text("nonsense"), cache=remaining), "find")
+    assert remaining._execute("SELECT key FROM replies", ()) == []
 
 
 def test_a_cache_on_disk_serves_the_next_run(tmp_path: Path) -> None:
@@ -410,7 +410,7 @@ def test_no_file_is_written_unless_asked(tmp_path: Path, monkeypatch: pytest.Mon
     judge = Judge(rule)
     judged(judge, "find")
     judged(judge, "find")
-    assert len(rule.asked) == 2
+    assert len(rule.questions) == 2
     assert not list(tmp_path.iterdir())
 
 
@@ -420,22 +420,22 @@ def test_without_a_cache_everything_is_asked_again() -> None:
     judge = Judge(rule, cache=None)
     judged(judge, "find")
     judged(judge, "find")
-    assert len(rule.asked) == 4
-    mine = MemoryCache()
-    judged(Judge(Text(yes), cache=mine), "find")
-    assert judged(Judge(Text(yes), cache=mine), "find").usage["requests"] == 0
+    assert len(rule.questions) == 4
+    custom = MemoryCache()
+    judged(Judge(Text(yes), cache=custom), "find")
+    assert judged(Judge(Text(yes), cache=custom), "find").usage["requests"] == 0
 
 
 def test_secrets_are_not_shown() -> None:
     """What the judge reads is redacted as everything that leaves the process, and scored on real values elsewhere."""
     rule = RuleJudge()
     call = ToolCall(name="find", input_parameters={"api_key": "hunter2-secret"}, output={"password": "hunter2-secret"})
-    given = LLMTestCase(input="key sk-abcdefghijklmnopqrstuvwx1", tools_called=[call, call], expected_tools=[])
-    ToolCorrectnessMetric(available_tools=TOOLS, judge=rule).measure(given)
+    inputs = LLMTestCase(input="key sk-abcdefghijklmnopqrstuvwx1", tools_called=[call, call], expected_tools=[])
+    ToolCorrectnessMetric(available_tools=TOOLS, judge=rule).measure(inputs)
 
-    assert rule.asked
-    assert "hunter2" not in json.dumps(rule.asked)
-    assert "sk-abcdefghij" not in json.dumps(rule.asked)
+    assert rule.questions
+    assert "hunter2" not in json.dumps(rule.questions)
+    assert "sk-abcdefghij" not in json.dumps(rule.questions)
 
 
 # Inside and outside of event loops

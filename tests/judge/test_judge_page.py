@@ -19,9 +19,9 @@ PROGRAMS = re.findall(r"^```py\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 def yes(request: ReceivedRequest) -> Reply:
     """Yes to every question, in its form."""
-    wanted = request.body["response_format"]["json_schema"]["schema"]["properties"]
-    told = {"evidence": [], "reasoning": "it fits", "verdict": "yes", "missing": []}
-    return Reply(json.dumps({name: told[name] for name in wanted}))
+    expected = request.body["response_format"]["json_schema"]["schema"]["properties"]
+    message = {"evidence": [], "reasoning": "it fits", "verdict": "yes", "missing": []}
+    return Reply(json.dumps({name: message[name] for name in expected}))
 
 
 def test_the_programs_run(tmp_path: Path) -> None:

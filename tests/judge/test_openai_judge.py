@@ -47,25 +47,25 @@ def judge(server: FakeOpenAI, **options: Any) -> OpenAIJudge:
     return OpenAIJudge(**{"model": "m", "base_url": server.base_url, **options})
 
 
-def ask(ours: OpenAIJudge, text: str = "Was the call right?", **options: Any) -> JudgeReply:
+def ask(endpoint: OpenAIJudge, text: str = "Was the call right?", **options: Any) -> JudgeReply:
     """The reply to one prompt, in an event loop of its own."""
-    return asyncio.run(ours.complete(prompt(text, **options)))
+    return asyncio.run(endpoint.complete(prompt(text, **options)))
 
 
-def fails(ours: OpenAIJudge, outcome: JudgeOutcome, told: str = ".") -> JudgeError:
+def fails(endpoint: OpenAIJudge, outcome: JudgeOutcome, message_text: str = ".") -> JudgeError:
     """The error that one prompt ends with."""
-    with pytest.raises(JudgeError, match=told) as caught:
-        ask(ours)
+    with pytest.raises(JudgeError, match=message_text) as caught:
+        ask(endpoint)
     assert caught.value.outcome is outcome
     return caught.value
 
 
-def refuse_forms(*known: str) -> Any:
+def refuse_forms(*accepted: str) -> Any:
     """An endpoint that knows only these kinds of `response_format`, as servers do that are not OpenAI's."""
 
     def answer(request: ReceivedRequest) -> Any:
         demanded = request.body.get("response_format", {}).get("type", "plain")
-        if demanded in known:
+        if demanded in accepted:
             return YES
         return HttpFault.status(400, f"'response_format' of type {demanded!r} is not supported by this model")
 
@@ -145,13 +145,13 @@ def test_images_are_parts(api: str) -> None:
 def test_options_are_sent_and_are_part_of_the_identity(api: str) -> None:
     """A user's own fields go into every request; verdicts of other options, models or servers are other verdicts."""
     with FakeOpenAI(YES) as server:
-        ours = judge(server, api=api, options={"temperature": 0, "reasoning_effort": "low"})
-        ask(ours)
+        endpoint = judge(server, api=api, options={"temperature": 0, "reasoning_effort": "low"})
+        ask(endpoint)
 
         assert server.requests[0].body["temperature"] == 0
         assert server.requests[0].body["reasoning_effort"] == "low"
         others = [judge(server, api=api), judge(server, api=api, model="n"), OpenAIJudge("m", api=api)]
-    identities = [repr(one.identity) for one in [ours, *others]]
+    identities = [repr(one.identity) for one in [endpoint, *others]]
     assert len(set(identities)) == 4
 
 
@@ -202,22 +202,22 @@ def test_usage_has_the_providers_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "asked"),
+    ("accepted", "questions"),
     [
         (("json_object", "plain"), ["json_schema", "json_object", "json_object"]),
         (("plain",), ["json_schema", "json_object", "plain", "plain"]),
     ],
 )
-def test_a_server_without_schemas_is_learnt_once(known: tuple[str, ...], asked: list[str]) -> None:
+def test_a_server_without_schemas_is_learnt_once(accepted: tuple[str, ...], questions: list[str]) -> None:
     """The next weaker form is asked for until one is accepted, and that one at once from then on."""
-    with FakeOpenAI(answer=refuse_forms(*known)) as server:
-        ours = judge(server)
-        replies = [ask(ours), ask(ours)]
+    with FakeOpenAI(answer=refuse_forms(*accepted)) as server:
+        endpoint = judge(server)
+        replies = [ask(endpoint), ask(endpoint)]
 
     bodies = [request.body for request in server.requests]
-    assert [body.get("response_format", {}).get("type", "plain") for body in bodies] == asked
+    assert [body.get("response_format", {}).get("type", "plain") for body in bodies] == questions
     assert [reply.text for reply in replies] == [YES, YES]
-    assert [reply.attempts for reply in replies] == [len(asked) - 1, 1]
+    assert [reply.attempts for reply in replies] == [len(questions) - 1, 1]
     assert '"enum": ["yes", "no", "cannot_tell"]' in bodies[-1]["messages"][0]["content"]  # the schema, in words
 
 
@@ -230,10 +230,10 @@ def test_another_refusal_does_not_lower_the_form() -> None:
         return YES
 
     with FakeOpenAI(answer=answer) as server:
-        ours = judge(server)
+        endpoint = judge(server)
         with pytest.raises(JudgeError, match="not to my liking") as caught:
-            ask(ours, "bad")
-        ask(ours)
+            ask(endpoint, "bad")
+        ask(endpoint)
 
     assert caught.value.outcome is JudgeOutcome.MALFORMED
     assert server.requests[-1].body["response_format"]["type"] == "json_schema"
@@ -295,7 +295,7 @@ def test_tokens_of_failed_attempts_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "outcome", "told"),
+    ("fault", "outcome", "message_text"),
     [
         (HttpFault.status(500, "no luck"), JudgeOutcome.TRANSIENT, r"HTTP 500 \(server_error\): no luck"),
         (HttpFault.silence(), JudgeOutcome.TIMEOUT, r"no complete answer within 0\.2 seconds"),
@@ -303,10 +303,10 @@ def test_tokens_of_failed_attempts_count() -> None:
         (HttpFault.cut(), JudgeOutcome.TRANSIENT, "the connection failed"),
     ],
 )
-def test_a_fault_that_stays_ends_with_what_it_was(fault: Any, outcome: JudgeOutcome, told: str) -> None:
+def test_a_fault_that_stays_ends_with_what_it_was(fault: Any, outcome: JudgeOutcome, message_text: str) -> None:
     """After the last attempt the error says what went wrong, and how often it was tried."""
     with FakeOpenAI(*[fault] * 3) as server:
-        error = fails(judge(server, max_attempts=3, timeout=0.2), outcome, told)
+        error = fails(judge(server, max_attempts=3, timeout=0.2), outcome, message_text)
 
     assert (error.attempts, len(server.requests)) == (3, 3)
 
@@ -344,11 +344,11 @@ def test_all_tasks_share_one_pause() -> None:
         arrived.append(time.monotonic())
         return YES if len(arrived) > 1 else HttpFault.status(429, retry_after=0.5)
 
-    async def main(ours: OpenAIJudge) -> list[JudgeReply]:
-        first = asyncio.create_task(ours.complete(prompt("first")))
-        while ours._cool_down.left() == 0:  # noqa: ASYNC110 - nothing tells that a pause begins
+    async def main(endpoint: OpenAIJudge) -> list[JudgeReply]:
+        first = asyncio.create_task(endpoint.complete(prompt("first")))
+        while endpoint._cool_down.left() == 0:  # noqa: ASYNC110 - nothing tells that a pause begins
             await asyncio.sleep(0.01)
-        others = [ours.complete(prompt(f"{number}")) for number in range(20)]
+        others = [endpoint.complete(prompt(f"{number}")) for number in range(20)]
         return [*await asyncio.gather(*others), await first]
 
     with FakeOpenAI(answer=answer) as server:
@@ -360,19 +360,19 @@ def test_all_tasks_share_one_pause() -> None:
 
 def test_an_endpoint_that_takes_few_at_a_time_answers_all() -> None:
     """Where the endpoint takes fewer than are asked at once, all have their verdict in the end."""
-    taken: list[float] = []
+    chosen: list[float] = []
     lock = threading.Lock()
 
     def answer(_request: ReceivedRequest) -> Any:
         now = time.monotonic()
         with lock:
-            if sum(now - moment < 0.2 for moment in taken) >= 5:
+            if sum(now - moment < 0.2 for moment in chosen) >= 5:
                 return HttpFault.status(429, retry_after=0.2)
-            taken.append(now)
+            chosen.append(now)
         return YES
 
-    async def main(ours: OpenAIJudge) -> list[JudgeReply]:
-        return await asyncio.gather(*[ours.complete(prompt(f"{number}")) for number in range(24)])
+    async def main(endpoint: OpenAIJudge) -> list[JudgeReply]:
+        return await asyncio.gather(*[endpoint.complete(prompt(f"{number}")) for number in range(24)])
 
     with FakeOpenAI(answer=answer) as server:
         replies = asyncio.run(main(judge(server, max_concurrency=8, max_attempts=2)))
@@ -385,9 +385,9 @@ def test_a_pause_beyond_the_deadline_ends_at_once() -> None:
     """Nobody waits for an answer that could only come too late."""
     started = time.monotonic()
     with FakeOpenAI(HttpFault.status(429, "slow down", retry_after=180)) as server:
-        ours = judge(server, deadline=5)
-        fails(ours, JudgeOutcome.TRANSIENT, "pause of 180 s.*slow down")
-        fails(ours, JudgeOutcome.TRANSIENT, "pause of 180 s")
+        endpoint = judge(server, deadline=5)
+        fails(endpoint, JudgeOutcome.TRANSIENT, "pause of 180 s.*slow down")
+        fails(endpoint, JudgeOutcome.TRANSIENT, "pause of 180 s")
 
     assert time.monotonic() - started < 60
     assert len(server.requests) == 1
@@ -422,13 +422,13 @@ def test_a_fatal_fault_stops_what_waits_and_keeps_what_is_done() -> None:
     def answer(_request: ReceivedRequest) -> Any:
         return Step(YES, delay=0.1) if next(numbers) < 5 else HttpFault.status(401, "revoked", delay=0.05)
 
-    async def main(ours: OpenAIJudge) -> list[Any]:
-        return await asyncio.gather(*[ours.complete(prompt(f"{n}")) for n in range(40)], return_exceptions=True)
+    async def main(endpoint: OpenAIJudge) -> list[Any]:
+        return await asyncio.gather(*[endpoint.complete(prompt(f"{n}")) for n in range(40)], return_exceptions=True)
 
     with FakeOpenAI(answer=answer) as server:
-        found = asyncio.run(main(judge(server, max_concurrency=4)))
+        result = asyncio.run(main(judge(server, max_concurrency=4)))
 
-    outcomes = [one.outcome if isinstance(one, JudgeError) else JudgeOutcome.OK for one in found]
+    outcomes = [one.outcome if isinstance(one, JudgeError) else JudgeOutcome.OK for one in result]
     assert outcomes.count(JudgeOutcome.OK) == 5
     assert outcomes.count(JudgeOutcome.ABORTED) >= 25
     assert len(server.requests) <= 13
@@ -438,21 +438,21 @@ def test_a_fatal_fault_stops_what_waits_and_keeps_what_is_done() -> None:
 def test_after_a_fatal_fault_a_run_ends_and_the_next_one_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Questions that follow in the same event loop are not sent for a while; another loop asks at once."""
 
-    async def main(ours: OpenAIJudge) -> list[Any]:
-        found = []
+    async def main(endpoint: OpenAIJudge) -> list[Any]:
+        result = []
         for seconds in (0, 0, 0, 0.3):
             await asyncio.sleep(seconds)
             try:
-                found.append((await ours.complete(prompt())).text)
+                result.append((await endpoint.complete(prompt())).text)
             except JudgeError as error:
-                found.append(error.outcome)
-        return found
+                result.append(error.outcome)
+        return result
 
     monkeypatch.setattr("toolmark.judge.openai.client._BLOCKED_SECONDS", 0.2)
     with FakeOpenAI(HttpFault.status(401, "revoked"), YES, YES) as server:
-        ours = judge(server)
-        first = asyncio.run(main(ours))
-        second = ask(ours)
+        endpoint = judge(server)
+        first = asyncio.run(main(endpoint))
+        second = ask(endpoint)
 
     assert first == [JudgeOutcome.FATAL, JudgeOutcome.ABORTED, JudgeOutcome.ABORTED, YES]
     assert second.text == YES
@@ -462,10 +462,10 @@ def test_after_a_fatal_fault_a_run_ends_and_the_next_one_begins(monkeypatch: pyt
 def test_a_filtered_prompt_is_its_own_outcome() -> None:
     """A provider that refuses the prompt itself for its content does not stop the others."""
     with FakeOpenAI(HttpFault.status(400, "filtered", error_code="content_filter"), YES) as server:
-        ours = judge(server)
-        fails(ours, JudgeOutcome.CONTENT_FILTER, "filtered")
+        endpoint = judge(server)
+        fails(endpoint, JudgeOutcome.CONTENT_FILTER, "filtered")
 
-        assert ask(ours).text == YES
+        assert ask(endpoint).text == YES
 
 
 # Limits
@@ -485,12 +485,12 @@ def test_no_more_requests_at_once_than_allowed() -> None:
             under_way -= 1
         return YES
 
-    async def some(ours: OpenAIJudge) -> None:
-        await asyncio.gather(*[ours.complete(prompt(f"{number}")) for number in range(6)])
+    async def some(endpoint: OpenAIJudge) -> None:
+        await asyncio.gather(*[endpoint.complete(prompt(f"{number}")) for number in range(6)])
 
     with FakeOpenAI(answer=answer) as server:
-        ours = judge(server, max_concurrency=3)
-        threads = [threading.Thread(target=lambda: asyncio.run(some(ours))) for _ in range(3)]
+        endpoint = judge(server, max_concurrency=3)
+        threads = [threading.Thread(target=lambda: asyncio.run(some(endpoint))) for _ in range(3)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -503,10 +503,10 @@ def test_no_more_requests_at_once_than_allowed() -> None:
 def test_a_budget_of_tokens_is_not_overspent() -> None:
     """The last request that fits is sent, the next one is not."""
     with FakeOpenAI(*[Reply(YES, usage=(900, 100))] * 5) as server:
-        ours = judge(server, token_budget=3500)
+        endpoint = judge(server, token_budget=3500)
         for _ in range(3):
-            ask(ours)
-        error = fails(ours, JudgeOutcome.BUDGET, "tokens=3000")
+            ask(endpoint)
+        error = fails(endpoint, JudgeOutcome.BUDGET, "tokens=3000")
 
     assert len(server.requests) == 3
     assert error.attempts == 0
@@ -516,21 +516,21 @@ def test_a_budget_of_money_is_not_overspent_at_the_same_time() -> None:
     """What requests under way may cost is set aside: together they stay within the budget."""
     prices = {"m": {"input": 1.0, "output": 10.0}}
 
-    async def main(ours: OpenAIJudge) -> list[Any]:
-        await ours.complete(prompt("first"))
-        return await asyncio.gather(*[ours.complete(prompt(f"{n}")) for n in range(40)], return_exceptions=True)
+    async def main(endpoint: OpenAIJudge) -> list[Any]:
+        await endpoint.complete(prompt("first"))
+        return await asyncio.gather(*[endpoint.complete(prompt(f"{n}")) for n in range(40)], return_exceptions=True)
 
     with FakeOpenAI(answer=lambda _: Reply(YES, usage=(50_000, 5_000), delay=0.02)) as server:  # 0.10 each
-        ours = judge(server, prices=prices, cost_budget=1.05)
-        found = asyncio.run(main(ours))
+        endpoint = judge(server, prices=prices, cost_budget=1.05)
+        result = asyncio.run(main(endpoint))
 
     assert len(server.requests) == 10
-    assert ours.spent.money == pytest.approx(1.0)
-    assert sum(isinstance(one, JudgeError) and one.outcome is JudgeOutcome.BUDGET for one in found) == 31
+    assert endpoint.spent.money == pytest.approx(1.0)
+    assert sum(isinstance(one, JudgeError) and one.outcome is JudgeOutcome.BUDGET for one in result) == 31
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message_text"),
     [
         ({"api": "decisions"}, "'decisions'"),
         ({"api": "telepathy"}, "'telepathy'"),
@@ -543,9 +543,9 @@ def test_a_budget_of_money_is_not_overspent_at_the_same_time() -> None:
         ({"model": None}, "model"),
     ],
 )
-def test_settings_are_checked(options: dict[str, Any], told: str) -> None:
+def test_settings_are_checked(options: dict[str, Any], message_text: str) -> None:
     """A setting that cannot be meant is refused when it is given."""
-    with pytest.raises(ConfigurationError, match=told):
+    with pytest.raises(ConfigurationError, match=message_text):
         OpenAIJudge(**{"model": "m", **options})
 
 
@@ -556,12 +556,12 @@ def test_nothing_is_read_or_built_before_the_first_request(monkeypatch: pytest.M
     """A judge is made without a key; the key that counts is the one at the first request, and is not shown."""
     monkeypatch.setenv("TOOLMARK_JUDGE_API_KEY", "sk-wrong")
     with FakeOpenAI(YES) as server:
-        ours = judge(server)
+        endpoint = judge(server)
         monkeypatch.setenv("TOOLMARK_JUDGE_API_KEY", "sk-right")
-        ask(ours)
+        ask(endpoint)
 
     assert server.requests[0].headers["authorization"] == "Bearer sk-right"
-    assert "sk-" not in repr(ours) + repr(ours.identity)
+    assert "sk-" not in repr(endpoint) + repr(endpoint.identity)
 
 
 def test_without_a_key_it_says_what_to_set() -> None:
@@ -581,9 +581,9 @@ def test_a_key_does_not_stand_in_an_error() -> None:
 def test_an_address_or_key_that_is_none_is_an_error_of_ours(options: dict[str, str]) -> None:
     """What cannot be sent ends as a judge's error, whatever OpenAI's client raises."""
     with FakeOpenAI() as server:
-        ours = OpenAIJudge(**{"model": "m", "base_url": server.base_url, "max_attempts": 1, **options})
+        endpoint = OpenAIJudge(**{"model": "m", "base_url": server.base_url, "max_attempts": 1, **options})
         with pytest.raises(JudgeError):
-            ask(ours)
+            ask(endpoint)
 
 
 def test_each_loop_has_a_client_that_goes_with_it() -> None:
@@ -591,12 +591,12 @@ def test_each_loop_has_a_client_that_goes_with_it() -> None:
     threads = threading.active_count()
     with FakeOpenAI(*[YES] * 3) as server, warnings.catch_warnings():
         warnings.simplefilter("error")
-        ours = judge(server)
-        replies = [ask(ours) for _ in range(3)]
+        endpoint = judge(server)
+        replies = [ask(endpoint) for _ in range(3)]
         gc.collect()
 
     assert [reply.text for reply in replies] == [YES] * 3
-    assert len(ours._clients) == 0 or all(loop.is_closed() for loop in ours._clients)
+    assert len(endpoint._clients) == 0 or all(loop.is_closed() for loop in endpoint._clients)
     assert threading.active_count() <= threads
 
 
@@ -618,12 +618,12 @@ def test_a_judge_that_is_gone_before_its_loop_leaves_nothing_open() -> None:
 def test_connections_are_closed_on_demand() -> None:
     """A loop that lives on can be rid of them; the next request has new ones."""
 
-    async def main(ours: OpenAIJudge) -> list[str | None]:
-        replies = [await ours.complete(prompt("one"))]
-        await ours.aclose()
-        assert len(ours._clients) == 0
-        await ours.aclose()
-        replies.append(await ours.complete(prompt("two")))
+    async def main(endpoint: OpenAIJudge) -> list[str | None]:
+        replies = [await endpoint.complete(prompt("one"))]
+        await endpoint.aclose()
+        assert len(endpoint._clients) == 0
+        await endpoint.aclose()
+        replies.append(await endpoint.complete(prompt("two")))
         return [reply.text for reply in replies]
 
     with FakeOpenAI(YES, YES) as server:
@@ -632,19 +632,19 @@ def test_connections_are_closed_on_demand() -> None:
 
 def test_a_client_of_ones_own_is_used() -> None:
     """The function that makes the client is called with the first request; its own retries are switched off."""
-    made: list[Any] = []
+    calls_made: list[Any] = []
 
     with FakeOpenAI(HttpFault.status(401, "no"), YES) as server:
 
         def client() -> Any:
-            made.append(openai.AsyncOpenAI(base_url=server.base_url, api_key="sk-mine", max_retries=4))
-            return made[-1]
+            calls_made.append(openai.AsyncOpenAI(base_url=server.base_url, api_key="sk-mine", max_retries=4))
+            return calls_made[-1]
 
-        ours = OpenAIJudge("m", client=client)
-        assert made == []
+        endpoint = OpenAIJudge("m", client=client)
+        assert calls_made == []
         with pytest.raises(JudgeError):
-            ask(ours)
-        assert ask(ours).text == YES
+            ask(endpoint)
+        assert ask(endpoint).text == YES
 
     assert [request.headers["authorization"] for request in server.requests] == ["Bearer sk-mine"] * 2
 
@@ -652,13 +652,13 @@ def test_a_client_of_ones_own_is_used() -> None:
 def test_a_call_that_is_given_up_frees_its_place() -> None:
     """Cancelled calls, also those that wait for their turn, take no place from others."""
 
-    async def main(ours: OpenAIJudge) -> JudgeReply:
-        tasks = [asyncio.create_task(ours.complete(prompt(f"{n}"))) for n in range(3)]
+    async def main(endpoint: OpenAIJudge) -> JudgeReply:
+        tasks = [asyncio.create_task(endpoint.complete(prompt(f"{n}"))) for n in range(3)]
         await asyncio.sleep(0.1)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        return await ours.complete(prompt("last"))
+        return await endpoint.complete(prompt("last"))
 
     with FakeOpenAI(answer=lambda request: YES if "last" in request.text else Step(YES, delay=5)) as server:
         assert asyncio.run(main(judge(server, max_concurrency=1))).text == YES
@@ -679,15 +679,15 @@ def test_the_environment_describes_a_judge(monkeypatch: pytest.MonkeyPatch) -> N
         }
         for name, value in settings.items():
             monkeypatch.setenv(f"TOOLMARK_JUDGE_{name}", value)
-        ours = judge_from_environment()
-        assert isinstance(ours, OpenAIJudge)
-        reply = ask(ours)
+        endpoint = judge_from_environment()
+        assert isinstance(endpoint, OpenAIJudge)
+        reply = ask(endpoint)
 
     [request] = server.requests
     assert (request.path, request.model) == ("/v1/responses", "env")
     assert request.headers["authorization"] == "Bearer sk-env"
     assert reply.text == YES
-    assert ours._timeout == 9
+    assert endpoint._timeout == 9
 
 
 @pytest.mark.parametrize(("name", "value"), [("TIMEOUT", "soon"), ("MAX_CONCURRENCY", "1.5"), ("API", "telepathy")])
@@ -710,7 +710,7 @@ def test_an_environment_without_a_model_describes_none(monkeypatch: pytest.Monke
 def test_without_the_package_the_line_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the first request needs OpenAI's package."""
     monkeypatch.setitem(sys.modules, "openai", None)
-    ours = OpenAIJudge("m", base_url="http://127.0.0.1:1/v1")
+    endpoint = OpenAIJudge("m", base_url="http://127.0.0.1:1/v1")
 
     with pytest.raises(ImportError, match=r"pip install 'toolmark\[openai\]'"):
-        ask(ours)
+        ask(endpoint)

@@ -22,12 +22,12 @@ class Slow:
         """Keep what to answer; the last one again and again."""
         self.identity = {"model": "slow"}
         self.replies = list(replies)
-        self.asked: list[Prompt] = []
+        self.questions: list[Prompt] = []
         self.go = asyncio.Event()
 
     async def complete(self, prompt: Prompt, /) -> Reply:
         """Return the next reply."""
-        self.asked.append(prompt)
+        self.questions.append(prompt)
         await self.go.wait()
         await turns()  # an answer takes a while
         text = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
@@ -44,7 +44,7 @@ async def answers(judge: Judge, model: Slow, *prompts: Prompt) -> tuple[list[Pro
     """What is answered to prompts that are asked at once, and how many were sent before the first answer."""
     tasks = [asyncio.ensure_future(judge.ask(prompt)) for prompt in prompts]
     await turns()
-    first = len(model.asked)
+    first = len(model.questions)
     model.go.set()
     return list(await asyncio.gather(*tasks)), first
 
@@ -57,12 +57,12 @@ def test_equal_questions_are_sent_once() -> None:
         judge = Judge(model)
         other = sample_prompt().model_copy(update={"content": {"other": 1}})
 
-        found, first = await answers(judge, model, *[sample_prompt()] * 4, other)
+        result, first = await answers(judge, model, *[sample_prompt()] * 4, other)
 
-        assert first == len(model.asked) == 2
-        assert {answered.outcome for answered in found} == {JudgeOutcome.OK}
-        assert [answered.cached for answered in found] == [False, True, True, True, False]
-        assert sum(answered.usage.get("input_tokens", 0) for answered in found) == 20
+        assert first == len(model.questions) == 2
+        assert {answered.outcome for answered in result} == {JudgeOutcome.OK}
+        assert [answered.cached for answered in result] == [False, True, True, True, False]
+        assert sum(answered.usage.get("input_tokens", 0) for answered in result) == 20
         assert not judge._pending()
 
     asyncio.run(run())
@@ -75,11 +75,11 @@ def test_what_fails_is_asked_by_each_at_once() -> None:
         model = Slow("no verdict", VERDICT)
         judge = Judge(model)
 
-        found, first = await answers(judge, model, *[sample_prompt()] * 3)
+        result, first = await answers(judge, model, *[sample_prompt()] * 3)
 
         assert first == 1
-        assert [answered.outcome for answered in found] == [JudgeOutcome.MALFORMED, JudgeOutcome.OK, JudgeOutcome.OK]
-        assert len(model.asked) == 3
+        assert [answered.outcome for answered in result] == [JudgeOutcome.MALFORMED, JudgeOutcome.OK, JudgeOutcome.OK]
+        assert len(model.questions) == 3
 
     asyncio.run(run())
 
@@ -122,24 +122,24 @@ def test_who_is_cancelled_holds_nobody_up() -> None:
 @pytest.mark.parametrize("canary", [True, False])
 def test_the_canary_is_asked_once_for_all(canary: bool) -> None:
     """Cases that are judged at the same time ask the same planted questions."""
-    asked: list[Any] = []
+    questions: list[Any] = []
 
     async def judge(messages: Any) -> str:
-        asked.append(messages)
+        questions.append(messages)
         await asyncio.sleep(0)
         missing = '"missing": [], ' if '"missing"' in messages[0]["content"] else ""
         return f'{{"evidence": [], "reasoning": "r", {missing}"verdict": "yes"}}'
 
     def conversation(number: int) -> ConversationalTestCase:
         call = {"name": "a", "input_parameters": {"number": number}}
-        said = [
+        reply_text = [
             {"role": "user", "content": f"{number}?"},
             {"role": "assistant", "content": ".", "tools_called": [call]},
         ]
-        return ConversationalTestCase.model_validate({"turns": said, "available_tools": [{"name": "a"}]})
+        return ConversationalTestCase.model_validate({"turns": reply_text, "available_tools": [{"name": "a"}]})
 
     metric = ToolUseMetric(judge=Judge(judge, canary=canary))
     report = evaluate([conversation(number) for number in range(8)], [metric], max_concurrency=8)
 
-    assert len(asked) == 8 * 3 + (6 if canary else 0)
+    assert len(questions) == 8 * 3 + (6 if canary else 0)
     assert all(case.results[0].score is not None for case in report.cases)

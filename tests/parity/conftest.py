@@ -11,6 +11,6 @@ from processes import ROOT
 def pytest_configure(config: pytest.Config) -> None:
     """Adds the adapters' exceptions to the rule that every warning is an error."""
     for adapter in FRAMEWORKS.values() if is_complete() else ():
-        known = runpy.run_path(str(ROOT / "adapters" / adapter / "tests" / "conftest.py"))
-        for line in known.get("FRAMEWORK_WARNINGS", ()):
+        names = runpy.run_path(str(ROOT / "adapters" / adapter / "tests" / "conftest.py"))
+        for line in names.get("FRAMEWORK_WARNINGS", ()):
             config.addinivalue_line("filterwarnings", line)

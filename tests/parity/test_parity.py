@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from parity.differences import DIFFERENCES, is_told, table
-from parity.players import FRAMEWORKS, converse, is_complete, play, seen
+from parity.players import FRAMEWORKS, converse, is_complete, play, summary_of
 from parity.scenarios import CONVERSATIONS, SCENARIOS
 from processes import ROOT, assert_section
 from toolmark.matching.json_compare import outputs_equal
@@ -20,10 +20,10 @@ def flat(value: Any, path: str = "") -> dict[str, Any]:
     if isinstance(value, dict) and path.endswith("]"):
         return {key: leaf for name, item in value.items() for key, leaf in flat(item, f"{path}.{name}").items()}
     if isinstance(value, list) and path.rpartition(".")[2] in ("calls", "children"):
-        found = {f"{path}.length": len(value)}
+        leaves = {f"{path}.length": len(value)}
         for index, item in enumerate(value):
-            found |= flat(item, f"{path}[{index}]")
-        return found
+            leaves |= flat(item, f"{path}[{index}]")
+        return leaves
     return {path: value}
 
 
@@ -36,10 +36,10 @@ def fields_of(run: Any) -> dict[str, Any]:
         "status": run.status.value,
         "error": run.error,
         "available_tools": sorted(tool.name for tool in case.available_tools or ()),
-        "handoffs": [(made.call, made.from_agent, made.to_agent) for made in run.handoffs],
+        "handoffs": [(handoff.call, handoff.from_agent, handoff.to_agent) for handoff in run.handoffs],
         "warnings": run.warnings,
     }
-    return fields | flat([seen(call) for call in case.tools_called], "calls")
+    return fields | flat([summary_of(call) for call in case.tools_called], "calls")
 
 
 def is_equal(path: str, one: Any, other: Any) -> bool:
@@ -53,12 +53,12 @@ def is_equal(path: str, one: Any, other: Any) -> bool:
 def test_a_scenario_is_the_same_everywhere(scenario: str) -> None:
     """Name, arguments, output, status, step, order, agent, nesting, hand-overs, and how the run ended."""
     runs = {framework: fields_of(play(framework, SCENARIOS[scenario]()).run) for framework in FRAMEWORKS}
-    known = {(one.framework, one.field): one for one in DIFFERENCES if one.scenario == scenario}
-    for (framework, field), difference in known.items():
+    differences = {(one.framework, one.field): one for one in DIFFERENCES if one.scenario == scenario}
+    for (framework, field), difference in differences.items():
         assert is_told(difference, runs[framework][field]), f"{framework}: {field} is {runs[framework][field]!r}"
 
     for path in sorted({path for fields in runs.values() for path in fields}):
-        same = {name: fields.get(path) for name, fields in runs.items() if (name, path) not in known}
+        same = {name: fields.get(path) for name, fields in runs.items() if (name, path) not in differences}
         values = list(same.values())
         assert all(is_equal(path, values[0], value) for value in values[1:]), f"{path}: {same}"
 
@@ -66,21 +66,21 @@ def test_a_scenario_is_the_same_everywhere(scenario: str) -> None:
 @pytest.mark.parametrize("name", CONVERSATIONS)
 def test_a_conversation_is_the_same_everywhere(name: str) -> None:
     """Turns are split alike, and each has its own calls."""
-    told = {}
+    turns_by_framework = {}
     for framework in FRAMEWORKS:
         case = converse(framework, [make() for make in CONVERSATIONS[name]])
         turns = [
-            (turn.role, turn.content, flat([seen(call) for call in turn.tools_called or ()], "calls"))
+            (turn.role, turn.content, flat([summary_of(call) for call in turn.tools_called or ()], "calls"))
             for turn in case.turns
         ]
-        told[framework] = turns
+        turns_by_framework[framework] = turns
 
-    first, *others = told.values()
+    first, *others = turns_by_framework.values()
     for other in others:
         assert [turn[:2] for turn in other] == [turn[:2] for turn in first]
-        for (_, _, mine), (_, _, theirs) in zip(first, other, strict=True):
-            assert mine.keys() == theirs.keys()
-            assert all(is_equal(path, mine[path], theirs[path]) for path in mine if not path.endswith(".error"))
+        for (_, _, left), (_, _, right) in zip(first, other, strict=True):
+            assert left.keys() == right.keys()
+            assert all(is_equal(path, left[path], right[path]) for path in left if not path.endswith(".error"))
     assert [role for role, _, _ in first] == ["user", "assistant"] * len(CONVERSATIONS[name])
 
 
@@ -92,5 +92,5 @@ def test_there_are_enough_scenarios() -> None:
 
 
 def test_the_documentation_has_the_table() -> None:
-    """What the documentation says of the differences is what was found."""
+    """What the documentation says of the differences is what was leaves."""
     assert_section(ROOT / "docs" / "parity.md", table(len(SCENARIOS)))

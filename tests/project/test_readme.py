@@ -273,7 +273,7 @@ def test_the_page_of_traces_sends_what_it_says(tmp_path: Path) -> None:
         settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.address}
         assert run_python(["program.py"], tmp_path, settings=settings) == (0, "", "")
 
-    (event,) = collector.taken
+    (event,) = collector.accepted
     assert event["eventName"] == "gen_ai.evaluation.result"
     assert re.findall(r"^\| `(emit_\w+)` \|", TRACES, re.MULTILINE) == [
         name for name in sorted(vars(otel)) if name.startswith("emit_")

@@ -153,9 +153,9 @@ names = st.text("abc", max_size=6)
 @given(names, names)
 def test_what_comes_before_it_was_right(expected: str, called: str) -> None:
     """Each call before the first divergence was made as expected, in its order; and without findings there is none."""
-    found = result(calls(expected), calls(called))
-    first = first_divergence(found)
-    alignment = found.alignment
+    measured = result(calls(expected), calls(called))
+    first = first_divergence(measured)
+    alignment = measured.alignment
     assert alignment is not None
     right = {pair.called: pair.expected for pair in alignment.pairs if pair.similarity == 1}
 
@@ -165,17 +165,19 @@ def test_what_comes_before_it_was_right(expected: str, called: str) -> None:
         assert first.called not in right
         assert all(position in right for position in range(first.called))
         for gap in alignment.missing:  # each stands behind a right call that was made later
-            assert any(at > first.called for at, wanted in right.items() if wanted < gap)
+            assert any(at > first.called for at, place in right.items() if place < gap)
     else:
-        before = [at for at, wanted in right.items() if wanted < (first.expected or 0)]
+        before = [at for at, place in right.items() if place < (first.expected or 0)]
         assert sorted(before) == list(range(len(before)))
 
 
 def test_a_forbidden_call_comes_before_all() -> None:
     """Since it alone makes the score 0, wherever it stands."""
-    found = result(Plan([Expect("look"), Expect("pay"), Forbid("wipe")]), [*calls("x"), *map(tool, ["look", "wipe"])])
+    measured = result(
+        Plan([Expect("look"), Expect("pay"), Forbid("wipe")]), [*calls("x"), *map(tool, ["look", "wipe"])]
+    )
 
-    assert first_problem(found).startswith("c3 wipe: forbidden (+")
+    assert first_problem(measured).startswith("c3 wipe: forbidden (+")
 
 
 def test_what_costs_nothing_comes_last() -> None:
@@ -190,17 +192,17 @@ def test_what_costs_nothing_comes_last() -> None:
 def test_turns_decide_before_positions() -> None:
     """In a conversation the second call of the first turn comes before the first of the second."""
     findings = (Finding("wrong_tool", "", "b", called=0, turn=1), Finding("wrong_tool", "", "a", called=1, turn=0))
-    found = MetricResult(metric="m", status=ResultStatus.SCORED, threshold=1, score=0, findings=findings)
+    measured = MetricResult(metric="m", status=ResultStatus.SCORED, threshold=1, score=0, findings=findings)
 
-    assert first_problem(found) == "turn 1 c2 a: not the right tool (+1)"
+    assert first_problem(measured) == "turn 1 c2 a: not the right tool (+1)"
 
 
 def test_what_has_no_position_comes_last() -> None:
     """A budget is a matter of all calls."""
     findings = (Finding("over_budget", "", ""), Finding("redundant", "", "look", called=7))
-    found = MetricResult(metric="m", status=ResultStatus.SCORED, threshold=1, score=0, findings=findings)
+    measured = MetricResult(metric="m", status=ResultStatus.SCORED, threshold=1, score=0, findings=findings)
 
-    assert first_problem(found) == "c8 look: redundant call (+1)"
+    assert first_problem(measured) == "c8 look: redundant call (+1)"
 
 
 # The line of a result
@@ -218,6 +220,6 @@ def test_what_has_no_position_comes_last() -> None:
 )
 def test_results_without_findings(status: ResultStatus, reason: str | None, error: str | None, line: str) -> None:
     """Why there is no score, in one line; nothing of a score that has no findings."""
-    found = MetricResult(metric="m", status=status, threshold=1, reason=reason, error=error)
+    measured = MetricResult(metric="m", status=status, threshold=1, reason=reason, error=error)
 
-    assert first_problem(found) == line
+    assert first_problem(measured) == line

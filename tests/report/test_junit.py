@@ -45,13 +45,13 @@ CASES = [
 
 def report(*cases: LLMTestCase, **more: Any) -> Report:
     """Their evaluation."""
-    found = evaluate(cases or CASES, more.pop("metrics", [METRIC]), show_progress=False)
-    return Report(found.metrics, found.cases, **more)
+    measured = evaluate(cases or CASES, more.pop("metrics", [METRIC]), show_progress=False)
+    return Report(measured.metrics, measured.cases, **more)
 
 
-def parsed(found: Report, **options: Any) -> ET.Element:
+def parsed(measured: Report, **options: Any) -> ET.Element:
     """The root of what is written of a report, which the schema has accepted."""
-    text = render_junit(found, **{"title": "runs.jsonl", **options})
+    text = render_junit(measured, **{"title": "runs.jsonl", **options})
     SCHEMA.validate(text)
     return ET.fromstring(text.encode())  # noqa: S314 - our own
 
@@ -60,8 +60,8 @@ def test_a_file() -> None:
     """Suites, their properties, cases with failures, errors, times and warnings."""
     skipped = Repeating(" does not apply", ResultStatus.SKIPPED)
     about = {"toolmark": "1.0", "started_at": "2026-03-01T10:20:30.123456+00:00", "seconds": 12.3456, "more": {"a": 1}}
-    found = report(metrics=[METRIC, skipped], about=about, interrupted=True)
-    text = render_junit(found, title="runs.jsonl")
+    measured = report(metrics=[METRIC, skipped], about=about, interrupted=True)
+    text = render_junit(measured, title="runs.jsonl")
 
     SCHEMA.validate(text)
     assert_golden("junit.xml", text)
@@ -70,19 +70,19 @@ def test_a_file() -> None:
 def test_it_counts_what_the_report_counts() -> None:
     """Each suite by its attributes and by its cases; the whole by the sum of its suites."""
     metrics = [METRIC, Repeating("x", ResultStatus.SKIPPED), Repeating("y", ResultStatus.FAILED)]
-    found = report(metrics=metrics)
-    root = parsed(found)
+    measured = report(metrics=metrics)
+    root = parsed(measured)
 
-    for suite, summary in zip(root, found.summaries, strict=True):
+    for suite, summary in zip(root, measured.summaries, strict=True):
         counts = {name: int(suite.get(name, "")) for name in ("tests", "failures", "errors", "skipped")}
         assert counts == {
-            "tests": len(found.cases),
+            "tests": len(measured.cases),
             "failures": summary.failed,
             "errors": summary.errored,
             "skipped": summary.skipped,
         }
-        seen = {"tests": "testcase", "failures": "*/failure", "errors": "*/error", "skipped": "*/skipped"}
-        assert counts == {name: len(suite.findall(path)) for name, path in seen.items()}
+        identities = {"tests": "testcase", "failures": "*/failure", "errors": "*/error", "skipped": "*/skipped"}
+        assert counts == {name: len(suite.findall(path)) for name, path in identities.items()}
     for name in ("tests", "failures", "errors"):
         assert int(root.get(name, "")) == sum(int(suite.get(name, "")) for suite in root)
 
@@ -104,8 +104,8 @@ def test_an_error_has_the_type_of_what_was_raised() -> None:
     assert error is not None
     assert error.get("type") == "MissingFieldError"
     assert (error.get("message") or "").startswith("ToolCorrectnessMetric needs expected_tools")
-    for said in ("torn", ": torn", "a text: torn"):
-        odd = parsed(report(metrics=[Repeating(said, ResultStatus.FAILED)])).find(".//error")
+    for text_of_case in ("torn", ": torn", "a text: torn"):
+        odd = parsed(report(metrics=[Repeating(text_of_case, ResultStatus.FAILED)])).find(".//error")
         assert odd is not None
         assert odd.get("type") == "toolmark.NotMeasured"
 
@@ -124,15 +124,15 @@ def test_times_that_are_not_known_are_not_told() -> None:
 
 def test_trials_are_properties_as_far_as_they_are_known() -> None:
     """No chance of two trials where no golden has two that were scored; flaky goldens by name."""
-    found = trial_report({"a": "pe", "b": "fe"}, 2)
-    known = {one.get("name"): one.get("value") for one in parsed(found).iter("property")}
+    measured = trial_report({"a": "pe", "b": "fe"}, 2)
+    facts = {one.get("name"): one.get("value") for one in parsed(measured).iter("property")}
     mixed = parsed(trial_report({"a": "pf"}, 2))
     flaky = [one.get("value") for one in mixed.findall(".//property[@name='flaky']")]
 
-    assert (known["pass@1"], known["pass^1"]) == ("0.5", "0.5")
-    assert not {"pass@2", "pass^2", "flaky"} & known.keys()
+    assert (facts["pass@1"], facts["pass^1"]) == ("0.5", "0.5")
+    assert not {"pass@2", "pass^2", "flaky"} & facts.keys()
     assert flaky == ["a (1 of 2 passed)"]
-    assert [case.get("name") for case in parsed(found).iter("testcase")][:2] == ["a (trial 1)", "a (trial 2)"]
+    assert [case.get("name") for case in parsed(measured).iter("testcase")][:2] == ["a (trial 1)", "a (trial 2)"]
 
 
 @pytest.fixture(scope="module")
@@ -145,8 +145,8 @@ def hostile() -> Report:
 @pytest.mark.parametrize("title", TEXTS, ids=ascii)
 def test_data_stays_data(hostile: Report, title: str) -> None:
     """Whatever stands in it, the file is valid, and a name is read as it was, with escapes for what XML cannot hold."""
-    found = Report(hostile.metrics[:2], tuple(hostile.cases[:8]), about={"note": title, title: "x"})
-    root = parsed(found, title=title)
+    measured = Report(hostile.metrics[:2], tuple(hostile.cases[:8]), about={"note": title, title: "x"})
+    root = parsed(measured, title=title)
 
     assert root.get("name") == printable(title)
     assert root.findall(".//property[@name='about.note']")[0].get("value") == printable(title)
@@ -176,11 +176,11 @@ def test_no_secret_stands_in_it() -> None:
     )
     broken = Repeating("ghp_0123456789abcdefghijABCDEF", ResultStatus.FAILED)
     broken.label = "broken"
-    found = report(case, metrics=[METRIC, broken])
+    measured = report(case, metrics=[METRIC, broken])
 
     for secret in ("new-2", "old-1", "abcdef1234567890xyz", "ghp_"):
-        assert secret not in render_junit(found, title="x")
-        assert secret in render_junit(found, title="x", redactor=OFF)
+        assert secret not in render_junit(measured, title="x")
+        assert secret in render_junit(measured, title="x", redactor=OFF)
 
 
 def test_the_schema_is_strict() -> None:

@@ -32,13 +32,13 @@ from toolmark.report.text.gfm import RESERVED, Page, code, fenced, html_code, ta
 METRIC = ToolCorrectnessMetric(should_consider_ordering=True, evaluation_params=["input_parameters", "output"])
 #: CommonMark with HTML, tables and strikethrough, as GitHub renders it.
 GITHUB = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
-OURS = {
+OWN_WORDS = {
     *("h1", "h2", "h3", "p", "strong", "blockquote", "ul", "li", "code", "pre", "details", "summary"),
     *("table", "thead", "tbody", "tr", "th", "td"),
 }
 
 
-class Seen(HTMLParser):
+class Visible(HTMLParser):
     """What a browser would make of a page."""
 
     def __init__(self, page: str) -> None:
@@ -107,8 +107,8 @@ CASES = [
 
 def report(*cases: LLMTestCase, **more: Any) -> Report:
     """Their evaluation."""
-    found = evaluate(cases or CASES, more.pop("metrics", [METRIC]), show_progress=False)
-    return Report(found.metrics, found.cases, **more)
+    measured = evaluate(cases or CASES, more.pop("metrics", [METRIC]), show_progress=False)
+    return Report(measured.metrics, measured.cases, **more)
 
 
 def many(amount: int, *, length: int = 1) -> Report:
@@ -155,12 +155,12 @@ def test_an_interrupted_evaluation_says_so() -> None:
 def test_failures_come_first_and_each_has_its_first_divergence() -> None:
     """What could not be measured, then by score; the rest is one table, folded."""
     text = render_markdown(report(), title="x")
-    shown = re.findall(r"^<details><summary>(.*?)</summary>$", text, re.MULTILINE)
+    lengths = re.findall(r"^<details><summary>(.*?)</summary>$", text, re.MULTILINE)
 
-    assert [re.sub("<[^>]*>", "", line).split()[1] for line in shown] == ["unknown", "silent", "wrong", "other"]
-    assert "<code>e1 find: not called</code>" in shown[1]
-    assert "<code>c1 find: args.to &quot;OPO&quot;, expected &quot;LIS&quot; (+1)</code>" in shown[2]
-    assert shown[3] == "2 other results"
+    assert [re.sub("<[^>]*>", "", line).split()[1] for line in lengths] == ["unknown", "silent", "wrong", "other"]
+    assert "<code>e1 find: not called</code>" in lengths[1]
+    assert "<code>c1 find: args.to &quot;OPO&quot;, expected &quot;LIS&quot; (+1)</code>" in lengths[2]
+    assert lengths[3] == "2 other results"
 
 
 # Data stays data
@@ -175,25 +175,25 @@ def hostile() -> Report:
 
 def test_no_element_comes_from_data(hostile: Report) -> None:
     """Every element is one of ours, every attribute is the alignment of a column or the language of a block."""
-    seen = Seen(render_markdown(hostile, title=TEXTS[2], limit=0))
+    visible_page = Visible(render_markdown(hostile, title=TEXTS[2], limit=0))
 
-    assert seen.open == []
-    assert seen.tags <= OURS
-    assert seen.attributes <= {"style=text-align:right", "class=language-text"}
+    assert visible_page.open == []
+    assert visible_page.tags <= OWN_WORDS
+    assert visible_page.attributes <= {"style=text-align:right", "class=language-text"}
 
 
 def test_data_stands_in_code_alone(hostile: Report) -> None:
     """Where nothing is read as a mention, a reference, a link or an emoji."""
-    seen = Seen(render_markdown(hostile, title=TEXTS[2], limit=0, baseline=compare(hostile, hostile)))
+    visible_page = Visible(render_markdown(hostile, title=TEXTS[2], limit=0, baseline=compare(hostile, hostile)))
 
-    assert not re.search(r"[@#:/\\`<>&$*_~\[\]{}]\w|alert|example|smile", seen.outside.replace("pass@k", ""))
+    assert not re.search(r"[@#:/\\`<>&$*_~\[\]{}]\w|alert|example|smile", visible_page.outside.replace("pass@k", ""))
 
 
 def test_visible_text_is_the_data(hostile: Report) -> None:
     """Each id is read as it is written, with escapes in place of what does not print."""
-    seen = Seen(render_markdown(hostile, title="x", limit=0))
+    visible_page = Visible(render_markdown(hostile, title="x", limit=0))
 
-    assert set(map(printable, TEXTS)) - {" "} <= {text.rstrip("\n") for text in seen.codes}
+    assert set(map(printable, TEXTS)) - {" "} <= {text.rstrip("\n") for text in visible_page.codes}
 
 
 @pytest.mark.parametrize("text", [*TEXTS, "\ud800 \udfff"], ids=ascii)
@@ -201,10 +201,10 @@ def test_data_in_each_place(text: str) -> None:
     """In a paragraph, in a cell, in HTML and between fences the text is what it was."""
     cell = f"| a | b |\n|---|---|\n{table_line([code(text), code('x' + text)])}"
 
-    assert Seen(code(text)).codes == [printable(text)]
-    assert Seen(cell).codes == [printable(text), "x" + printable(text)]
-    assert Seen(f"<p>{html_code(text)}</p>").codes == [printable(text)]
-    assert Seen(fenced(text)).codes == ["\n".join(map(printable, text.split("\n"))) + "\n"]
+    assert Visible(code(text)).codes == [printable(text)]
+    assert Visible(cell).codes == [printable(text), "x" + printable(text)]
+    assert Visible(f"<p>{html_code(text)}</p>").codes == [printable(text)]
+    assert Visible(fenced(text)).codes == ["\n".join(map(printable, text.split("\n"))) + "\n"]
 
 
 @given(st.text("`|\\ <>&a*\n", min_size=1, max_size=12) | st.text(min_size=1))
@@ -212,10 +212,10 @@ def test_any_data_in_each_place(text: str) -> None:
     """Whatever mixture of backticks, pipes, backslashes and blanks it is."""
     cell = f"| a | b |\n|---|---|\n{table_line([code(text), code('x')])}"
 
-    assert Seen(code(text)).codes == [printable(text)]
-    assert Seen(cell).codes == [printable(text), "x"]
-    assert Seen(f"<p>{html_code(text)}</p>").codes == [printable(text)]
-    assert Seen(fenced(text)).codes == ["\n".join(map(printable, text.split("\n"))) + "\n"]
+    assert Visible(code(text)).codes == [printable(text)]
+    assert Visible(cell).codes == [printable(text), "x"]
+    assert Visible(f"<p>{html_code(text)}</p>").codes == [printable(text)]
+    assert Visible(fenced(text)).codes == ["\n".join(map(printable, text.split("\n"))) + "\n"]
 
 
 def test_an_empty_text_is_no_code() -> None:
@@ -226,10 +226,10 @@ def test_an_empty_text_is_no_code() -> None:
 @given(st.lists(case_fields.map(lambda fields: LLMTestCase(**fields)), min_size=1, max_size=3))
 def test_any_report_can_be_rendered(cases: list[LLMTestCase]) -> None:
     """Whatever the cases hold, the page has only elements of ours."""
-    seen = Seen(render_markdown(report(*cases), title="any"))
+    visible_page = Visible(render_markdown(report(*cases), title="any"))
 
-    assert seen.open == []
-    assert seen.tags <= OURS
+    assert visible_page.open == []
+    assert visible_page.tags <= OWN_WORDS
 
 
 def test_no_secret_stands_in_it() -> None:
@@ -241,12 +241,12 @@ def test_no_secret_stands_in_it() -> None:
     )
     broken = Repeating("ghp_0123456789abcdefghijABCDEF", ResultStatus.FAILED)
     broken.label = "broken"
-    found = report(case, metrics=[METRIC, broken])
-    text = render_markdown(found, title="x")
+    measured = report(case, metrics=[METRIC, broken])
+    text = render_markdown(measured, title="x")
 
     for secret in ("new-2", "old-1", "abcdef1234567890xyz", "ghp_"):
         assert secret not in text
-        assert secret in render_markdown(found, title="x", redactor=OFF)
+        assert secret in render_markdown(measured, title="x", redactor=OFF)
 
 
 # The size
@@ -257,7 +257,7 @@ def test_no_secret_stands_in_it() -> None:
 def test_a_page_ends_in_time_and_says_what_it_left_out(max_bytes: int, length: int) -> None:
     """Whole elements are left out, never parts of them, and each is counted."""
     text = render_markdown(many(300, length=length), title="x", max_bytes=max_bytes, limit=0)
-    seen = Seen(text)
+    visible_page = Visible(text)
     cut = re.search(r"\*\*Cut\*\* to \d+ bytes, without (.*)\. The JSON report has all\.", text)
     left_out = {
         what: int(amount) for amount, what in re.findall(r"(\d+) (\w[\w -]*?)s?(?:, |$)", cut[1] if cut else "")
@@ -266,7 +266,7 @@ def test_a_page_ends_in_time_and_says_what_it_left_out(max_bytes: int, length: i
     sides = text.count("```text")
 
     assert len(text.encode()) <= max_bytes
-    assert seen.open == []
+    assert visible_page.open == []
     assert cut is None or text.index(cut[0]) < text.index("| metric |")
     assert failures + left_out.get("failure", 0) == 300
     assert sides + left_out.get("side-by-side view", 0) == failures

@@ -136,9 +136,9 @@ def test_a_collector_gets_them_through_batches() -> None:
         )
 
         emit_events(made, provider=logs, at=AT)
-        events = collector.taken
+        events = collector.accepted
         emit_spans(made, provider=traces, at=AT)
-        spans = collector.taken[len(events) :]
+        spans = collector.accepted[len(events) :]
         logs.shutdown()
         traces.shutdown()
 
@@ -208,7 +208,7 @@ def test_text_that_no_protocol_carries_costs_no_other_record() -> None:
         events = logging_to(OTLPLogExporter(endpoint=f"{address}/v1/logs"))
         spans = tracing_to(OTLPSpanExporter(endpoint=f"{address}/v1/traces"))
         assert (emit_events(odd, provider=events, at=AT), emit_spans(odd, provider=spans, at=AT)) == (2, 2)
-        event, _, span, _ = collector.taken
+        event, _, span, _ = collector.accepted
 
     said = plain(event["attributes"])
     assert (said["gen_ai.evaluation.name"], said["gen_ai.evaluation.explanation"]) == ("odd \\ud800", "good \\udfff")

@@ -386,15 +386,15 @@ def test_many_trials_are_shown_at_some_steps() -> None:
 def test_nothing_is_cut_at_any_width(report: Report, width: int, full: bool) -> None:
     """Every id, metric, number and word of the widest report stands in the narrowest, though on other lines."""
     several = evaluate(CASES, [ToolCorrectnessMetric(), ORDERED], show_progress=False)
-    for found in (report, several, TRIALS, judged_report()):
-        text = printed(found, width=width, full=full)
+    for printed_report in (report, several, TRIALS, judged_report()):
+        text = printed(printed_report, width=width, full=full)
         joined = re.sub(r"\s+", "", text)
 
         assert_fits(text, width)
         assert "…" not in text
-        for summary in found.summaries:
+        for summary in printed_report.summaries:
             assert f"{re.sub(' ', '', summary.metric)}(threshold={summary.threshold:g})" in first_column(text, joined)
-        for case in found.cases:
+        for case in printed_report.cases:
             assert case.label.replace(" ", "")[:11] in joined
 
 

@@ -221,8 +221,8 @@ def test_known_chances() -> None:
     ("wrong", "error", "message"),
     [
         (lambda: mean_difference([1.0], []), InvalidDataError, "before has 1 entries and after has 0"),
-        (lambda: mean_difference([math.nan], [1.0]), InvalidDataError, "a number is nan"),
-        (lambda: mean_difference([1.0], [math.inf]), InvalidDataError, "a number is inf"),
+        (lambda: mean_difference([math.nan], [1.0]), InvalidDataError, "must be finite to have a mean, got nan"),
+        (lambda: mean_difference([1.0], [math.inf]), InvalidDataError, "must be finite to have a mean, got inf"),
         (lambda: mean_difference_interval([1.0], [1.0], []), InvalidDataError, "clusters has 0 entries"),
         (lambda: mean_difference_interval([1.0], [1.0], resamples=0), ConfigurationError, "resamples must be"),
         (lambda: mcnemar(-1, 1), InvalidDataError, "worse must be a whole number of at least 0, got -1"),

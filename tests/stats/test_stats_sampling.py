@@ -269,7 +269,7 @@ def _wilson_of_ten(unseen: float) -> float:
         (3, 0, [], "drawn must be from 1 to 3"),
         (-1, 0, [], "population must be a whole number"),
         (3, True, [], "drawn must be a whole number"),
-        (3, 1, [0, 1], "there are 2 values of 1 that were drawn"),
+        (3, 1, [0, 1], "values has 2 entries, more than the 1 drawn cases"),
         (3, 2, [0, 1.5], "a value must be between 0 and 1, got 1.5"),
         (3, 2, [0, math.nan], "a value must be between 0 and 1"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -53,6 +53,19 @@ _OPTIONAL = {
     "guess_effects": "--guess-effects",
     "error_pattern": "--error-pattern",
 }
+
+
+if TYPE_CHECKING:
+    _Choice = click.Choice[str]
+else:
+    _Choice = click.Choice  # generic only since click 8.2
+
+
+class _MetricName(_Choice):
+    """Name of a metric, also as reports print it: `tool_correctness` is `tool-correctness`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 - as in click
+        return super().convert(str(value).replace("_", "-"), param, ctx)
 
 
 def _parse_params(_context: click.Context, _option: click.Parameter, value: str) -> tuple[ToolCallParams, ...]:
@@ -120,7 +133,7 @@ metric_options: Decorator = bundle(
             "--metric",
             "metric_names",
             multiple=True,
-            type=click.Choice(list(_METRICS)),
+            type=_MetricName(list(_METRICS)),
             default=["tool-correctness"],
             show_default=True,
             help="Metric; may be repeated.",

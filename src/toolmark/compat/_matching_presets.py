@@ -92,7 +92,7 @@ class View(CallMetric):
         """Return what makes the score less certain."""
         return broken_argument_warnings(called) if self._preset.arguments else []
 
-    def _score(self, alignment: Alignment, extra_findings: Sequence[Finding]) -> tuple[str, float, str]:
+    def _score(self, alignment: Alignment, extra_findings: Sequence[Finding], /) -> tuple[str, float, str]:
         """Return the name, the score and its arithmetic."""
         preset = self._preset
         if not preset.complete:

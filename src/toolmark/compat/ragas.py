@@ -81,7 +81,7 @@ class ToolCallAccuracy(View):
         slices.append((range(shared, len(expected)), range(shared, len(called))))
         return align_slices([self._expected_item(call) for call in expected], called_items(called), slices)
 
-    def _score(self, alignment: Alignment, _extra_findings: Sequence[Finding]) -> tuple[str, float, str]:
+    def _score(self, alignment: Alignment, _extra_findings: Sequence[Finding], /) -> tuple[str, float, str]:
         m, n = alignment.expected_count, alignment.called_count
         shared = min(m, n)
         score = alignment.score("longest")

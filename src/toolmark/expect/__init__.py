@@ -1,4 +1,4 @@
-"""What should be called, where a list of calls does not say enough.
+"""The expectation language: plans of expected calls, and matchers of arguments.
 
 ```python
 from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
@@ -16,7 +16,7 @@ case = LLMTestCase(tools_called=[ToolCall(name="search_flights"), ToolCall(name=
 assert ToolCorrectnessMetric().measure(case).score == 1
 ```
 
-Every plan has a JSON form, which files of cases hold in the place of the list: see docs/expectations.md.
+Every plan has a JSON form, which files of cases contain in place of the list: see docs/expectations.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Places in arguments, such as `to.city`, `flights[0].date`, `items[*].price` or `["a.b"]`; and matchers put there."""
+"""Paths in arguments, such as `to.city`, `flights[0].date`, `items[*].price` or `["a.b"]`, and matchers put at them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from toolmark.expect.presence_matchers import Absent, Ignore, Optional
 from toolmark.matching.json_compare import ABSENT
 
 ArgumentPath: TypeAlias = "tuple[str | int, ...]"
-"""Keys and positions; `*` is every key or position that the expected arguments have there."""
+"""Keys and positions; `*` is every key or position that the expected arguments have at that level."""
 
 _STEP = re.compile(r"""\.?([^.\[\]"]+)|\[(\d+|\*)\]|\[("(?:[^"\\]|\\.)*")\]""")
 
@@ -21,27 +21,27 @@ EVERY = "*"
 
 
 def parse_argument_path(text: object) -> ArgumentPath:
-    """Return the place that a text names.
+    """Return the keys and positions of a path.
 
     Raises:
-        ConfigurationError: It names none.
+        ConfigurationError: The text is not a path.
     """
     steps: list[str | int] = []
     at = 0
     while isinstance(text, str) and at < len(text):
-        found = _STEP.match(text, at)
-        if found is None or (text[at] == "." and not at):
+        match = _STEP.match(text, at)
+        if match is None or (text[at] == "." and not at):
             break
-        key, index, quoted = found.groups()
+        key, index, quoted = match.groups()
         if key is not None:
             steps.append(key)
         elif quoted:
             steps.append(str(json.loads(quoted)))
         else:
             steps.append(EVERY if index == EVERY else int(index))
-        at = found.end()
+        at = match.end()
     if not isinstance(text, str) or not text or at < len(text):
-        message = f"{text!r} is no place in arguments; write it like to.city, flights[0].date, items[*].price"
+        message = f"a place in arguments must be like to.city, flights[0].date or items[*].price, got {text!r}"
         raise ConfigurationError(message)
     return tuple(steps)
 
@@ -49,22 +49,22 @@ def parse_argument_path(text: object) -> ArgumentPath:
 def with_matchers(tree: Mapping[str, Any], *layers: Mapping[ArgumentPath, Matcher]) -> dict[str, Any]:
     """Return expected arguments with matchers at some places.
 
-    A matcher that lacks a value takes the one that stands at its place; where none stands, it does nothing. One that
-    has all it needs takes the place of a value, or is put where none stands. A matcher that stands in the arguments
-    already stays. Of two for one place, the one of the earlier layer is taken; in a layer, an exact place goes before
-    one with `*`, and then the later one.
+    A matcher without a value takes the value at its place; if there is none, it does nothing. A complete matcher
+    replaces the value, or is added where there is none. A matcher that is already in the arguments stays. Of two
+    matchers for one place, the one of the earlier layer wins; in a layer, an exact place wins over one with `*`, and
+    then the later one wins.
     """
-    found: Any = dict(tree)
+    result: Any = dict(tree)
     for matchers in layers:
         later = list(matchers.items())[::-1]
         for place, matcher in sorted(later, key=lambda entry: EVERY in entry[0]):
-            found = _put(found, place, matcher)
-    settled: dict[str, Any] = _settled(found)
-    return settled
+            result = _put(result, place, matcher)
+    arguments: dict[str, Any] = _with_optional_objects(result)
+    return arguments
 
 
-class _Made(dict[str, Any]):
-    """An object that stands there only because a place leads through it."""
+class _Implied(dict[str, Any]):
+    """An object that exists only because the path of a matcher leads through it."""
 
 
 def _put(node: Any, place: ArgumentPath, matcher: Matcher) -> Any:
@@ -81,7 +81,7 @@ def _put(node: Any, place: ArgumentPath, matcher: Matcher) -> Any:
         reached = range(len(node)) if key == EVERY else [key] if type(key) is int and key < len(node) else []
         return [_put(item, rest, matcher) if index in reached else item for index, item in enumerate(node)]
     if node is ABSENT and matcher.complete and key != EVERY and type(key) is str:
-        return _Made({key: _put(ABSENT, rest, matcher)})
+        return _Implied({key: _put(ABSENT, rest, matcher)})
     if not isinstance(node, dict):
         return node
     keys: Sequence[str] = list(node) if key == EVERY else [str(key)]
@@ -93,13 +93,13 @@ def _put(node: Any, place: ArgumentPath, matcher: Matcher) -> Any:
     return changed
 
 
-def _settled(node: Any) -> Any:
-    """Return a tree in which an object that was made for matchers which do without a value need not be there itself."""
+def _with_optional_objects(node: Any) -> Any:
+    """Return a tree in which an implied object is optional if all matchers in it accept that there is no value."""
     if isinstance(node, list):
-        return list(map(_settled, node))
+        return list(map(_with_optional_objects, node))
     if not isinstance(node, dict):
         return node
-    plain = {key: _settled(item) for key, item in node.items()}
-    if isinstance(node, _Made) and all(isinstance(item, (Absent, Ignore, Optional)) for item in plain.values()):
+    plain = {key: _with_optional_objects(item) for key, item in node.items()}
+    if isinstance(node, _Implied) and all(isinstance(item, (Absent, Ignore, Optional)) for item in plain.values()):
         return Optional(plain)
     return plain

@@ -1,4 +1,4 @@
-"""Matchers that ask somebody else: a JSON Schema, or a function."""
+"""Matchers that call a validator: a JSON Schema, or a function."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from toolmark.expect.matcher import LONGEST, MARK, Matcher, set_field
 
 @dataclass(frozen=True)
 class Schema(Matcher):
-    """A value that fits a JSON Schema (draft 2020-12, or the one it names). Needs the package jsonschema.
+    """A value that is valid under a JSON Schema (draft 2020-12, or the one it names). Needs the package jsonschema.
 
     Args:
-        schema: The schema; a `$ref` that leads out of it is never fetched.
+        schema: The schema; a `$ref` to another document is never fetched.
         formats: Check `format` too: date, date-time, email, ipv4, ipv6, regex, uuid.
 
     Raises:
-        ConfigurationError: It is no valid schema.
+        ConfigurationError: It is not a valid schema.
         MissingPackageError: jsonschema is not installed.
     """
 
@@ -34,23 +34,25 @@ class Schema(Matcher):
     def __post_init__(self) -> None:
         """Check the schema."""
         set_field(self, "schema", to_json_value(self.schema))
-        made = (
-            build_validator(dict(self.schema), formats=self.formats) if isinstance(self.schema, dict) else "no object"
+        validator = (
+            build_validator(dict(self.schema), formats=self.formats)
+            if isinstance(self.schema, dict)
+            else "not an object"
         )
-        if isinstance(made, str):
-            message = f"Schema needs a valid JSON Schema, got {short_repr(self.schema)}: {made}"
+        if isinstance(validator, str):
+            message = f"Schema needs a valid JSON Schema, got {short_repr(self.schema)}: {validator}"
             raise ConfigurationError(message)
-        set_field(self, "_validator", made)
+        set_field(self, "_validator", validator)
 
     def __reduce__(self) -> tuple[type[Schema], tuple[Any, bool]]:
-        """Make the validator anew in another process."""
+        """Build the validator again in another process."""
         return type(self), (self.schema, self.formats)
 
     def accepts(self, value: Any) -> bool:
-        """Return whether a value fits.
+        """Return whether a value is valid.
 
         Raises:
-            ToolmarkError: The schema cannot be used, since it refers to what is not in it.
+            ToolmarkError: The schema cannot be used, such as one with a `$ref` to another document.
         """
         try:
             return bool(self._validator.is_valid(value))
@@ -67,11 +69,11 @@ class Schema(Matcher):
 
 @dataclass(frozen=True)
 class Predicate(Matcher):
-    """A value of which a function says that it is right. In Python only: JSON has no functions.
+    """A value that a function accepts. In Python only: JSON has no functions.
 
     Args:
-        test: A function of the value; what it returns is taken as true or false.
-        name: What it is called for people; by default the name of the function.
+        test: A function of the value; its result is interpreted as true or false.
+        name: The name to display; by default that of the function.
 
     Raises:
         ConfigurationError: It cannot be called.
@@ -89,7 +91,7 @@ class Predicate(Matcher):
         set_field(self, "name", self.name or getattr(self.test, "__name__", type(self.test).__name__))
 
     def accepts(self, value: Any) -> bool:
-        """Return what the function says.
+        """Return what the function returns, as true or false.
 
         Raises:
             ToolmarkError: The function raised.
@@ -101,7 +103,7 @@ class Predicate(Matcher):
             raise ToolmarkError(message) from error
 
     def to_json(self) -> dict[str, Any]:
-        """Return what can be told of it; it cannot be read back."""
+        """Return the name of the function; it cannot be read back."""
         return {MARK: self.kind, "name": self.name}
 
     def describe(self) -> str:

@@ -1,4 +1,4 @@
-"""Days and moments, as texts name them."""
+"""Days and moments in texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOMENT = re.compile(
 
 
 class Moment(NamedTuple):
-    """A day, and a time of it if one was named."""
+    """A day, with a time if the text has one."""
 
     at: datetime
     timed: bool
@@ -40,15 +40,15 @@ def read_moment(value: object, formats: Sequence[str]) -> Moment | None:
             digits = text.replace("-", "")
             day = date(int(digits[:4]), int(digits[4:6]), int(digits[6:]))
             return Moment(datetime(day.year, day.month, day.day), timed=False)  # noqa: DTZ001 - a day has no offset
-        found = _MOMENT.fullmatch(text)
-        if found is not None:
-            return Moment(_moment(found), timed=True)
+        match = _MOMENT.fullmatch(text)
+        if match is not None:
+            return Moment(_moment(match), timed=True)
     return None
 
 
-def _moment(found: re.Match[str]) -> datetime:
-    # Written anew in the one form that all versions of Python read.
-    year, month, day, hour, minute, second, part, offset = found.groups()
+def _moment(match: re.Match[str]) -> datetime:
+    # Rewritten in the one form that `fromisoformat` reads in all supported versions of Python.
+    year, month, day, hour, minute, second, part, offset = match.groups()
     zone = (offset or "").upper().replace("Z", "+00:00")
     if zone and ":" not in zone:
         zone = f"{zone[:3]}:{zone[3:] or '00'}"

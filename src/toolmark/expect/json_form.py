@@ -1,8 +1,8 @@
-"""The JSON form of expectations: read with every problem and its path, written so that reading gives an equal plan.
+"""JSON form of expectations, read with the path of every problem; what is written is read back as an equal plan.
 
 | Python | JSON |
 |---|---|
-| `ToolCall(name="a", ...)` | `{"name": "a", ...}`, as everywhere; its arguments are values, never matchers |
+| `ToolCall(name="a", ...)` | `{"name": "a", ...}`, its arguments are values, never matchers |
 | `Expect("a", {...}, ...)` | `{"expect": "a", "input_parameters": {...}, ...}` |
 | `OneOf(a, [b, c], ...)` | `{"one_of": [a, [b, c]], ...}` |
 | `Parallel(a, b, ...)` | `{"parallel": [a, b], ...}` |
@@ -15,9 +15,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from pydantic.alias_generators import to_camel
@@ -28,7 +27,7 @@ from toolmark.errors import InvalidDataError, MissingPackageError, Problem, Tool
 from toolmark.expect.check_matchers import Predicate, Schema
 from toolmark.expect.list_matchers import Subset, Superset, Unordered
 from toolmark.expect.matcher import MARK, Matcher, to_plain
-from toolmark.expect.plan import Alternatives, Call, Expect, Expectation, Forbid, OneOf, Parallel, Plan, PlanItem
+from toolmark.expect.plan import Alternatives, Expect, Expectation, Forbid, OneOf, Parallel, Plan, PlanItem
 from toolmark.expect.presence_matchers import Absent, Ignore, Optional, Present
 from toolmark.expect.value_matchers import (
     AnyOf,
@@ -74,8 +73,8 @@ MATCHERS: Final[dict[str, type[Matcher]]] = {
 
 _ITEMS = ("expect", "one_of", "parallel", "forbid")
 _CONDITIONS = ("optional", "times", "after", "extra_arguments")
-"""Keys that a plain call does not have; one that has them was meant to be an expectation."""
-_SAME = {"args": "input_parameters", "arguments": "input_parameters"}
+"""Keys that a `ToolCall` does not have; a call with one of them must be written as `expect`."""
+_FLAGS = ("optional", "extra_arguments", "allow_extra")
 _CALL_KEYS = ("input_parameters", "output", "type", "optional", "times", "label", "after", "at", "extra_arguments")
 _KEYS: Final = {
     "expect": ("expect", *_CALL_KEYS),
@@ -85,57 +84,54 @@ _KEYS: Final = {
     "plan": ("plan", "allow_extra", "tools", "name"),
     "alternatives": ("alternatives",),
 }
-_BY_SPELLING: Final = {to_camel(known): known for keys in _KEYS.values() for known in keys} | _SAME
-"""toolmark's own spelling of a key by each spelling that differs from it, or is read as it."""
+_SPELLINGS: Final = {
+    **{to_camel(key): key for keys in _KEYS.values() for key in keys},
+    "args": "input_parameters",
+    "arguments": "input_parameters",
+}
+"""The key that each other spelling stands for."""
 
 
 def is_expectation(value: object) -> bool:
-    """Return whether a value is an expectation, or its JSON form, that says more than a list of calls does."""
+    """Return whether a value is a plan, or the JSON form of one that a list of calls cannot express."""
     if isinstance(value, (Plan, Alternatives)):
         return True
     if isinstance(value, Mapping):
         return "plan" in value or "alternatives" in value
-    return isinstance(value, (list, tuple)) and any(_item_speaks(item) for item in value)
+    return isinstance(value, (list, tuple)) and any(map(_is_plan_item, value))
 
 
-def _item_speaks(item: object) -> bool:
+def _is_plan_item(item: object) -> bool:
     if isinstance(item, Mapping):
-        return any(_key(str(key)) in (*_ITEMS, *_CONDITIONS) for key in item)
+        return any(_key(key) in (*_ITEMS, *_CONDITIONS) for key in item)
     return isinstance(item, (Expect, OneOf, Parallel, Forbid))
 
 
-def read_expectation(value: object, *, as_told: bool = False) -> Expectation:
-    """Return the expectation that a value is, holds as a list, or describes in JSON.
+def read_expectation(value: object, *, allow_predicates: bool = False) -> Expectation:
+    """Return the expectation that a value is, contains as a list, or describes in JSON.
 
-    Args:
-        value: The value.
-        as_told: Also read predicates, of which JSON has the names alone; they can be shown, and raise where they are
-            asked.
+    JSON has only the names of predicates. With `allow_predicates` they are read as predicates that can be displayed and
+    raise when they are used; without it they are a problem.
 
     Raises:
-        InvalidDataError: It describes none; `problems` has every place that is wrong, with its path.
+        InvalidDataError: The value does not describe an expectation; `problems` has every problem with its path.
     """
-    reader = _Reader(as_told=as_told)
-    found = reader.expectation(value, ())
-    if reader.problems or found is None:
+    reader = _Reader(allow_predicates=allow_predicates)
+    expectation = reader.expectation(value, ())
+    if reader.problems or expectation is None:
         raise InvalidDataError("\n".join(map(str, reader.problems)), reader.problems)
-    return found
+    return expectation
 
 
 def read_value(value: object) -> Any:
-    """Return an expected value from its JSON form, matchers in it read as `as_told` says; itself where that fails."""
-    reader = _Reader(as_told=True)
-    found = reader.tree(value, ())
-    return value if reader.problems else found
-
-
-def _lost(_value: object) -> bool:
-    message = "it was read from a file, which has its name and not its function"
-    raise ToolmarkError(message)
+    """Return an expected value from its JSON form, with matchers and named predicates; unchanged if that fails."""
+    reader = _Reader(allow_predicates=True)
+    tree = reader.tree(value, ())
+    return value if reader.problems else tree
 
 
 def expectation_json(value: Expectation) -> dict[str, Any]:
-    """Return the JSON form of an expectation. A `Predicate` is written with its name alone, and cannot be read back."""
+    """Return the JSON form of an expectation. Of a `Predicate` only the name is written, so it cannot be read back."""
     if isinstance(value, Alternatives):
         return {"alternatives": [expectation_json(plan) for plan in value.plans]}
     plain: dict[str, Any] = {"plan": [_item_json(item) for item in value.calls]}
@@ -184,27 +180,36 @@ def _at_json(places: Mapping[str, Matcher]) -> dict[str, Any]:
     return {place: matcher.to_json() for place, matcher in places.items()}
 
 
-def _key(key: str) -> str:
-    """Return toolmark's own spelling of a key: camelCase and the other names of arguments are read, too."""
-    return _BY_SPELLING.get(key, key)
+def _key(key: object) -> str:
+    """Return toolmark's spelling of a key; camelCase and the other names of arguments are read, too."""
+    return _SPELLINGS.get(str(key), str(key))
 
 
-@dataclass
+def _hint(word: str, options: Iterable[str]) -> str:
+    """Return `did you mean 'x'?` if an option is close to a word, else an empty text."""
+    near = difflib.get_close_matches(word, options, n=1)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def _unavailable(_value: object) -> bool:
+    message = "it was read from a file, which has its name and not its function"
+    raise ToolmarkError(message)
+
+
 class _Reader:
-    """Reads JSON forms, and collects what is wrong."""
+    """Reads JSON forms and collects all problems, so that one reading reports everything that is wrong."""
 
-    problems: list[Problem] = field(default_factory=list[Problem])
-    as_told: bool = False
+    def __init__(self, *, allow_predicates: bool) -> None:
+        self.problems: list[Problem] = []
+        self.allow_predicates = allow_predicates
 
     def problem(self, path: Path, message: str) -> None:
-        """Note that something is wrong."""
         self.problems.append(Problem(json_path(path), message))
 
-    @contextmanager
-    def noting(self, path: Path) -> Generator[None, None, None]:
-        """Note what is raised inside, at a path."""
+    def build(self, path: Path, make: Callable[..., T], *args: Any, **options: Any) -> T | None:
+        """Return what `make` returns; if it raises, note the problems at this path."""
         try:
-            yield
+            return make(*args, **options)
         except MissingPackageError:
             raise
         except InvalidDataError as error:
@@ -212,142 +217,120 @@ class _Reader:
             self.problems.extend(Problem(json_path(path) + one.path.removeprefix("$"), one.message) for one in inner)
         except (ToolmarkError, TypeError) as error:
             self.problem(path, str(error))
-
-    def expectation(self, value: object, path: Path) -> Expectation | None:
-        """Read a plan, several of them, or a list of items."""
-        if isinstance(value, (Plan, Alternatives)):
-            return value
-        if isinstance(value, Mapping) and "alternatives" in value:
-            return self.alternatives(value, path)
-        return self.plan(value, path)
-
-    def alternatives(self, value: Mapping[str, Any], path: Path) -> Expectation | None:
-        """Read several plans."""
-        given = self.keys(value, "alternatives", path)
-        listed = self.listed(given["alternatives"], (*path, "alternatives"))
-        plans = [self.plan(item, (*path, "alternatives", index)) for index, item in enumerate(listed)]
-        with self.noting(path):
-            return Alternatives([plan for plan in plans if plan is not None])
         return None
 
+    def expectation(self, value: object, path: Path) -> Expectation | None:
+        if isinstance(value, Alternatives):
+            return value
+        if not isinstance(value, Mapping) or "alternatives" not in value:
+            return self.plan(value, path)
+        entries = self.fields(value, "alternatives", path)["alternatives"]
+        plans: list[Plan] = []
+        for index, entry in enumerate(self.list_at(entries, (*path, "alternatives"))):
+            plan = self.plan(entry, (*path, "alternatives", index))
+            if plan is not None:
+                plans.append(plan)
+        return self.build(path, Alternatives, plans)
+
     def plan(self, value: object, path: Path) -> Plan | None:
-        """Read a plan or a list of items."""
         if isinstance(value, Plan):
             return value
         if not isinstance(value, Mapping):
-            items = self.items(value, path)
-            with self.noting(path):
-                return Plan(items)
-            return None
+            return self.build(path, Plan, self.items(value, path))
         if "plan" not in value:
             self.problem(path, f"expected a list of calls or {{'plan': [...]}}, got {short_repr(value)}")
             return None
-        given = self.keys(value, "plan", path)
-        options: dict[str, Any] = {key: given[key] for key in ("name",) if given.get(key) is not None}
-        allow = given.get("allow_extra")
-        if allow is not None and not isinstance(allow, bool):
-            self.problem((*path, "allow_extra"), f"expected true or false, got {short_repr(allow)}")
-        elif allow is not None:
-            options["allow_extra"] = allow
-        tools = self.mapping(given.get("tools", {}), (*path, "tools"))
-        options["tools"] = {tool: self.at(places, (*path, "tools", tool)) for tool, places in tools.items()}
-        items = self.items(given["plan"], (*path, "plan"))
-        with self.noting(path):
-            return Plan(items, **options)
-        return None
+        entries = self.fields(value, "plan", path)
+        options = self.options(entries, ("name", "allow_extra"), path)
+        tools = self.object_at(entries.get("tools", {}), (*path, "tools"))
+        options["tools"] = {tool: self.matchers(places, (*path, "tools", tool)) for tool, places in tools.items()}
+        return self.build(path, Plan, self.items(entries["plan"], (*path, "plan")), **options)
 
     def items(self, value: object, path: Path, depth: int = 0) -> list[PlanItem]:
-        """Read the items of a plan, leaving out those that cannot be read."""
-        listed = enumerate(self.listed(value, path))
-        return [read for index, item in listed for read in self.one(item, (*path, index), depth)]
+        """Return the items of a list without those that cannot be read."""
+        items: list[PlanItem] = []
+        for index, entry in enumerate(self.list_at(value, path)):
+            items += self.single_item(entry, (*path, index), depth)
+        return items
 
-    def one(self, value: object, path: Path, depth: int) -> list[PlanItem]:
-        """Read an item that stands alone; an empty list if it cannot be read."""
-        read: PlanItem | None = None
-        with self.noting(path):
-            read = self.item(value, path, depth)
-        return [] if read is None else [read]
+    def single_item(self, value: object, path: Path, depth: int) -> list[PlanItem]:
+        item = self.build(path, self.item, value, path, depth)
+        return [] if item is None else [item]
 
     def item(self, value: object, path: Path, depth: int) -> PlanItem | None:
-        """Read one item."""
         if isinstance(value, (ToolCall, Expect, OneOf, Parallel, Forbid)):
             return value
         if not isinstance(value, Mapping) or depth > MAX_DEPTH:
             self.problem(path, f"expected a call, or one of {', '.join(_ITEMS)}; got {short_repr(value)}")
             return None
-        kinds = [known for key in value if (known := _key(str(key))) in _ITEMS]
-        conditions = [str(key) for key in value if _key(str(key)) in _CONDITIONS]
-        if not kinds and conditions:
-            message = f"a call with {conditions[0]!r} is written with 'expect' in the place of 'name'"
-            self.problem(path, f"{message}: {{'expect': {value.get('name')!r}, ...}}")
-            return None
-        if not kinds:
-            return ToolCall.model_validate(value)
+        kinds = [key for key in map(_key, value) if key in _ITEMS]
         if len(kinds) > 1:
             self.problem(path, f"is {' and '.join(kinds)} at once; it can be one of them")
             return None
-        kind = kinds[0]
-        given = self.keys(value, kind, path)
-        if kind == "expect":
-            return self.expect(given, path)
-        if kind == "forbid":
-            return self.made(Forbid, self.name(given["forbid"], (*path, kind)), path, **self.call(given, path))
-        order = {key: given[key] for key in ("label", "after") if given.get(key) is not None}
-        if kind == "parallel":
-            calls = self.items(given["parallel"], (*path, kind), depth + 1)
-            with self.noting(path):
-                return Parallel(*cast("list[Call | OneOf]", calls), **order)  # what it may not hold it refuses
+        if kinds:
+            entries = self.fields(value, kinds[0], path)
+            return self.call(entries, kinds[0], path) or self.group(entries, kinds[0], path, depth + 1)
+        for key in value:
+            if _key(key) in _CONDITIONS:
+                message = f"a call with {str(key)!r} is written with 'expect' in the place of 'name'"
+                self.problem(path, f"{message}: {{'expect': {value.get('name')!r}, ...}}")
+                return None
+        return ToolCall.model_validate(value)
+
+    def call(self, entries: Mapping[str, Any], kind: str, path: Path) -> Expect | Forbid | None:
+        """Return the `Expect` or `Forbid` of these fields; `None` for other kinds."""
+        if kind not in ("expect", "forbid"):
             return None
-        alternatives = [
-            (self.items if isinstance(one, (list, tuple)) else self.one)(one, (*path, kind, index), depth + 1)
-            for index, one in enumerate(self.listed(given["one_of"], (*path, kind)))
-        ]
-        with self.noting(path):
-            return OneOf(*alternatives, **order)
-        return None
+        options = self.options(entries, ("type", "optional", "times", "label", "after", "extra_arguments"), path)
+        if "output" in entries:
+            options["output"] = self.tree(entries["output"], (*path, "output"))
+        name = entries[kind]
+        if isinstance(name, Mapping):
+            name = self.matcher(name, (*path, kind))
+        if "input_parameters" in entries:
+            options["input_parameters"] = self.tree(entries["input_parameters"], (*path, "input_parameters"))
+        if entries.get("at") is not None:
+            options["at"] = self.matchers(entries["at"], (*path, "at"))
+        make: Callable[..., Expect | Forbid] = Expect if kind == "expect" else Forbid
+        return self.build(path, make, name, **options)
 
-    def expect(self, given: Mapping[str, Any], path: Path) -> Call | None:
-        """Read an expected call."""
-        options = {
-            key: given[key]
-            for key in ("type", "optional", "times", "label", "after", "extra_arguments")
-            if given.get(key) is not None
-        }
-        for key in ("optional", "extra_arguments"):
-            if not isinstance(options.get(key, False), bool):
-                self.problem((*path, key), f"expected true or false, got {short_repr(options.pop(key))}")
-        if "output" in given:
-            options["output"] = self.tree(given["output"], (*path, "output"))
-        return self.made(
-            Expect, self.name(given["expect"], (*path, "expect")), path, **options, **self.call(given, path)
-        )
+    def group(self, entries: Mapping[str, Any], kind: str, path: Path, depth: int) -> OneOf | Parallel | None:
+        """Return the `OneOf` or `Parallel` of these fields; `None` for other kinds."""
+        if kind not in ("one_of", "parallel"):
+            return None
+        options = self.options(entries, ("label", "after"), path)
+        inside = (*path, kind)
+        if kind == "parallel":
+            calls = cast("list[Any]", self.items(entries[kind], inside, depth))  # `Parallel` checks their types
+            return self.build(path, Parallel, *calls, **options)
+        alternatives: list[list[PlanItem]] = []
+        for index, entry in enumerate(self.list_at(entries[kind], inside)):
+            read = self.items if isinstance(entry, (list, tuple)) else self.single_item
+            alternatives.append(read(entry, (*inside, index), depth))
+        return self.build(path, OneOf, *alternatives, **options)
 
-    def call(self, given: Mapping[str, Any], path: Path) -> dict[str, Any]:
-        """Read what `Expect` and `Forbid` both have."""
-        found: dict[str, Any] = {}
-        if "input_parameters" in given:
-            found["input_parameters"] = self.tree(given["input_parameters"], (*path, "input_parameters"))
-        if given.get("at") is not None:
-            found["at"] = self.at(given["at"], (*path, "at"))
-        return found
+    def options(self, entries: Mapping[str, Any], names: Sequence[str], path: Path) -> dict[str, Any]:
+        """Return the fields that are set, and note flags that are neither true nor false."""
+        options: dict[str, Any] = {}
+        for name in names:
+            value = entries.get(name)
+            if name in _FLAGS and not isinstance(value, (bool, type(None))):
+                self.problem((*path, name), f"expected true or false, got {short_repr(value)}")
+            elif value is not None:
+                options[name] = value
+        return options
 
-    def made(self, kind: Callable[..., T], name: Any, path: Path, **options: Any) -> T | None:
-        """Return a call made of its parts, `None` if they do not fit."""
-        with self.noting(path):
-            return kind(name, **options)
-        return None
-
-    def name(self, value: Any, path: Path) -> Any:
-        """Read a name, or a matcher of names."""
-        return self.matcher(value, path) if isinstance(value, Mapping) else value
-
-    def at(self, value: object, path: Path) -> dict[str, Matcher]:
-        """Read matchers by place."""
-        found = {place: self.matcher(one, (*path, place)) for place, one in self.mapping(value, path).items()}
-        return {place: matcher for place, matcher in found.items() if matcher is not None}
+    def matchers(self, value: object, path: Path) -> dict[str, Matcher]:
+        """Return matchers by place."""
+        matchers: dict[str, Matcher] = {}
+        for place, entry in self.object_at(value, path).items():
+            matcher = self.matcher(entry, (*path, place))
+            if matcher is not None:
+                matchers[place] = matcher
+        return matchers
 
     def tree(self, value: Any, path: Path) -> Any:
-        """Read a value that may hold matchers."""
+        """Return a value that may contain matchers."""
         if len(path) > MAX_DEPTH:
             self.problem((), f"deeper than {MAX_DEPTH} levels of lists and objects; flatten it first")
             return None
@@ -360,74 +343,65 @@ class _Reader:
         return value
 
     def matcher(self, value: Any, path: Path) -> Matcher | None:
-        """Read a matcher."""
         if isinstance(value, Matcher):
             return value
         name = value.get(MARK) if isinstance(value, Mapping) else None
+        if name is None:
+            self.problem(path, f"expected a matcher, an object with {MARK!r}, got {short_repr(value)}")
+            return None
         kind = MATCHERS.get(name) if isinstance(name, str) else None
         if kind is None:
-            near = difflib.get_close_matches(str(name), MATCHERS, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(sorted(MATCHERS))}"
-            got = short_repr(value) if name is None else repr(name)
-            wanted = f"expected a matcher, an object with {MARK!r}" if name is None else "there is no matcher"
-            self.problem(path, f"{wanted}, got {got}" if name is None else f"{wanted} {got}{hint}")
+            hint = _hint(str(name), MATCHERS) or f"known are {', '.join(sorted(MATCHERS))}"
+            self.problem(path, f"there is no matcher {name!r}; {hint}")
             return None
         if kind is Predicate:
-            if self.as_told:
-                return Predicate(_lost, str(value.get("name") or ""))
+            if self.allow_predicates:
+                return Predicate(_unavailable, str(value.get("name") or ""))
             self.problem(path, "a predicate is a function, which JSON cannot hold; build this expectation in Python")
             return None
-        known = [entry.name for entry in fields(kind) if entry.init]  # type: ignore[arg-type]
-        options = {key: item for key, item in value.items() if key != MARK}
-        for key in [key for key in options if key not in known]:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known) or 'no options'}"
-            self.problem((*path, key), f"{name!r} has no option {key!r}; {hint}")
-            del options[key]
-        return self.built(kind, options, path)
+        return self.matcher_of_kind(kind, {key: item for key, item in value.items() if key != MARK}, path)
 
-    def built(self, kind: type[Matcher], options: dict[str, Any], path: Path) -> Matcher | None:
-        """Return a matcher with its options."""
-        for key in ("value", "values"):
-            if key in options and kind is not Exact:
-                options[key] = self.tree(options[key], (*path, key))
-        needed = [entry.name for entry in fields(kind) if entry.init and entry.default is MISSING]  # type: ignore[arg-type]
-        for key in needed:
-            if key not in options:
+    def matcher_of_kind(self, kind: type[Matcher], entries: dict[str, Any], path: Path) -> Matcher | None:
+        parameters = {entry.name: entry.default for entry in fields(kind) if entry.init}  # type: ignore[arg-type]
+        options: dict[str, Any] = {}
+        for key, item in entries.items():
+            if key not in parameters:
+                hint = _hint(key, parameters) or f"it has {', '.join(parameters) or 'no options'}"
+                self.problem((*path, key), f"{kind.kind!r} has no option {key!r}; {hint}")
+            elif key in ("value", "values") and kind is not Exact:  # what `Exact` contains is never a matcher
+                options[key] = self.tree(item, (*path, key))
+            else:
+                options[key] = item
+        for key, default in parameters.items():
+            if default is MISSING and key not in options:
                 self.problem(path, f"{kind.kind!r} needs {key!r}")
                 return None
-        with self.noting(path):
-            if kind is AnyOf:
-                return AnyOf(*self.listed(options["values"], (*path, "values")))
-            return kind(**options)
-        return None
+        if kind is AnyOf:
+            return self.build(path, AnyOf, *self.list_at(options["values"], (*path, "values")))
+        return self.build(path, kind, **options)
 
-    def keys(self, value: Mapping[str, Any], kind: str, path: Path) -> dict[str, Any]:
-        """Return the values of an object by toolmark's spelling of their keys, noting keys that are not known."""
-        given: dict[str, Any] = {}
+    def fields(self, value: Mapping[str, Any], kind: str, path: Path) -> dict[str, Any]:
+        """Return the fields of an object by toolmark's spelling, and note unknown and repeated keys."""
+        entries: dict[str, Any] = {}
         for spelled, item in value.items():
-            key = _key(str(spelled))
+            key, place = _key(spelled), (*path, str(spelled))
             if key not in _KEYS[kind]:
-                near = difflib.get_close_matches(str(spelled), _KEYS[kind], n=1)
-                hint = f"did you mean {near[0]!r}? " if near else ""
-                self.problem(
-                    (*path, str(spelled)), f"unknown key {spelled!r}; {hint}known are {', '.join(_KEYS[kind])}"
-                )
-            elif key in given:
-                self.problem((*path, str(spelled)), f"gives {key!r} a second time, under another name; give it once")
+                hint = _hint(str(spelled), _KEYS[kind])
+                names = f"known are {', '.join(_KEYS[kind])}"
+                self.problem(place, f"unknown key {spelled!r}; {f'{hint} {names}' if hint else names}")
+            elif key in entries:
+                self.problem(place, f"gives {key!r} a second time, under another name; give it once")
             else:
-                given[key] = item
-        return given
+                entries[key] = item
+        return entries
 
-    def listed(self, value: object, path: Path) -> Sequence[Any]:
-        """Return a list."""
+    def list_at(self, value: object, path: Path) -> Sequence[Any]:
         if isinstance(value, (list, tuple)):
             return value
         self.problem(path, f"expected a list, got {short_repr(value)}")
         return []
 
-    def mapping(self, value: object, path: Path) -> Mapping[str, Any]:
-        """Return an object."""
+    def object_at(self, value: object, path: Path) -> Mapping[str, Any]:
         if isinstance(value, Mapping):
             return value
         self.problem(path, f"expected an object, got {short_repr(value)}")

@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 from toolmark._internal.json import short_repr
 from toolmark.errors import ConfigurationError
-from toolmark.expect.matcher import Matcher, set_field, told, value_tree
+from toolmark.expect.matcher import Matcher, set_field, value_text, value_tree
 from toolmark.matching.argument_pattern import fits
 from toolmark.matching.json_compare import ABSENT
 
 
 @dataclass(frozen=True)
 class _Collected(Matcher):
-    """Base of the matchers of lists as multisets: every item stands for one of the other side, and may be a matcher."""
+    """Base of the matchers of lists as multisets: each item pairs with one item of the other side."""
 
     value: Any = ABSENT
 
@@ -31,18 +31,18 @@ class _Collected(Matcher):
 
     def describe(self) -> str:
         """Return what the list is."""
-        return f"{self.kind} {told(self.value)}"
+        return f"{self.kind} {value_text(self.value)}"
 
 
 @dataclass(frozen=True)
 class Unordered(_Collected):
-    """A list with the same items, as often, in any order.
+    """A list with the same items in any order, each as often.
 
     Args:
         value: The list; its items may be matchers.
 
     Raises:
-        ConfigurationError: It is no list.
+        ConfigurationError: It is not a list.
     """
 
     kind: ClassVar[str] = "unordered"
@@ -96,22 +96,22 @@ class Superset(_Collected):
         return isinstance(value, list) and isinstance(self.value, list) and _each_has_one(self.value, value)
 
 
-def _each_has_one(wanted: Sequence[Any], values: Sequence[Any], *, called: bool = False) -> bool:
-    """Return whether every wanted item has a value of its own that fits it, or (`called`) every value a wanted item.
+def _each_has_one(expected: Sequence[Any], values: Sequence[Any], *, called: bool = False) -> bool:
+    """Return whether each expected item pairs with a value of its own; with `called`, each value with an item.
 
-    By augmenting paths (Kuhn 1955): a matcher may fit several values, so that taking the first would not do.
+    Augmenting paths (Kuhn 1955): a matcher may accept several values, so pairing with the first one could fail.
     """
-    rows, columns = (len(values), len(wanted)) if called else (len(wanted), len(values))
-    taken: dict[int, int] = {}
+    rows, columns = (len(values), len(expected)) if called else (len(expected), len(values))
+    rows_by_column: dict[int, int] = {}
 
-    def place(row: int, seen: set[int]) -> bool:
+    def place(row: int, visited: set[int]) -> bool:
         for column in range(columns):
-            want, value = (column, row) if called else (row, column)
-            if column in seen or not fits(wanted[want], values[value]):
+            item, value = (column, row) if called else (row, column)
+            if column in visited or not fits(expected[item], values[value]):
                 continue
-            seen.add(column)
-            if column not in taken or place(taken[column], seen):
-                taken[column] = row
+            visited.add(column)
+            if column not in rows_by_column or place(rows_by_column[column], visited):
+                rows_by_column[column] = row
                 return True
         return False
 

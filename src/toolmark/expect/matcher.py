@@ -1,4 +1,4 @@
-"""What all matchers share: what they are in JSON, and how expected values hold them.
+"""Base class of the matchers, and expected values that contain matchers.
 
 A matcher is written in JSON as an object with the key `$is`: `{"$is": "approx", "value": 100, "rel": 0.01}`.
 """
@@ -17,10 +17,10 @@ from toolmark.matching.argument_pattern import ONE, ZERO, Ratio, ValuePattern
 from toolmark.matching.json_compare import ABSENT, Absent
 
 MARK = "$is"
-"""The key by which the JSON form of a matcher is known."""
+"""The key that marks the JSON form of a matcher."""
 
 LONGEST = 80
-"""Characters of an expected value that people are shown."""
+"""Longest text of an expected value in messages."""
 
 
 class Matcher(ValuePattern):
@@ -34,7 +34,7 @@ class Matcher(ValuePattern):
 
     @abstractmethod
     def accepts(self, value: Any) -> bool:
-        """Return whether a JSON value is what is wanted."""
+        """Return whether a JSON value is accepted."""
 
     def credit(self, value: Any) -> Ratio | None:
         """Return 1 if a value is accepted, else 0; 0 where there is none."""
@@ -42,11 +42,11 @@ class Matcher(ValuePattern):
 
     @property
     def complete(self) -> bool:
-        """Whether it has all it needs; one that lacks its value is given that of the argument it stands for."""
+        """Whether it has its value; a matcher without one takes the value at its place in the arguments."""
         return getattr(self, "value", None) is not ABSENT
 
     def bind(self, value: Any) -> Matcher:
-        """Return it with a value, if it lacks one."""
+        """Return it with this value, if it has none."""
         return self if self.complete else replace(self, value=value)  # type: ignore[type-var]
 
     def to_json(self) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class Matcher(ValuePattern):
         return plain
 
     def describe(self) -> str:
-        """Return what is wanted in a few words."""
+        """Return in a few words what it accepts."""
         return self.kind.replace("_", " ")
 
 
@@ -93,18 +93,18 @@ def to_plain(value: Any) -> Any:
     return value
 
 
-def told(value: Any) -> str:
-    """Return an expected value for people."""
+def value_text(value: Any) -> str:
+    """Return an expected value as text for messages."""
     if isinstance(value, ValuePattern):
         return value.describe()
     return shorten(short_json(to_plain(value)), LONGEST)
 
 
 def set_field(matcher: Matcher, name: str, value: Any) -> None:
-    """Set a field of a matcher that is being made."""
+    """Set a field of a frozen matcher in its constructor."""
     object.__setattr__(matcher, name, value)  # the dataclass is frozen
 
 
 def value_tree(matcher: Any) -> Any:
-    """Return the value of a matcher as `tree_of` has it, `ABSENT` if it lacks one."""
+    """Return the value of a matcher as JSON values with matchers, or `ABSENT`."""
     return ABSENT if matcher.value is ABSENT else tree_of(matcher.value)

@@ -1,4 +1,4 @@
-"""What should be called: single calls with their conditions, and plans made of them."""
+"""Expected calls with conditions, and plans that consist of them."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from toolmark._internal.json import short_repr
 from toolmark.calls import ToolCall, ToolCallType
 from toolmark.errors import ConfigurationError, InvalidDataError, Problem
 from toolmark.expect.argument_paths import parse_argument_path
-from toolmark.expect.matcher import Matcher, told, tree_of
+from toolmark.expect.matcher import Matcher, tree_of, value_text
 from toolmark.matching.json_compare import ABSENT
 
 MOST_WAYS = 1_000
-"""Ways to follow a plan, by its alternatives, that are tried."""
+"""The most combinations of alternatives of a plan that are tried."""
 
 Name: TypeAlias = "str | Matcher"
-"""The name of a tool, or what accepts names, such as `Glob("search_*")`."""
+"""The name of a tool, or a matcher of names, such as `Glob("search_*")`."""
 
 
 @dataclass(frozen=True)
 class Expect:
-    """One expected call, with what is said of it beyond a `ToolCall`.
+    """One expected call, with conditions that a `ToolCall` cannot express.
 
     Args:
         name: The name of the tool, or a matcher that accepts names, such as `Glob("search_*")` or `Regex(...)`.
-        input_parameters: The arguments; values may be matchers, at any depth. Left out, any arguments will do; `None`
-            is `{}`.
-        output: The output, or a matcher; left out, any will do. Compared only where outputs are.
+        input_parameters: The arguments; values may be matchers, at any depth. If unset, any arguments are accepted;
+            `None` is `{}`.
+        output: The output, or a matcher; if unset, any output is accepted. Only some metrics compare it.
         type: The type of the tool; `None` for any.
-        optional: The call may be left out: it counts only if it was made.
-        times: How often it must be made, and how often it may be: `2`, `(1, 3)`, or `(1, None)` without a limit.
+        optional: The call may be missing; it counts only if it was made.
+        times: The least and the greatest number of calls: `2`, `(1, 3)`, or `(1, None)` without a limit.
         label: A name under which others refer to it in `after`.
-        after: Labels of what must have been called before.
-        at: Matchers by place, such as `{"to.city": IgnoreCase(), "items[*].price": Approx(rel=0.01)}`. One that lacks a
-            value takes the one that stands there in `input_parameters`.
-        extra_arguments: Arguments that are not named do not count, where otherwise each is wrong.
+        after: Labels of the items that must have been called before.
+        at: Matchers by place, such as `{"to.city": IgnoreCase(), "items[*].price": Approx(rel=0.01)}`. One without
+            a value takes the value at that place in `input_parameters`.
+        extra_arguments: Arguments that are not named do not count; by default each of them is wrong.
 
     Raises:
         ConfigurationError: An option is out of range, or a matcher lacks its value.
@@ -55,7 +55,7 @@ class Expect:
     extra_arguments: bool = False
 
     def __post_init__(self) -> None:
-        """Check the options, and bring them into one form."""
+        """Check the options and normalize them."""
         put = object.__setattr__  # the dataclass is frozen
         check_name(self.name)
         put(self, "input_parameters", _arguments(self.input_parameters))
@@ -84,13 +84,13 @@ class Expect:
 
     @property
     def text(self) -> str:
-        """What it is called for people."""
+        """The name as text for messages."""
         return name_text(self.name)
 
 
 @dataclass(frozen=True)
 class Forbid:
-    """A call that must not be made: one that is makes the score 0.
+    """A call that must not be made: if it is, the score is 0.
 
     Args:
         name: The name of the tool, or a matcher that accepts names.
@@ -109,13 +109,13 @@ class Forbid:
     at: Mapping[str, Matcher] = field(default_factory=dict[str, Matcher])
 
     def __post_init__(self) -> None:
-        """Check the options, and bring them into one form."""
+        """Check the options and normalize them."""
         checked = Expect(self.name, self.input_parameters, at=self.at)
         object.__setattr__(self, "input_parameters", checked.input_parameters)
 
     @property
     def text(self) -> str:
-        """What it is called for people."""
+        """The name as text for messages."""
         return name_text(self.name)
 
 
@@ -126,7 +126,7 @@ class Parallel:
     Args:
         calls: Calls, and `OneOf`.
         label: A name under which others refer to all of them.
-        after: Labels of what must have been called before.
+        after: Labels of the items that must have been called before.
 
     Raises:
         ConfigurationError: There is no call, or something else among them.
@@ -137,7 +137,7 @@ class Parallel:
     after: tuple[str, ...]
 
     def __init__(self, *calls: Call | OneOf, label: str | None = None, after: Sequence[str] = ()) -> None:
-        """Keep the calls."""
+        """Check the calls."""
         for call in calls:
             if not isinstance(call, (ToolCall, Expect, OneOf)):
                 raise ConfigurationError(f"Parallel holds calls and OneOf, got {short_repr(call)}")
@@ -156,7 +156,7 @@ class OneOf:
     Args:
         alternatives: Calls, or lists of whatever a plan holds; an empty list says that nothing at all will do.
         label: A name under which others refer to whichever was called.
-        after: Labels of what must have been called before.
+        after: Labels of the items that must have been called before.
 
     Raises:
         ConfigurationError: There is no alternative, or something else among them.
@@ -169,14 +169,15 @@ class OneOf:
     def __init__(
         self, *alternatives: PlanItem | Sequence[PlanItem], label: str | None = None, after: Sequence[str] = ()
     ) -> None:
-        """Keep the alternatives."""
+        """Check the alternatives."""
         if not alternatives:
             raise ConfigurationError("OneOf needs at least one alternative")
-        found = tuple(tuple(one) if isinstance(one, (list, tuple)) else (one,) for one in alternatives)
-        for item in (item for one in found for item in one):
-            check_item(item, "OneOf")
+        groups = tuple(tuple(one) if isinstance(one, (list, tuple)) else (one,) for one in alternatives)
+        for group in groups:
+            for item in group:
+                check_item(item, "OneOf")
         _check_label(label)
-        object.__setattr__(self, "alternatives", found)
+        object.__setattr__(self, "alternatives", groups)
         object.__setattr__(self, "label", label)
         object.__setattr__(self, "after", _labels(after))
 
@@ -185,7 +186,7 @@ Call: TypeAlias = ToolCall | Expect
 """One expected call."""
 
 PlanItem: TypeAlias = ToolCall | Expect | OneOf | Parallel | Forbid
-"""What a plan is made of."""
+"""An item of a plan."""
 
 
 @dataclass(frozen=True)
@@ -216,9 +217,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Check the plan as a whole."""
-        given: Any = self.calls
-        if not isinstance(given, (list, tuple)):
-            raise ConfigurationError(f"a Plan holds a list of calls, got {short_repr(given)}")
+        calls: Any = self.calls
+        if not isinstance(calls, (list, tuple)):
+            raise ConfigurationError(f"the calls of a Plan must be a list, got {short_repr(calls)}")
         object.__setattr__(self, "calls", tuple(self.calls))
         for item in self.calls:
             check_item(item, "Plan")
@@ -259,10 +260,10 @@ class Alternatives:
 
     def __post_init__(self) -> None:
         """Make plans of lists."""
-        given: Any = self.plans
-        if not isinstance(given, (list, tuple)) or not given:
-            raise ConfigurationError(f"Alternatives needs a list of at least one plan, got {short_repr(given)}")
-        object.__setattr__(self, "plans", tuple(plan if isinstance(plan, Plan) else Plan(plan) for plan in given))
+        plans: Any = self.plans
+        if not isinstance(plans, (list, tuple)) or not plans:
+            raise ConfigurationError(f"Alternatives needs a list of at least one plan, got {short_repr(plans)}")
+        object.__setattr__(self, "plans", tuple(plan if isinstance(plan, Plan) else Plan(plan) for plan in plans))
 
     def expected_calls(self) -> Iterator[Call]:
         """Yield every expected call of every plan."""
@@ -274,11 +275,11 @@ class Alternatives:
 
 
 Expectation: TypeAlias = Plan | Alternatives
-"""What should be called, where a list of calls does not say enough."""
+"""The expected tools of a case, if a list of calls cannot express them."""
 
 
 def walk(items: Sequence[PlanItem]) -> Iterator[PlanItem]:
-    """Yield items with all that is inside of them, each after what it is in."""
+    """Yield items and all items inside them, outer ones first."""
     for item in items:
         yield item
         if isinstance(item, Parallel):
@@ -295,7 +296,7 @@ def expected_names(expected: Sequence[Call] | Expectation | None) -> list[str]:
 
 
 def matchers_in(value: Any, path: str = "$") -> Iterator[tuple[str, Matcher]]:
-    """Yield every matcher in an expected value that stands there itself, with its path."""
+    """Yield every matcher in an expected value, except those inside other matchers, with its path."""
     if isinstance(value, Matcher):
         yield path, value
     elif isinstance(value, dict):
@@ -307,26 +308,26 @@ def matchers_in(value: Any, path: str = "$") -> Iterator[tuple[str, Matcher]]:
 
 
 def name_text(name: Name) -> str:
-    """Return a name for people."""
-    return name if isinstance(name, str) else told(name)
+    """Return a name as text for messages."""
+    return name if isinstance(name, str) else value_text(name)
 
 
 def check_name(name: object) -> None:
-    """Raise if something is no name of a tool, and accepts none."""
+    """Raise if a value is neither the name of a tool nor a matcher."""
     if not isinstance(name, Matcher) and not (isinstance(name, str) and name):
-        message = f"a name is text, or a matcher such as Glob('search_*'), got {short_repr(name)}"
+        message = f"a name must be text, or a matcher such as Glob('search_*'), got {short_repr(name)}"
         raise ConfigurationError(message)
 
 
 def check_item(item: object, where: str) -> None:
-    """Raise if something cannot stand in a plan."""
+    """Raise if a value is not an item of a plan."""
     if not isinstance(item, (ToolCall, Expect, OneOf, Parallel, Forbid)):
         message = f"{where} holds ToolCall, Expect, OneOf, Parallel and Forbid, got {short_repr(item)}"
         raise ConfigurationError(message)
 
 
 def check_at(places: object, where: str) -> None:
-    """Raise if something does not map places to matchers."""
+    """Raise if a value does not map places to matchers."""
     if not isinstance(places, Mapping):
         raise ConfigurationError(f"{where} must map places to matchers, got {short_repr(places)}")
     for place, matcher in places.items():
@@ -339,26 +340,26 @@ def check_at(places: object, where: str) -> None:
 def _arguments(value: Any) -> Any:
     if value is ABSENT:
         return value
-    found = {} if value is None else tree_of(value)
-    if not isinstance(found, dict):
+    arguments = {} if value is None else tree_of(value)
+    if not isinstance(arguments, dict):
         message = f"input_parameters must be an object of arguments, got {short_repr(value)}"
         raise ConfigurationError(message)
-    return found
+    return arguments
 
 
 def _type(value: object) -> ToolCallType:
     try:
         return ToolCallType(value.lower() if isinstance(value, str) else value)
     except ValueError:
-        known = ", ".join(repr(member.value) for member in ToolCallType)
-        raise ConfigurationError(f"type must be one of {known}, got {value!r}") from None
+        types = ", ".join(repr(member.value) for member in ToolCallType)
+        raise ConfigurationError(f"type must be one of {types}, got {value!r}") from None
 
 
 def _labels(value: Any) -> tuple[str, ...]:
-    found = tuple(value) if isinstance(value, (list, tuple)) else None
-    if found is None or not all(isinstance(label, str) and label for label in found):
+    labels = tuple(value) if isinstance(value, (list, tuple)) else None
+    if labels is None or not all(isinstance(label, str) and label for label in labels):
         raise ConfigurationError(f"after must be a list of labels, got {short_repr(value)}")
-    return found
+    return labels
 
 
 def _check_label(label: object) -> None:
@@ -381,46 +382,44 @@ def _times(times: Any, *, optional: bool) -> tuple[int, int | None]:
 
 
 def _label_problems(items: Sequence[PlanItem]) -> Iterator[Problem]:
-    """Yield labels that nothing has, and labels that come after themselves."""
-    befores: dict[str, set[str]] = {}
-    _collect(items, (), frozenset(), befores)
-    wanted = {label for found in befores.values() for label in found}
-    known = sorted(label for label in befores if label)
-    for label in sorted(wanted - set(known)):
-        told = ", ".join(map(repr, known)) or "none"
-        yield Problem("$", f"after names the label {label!r}, which nothing has; labels are {told}")
-    for label in known:
-        if label in _reached(label, befores):
+    """Yield labels in `after` that no item has, and labels that come after themselves."""
+    predecessors: dict[str, set[str]] = {}
+    _collect_predecessors(items, (), frozenset(), predecessors)
+    labels = sorted(label for label in predecessors if label)
+    for label in sorted(set[str]().union(*predecessors.values()) - set(labels)):
+        names = ", ".join(map(repr, labels)) or "none"
+        yield Problem("$", f"after names the label {label!r}, which nothing has; labels are {names}")
+    for label in labels:
+        if label in _all_predecessors(label, predecessors):
             yield Problem("$", f"{label!r} would have to come after itself, so the order can never be kept")
 
 
-def _collect(
-    items: Sequence[PlanItem], labels: tuple[str, ...], after: frozenset[str], befores: dict[str, set[str]]
+def _collect_predecessors(
+    items: Sequence[PlanItem], labels: tuple[str, ...], after: frozenset[str], predecessors: dict[str, set[str]]
 ) -> None:
-    """Note what each label comes after; what has no label is under the empty one."""
+    """Collect the labels that each label comes after; items without a label are under the empty one."""
     for item in items:
-        if isinstance(item, (ToolCall, Forbid)):
-            own, before = labels, after
-        else:
-            own, before = (*labels, *([item.label] if item.label else [])), after | frozenset(item.after)
+        own, before = labels, after
+        if isinstance(item, (Expect, OneOf, Parallel)):
+            own = (*labels, item.label) if item.label else labels
+            before = after.union(item.after)
         for label in own or ("",):
-            befores.setdefault(label, set()).update(before)
+            predecessors.setdefault(label, set()).update(before)
         if isinstance(item, Parallel):
-            _collect(item.calls, own, before, befores)
+            _collect_predecessors(item.calls, own, before, predecessors)
         elif isinstance(item, OneOf):
             for alternative in item.alternatives:
-                _collect(alternative, own, before, befores)
+                _collect_predecessors(alternative, own, before, predecessors)
 
 
-def _reached(label: str, befores: Mapping[str, set[str]]) -> set[str]:
-    found: set[str] = set()
-    todo = list(befores.get(label, ()))
-    while todo:
-        one = todo.pop()
-        if one not in found:
-            found.add(one)
-            todo += befores.get(one, ())
-    return found
+def _all_predecessors(label: str, predecessors: Mapping[str, set[str]]) -> set[str]:
+    reached: set[str] = set()
+    queue = [label]
+    while queue:
+        for before in predecessors.get(queue.pop(), set()) - reached:
+            reached.add(before)
+            queue.append(before)
+    return reached
 
 
 def _way_problems(items: Sequence[PlanItem]) -> Iterator[Problem]:
@@ -431,7 +430,7 @@ def _way_problems(items: Sequence[PlanItem]) -> Iterator[Problem]:
 
 
 def count_ways(items: Sequence[PlanItem]) -> int:
-    """Return in how many ways the choices of items can be made."""
+    """Return the number of combinations of alternatives."""
     ways = 1
     for item in items:
         if isinstance(item, Parallel):
@@ -442,17 +441,11 @@ def count_ways(items: Sequence[PlanItem]) -> int:
 
 
 def single_calls(item: OneOf) -> bool:
-    """Return whether each alternative is one required call that says nothing of order: none need be tried in turn."""
-    return all(
-        len(one) == 1
-        and (
-            isinstance(one[0], ToolCall)
-            or (
-                isinstance(one[0], Expect)
-                and one[0].least == one[0].most == 1
-                and not one[0].after
-                and not one[0].label
-            )
-        )
-        for one in item.alternatives
-    )
+    """Return whether each alternative is one required call without rules of order, so that one slot accepts any."""
+    for alternative in item.alternatives:
+        if len(alternative) != 1 or not isinstance(alternative[0], (ToolCall, Expect)):
+            return False
+        call = alternative[0]
+        if isinstance(call, Expect) and (call.after or call.label or (call.least, call.most) != (1, 1)):
+            return False
+    return True

@@ -1,11 +1,11 @@
-"""Matchers that say whether there is an argument at all."""
+"""Matchers of the presence of an argument."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from toolmark.expect.matcher import Matcher, set_field, told, value_tree
+from toolmark.expect.matcher import Matcher, set_field, value_text, value_tree
 from toolmark.matching.argument_pattern import ZERO, Ratio, credit_of, fits
 from toolmark.matching.json_compare import ABSENT
 
@@ -108,4 +108,4 @@ class Optional(Matcher):
 
     def describe(self) -> str:
         """Return `1 or nothing`."""
-        return f"{told(self.value)} or nothing"
+        return f"{value_text(self.value)} or nothing"

@@ -1,4 +1,4 @@
-"""Matchers of single values: near, alike, one of several."""
+"""Matchers of single values: equal, close, similar, or one of several."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from toolmark._internal.regex import BoundedPattern
 from toolmark._internal.text import short_json, shorten
 from toolmark.errors import ConfigurationError
 from toolmark.expect.dates import read_moment
-from toolmark.expect.matcher import LONGEST, MARK, Matcher, set_field, told, tree_of, value_tree
+from toolmark.expect.matcher import LONGEST, MARK, Matcher, set_field, tree_of, value_text, value_tree
 from toolmark.matching.argument_pattern import Ratio, credit_of, fits
 from toolmark.matching.json_compare import ABSENT, json_equal
 
 
-def _deep(wanted: Any, value: Any, same: Callable[[Any, Any], bool]) -> bool:
-    """Return whether two values agree when what is no list and no object is compared by `same`."""
-    if type(wanted) is list and type(value) is list:
-        return len(wanted) == len(value) and all(_deep(a, b, same) for a, b in zip(wanted, value, strict=True))
-    if type(wanted) is dict and type(value) is dict:
-        return wanted.keys() == value.keys() and all(_deep(item, value[key], same) for key, item in wanted.items())
-    return same(wanted, value)
+def _deep(expected: Any, value: Any, same: Callable[[Any, Any], bool]) -> bool:
+    """Return whether two values agree; values other than lists and objects are compared by `same`."""
+    if type(expected) is list and type(value) is list:
+        return len(expected) == len(value) and all(_deep(a, b, same) for a, b in zip(expected, value, strict=True))
+    if type(expected) is dict and type(value) is dict:
+        return expected.keys() == value.keys() and all(_deep(item, value[key], same) for key, item in expected.items())
+    return same(expected, value)
 
 
 @dataclass(frozen=True)
 class Exact(Matcher):
-    """The value itself, as if it stood there alone; in JSON it keeps an object with the key `$is` from being read."""
+    """The value itself; in JSON it keeps an object with the key `$is` from being read as a matcher."""
 
     kind: ClassVar[str] = "exact"
     value: Any = ABSENT
@@ -70,7 +70,7 @@ class Approx(Matcher):
         abs: Absolute tolerance, at least 0. With neither, `rel` is 1e-6.
 
     Raises:
-        ConfigurationError: A tolerance is negative or no number.
+        ConfigurationError: A tolerance is negative or not a number.
     """
 
     kind: ClassVar[str] = "approx"
@@ -81,9 +81,9 @@ class Approx(Matcher):
     def __post_init__(self) -> None:
         """Check the tolerances."""
         for name in ("rel", "abs"):
-            given = getattr(self, name)
-            if given is not None and not (_is_number(given) and given >= 0):
-                message = f"{name} of Approx must be a number from 0, got {given!r}"
+            tolerance = getattr(self, name)
+            if tolerance is not None and not (_is_number(tolerance) and tolerance >= 0):
+                message = f"{name} of Approx must be a number from 0, got {tolerance!r}"
                 raise ConfigurationError(message)
         if self.complete:
             set_field(self, "value", to_json_value(self.value))
@@ -98,19 +98,19 @@ class Approx(Matcher):
         """Return whether a value is near."""
         return _deep(self.value, value, self._near)
 
-    def _near(self, wanted: Any, value: Any) -> bool:
-        if not (_is_number(wanted) and _is_number(value)) or not math.isfinite(wanted) or not math.isfinite(value):
-            return json_equal(wanted, value)
+    def _near(self, expected: Any, value: Any) -> bool:
+        if not (_is_number(expected) and _is_number(value)) or not math.isfinite(expected) or not math.isfinite(value):
+            return json_equal(expected, value)
         rel, abs_ = self._tolerances
         # In the decimals that people wrote: 1.1 is within 0.1 of 1, though its nearest binary number is not.
-        near, far = _decimal(wanted), _decimal(value)
+        near, far = _decimal(expected), _decimal(value)
         return abs(far - near) <= max(_decimal(rel) * abs(near), _decimal(abs_))
 
     def describe(self) -> str:
         """Return `about 100 (rel 0.01)`."""
         rel, abs_ = self._tolerances
         within = ", ".join(f"{name} {size:g}" for name, size in (("rel", rel), ("abs", abs_)) if size)
-        return f"about {told(self.value)}" + (f" ({within})" if within else "")
+        return f"about {value_text(self.value)}" + (f" ({within})" if within else "")
 
 
 def _decimal(value: float) -> Fraction:
@@ -123,15 +123,15 @@ def _is_number(value: object) -> bool:
 
 @dataclass(frozen=True)
 class Regex(Matcher):
-    """A text that a regular expression in Python's notation fits as a whole. Also for names of tools.
+    """A text that matches a regular expression of Python as a whole. Also for names of tools.
 
     Args:
-        pattern: The expression; it cannot hang: one that takes seconds on a text is an error.
+        pattern: The expression; if it takes seconds on a text, that is an error.
         ignore_case: Letters match in either case.
-        search: It need fit only somewhere in the text.
+        search: It need match only a part of the text.
 
     Raises:
-        ConfigurationError: It is no regular expression.
+        ConfigurationError: It is not a regular expression.
     """
 
     kind: ClassVar[str] = "regex"
@@ -145,7 +145,7 @@ class Regex(Matcher):
         set_field(self, "_bounded", BoundedPattern(self.pattern, self.ignore_case))
 
     def accepts(self, value: Any) -> bool:
-        """Return whether a value is a text that fits."""
+        """Return whether a value is a text that matches."""
         if not isinstance(value, str):
             return False
         return self._bounded.search(value) if self.search else self._bounded.fullmatch(value)
@@ -178,12 +178,12 @@ class Contains(Matcher):
 
     def describe(self) -> str:
         """Return `contains "x"`."""
-        return f"contains {told(self.value)}"
+        return f"contains {value_text(self.value)}"
 
 
 @dataclass(frozen=True, init=False)
 class AnyOf(Matcher):
-    """One of several values or matchers; of objects that agree in part, the one that agrees most gives the credit.
+    """One of several values or matchers; for objects that agree in part, the best one gives the credit.
 
     Args:
         values: The values, at least one.
@@ -196,7 +196,7 @@ class AnyOf(Matcher):
     values: tuple[Any, ...]
 
     def __init__(self, *values: Any) -> None:
-        """Keep the values."""
+        """Normalize the values."""
         if not values:
             raise ConfigurationError("AnyOf needs at least one value")
         set_field(self, "values", tuple(map(tree_of, values)))
@@ -211,11 +211,11 @@ class AnyOf(Matcher):
         return AnyOf(*(one.bind(value) if isinstance(one, Matcher) else one for one in self.values))
 
     def credit(self, value: Any) -> Ratio | None:
-        """Return the best credit among its values; `None` if one of them does without a value."""
-        found = [credit_of(one, value) for one in self.values]
-        if None in found:
+        """Return the best credit among its values; `None` if one of them accepts that there is no value."""
+        ratios = [credit_of(one, value) for one in self.values]
+        if None in ratios:
             return None
-        return max((ratio for ratio in found if ratio), key=lambda ratio: Fraction(*ratio))
+        return max((ratio for ratio in ratios if ratio), key=lambda ratio: Fraction(*ratio))
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value is one of them."""
@@ -223,12 +223,12 @@ class AnyOf(Matcher):
 
     def describe(self) -> str:
         """Return `1 or 2`."""
-        return shorten(" or ".join(map(told, self.values)), LONGEST)
+        return shorten(" or ".join(map(value_text, self.values)), LONGEST)
 
 
 @dataclass(frozen=True)
 class IgnoreCase(Matcher):
-    """The value, where texts are equal in whatever case, also inside of lists and objects; keys as they are."""
+    """The value, ignoring the case of texts, also in lists and objects; keys are compared exactly."""
 
     kind: ClassVar[str] = "ignore_case"
     value: Any = ABSENT
@@ -244,7 +244,7 @@ class IgnoreCase(Matcher):
 
     def describe(self) -> str:
         """Return the value, and how it is compared."""
-        return f"{told(self.value)} in any case"
+        return f"{value_text(self.value)} in any case"
 
 
 def _folded(value: Any) -> Any:
@@ -253,13 +253,13 @@ def _folded(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Normalized(Matcher):
-    """The value, where texts are equal but for case, white space and forms of Unicode, also in lists and objects.
+    """The value, ignoring case, white space and Unicode forms of texts, also in lists and objects.
 
-    A text is brought into form NFKC and folded in case; white space at its ends goes, and inside becomes one space.
+    Texts are normalized to NFKC and case-folded; white space is stripped, and inside it becomes one space.
 
     Args:
         value: The expected value.
-        drop: Characters that are left out of both texts before they are compared.
+        drop: Characters that are removed from both texts before they are compared.
     """
 
     kind: ClassVar[str] = "normalized"
@@ -279,28 +279,28 @@ class Normalized(Matcher):
         if not isinstance(value, str):
             return value
         text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", value).casefold())
-        kept = "".join(letter for letter in text if letter not in self.drop)
-        return " ".join(kept.split())
+        text = "".join(letter for letter in text if letter not in self.drop)
+        return " ".join(text.split())
 
     def describe(self) -> str:
         """Return the value, and how it is compared."""
-        return f"{told(self.value)} but for case and white space"
+        return f"{value_text(self.value)} but for case and white space"
 
 
 @dataclass(frozen=True)
 class DateEqual(Matcher):
     """A text that names the same day, or the same moment.
 
-    Both are read as ISO 8601, or by one of `formats`. Where the expected one is a day, the other must be that day, at
-    whatever time it says; where it is a moment, the other must be the same moment: an offset is taken into account
-    where both have one, and a time without an offset never equals one with.
+    Both are read as ISO 8601, or by one of `formats`. If the expected value is a day, the other must be on that day, at
+    any time; if it is a moment, the other must be the same moment. A time with an offset
+    never equals one without.
 
     Args:
         value: The expected day or moment: text, or a `date` or `datetime`.
-        formats: Further forms, in the notation of `strptime`, such as `%d.%m.%Y`.
+        formats: Further formats for `strptime`, such as `%d.%m.%Y`.
 
     Raises:
-        ConfigurationError: The value is no date in any of these forms.
+        ConfigurationError: The value is not a date in any of these forms.
     """
 
     kind: ClassVar[str] = "date"
@@ -318,8 +318,8 @@ class DateEqual(Matcher):
 
     def accepts(self, value: Any) -> bool:
         """Return whether a text names the same day or moment."""
-        wanted, found = read_moment(self.value, self.formats), read_moment(value, self.formats)
-        return wanted is not None and found is not None and wanted.same(found)
+        expected, moment = read_moment(self.value, self.formats), read_moment(value, self.formats)
+        return expected is not None and moment is not None and expected.same(moment)
 
     def describe(self) -> str:
         """Return the date."""
@@ -328,7 +328,7 @@ class DateEqual(Matcher):
 
 @dataclass(frozen=True)
 class Glob(Matcher):
-    """A name that fits a pattern of a shell: `*`, `?` and `[...]`; case counts. For names of tools, and texts.
+    """A text that matches a shell pattern (`*`, `?`, `[...]`); case counts. Also for names of tools.
 
     Args:
         pattern: The pattern.
@@ -338,7 +338,7 @@ class Glob(Matcher):
     pattern: str
 
     def accepts(self, value: Any) -> bool:
-        """Return whether a text fits."""
+        """Return whether a value is a text that matches."""
         return isinstance(value, str) and fnmatchcase(value, self.pattern)
 
     def describe(self) -> str:

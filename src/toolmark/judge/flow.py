@@ -250,9 +250,9 @@ def _unit_scores(answers: Sequence[QuestionResult]) -> tuple[Part, Part | None]:
 
 def _failures(questions: Sequence[JudgeQuestion]) -> Iterator[tuple[str, str]]:
     """Yield each score for which the judge decided nothing and failed to answer something, and why."""
-    asked = [question.judged for question in questions if question.evidence is not None]
+    judged = [question.judged for question in questions if question.evidence is not None]
     for score, criteria in _CRITERIA.items():
-        answers = [answer for answer in asked if answer.criterion in criteria]
+        answers = [answer for answer in judged if answer.criterion in criteria]
         failed = [answer for answer in answers if answer.outcome != JudgeOutcome.OK.value]
         if not failed or any(answer.decision in _YES_OR_NO for answer in answers):
             continue

@@ -1,6 +1,6 @@
-"""Does a file of cases ask for what can be done? All that is wrong with its expectations, before anything is scored.
+"""Checks of the expectations in a file of cases, before anything is scored.
 
-docs/lint.md lists the kinds of findings, and what cannot be found.
+docs/lint.md lists the kinds of findings, and what is not checked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What was found in a file of cases, and what was not looked at."""
+"""Findings of a check, and how many cases were checked."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from toolmark.errors import Problem
 
 
 class LintKind(str, Enum):
-    """What kind of thing is wrong."""
+    """The kind of a finding."""
 
     UNREADABLE = "unreadable"
-    """No JSON, no case, or no expectation."""
+    """Not JSON, not a case, or not an expectation."""
     DUPLICATE_ID = "duplicate_id"
     """An earlier case has the same id."""
     UNKNOWN_TOOL = "unknown_tool"
-    """No available tool has such a name."""
+    """No available tool has this name."""
     ARGUMENTS = "arguments"
-    """Arguments that the schema of the tool does not take."""
+    """Arguments that the schema of the tool rejects."""
     SCHEMA = "schema"
     """The schema of a tool cannot be used."""
     CONTRADICTION = "contradiction"
-    """Something that can never score 1."""
+    """An expectation that can never score 1."""
     LITERAL_MATCHER = "literal_matcher"
-    """What looks like a matcher, where it is taken for a value."""
+    """A value that looks like a matcher, where matchers are not read."""
     NO_EFFECT = "no_effect"
-    """A matcher without a value, at a place where none stands."""
+    """A matcher without a value, at a place without a value."""
     ASKS_NOTHING = "asks_nothing"
-    """A plan whose calls may all be left out."""
+    """A plan whose calls are all optional."""
     SAME_ALTERNATIVE = "same_alternative"
-    """An alternative that stands there twice."""
+    """An alternative that occurs twice."""
 
 
 @dataclass(frozen=True)
 class LintFinding:
-    """One thing that is wrong.
+    """One problem of an expectation.
 
     Attributes:
-        kind: What kind of thing it is.
+        kind: The kind of the problem.
         path: JSON path in the line, or in the file where that is one array; `$` is the whole.
-        message: What is wrong there.
-        line: The line, from 1; `None` where cases are no lines.
+        message: The problem in words.
+        line: The line, from 1; `None` if the source is not a file of lines.
     """
 
     kind: LintKind
@@ -59,7 +59,7 @@ class LintFinding:
 
     @classmethod
     def unreadable(cls, problem: Problem) -> LintFinding:
-        """Return the finding that something cannot be read."""
+        """Return the finding of a case that cannot be read."""
         return cls(LintKind.UNREADABLE, problem.path, problem.message, problem.line)
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,14 +69,14 @@ class LintFinding:
 
 @dataclass(frozen=True)
 class LintReport(Sequence[LintFinding]):
-    """The findings of a file, in its order: a sequence, which is empty if nothing is wrong.
+    """The findings of a file, as a sequence in the order of the file; empty if there are none.
 
     Attributes:
         source: The name of the file.
-        findings: What is wrong.
-        cases: How many cases the file has, those that cannot be read among them.
-        without_expectation: Of how many nothing is expected, so that there was nothing to look at.
-        without_tools: Of how many the tools are not known, so that names and arguments were not looked at.
+        findings: All findings.
+        cases: The number of cases, including those that cannot be read.
+        without_expectation: The number of cases without `expected_tools`, which were not checked.
+        without_tools: The number of cases without available tools, whose names and arguments were not checked.
     """
 
     source: str
@@ -100,20 +100,18 @@ class LintReport(Sequence[LintFinding]):
         return len(self.findings)
 
     def lines(self) -> Iterator[str]:
-        """Yield each finding as `file:line: path: message [kind]`, with nothing in it that a terminal would obey."""
+        """Yield each finding as `file:line: path: message [kind]`, with control characters escaped."""
         for finding in self.findings:
             place = self.source if finding.line is None else f"{self.source}:{finding.line}"
             yield printable(f"{place}: {finding} [{finding.kind.value}]")
 
     def summary(self) -> str:
-        """Return how much was found, and how much was not looked at."""
+        """Return the numbers of findings, of cases, and of cases that were not checked."""
         parts = [f"{plural(len(self.findings), 'finding')} in {plural(self.cases, 'case')}"]
         if self.without_expectation:
             parts.append(f"{self.without_expectation} without expected_tools")
         if self.without_tools:
-            parts.append(
-                f"{self.without_tools} without available tools, so that names and arguments were not checked there"
-            )
+            parts.append(f"{self.without_tools} without available tools, whose names and arguments were not checked")
         return "; ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Where in the file does a part of an expectation stand? Paths as the file spells them."""
+"""Locations of the parts of an expectation in a JSON file, with keys as the file spells them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,12 @@ from pydantic.alias_generators import to_camel
 
 from toolmark._internal.json import json_path
 
-_OTHERS = {"input_parameters": ("args", "arguments")}
+_OTHER_SPELLINGS = {"input_parameters": ("args", "arguments")}
 
 
 @dataclass(frozen=True)
 class Spot:
-    """A place in the JSON value of a case.
-
-    Attributes:
-        value: What stands there.
-        steps: The keys and positions that lead there.
-    """
+    """A value in the JSON of a case, and the keys and positions that lead to it."""
 
     value: Any
     steps: tuple[str | int, ...] = ()
@@ -31,30 +26,33 @@ class Spot:
         return json_path(self.steps)
 
     def at(self, *fields: str | int) -> Spot:
-        """Return the place of a field, by any of its spellings, or of an item.
+        """Return the location of a field, in any spelling, or of an item.
 
-        A step that leads nowhere is left out: an expectation may be a bare list where another one is `{"plan": [...]}`,
-        and the nearest place that there is tells the reader enough.
+        Steps that do not exist are skipped: an expectation may be a bare list where another one is `{"plan": [...]}`,
+        and the nearest existing location is good enough for the reader.
         """
         spot = self
         for field in fields:
-            spellings = (field,) if isinstance(field, int) else (field, to_camel(field), *_OTHERS.get(field, ()))
-            spot = next((found for one in spellings if (found := spot._inner(one)) is not None), spot)
+            spellings: tuple[str | int, ...] = (field,)
+            if isinstance(field, str):
+                spellings = (field, to_camel(field), *_OTHER_SPELLINGS.get(field, ()))
+            spot = next(filter(None, map(spot._inside, spellings)), spot)
         return spot
 
     def under(self, *keys: str | int) -> Spot:
-        """Return the place under keys of the user's own, as far as they lead."""
+        """Return the location under the user's own keys, as deep as they exist."""
         spot = self
         for key in keys:
-            found = spot._inner(key)
-            if found is None:
+            inside = spot._inside(key)
+            if inside is None:
                 break
-            spot = found
+            spot = inside
         return spot
 
-    def _inner(self, key: str | int) -> Spot | None:
+    def _inside(self, key: str | int) -> Spot | None:
         value = self.value
         if isinstance(key, int):
-            there = isinstance(value, (list, tuple)) and key < len(value)
-            return Spot(value[key], (*self.steps, key)) if there else None
-        return Spot(value[key], (*self.steps, key)) if isinstance(value, Mapping) and key in value else None
+            exists = isinstance(value, (list, tuple)) and key < len(value)
+        else:
+            exists = isinstance(value, Mapping) and key in value
+        return Spot(value[key], (*self.steps, key)) if exists else None

@@ -1,4 +1,4 @@
-"""What is wrong with one expectation, beyond what keeps it from being read?"""
+"""Checks of one expectation that can be read: contradictions, unknown tools, arguments, matchers."""
 
 from __future__ import annotations
 
@@ -33,25 +33,20 @@ from toolmark.matching.json_compare import ABSENT
 from toolmark.metrics.plan_variants import variants_of
 
 _PROVIDED = (ToolCallType.HOSTED, ToolCallType.MCP)
-"""Tools that are offered under names of their own."""
+"""Types of tools that are offered under names other than those of their calls."""
 
 
 @dataclass(frozen=True)
 class _Place:
-    """An item of a plan, where it stands, and what is forbidden there."""
+    """An item of a plan, its location, and the forbidden calls that apply to it."""
 
     item: PlanItem
     spot: Spot
     forbidden: tuple[tuple[Forbid, Spot], ...]
 
 
-def findings_of(expected: Sequence[ToolCall] | Expectation, spot: Spot, tools: Tools) -> Iterator[LintFinding]:
-    """Yield what is wrong with what a case expects.
-
-    Args:
-        expected: What is expected.
-        spot: Where that stands in the case.
-        tools: The tools that are available.
+def check_expectation(expected: Sequence[ToolCall] | Expectation, spot: Spot, tools: Tools) -> Iterator[LintFinding]:
+    """Yield the findings of the expectation of a case, which is at a location in the file.
 
     Raises:
         MissingPackageError: A tool has a schema, and jsonschema is not installed.
@@ -62,7 +57,7 @@ def findings_of(expected: Sequence[ToolCall] | Expectation, spot: Spot, tools: T
         if plans[first] == plans[second]:
             yield _finding(LintKind.SAME_ALTERNATIVE, spots[second], f"is the same plan as {spots[first].path}")
     for plan, where in zip(plans, spots, strict=True):
-        yield from _Linter(plan, where, tools).findings()
+        yield from _PlanCheck(plan, where, tools).findings()
 
 
 def _finding(kind: LintKind, spot: Spot, message: str) -> LintFinding:
@@ -70,33 +65,33 @@ def _finding(kind: LintKind, spot: Spot, message: str) -> LintFinding:
 
 
 @dataclass(frozen=True)
-class _Linter:
-    """Looks at one plan."""
+class _PlanCheck:
+    """Checks one plan."""
 
     plan: Plan
     spot: Spot
     tools: Tools
 
     def findings(self) -> Iterator[LintFinding]:
-        """Yield what is wrong."""
-        yield from self._nothing_asked()
+        """Yield all findings."""
+        yield from self._unconditional()
         for tool in self.plan.tools if self.tools.specs is not None else ():
-            yield from self._unknown(_pattern(tool), self.spot.at("tools").under(tool), "says something of")
+            yield from self._unknown(_pattern(tool), self.spot.at("tools").under(tool), "has matchers for")
         for place in _places(self.plan.calls, self.spot.at("plan")):
             item = place.item
             if isinstance(item, OneOf):
                 yield from _same_alternatives(item, place.spot)
             elif isinstance(item, Parallel):
-                yield from _one_after_the_other(item, place.spot)
+                yield from _order_in_one_step(item, place.spot)
             else:
                 yield from self._call(item, place)
 
-    def _nothing_asked(self) -> Iterator[LintFinding]:
+    def _unconditional(self) -> Iterator[LintFinding]:
         items = list(walk(self.plan.calls))
         calls = [item for item in items if isinstance(item, (ToolCall, Expect))]
-        says_no = self.plan.allow_extra is False or any(isinstance(item, Forbid) for item in items)
-        if calls and not says_no and all(isinstance(call, Expect) and call.least == 0 for call in calls):
-            message = "every call may be left out and no other is ruled out, so an agent that calls nothing scores 1"
+        excludes = self.plan.allow_extra is False or any(isinstance(item, Forbid) for item in items)
+        if calls and not excludes and all(isinstance(call, Expect) and call.least == 0 for call in calls):
+            message = "every call is optional and no other call is excluded, so an agent that calls nothing scores 1"
             yield _finding(LintKind.ASKS_NOTHING, self.spot, message)
 
     def _call(self, call: ToolCall | Expect | Forbid, place: _Place) -> Iterator[LintFinding]:
@@ -119,24 +114,28 @@ class _Linter:
     def _unknown(self, name: Name, spot: Spot, verb: str) -> Iterator[LintFinding]:
         if self.tools.named(_accepting(name)):
             return
-        known = [spec.name for spec in self.tools.specs or ()]
-        near = difflib.get_close_matches(name, known, n=1) if isinstance(name, str) else []
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known) or 'none'}"
-        what = f"the tool {name!r}, which is not available" if isinstance(name, str) else f"{name_text(name)}, no tool"
+        names = [spec.name for spec in self.tools.specs or ()]
+        near = difflib.get_close_matches(name, names, n=1) if isinstance(name, str) else []
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names) or 'none'}"
+        what = (
+            f"the tool {name!r}, which is not available"
+            if isinstance(name, str)
+            else f"{name_text(name)}, which matches no available tool"
+        )
         yield _finding(LintKind.UNKNOWN_TOOL, spot, f"{verb} {what}; {hint}")
 
     def _misfits(self, call: ToolCall | Expect | Forbid, arguments: Any, spot: Spot) -> Iterator[LintFinding]:
         template = arguments if isinstance(arguments, Template) else Template(arguments)
         specs = self.tools.named(_accepting(call.name))
-        found = self.tools.misfits(specs, template.tree, extras=template.extras)
-        # Several values of one matcher stand at one place of the file.
+        misfits = self.tools.misfits(specs, template.tree, extras=template.extras)
+        # Several values of one matcher have the same location in the file.
         yield from dict.fromkeys(
             _finding(
                 LintKind.SCHEMA if misfit.broken else LintKind.ARGUMENTS,
                 _argument(call, spot, misfit.keys),
                 misfit.message,
             )
-            for misfit in found
+            for misfit in misfits
         )
 
     def _arguments(self, call: ToolCall | Expect | Forbid) -> Any:
@@ -150,15 +149,15 @@ class _Linter:
     def _forbidden(self, call: ToolCall | Expect, arguments: Any, place: _Place) -> Iterator[LintFinding]:
         for forbid, spot in place.forbidden:
             if self._covers(forbid.name, call.name) and _hits(self._arguments(forbid), arguments):
-                message = f"is forbidden by {spot.path}, so that a call just as expected scores 0"
+                message = f"is forbidden by {spot.path}, so a call exactly as expected scores 0"
                 yield _finding(LintKind.CONTRADICTION, place.spot, message)
 
-    def _covers(self, forbidden: Name, wanted: Name) -> bool:
-        """Return whether every name that is wanted is forbidden, as far as that is known."""
-        if isinstance(wanted, str):
-            return _accepting(forbidden)(wanted)
-        known = self.tools.named(wanted.accepts)
-        return forbidden == wanted or (bool(known) and all(_accepting(forbidden)(spec.name) for spec in known))
+    def _covers(self, forbidden: Name, expected: Name) -> bool:
+        """Return whether every expected name is certainly forbidden."""
+        if isinstance(expected, str):
+            return _accepting(forbidden)(expected)
+        specs = self.tools.named(expected.accepts)
+        return forbidden == expected or (bool(specs) and all(_accepting(forbidden)(spec.name) for spec in specs))
 
 
 def _accepting(name: Name) -> Callable[[str], bool]:
@@ -166,12 +165,12 @@ def _accepting(name: Name) -> Callable[[str], bool]:
 
 
 def _pattern(tool: str) -> Name:
-    """Return what a key of a plan's `tools` accepts: a name, or a pattern of them."""
+    """Return the name or the pattern that a key of a plan's `tools` is."""
     return Glob(tool) if any(letter in tool for letter in "*?[") else tool
 
 
 def _places(items: Sequence[PlanItem], spot: Spot, forbidden: tuple[tuple[Forbid, Spot], ...] = ()) -> Iterator[_Place]:
-    """Yield all items with what is inside of them, where each stands, and what is forbidden there."""
+    """Yield all items, also nested ones, with their locations and the forbidden calls that apply to them."""
     spots = [spot.at(index) for index in range(len(items))]
     own = tuple((item, at) for item, at in zip(items, spots, strict=True) if isinstance(item, Forbid))
     for item, at in zip(items, spots, strict=True):
@@ -190,14 +189,14 @@ def _same_alternatives(item: OneOf, spot: Spot) -> Iterator[LintFinding]:
             yield _finding(LintKind.SAME_ALTERNATIVE, spot.at("one_of", second), f"is the same as {other}")
 
 
-def _one_after_the_other(item: Parallel, spot: Spot) -> Iterator[LintFinding]:
+def _order_in_one_step(item: Parallel, spot: Spot) -> Iterator[LintFinding]:
     """Yield calls of one step that must come after each other."""
     members = [list(walk([call])) for call in item.calls]
     labels = [{one.label for one in inner if isinstance(one, (Expect, OneOf)) and one.label} for inner in members]
     for index, inner in enumerate(members):
-        others = {label for number, found in enumerate(labels) if number != index for label in found}
-        wanted = {label for one in inner if isinstance(one, (Expect, OneOf)) for label in one.after}
-        for label in sorted(wanted & others):
+        other_labels = {label for number, others in enumerate(labels) if number != index for label in others}
+        required = {label for one in inner if isinstance(one, (Expect, OneOf)) for label in one.after}
+        for label in sorted(required & other_labels):
             message = f"must come after {label!r}, which must be called in the same step"
             yield _finding(LintKind.CONTRADICTION, spot.at("parallel", index), message)
 
@@ -205,7 +204,7 @@ def _one_after_the_other(item: Parallel, spot: Spot) -> Iterator[LintFinding]:
 def _literal_matchers(call: ToolCall, spot: Spot) -> Iterator[LintFinding]:
     for name in ("input_parameters", "output"):
         for keys in _marked(getattr(call, name)):
-            message = f"{MARK!r} is taken for a key of the value: write the call as {{'expect': {call.name!r}, ...}}"
+            message = f"{MARK!r} is read as a key of the value; write the call as {{'expect': {call.name!r}, ...}}"
             yield _finding(LintKind.LITERAL_MATCHER, spot.at(name).under(*keys), message)
 
 
@@ -222,12 +221,12 @@ def _without_effect(call: Expect | Forbid, spot: Spot) -> Iterator[LintFinding]:
     tree: Mapping[str, Any] = {} if call.input_parameters is ABSENT else call.input_parameters
     for place, matcher in call.at.items():
         if not matcher.complete and with_matchers(tree, {parse_argument_path(place): matcher}) == tree:
-            message = f"has no value of its own, and none stands at {place} in input_parameters, so it does nothing"
+            message = f"has no value, and input_parameters has none at {place}, so it does nothing"
             yield _finding(LintKind.NO_EFFECT, spot.at("at").under(place), message)
 
 
 def _argument(call: ToolCall | Expect | Forbid, spot: Spot, keys: tuple[str | int, ...]) -> Spot:
-    """Return where an argument is spoken of: in `at`, or in the arguments."""
+    """Return the location of an argument: in `at`, or in the arguments."""
     if not isinstance(call, ToolCall):
         for place in call.at:
             steps = parse_argument_path(place)
@@ -237,7 +236,7 @@ def _argument(call: ToolCall | Expect | Forbid, spot: Spot, keys: tuple[str | in
 
 
 def _hits(forbidden: Any, arguments: Any) -> bool:
-    """Return whether a call just as expected is one that is forbidden, where that is certain."""
+    """Return whether a call exactly as expected is certainly forbidden."""
     if forbidden is ABSENT:
         return True
     tree = arguments.tree if isinstance(arguments, Template) else arguments

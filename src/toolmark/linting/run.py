@@ -1,4 +1,4 @@
-"""From a file to its findings: every line is read, and what can be read is looked at."""
+"""The check of a file of cases or of cases in memory, and the reader of a file of tools."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from toolmark.dataset import Document, Source, problems_of, read_bytes, read_cas
 from toolmark.errors import DataFileError, InvalidDataError, Problem
 from toolmark.linting.findings import LintFinding, LintKind, LintReport
 from toolmark.linting.json_locations import Spot
-from toolmark.linting.plan_checks import findings_of
+from toolmark.linting.plan_checks import check_expectation
 from toolmark.linting.schema_fit import Tools
 
 Cases: TypeAlias = "Source | Iterable[TestCase | Golden]"
-"""A file, or cases and goldens themselves."""
+"""A file, or cases and goldens."""
 
 _TRAJECTORY = "expected_agent_trajectory"
 
 
 def lint(source: Cases, tools: Iterable[object] | None = None, *, allow_nan: bool = False) -> LintReport:
-    """Return all that is wrong with what cases or goldens expect, in the order of the file.
+    """Return all findings about the expectations of cases or goldens, in the order of the file.
 
     Args:
         source: A file as `read_cases` takes it, goldens among them, or the cases themselves.
-        tools: The tools that are available, in any form that `ToolSpec` reads; by default those of each case. Where
-            neither is given, names and arguments are not checked, and the report says of how many cases.
-        allow_nan: Accept bare NaN and infinities, which JSON does not have.
+        tools: The tools that are available, in any form that `ToolSpec` reads; by default those of each case. Without
+            either, names and arguments are not checked; the report counts these cases.
+        allow_nan: Accept bare NaN and infinities, which are not JSON.
 
     Raises:
         InvalidDataError: One of the tools cannot be read.
@@ -43,23 +43,25 @@ def lint(source: Cases, tools: Iterable[object] | None = None, *, allow_nan: boo
         >>> print(lint([golden], tools=[{"name": "pay"}])[0])
         $[0].expected_tools[0].name: expects the tool 'pya', which is not available; did you mean 'pay'?
     """
-    given = None if tools is None else [read_tool_spec(tool) for tool in tools]
+    specs = None if tools is None else [read_tool_spec(tool) for tool in tools]
     if isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
         file = cast("Source", source)
-        return _Lint(source_name(file), given).report((one, None) for one in read_documents(file, allow_nan=allow_nan))
+        return _FileCheck(source_name(file), specs).report(
+            (one, None) for one in read_documents(file, allow_nan=allow_nan)
+        )
     items = ((Document(case.to_dict(), item=index), case) for index, case in enumerate(list[Any](source)))
-    return _Lint("<cases>", given).report(items)
+    return _FileCheck("<cases>", specs).report(items)
 
 
 def read_tools(source: Source) -> list[ToolSpec]:
     """Return the tools of a JSON file: a list of them, in any form that `ToolSpec` reads, or `{"tools": [...]}`.
 
     Raises:
-        DataFileError: It is neither; `problems` has every tool that cannot be read.
+        DataFileError: The file is neither; `problems` has every tool that cannot be read.
         OSError: The file cannot be opened or read.
     """
     name = source_name(source)
-    found: list[ToolSpec] = []
+    tools: list[ToolSpec] = []
     problems: list[Problem] = []
     try:
         value = parse_json(read_bytes(source))
@@ -72,16 +74,16 @@ def read_tools(source: Source) -> list[ToolSpec]:
         listed = []
     for index, item in enumerate(listed):
         try:
-            found.append(read_tool_spec(item))
+            tools.append(read_tool_spec(item))
         except InvalidDataError as error:
             problems += [Problem(f"{prefix}[{index}]{one.path[1:]}", one.message) for one in problems_of(error)]
     if problems:
         raise DataFileError("\n".join(f"{name}: {problem}" for problem in problems), problems)
-    return found
+    return tools
 
 
-class _Lint:
-    """Counts what is looked at."""
+class _FileCheck:
+    """Checks documents one after the other, and counts them."""
 
     def __init__(self, source: str, tools: list[ToolSpec] | None) -> None:
         self.source = source
@@ -91,7 +93,7 @@ class _Lint:
         self.cases = self.without_expectation = self.without_tools = 0
 
     def report(self, documents: Iterable[tuple[Document, TestCase | Golden | None]]) -> LintReport:
-        """Look at all documents, and the cases that they are, as far as these are known."""
+        """Return the findings of all documents; each comes with its case if that is already read."""
         findings = [finding for document, case in documents for finding in self._document(document, case)]
         return LintReport(self.source, tuple(findings), self.cases, self.without_expectation, self.without_tools)
 
@@ -104,12 +106,12 @@ class _Lint:
             case = case or read_case(document.value, document.place)
         except InvalidDataError as error:
             yield from (LintFinding.unreadable(document.placed(problem)) for problem in problems_of(error))
-            given = document.value.get("id") if isinstance(document.value, dict) else None
-            yield from self._id(given if isinstance(given, str) else None, document)
+            case_id = document.value.get("id") if isinstance(document.value, dict) else None
+            yield from self._id(case_id if isinstance(case_id, str) else None, document)
             return
         for finding in self._case(case, document):
             if finding.kind is LintKind.SCHEMA:
-                if finding.message in self.broken:  # one tool of many cases is told of once
+                if finding.message in self.broken:  # report the schema of a tool once for all cases
                     continue
                 self.broken.add(finding.message)
             yield replace(finding, line=document.line)
@@ -123,15 +125,15 @@ class _Lint:
         tools = self.tools if self.tools.specs is not None else self.tools.of(case.available_tools)
         self.without_tools += tools.specs is None
         expected = spot.at("expected_tools")
-        yield from findings_of(case.expected_tools, spot.at(_TRAJECTORY) if expected == spot else expected, tools)
+        yield from check_expectation(case.expected_tools, spot.at(_TRAJECTORY) if expected == spot else expected, tools)
 
-    def _id(self, given: str | None, document: Document) -> Iterator[LintFinding]:
-        """Yield that an earlier case has the same id; one that cannot be read has its own, too."""
-        if given is None:
+    def _id(self, case_id: str | None, document: Document) -> Iterator[LintFinding]:
+        """Yield a finding if an earlier case has the same id."""
+        if case_id is None:
             return
-        earlier = self.ids.setdefault(given, document.place)
+        earlier = self.ids.setdefault(case_id, document.place)
         if earlier != document.place:
-            message = f"the id {given!r} is that of {earlier} already"
+            message = f"the id {case_id!r} is already used by {earlier}"
             yield LintFinding(LintKind.DUPLICATE_ID, _spot(document).at("id").path, message, line=document.line)
 
 

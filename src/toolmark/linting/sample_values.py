@@ -1,8 +1,7 @@
-"""Expected arguments, which may hold matchers, as plain values that a JSON Schema can say something about.
+"""Sample values of expected arguments with matchers, which can be validated against a JSON Schema.
 
-A matcher accepts many values. What a schema says of one of them proves something only where it holds for all the
-others, too; so each value remembers which of its parts stand for what a matcher accepts, and how far they can be
-relied on.
+A matcher accepts many values. An error of one of them proves a problem only if all the others have it, too. So each
+sample records which of its parts represent a matcher, and what all values of that matcher have in common.
 """
 
 from __future__ import annotations
@@ -32,44 +31,40 @@ from toolmark.matching.json_compare import ABSENT
 
 Steps: TypeAlias = "tuple[str | int, ...]"
 
-Known: TypeAlias = Literal["nothing", "type", "types"]
-"""What is known of a value that stands for others: nothing; its type; or its type, and those of all that is in it."""
+Certainty: TypeAlias = Literal["nothing", "type", "types"]
+"""What all values that a sample represents have in common: nothing, the type, or the types at all depths."""
 
 MOST_SAMPLES = 500
-"""Samples of one call that are looked at."""
+"""Samples of one call that are validated."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A part of a sample that stands for all values that a matcher accepts."""
+    """A part of a sample that represents all values that a matcher accepts."""
 
     matcher: Matcher
-    known: Known
+    certainty: Certainty
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One value that is accepted.
-
-    Attributes:
-        value: The value; `ABSENT` where it is accepted that there is none.
-        marks: The parts of it that stand for others.
-        left_out: Keys in it of arguments that are left out on purpose, with the matcher that says so.
-    """
+    """One accepted value; `ABSENT` if no value is accepted."""
 
     value: Any
     marks: Mapping[Steps, Mark] = field(default_factory=dict[Steps, Mark])
+    """The parts that represent other values."""
     left_out: Mapping[Steps, Matcher] = field(default_factory=dict[Steps, Matcher])
+    """Arguments that a matcher accepts to be missing."""
 
 
 def samples(node: Any) -> Iterator[Sample]:
-    """Yield values that an expected value accepts: one, and further ones, each of which makes one other choice."""
+    """Yield values that an expected value accepts: a first one, and others that differ from it in one choice."""
     if isinstance(node, Matcher):
         yield from _of_matcher(node)
     elif isinstance(node, dict):
-        yield from _joined({key: list(samples(item)) for key, item in node.items()}, _object)
+        yield from _combined({key: list(samples(item)) for key, item in node.items()}, _object)
     elif isinstance(node, list):
-        yield from _joined({index: list(samples(item)) for index, item in enumerate(node)}, _list)
+        yield from _combined({index: list(samples(item)) for index, item in enumerate(node)}, _list)
     else:
         yield Sample(node)
 
@@ -88,11 +83,11 @@ def _of_matcher(matcher: Matcher) -> Iterator[Sample]:
     elif isinstance(matcher, Unordered):
         yield from samples(matcher.value)
     else:
-        yield from _standing(matcher)
+        yield from _representative(matcher)
 
 
-def _standing(matcher: Matcher) -> Iterator[Sample]:
-    """Yield the one sample of a matcher that accepts values which cannot be listed."""
+def _representative(matcher: Matcher) -> Iterator[Sample]:
+    """Yield the one sample of a matcher whose accepted values cannot be listed."""
     if isinstance(matcher, (IgnoreCase, Normalized)):
         yield Sample(matcher.value, {(): Mark(matcher, "types")})
     elif isinstance(matcher, Approx):
@@ -112,7 +107,7 @@ def _any(matcher: Matcher) -> Iterator[Sample]:
 
 
 def _whole(matcher: Approx) -> Any:
-    """Return a value that is near enough, a whole number if there is one: more fit that."""
+    """Return an accepted value, a whole number if possible, since it is valid under more schemas."""
     value = matcher.value
     if isinstance(value, float) and value.is_integer() is False and abs(value) < 1e15:  # noqa: PLR2004 - NaN is not below
         rounded = round(value)
@@ -120,12 +115,12 @@ def _whole(matcher: Approx) -> Any:
     return value
 
 
-def _joined(parts: Mapping[Any, list[Sample]], build: Callable[[Mapping[Any, Sample]], Sample]) -> Iterator[Sample]:
-    """Yield what is made of the first sample of each part, and then with each further one of a single part."""
-    first = {key: found[0] for key, found in parts.items()}
+def _combined(parts: Mapping[Any, list[Sample]], build: Callable[[Mapping[Any, Sample]], Sample]) -> Iterator[Sample]:
+    """Yield the first samples of all parts combined, then variants with another sample of one part."""
+    first = {key: options[0] for key, options in parts.items()}
     yield build(first)
-    for key, found in parts.items():
-        for other in found[1:]:
+    for key, options in parts.items():
+        for other in options[1:]:
             yield build({**first, key: other})
 
 
@@ -140,6 +135,6 @@ def _object(parts: Mapping[Any, Sample]) -> Sample:
 
 
 def _list(parts: Mapping[Any, Sample]) -> Sample:
-    if any(part.value is ABSENT for part in parts.values()):  # in a list nothing can be left out
+    if any(part.value is ABSENT for part in parts.values()):  # a list has no missing items
         parts = dict(enumerate(part for part in parts.values() if part.value is not ABSENT))
     return Sample([part.value for part in parts.values()], *_marks(parts))

@@ -1,4 +1,4 @@
-"""Can a call whose arguments are as expected fit the JSON Schema of its tool? Only what is certain is told."""
+"""Checks of expected arguments against the JSON Schema of their tool; only certain problems are reported."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from toolmark.linting.sample_values import MOST_SAMPLES, Mark, Sample, Steps, sa
 from toolmark.result import redact_at_path
 
 _ABOUT_SIZE = frozenset({"type", "required", "additionalProperties", "minItems", "maxItems"})
-"""Rules that do not depend on what the values inside are."""
+"""Rules that do not depend on the values inside."""
 
 _CONDITIONS = frozenset({"then", "else", "dependentSchemas"})
 
 
 @dataclass(frozen=True)
 class Misfit:
-    """What does not fit: the keys that lead there, and what is wrong. One that is broken tells of the schema itself."""
+    """A problem at the place that the keys lead to; with `broken`, a problem of the schema itself."""
 
     keys: Steps
     message: str
@@ -35,17 +35,13 @@ class Misfit:
 
 @dataclass(frozen=True)
 class Tools:
-    """The available tools, and the validators of their schemas.
-
-    Attributes:
-        specs: The tools; `None` if they are not known.
-    """
+    """The available tools (`None` if they are unknown), and the validators of their schemas."""
 
     specs: Sequence[ToolSpec] | None
     validators: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
 
     def of(self, specs: Sequence[ToolSpec] | None) -> Tools:
-        """Return other tools with the same validators, each of which is made once."""
+        """Return other tools that share the validators, so that each is built once."""
         return Tools(specs, self.validators)
 
     def named(self, accepts: Callable[[str], bool]) -> list[ToolSpec]:
@@ -53,22 +49,19 @@ class Tools:
         return [spec for spec in self.specs or () if accepts(spec.name)]
 
     def misfits(self, specs: Sequence[ToolSpec], tree: Mapping[str, Any], *, extras: bool) -> list[Misfit]:
-        """Return why expected arguments fit none of several tools: of the first, where they fit none.
+        """Return the problems of expected arguments with the first tool, or none if they fit any of the tools.
 
-        Args:
-            specs: The tools, such as those whose names a pattern accepts; at least one.
-            tree: The expected arguments, with matchers.
-            extras: Whether a call may have other arguments, too.
+        With `extras`, a call may have other arguments, too.
 
         Raises:
             MissingPackageError: There is a schema, and jsonschema is not installed.
         """
         first: list[Misfit] | None = None
         for spec in specs:
-            found = list(self._misfits(spec, tree, extras=extras))
-            if not found:
+            misfits = list(self._misfits(spec, tree, extras=extras))
+            if not misfits:
                 return []
-            first = found if first is None else first
+            first = misfits if first is None else first
         return first or []
 
     def _misfits(self, spec: ToolSpec, tree: Mapping[str, Any], *, extras: bool) -> Iterator[Misfit]:
@@ -78,7 +71,7 @@ class Tools:
         if isinstance(validator, str):
             yield Misfit((), f"the tool {spec.name!r} cannot be checked against: {validator}", broken=True)
             return
-        seen: set[Misfit] = set()
+        reported: set[Misfit] = set()
         tried = list(islice(samples(dict(tree)), MOST_SAMPLES))
         fixed = len(tried) == 1 and not tried[0].marks and not extras
         for sample in tried:
@@ -89,9 +82,9 @@ class Tools:
                 yield Misfit((), f"the tool {spec.name!r} cannot be checked against: {text}", broken=True)
                 return
             for error in errors if fixed else filter(_of_one_place, errors):
-                for misfit in _told(error, sample, tree, extras=extras):
-                    if misfit not in seen:
-                        seen.add(misfit)
+                for misfit in _certain_misfits(error, sample, tree, extras=extras):
+                    if misfit not in reported:
+                        reported.add(misfit)
                         yield misfit
 
     def _validator(self, schema: dict[str, Any]) -> Any:
@@ -101,8 +94,8 @@ class Tools:
         return self.validators[key]
 
 
-def _told(error: Any, sample: Sample, tree: Mapping[str, Any], *, extras: bool) -> Iterator[Misfit]:
-    """Yield what an error about a sample proves about all that is accepted."""
+def _certain_misfits(error: Any, sample: Sample, tree: Mapping[str, Any], *, extras: bool) -> Iterator[Misfit]:
+    """Yield the problems of all accepted values that an error of a sample proves."""
     keys: Steps = tuple(error.absolute_path)
     rule = str(error.validator)
     if not _proves(error, keys, rule, sample.marks):
@@ -112,10 +105,10 @@ def _told(error: Any, sample: Sample, tree: Mapping[str, Any], *, extras: bool) 
             if name not in error.instance and (keys or not extras or name in tree):
                 yield Misfit((*keys, name), _lacking(name, sample.left_out.get((*keys, name))))
     elif rule == "additionalProperties" and error.validator_value is False:
-        known = list(error.schema.get("properties", {}))
+        properties = list(error.schema.get("properties", {}))
         for name in not_taken(error):
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(map(repr, known)) or 'none'}"
+            near = difflib.get_close_matches(name, properties, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(map(repr, properties)) or 'none'}"
             yield Misfit((*keys, name), f"the tool does not take {name!r}; {hint}")
     else:
         mark = sample.marks.get(keys)
@@ -124,7 +117,7 @@ def _told(error: Any, sample: Sample, tree: Mapping[str, Any], *, extras: bool) 
 
 
 def _of_one_place(error: Any) -> bool:
-    """Return whether an error hangs on one value alone, so that no other choice elsewhere would undo it."""
+    """Return whether an error depends on one value alone, so that no other choice elsewhere avoids it."""
     if not _CONDITIONS.isdisjoint(map(str, error.absolute_schema_path)):
         return False
     return not isinstance(error.instance, (dict, list)) or str(error.validator) in _ABOUT_SIZE
@@ -138,22 +131,22 @@ def _lacking(name: str, left_out: object) -> str:
 
 
 def _proves(error: Any, keys: Steps, rule: str, marks: Mapping[Steps, Mark]) -> bool:
-    """Return whether an error about a sample is one about all values that its marked parts stand for."""
+    """Return whether all values that the marked parts represent have the error of a sample."""
     own = marks.get(keys)
     if own is not None and rule in ("enum", "const"):
         allowed = error.validator_value if rule == "enum" else [error.validator_value]
         return not any(_may_accept(own, value) for value in allowed)
     above = [marks[keys[:length]] for length in range(len(keys)) if keys[:length] in marks]
-    if any(mark.known != "types" for mark in above):
+    if any(mark.certainty != "types" for mark in above):
         return False
     if above or own is not None:
-        return rule == "type" and (own is None or own.known != "nothing")
+        return rule == "type" and (own is None or own.certainty != "nothing")
     inside = any(steps[: len(keys)] == keys for steps in marks)
     return rule in _ABOUT_SIZE if inside else "prefixItems" not in error.absolute_schema_path
 
 
 def _may_accept(mark: Mark, value: object) -> bool:
-    if mark.known == "nothing" or isinstance(mark.matcher, (Predicate, Schema)):
+    if mark.certainty == "nothing" or isinstance(mark.matcher, (Predicate, Schema)):
         return True
     try:
         return mark.matcher.accepts(value)

@@ -1,15 +1,15 @@
-"""How do scores get back to where the traces came from? Reports as JSON that other tools take in; nothing is sent.
+"""Reports as JSON for the backends that the traces came from; nothing is sent.
 
-Each function writes one form: events of OpenTelemetry, spans of OpenInference, feedback of LangSmith, scores of
-Langfuse, annotations of Phoenix. What a result is about is the outermost span of the trace that its case was read from
-(`read_traces`). Ids are made of what is scored and by which metric, so that sending the same report again replaces it.
-`toolmark.report.otel` sends the first two forms itself.
+Each function returns one form: OpenTelemetry events, OpenInference spans, LangSmith feedback, Langfuse scores, Phoenix
+annotations. A result is about the outermost span of the trace that its case was read from (`read_traces`). Ids are
+derived from that span and the metric, so that sending the same report again replaces it. `toolmark.report.otel` sends
+the first two forms itself.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -28,20 +28,28 @@ from toolmark.report.export.evaluation_records import (
 from toolmark.report.report import Report
 from toolmark.result import ResultStatus
 
+__all__ = [
+    "evaluation_events",
+    "evaluation_spans",
+    "langfuse_scores",
+    "langsmith_feedback",
+    "phoenix_annotations",
+]
+
 
 def evaluation_events(report: Report, *, at: datetime | None = None, redactor: Redactor = DEFAULT) -> dict[str, Any]:
     """Return a report as `gen_ai.evaluation.result` events: log records of OTLP as JSON.
 
-    A score has its value, `pass` or `fail` as label, and its reason as explanation. What could not be measured has
-    `error.type` and no score; what was skipped is no event.
+    A score has its value, `pass` or `fail` as label, and its reason as explanation. A result that could not be measured
+    has `error.type` and no score; skipped results are left out.
 
     Args:
-        report: Its cases were read from traces of OpenTelemetry.
-        at: When the events happened; now, by default.
-        redactor: Takes secrets out of reasons and errors.
+        report: A report of cases that were read from OpenTelemetry traces.
+        at: Time of the events; now by default.
+        redactor: Redacts reasons and errors.
 
     Raises:
-        InvalidDataError: A case names no trace, or one whose ids are none of OpenTelemetry; `problems` has all.
+        InvalidDataError: A case names no trace, or one whose ids are not OpenTelemetry ids; `problems` has all.
     """
     number, text = WARN
     records = [
@@ -60,9 +68,9 @@ def evaluation_events(report: Report, *, at: datetime | None = None, redactor: R
 
 
 def evaluation_spans(report: Report, *, at: datetime | None = None, redactor: Redactor = DEFAULT) -> dict[str, Any]:
-    """Return a report as spans of OpenInference: of kind `EVALUATOR`, each with one link to the span it is about.
+    """Return a report as OpenInference spans of kind `EVALUATOR`, each with one link to the span it is about.
 
-    Only scores are spans. Arguments and errors are those of `evaluation_events`.
+    Only scores become spans. Arguments and errors as in `evaluation_events`.
     """
     spans = [
         {
@@ -82,7 +90,7 @@ def evaluation_spans(report: Report, *, at: datetime | None = None, redactor: Re
 
 
 def langsmith_feedback(report: Report, *, redactor: Redactor = DEFAULT) -> list[dict[str, Any]]:
-    """Return a report as feedback of LangSmith, one entry a score, as its API and `create_feedback` take it.
+    """Return a report as LangSmith feedback, one entry a score, as its API and `create_feedback` accept it.
 
     Raises:
         InvalidDataError: A case names no trace; `problems` has all of them.
@@ -95,16 +103,15 @@ def langsmith_feedback(report: Report, *, redactor: Redactor = DEFAULT) -> list[
             "key": scored.result.metric,
             "score": scored.plain["score"],
             "value": scored.label,
-            **({"comment": scored.plain["reason"]} if scored.plain.get("reason") else {}),
+            **_reason_as("comment", scored),
             "feedback_source": {"type": "api", "metadata": details(scored)},
         }
-        for scored in results_of(report, redactor)
-        if scored.result.status is ResultStatus.SCORED
+        for scored in _scores(report, redactor)
     ]
 
 
 def langfuse_scores(report: Report, *, redactor: Redactor = DEFAULT) -> list[dict[str, Any]]:
-    """Return a report as scores of Langfuse, one entry a score, as its API and `create_score` take it.
+    """Return a report as Langfuse scores, one entry a score, as its API and `create_score` accept it.
 
     Raises:
         InvalidDataError: A case names no trace; `problems` has all of them.
@@ -116,19 +123,18 @@ def langfuse_scores(report: Report, *, redactor: Redactor = DEFAULT) -> list[dic
             "name": scored.result.metric,
             "value": scored.plain["score"],
             "dataType": "NUMERIC",
-            **({"comment": scored.plain["reason"]} if scored.plain.get("reason") else {}),
+            **_reason_as("comment", scored),
             "metadata": details(scored),
         }
-        for scored in results_of(report, redactor)
-        if scored.result.status is ResultStatus.SCORED
+        for scored in _scores(report, redactor)
     ]
 
 
 def phoenix_annotations(report: Report, *, redactor: Redactor = DEFAULT) -> dict[str, Any]:
-    """Return a report as annotations of Phoenix, one a score: the body that its `POST /v1/span_annotations` takes.
+    """Return a report as Phoenix annotations, one a score: the body of its `POST /v1/span_annotations`.
 
     Phoenix replaces an annotation of the same span, metric and `identifier`, which is `toolmark`. Arguments and errors
-    are those of `evaluation_events`.
+    as in `evaluation_events`.
     """
     return {
         "data": [
@@ -140,12 +146,11 @@ def phoenix_annotations(report: Report, *, redactor: Redactor = DEFAULT) -> dict
                 "result": {
                     "score": float(scored.plain["score"]),
                     "label": scored.label,
-                    **({"explanation": scored.plain["reason"]} if scored.plain.get("reason") else {}),
+                    **_reason_as("explanation", scored),
                 },
                 "metadata": details(scored),
             }
-            for scored in results_of(report, redactor, hexadecimal=True)
-            if scored.result.status is ResultStatus.SCORED
+            for scored in _scores(report, redactor, hexadecimal=True)
         ]
     }
 
@@ -156,12 +161,25 @@ _RESOURCE: dict[str, Any] = {
 _SCOPE: dict[str, Any] = {"name": SCOPE}
 
 
+def _scores(report: Report, redactor: Redactor, *, hexadecimal: bool = False) -> Iterator[Scored]:
+    """Yield the results that have a score."""
+    for scored in results_of(report, redactor, hexadecimal=hexadecimal):
+        if scored.result.status is ResultStatus.SCORED:
+            yield scored
+
+
+def _reason_as(key: str, scored: Scored) -> dict[str, str]:
+    """Return the reason under the key that a backend uses for it, if there is one."""
+    reason = scored.plain.get("reason")
+    return {key: reason} if reason else {}
+
+
 def _uuid(scored: Scored) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_OID, scored.key))
 
 
 def _pairs(attributes: Mapping[str, str | float]) -> list[dict[str, Any]]:
-    """Return attributes as OTLP writes them."""
+    """Return attributes in the JSON form of OTLP."""
     return [
         {"key": key, "value": {"stringValue" if isinstance(value, str) else "doubleValue": value}}
         for key, value in attributes.items()

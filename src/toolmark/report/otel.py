@@ -1,9 +1,8 @@
-"""How do scores get to a collector? Through an OpenTelemetry SDK that somebody else configured; needs `toolmark[otel]`.
+"""Sending scores through an OpenTelemetry SDK that your program configured; needs `toolmark[otel]`.
 
-What is sent are the events and spans that `toolmark.report.feedback` writes to files, with the same names, values and
-times, about the same spans. Of OpenTelemetry only the API is used. Where things go, which resource they are of and
-when they leave is up to the provider, the global one or one's own; nothing is sent where none is configured, which is
-an error here.
+The events and spans are those that `toolmark.report.feedback` writes to files: the same names, values and times, about
+the same spans. Only the API of OpenTelemetry is used. The provider, the global one or your own, decides about
+destination, resource and batching; if none is configured, nothing can be sent, which is an error here.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 Record = TypeVar("Record", EvaluationEvent, EvaluationSpan)
 
 _AT_ONCE = 100
-"""Records after which the provider sends what it holds, since one whose queue is full drops what comes next."""
+"""Records between two flushes of the provider, which drops records while its queue is full."""
 
 
 def emit_events(
@@ -46,24 +45,24 @@ def emit_events(
 ) -> int:
     """Emit a report as `gen_ai.evaluation.result` events, each in the context of the span that it is about.
 
-    The events are those of `toolmark.report.feedback.evaluation_events`. Either all are emitted, and the provider was
-    asked to send them, or an error says what was not. What the collector then says only the SDK knows, which tells its
-    log; `toolmark feedback --send` asks for it.
+    The events are those of `toolmark.report.feedback.evaluation_events`. Either all are emitted and the provider is
+    flushed, or an error says what was not. Only the SDK knows the answer of the collector, and logs it; use
+    `toolmark feedback --send` to have it checked.
 
     Args:
-        report: Its cases were read from traces of OpenTelemetry.
-        provider: What makes the logger; the global one, by default.
-        at: When the events happened; now, by default.
-        redactor: Takes secrets out of reasons and errors.
+        report: A report of cases that were read from OpenTelemetry traces.
+        provider: The logger provider; the global one by default.
+        at: Time of the events; now by default.
+        redactor: Redacts reasons and errors.
 
     Returns:
-        How many events were emitted: one for each result that was not skipped.
+        The number of events: one for each result that was not skipped.
 
     Raises:
         MissingPackageError: opentelemetry-api is not installed.
-        ConfigurationError: The provider sends nothing, as none is configured, or it is turned off.
-        InvalidDataError: A case names no trace, or one whose ids are none of OpenTelemetry; nothing was emitted.
-        NotSentError: The provider turned some events away, or could not send them in time.
+        ConfigurationError: The provider sends nothing, because none is configured or it is turned off.
+        InvalidDataError: A case names no trace, or one whose ids are not OpenTelemetry ids; nothing was emitted.
+        NotSentError: The provider rejected some events, or could not send them in time.
     """
     logs = import_extra("opentelemetry._logs", "otel", "emitting events")
     return sent_events(events_of(report, at, redactor), logs.get_logger_provider() if provider is None else provider)
@@ -76,35 +75,35 @@ def emit_spans(
     at: datetime | None = None,
     redactor: Redactor = DEFAULT,
 ) -> int:
-    """Emit the scores of a report as spans of OpenInference, each with one link to the span that it is about.
+    """Emit the scores of a report as OpenInference spans, each with one link to the span that it is about.
 
-    The spans are those of `toolmark.report.feedback.evaluation_spans`, with ids that the provider makes: each is a
-    trace of its own, wherever this is called, and emitting again adds to what is there.
+    The spans are those of `toolmark.report.feedback.evaluation_spans`, with ids from the provider: each is a trace of
+    its own, wherever this is called, and emitting again adds spans.
 
     Args:
-        report: Its cases were read from traces of OpenTelemetry.
-        provider: What makes the tracer; the global one, by default.
-        at: When the spans began and ended; now, by default.
-        redactor: Takes secrets out of reasons.
+        report: A report of cases that were read from OpenTelemetry traces.
+        provider: The tracer provider; the global one by default.
+        at: Start and end of the spans; now by default.
+        redactor: Redacts reasons.
 
     Returns:
-        How many spans were emitted: one for each score.
+        The number of spans: one for each score.
 
     Raises:
         MissingPackageError: opentelemetry-api is not installed.
-        ConfigurationError: The provider sends nothing, as none is configured, or it is turned off.
-        InvalidDataError: A case names no trace, or one whose ids are none of OpenTelemetry; nothing was emitted.
-        NotSentError: The sampler of the provider left out some spans, or it could not send them in time.
+        ConfigurationError: The provider sends nothing, because none is configured or it is turned off.
+        InvalidDataError: A case names no trace, or one whose ids are not OpenTelemetry ids; nothing was emitted.
+        NotSentError: The sampler of the provider dropped some spans, or it could not send them in time.
     """
     trace = import_extra("opentelemetry.trace", "otel", "emitting spans")
     return sent_spans(spans_of(report, at, redactor), trace.get_tracer_provider() if provider is None else provider)
 
 
 def sent_events(events: Sequence[EvaluationEvent], provider: Any) -> int:  # noqa: ANN401 - any class may be one
-    """Emit these events by a provider of loggers, and return how many they are; errors are those of `emit_events`."""
+    """Emit events through a logger provider and return their number; errors as in `emit_events`."""
     logs = import_extra("opentelemetry._logs", "otel", "emitting events")
-    logger = _made(provider, "get_logger", "opentelemetry._logs.LoggerProvider")
-    # Newer loggers know whether anybody takes what they emit.
+    logger = _instrument(provider, "get_logger", "opentelemetry._logs.LoggerProvider")
+    # Newer loggers know whether anything processes their records.
     is_enabled: Callable[..., bool] = getattr(logger, "enabled", _always)
     if not is_enabled(event_name=EVENT_NAME):
         raise ConfigurationError(_NOBODY.format(kind="logs"))
@@ -130,21 +129,21 @@ def sent_events(events: Sequence[EvaluationEvent], provider: Any) -> int:  # noq
 
 
 def sent_spans(spans: Sequence[EvaluationSpan], provider: Any) -> int:  # noqa: ANN401 - any class may be one
-    """Emit these spans by a provider of tracers, and return how many they are; errors are those of `emit_spans`."""
+    """Emit spans through a tracer provider and return their number; errors as in `emit_spans`."""
     trace = import_extra("opentelemetry.trace", "otel", "emitting spans")
     empty = import_extra("opentelemetry.context", "otel", "emitting spans").Context()
-    tracer = _made(provider, "get_tracer", "opentelemetry.trace.TracerProvider")
+    tracer = _instrument(provider, "get_tracer", "opentelemetry.trace.TracerProvider")
 
     def emit(span: EvaluationSpan) -> bool:
-        made = tracer.start_span(
+        sent = tracer.start_span(
             span.name,
-            context=empty,  # whatever is under way here is not what they are about
+            context=empty,  # the span that is current here is not the one that was scored
             attributes=dict(span.attributes),
             links=[trace.Link(_span_context(*span.target))],
             start_time=span.moment,
         )
-        made.end(end_time=span.moment)
-        return bool(made.get_span_context().trace_flags.sampled)
+        sent.end(end_time=span.moment)
+        return bool(sent.get_span_context().trace_flags.sampled)
 
     return _all_sent(spans, emit, provider, "span")
 
@@ -155,51 +154,51 @@ def _always(**_: object) -> bool:
 
 _NOBODY = (
     "nothing would be sent: no OpenTelemetry SDK is configured to send {kind}, or it is turned off. Install "
-    "opentelemetry-sdk and an exporter, and give provider= or set the global one (docs/traces.md shows how)"
+    "opentelemetry-sdk and an exporter, and pass provider= or set the global one (see docs/traces.md)"
 )
 
 
-def _made(provider: Any, method: str, wanted: str) -> Any:  # noqa: ANN401 - whatever class the SDK has
-    """Return the logger or tracer of a provider, which sends something."""
+def _instrument(provider: Any, method: str, expected: str) -> Any:  # noqa: ANN401 - a class of the SDK
+    """Return the logger or tracer of a provider; the no-op ones of the API are an error."""
     make = getattr(provider, method, None)
     if not callable(make):
-        raise ConfigurationError(f"provider must be an {wanted}, got {type(provider).__name__!r}")
-    made = make(SCOPE)
-    # What the API brings itself does nothing, so that libraries may be instrumented where no SDK is.
-    if type(made).__module__.startswith(("opentelemetry._logs", "opentelemetry.trace")):
+        raise ConfigurationError(f"provider must be an {expected}, got {type(provider).__name__!r}")
+    instrument = make(SCOPE)
+    # The API alone has no-op classes, so that libraries can be instrumented without an SDK.
+    if type(instrument).__module__.startswith(("opentelemetry._logs", "opentelemetry.trace")):
         raise ConfigurationError(_NOBODY.format(kind="logs" if method == "get_logger" else "spans"))
-    return made
+    return instrument
 
 
 def _all_sent(records: Sequence[Record], emit: Callable[[Record], bool], provider: Any, what: str) -> int:  # noqa: ANN401 - as above
-    """Emit records, have them sent, and return how many they are.
+    """Emit records, flush the provider after every hundred, and return their number.
 
     Raises:
-        NotSentError: `emit` says of some that they were not taken, or the provider could not send.
+        NotSentError: `emit` returned `False` for some records, or the provider could not send.
     """
-    taken = 0
+    accepted = 0
     for start in range(0, len(records), _AT_ONCE):
-        taken += sum([emit(record) for record in records[start : start + _AT_ONCE]])
-        flush = getattr(provider, "force_flush", None)  # of SDKs; the API has none
+        accepted += sum([emit(record) for record in records[start : start + _AT_ONCE]])
+        flush = getattr(provider, "force_flush", None)  # a method of SDKs; the API has none
         if callable(flush) and flush() is False:
             raise NotSentError(
                 f"the provider was shut down, or its collector is too slow: it did not send what it holds, and all "
                 f"{what}s from #{start + 1} on may be lost"
             )
-    if taken < len(records):
-        lost = f"{len(records) - taken} of {plural(len(records), what)}"
+    if accepted < len(records):
+        lost = f"{len(records) - accepted} of {plural(len(records), what)}"
         raise NotSentError(f"{lost} were left out by the provider, {_REMEDIES[what]}; the others are sent")
-    return taken
+    return accepted
 
 
 _REMEDIES = {
     "event": "which is set to drop such records",
-    "span": "whose sampler drops traces: give one that samples all, provider=TracerProvider(sampler=ALWAYS_ON)",
+    "span": "whose sampler drops traces: pass one that samples all, provider=TracerProvider(sampler=ALWAYS_ON)",
 }
 
 
 def _context(trace_id: str, span_id: str) -> Any:  # noqa: ANN401 - a context of OpenTelemetry
-    """Return the context of a span that was recorded elsewhere, and nothing of the one under way here."""
+    """Return the context of a recorded span, without the span that is current here."""
     trace = import_extra("opentelemetry.trace", "otel", "emitting events")
     empty = import_extra("opentelemetry.context", "otel", "emitting events").Context()
     return trace.set_span_in_context(trace.NonRecordingSpan(_span_context(trace_id, span_id)), empty)
@@ -207,5 +206,5 @@ def _context(trace_id: str, span_id: str) -> Any:  # noqa: ANN401 - a context of
 
 def _span_context(trace_id: str, span_id: str) -> Any:  # noqa: ANN401 - as above
     trace = import_extra("opentelemetry.trace", "otel", "emitting")
-    sampled = trace.TraceFlags(trace.TraceFlags.SAMPLED)  # somebody exported it
+    sampled = trace.TraceFlags(trace.TraceFlags.SAMPLED)  # the span was exported, so it was sampled
     return trace.SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=True, trace_flags=sampled)

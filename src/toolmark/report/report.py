@@ -196,13 +196,13 @@ class MetricSummary:
 
 def _mean(values: Iterable[float | None]) -> float | None:
     """Return the mean of the values that are known."""
-    known = [value for value in values if value is not None]
-    return fsum(known) / len(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return fsum(numbers) / len(numbers) if numbers else None
 
 
 def _coverage(results: Sequence[MetricResult]) -> float | None:
-    asked = [one for result in results for unit in result.units for one in unit.questions if one.decided_by == "judge"]
-    return _mean([float(one.decision in {"yes", "no"}) for one in asked])
+    judged = [one for result in results for unit in result.units for one in unit.questions if one.decided_by == "judge"]
+    return _mean([float(one.decision in {"yes", "no"}) for one in judged])
 
 
 def _cost(results: Sequence[MetricResult]) -> float | None:

@@ -45,11 +45,11 @@ def case_from_json(type_name: str | None, content: Mapping[str, Any] | None, **n
     if content is None:
         return LLMTestCase.model_validate({name: value for name, value in names.items() if value is not None})
     model = _TYPES[type_name or "case"]
-    # A predicate is written as its name, which only `read_expectation(as_told=True)` accepts in place of a function.
+    # A predicate is written as its name; only `read_expectation(allow_predicates=True)` accepts that.
     if '"$is": "predicate"' not in json.dumps(content.get("expected_tools")):
         return model.model_validate(content)
     expected = content["expected_tools"]
-    plan = read_expectation(expected, as_told=True) if is_expectation(expected) else expected
+    plan = read_expectation(expected, allow_predicates=True) if is_expectation(expected) else expected
     return model.model_validate({**content, "expected_tools": plan})
 
 

@@ -124,7 +124,7 @@ def _tool_run(name: str, fields: Fields, extra: Fields) -> ToolRun:
     inputs, outputs = fields.get("inputs"), fields.get("outputs")
     run.arguments = ABSENT if inputs is None else inputs
     run.result = ABSENT if outputs is None else outputs
-    if object_of(outputs).keys() == {"output"}:
+    if set(object_of(outputs)) == {"output"}:
         run.result = object_of(outputs)["output"]
     unwrap_result(run)
     return run

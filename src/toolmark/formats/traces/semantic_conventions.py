@@ -223,11 +223,12 @@ def _kind(raw: RawSpan) -> SpanKind:
     operation = lower_text(attributes.get("gen_ai.operation.name"))
     if operation == "create_agent":  # Phoenix calls it an agent, but no agent runs in it
         return "other"
-    named = [_vercel_kind(str(attributes.get("ai.operationId"))), _OPERATIONS.get(operation)]
-    named += [_KINDS.get(lower_text(attributes.get(key))) for key in _KIND_KEYS]
+    named: list[SpanKind | None] = [_vercel_kind(str(attributes.get("ai.operationId")))]
+    named.append(_OPERATIONS.get(operation))
+    named.extend(_KINDS.get(lower_text(attributes.get(key))) for key in _KIND_KEYS)
     # `other` is weak: OpenInference calls a span a chain that may still be a tool or an agent by its attributes.
-    kind = next((one for one in named if one not in (None, "other")), None)
-    kind = kind or _implied_kind(attributes, name, is_chain="other" in named)
+    clear: list[SpanKind] = [kind for kind in named if kind is not None and kind != "other"]
+    kind = clear[0] if clear else _implied_kind(attributes, name, is_chain="other" in named)
     if kind is None and any(event.name in (LLAMA_INDEX_PROMPT, LLAMA_INDEX_REPLY) for event in raw.events):
         return "model"
     if kind == "tool" and (attributes.get("gen_ai.tool.name") == _MERGED_TOOLS or name.endswith(_MERGED_TOOLS)):
@@ -319,7 +320,7 @@ def _complete_from_event(run: ToolRun, event: Event) -> None:
 def _unwrap_mcp(run: ToolRun) -> None:
     """Unwrap an MCP call of OpenLLMetry: the arguments come with the name of the tool, the result in an object."""
     arguments = json_object(run.arguments)
-    if arguments.keys() != {"tool_name", "arguments"} or arguments["tool_name"] != run.tool:
+    if set(arguments) != {"tool_name", "arguments"} or arguments["tool_name"] != run.tool:
         return
     run.arguments = arguments["arguments"]
     result = object_of(run.result)
@@ -333,7 +334,7 @@ def unwrap_result(run: ToolRun) -> None:
     The object may also have the id of the call, and whether the tool failed.
     """
     wrapper = json_object(run.result)
-    if wrapper.keys() == {"output"}:
+    if set(wrapper) == {"output"}:
         wrapper = as_object(wrapper["output"]) or wrapper
     if {"tool_id", "tool_output"} <= wrapper.keys():  # LlamaIndex's agent workflows
         run.call_id, wrapper = run.call_id or text_of(wrapper["tool_id"]), object_of(wrapper["tool_output"])

@@ -1,1 +1,1 @@
-"""Scores as records for the tools that the traces came from, and their way through OpenTelemetry."""
+"""Scores as records for tracing backends, and sending them with OpenTelemetry."""

@@ -1,7 +1,7 @@
-"""What do the tools that traces came from learn of each result? Records, of which files are made, or telemetry.
+"""Records of results for tracing backends.
 
-A record is made once: what stands in a file of `toolmark.report.feedback` and what `toolmark.report.otel` sends are the
-same names, values, ids and times.
+The files of `toolmark.report.feedback` and the telemetry of `toolmark.report.otel` are built from the same records, so
+that they agree in names, values, ids and times.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from toolmark.report.report import CaseResult, Report
 from toolmark.result import MetricResult, ResultStatus
 
 SCOPE: Final = "toolmark"
-"""Who tells: the name of the instrumentation scope."""
+"""Name of the instrumentation scope."""
 
 EVENT_NAME: Final = "gen_ai.evaluation.result"
-"""Name of the event that an evaluation is in OpenTelemetry's conventions."""
+"""Name of an evaluation event in OpenTelemetry's conventions."""
 
 WARN: Final = (13, "WARN")
-"""Number and name of the severity of a record that warns."""
+"""Severity number and text of a record about a result that could not be measured."""
 
-# An id of nothing but zeros is how OpenTelemetry says that there is none.
+# OpenTelemetry uses an id of zeros for "no id".
 _TRACE_ID = re.compile(r"(?!0+\Z)[0-9a-f]{32}")
 _SPAN_ID = re.compile(r"(?!0+\Z)[0-9a-f]{16}")
 
 
 class Scored(NamedTuple):
-    """A result, without secrets, and the span that it is about."""
+    """A result, as redacted JSON values too, and the ids of the trace and span that it is about."""
 
     trace: str
     span: str
@@ -42,24 +42,19 @@ class Scored(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Whether it passes, in one word."""
+        """`pass` or `fail`."""
         return "pass" if self.result.passed else "fail"
 
     @property
     def key(self) -> str:
-        """What is scored, and by which metric; a text that UTF-8 can hold."""
+        """Identity of the result: the span and the metric; a text that UTF-8 can hold."""
         return _text(f"{self.trace}/{self.span}/{self.result.metric}")
 
 
 class EvaluationEvent(NamedTuple):
-    """A result as an event of OpenTelemetry.
+    """A result as an OpenTelemetry event about a span; `moment` is in nanoseconds since 1970.
 
-    Attributes:
-        trace: Id of the trace that it is about, 32 hexadecimal digits.
-        span: Id of the span that it is about, 16 hexadecimal digits.
-        moment: When it happened, in nanoseconds since 1970.
-        warns: Whether it says that nothing could be measured.
-        attributes: Names and values.
+    `warns` marks a result that could not be measured.
     """
 
     trace: str
@@ -70,15 +65,10 @@ class EvaluationEvent(NamedTuple):
 
 
 class EvaluationSpan(NamedTuple):
-    """A score as a span of OpenInference, a trace of its own.
+    """A score as an OpenInference span in a trace of its own.
 
-    Attributes:
-        trace: Its own id; made of what is scored and by which metric, 32 hexadecimal digits.
-        span: Likewise, 16 hexadecimal digits.
-        name: Name of the metric.
-        moment: When it began and ended, in nanoseconds since 1970.
-        target: Ids of the trace and the span that it is about.
-        attributes: Names and values.
+    Its ids are derived from the scored span and the metric; `target` names the scored trace and span. It begins
+    and ends at `moment`, in nanoseconds since 1970.
     """
 
     trace: str
@@ -90,7 +80,7 @@ class EvaluationSpan(NamedTuple):
 
 
 def events_of(report: Report, at: datetime | None, redactor: Redactor) -> list[EvaluationEvent]:
-    """Return a report as events; arguments and errors are those of `toolmark.report.feedback.evaluation_events`."""
+    """Return a report as events; see `toolmark.report.feedback.evaluation_events` for arguments and errors."""
     moment = _nanoseconds(at)
     return [
         EvaluationEvent(
@@ -117,7 +107,7 @@ def _event_attributes(scored: Scored) -> dict[str, str | float]:
 
 
 def spans_of(report: Report, at: datetime | None, redactor: Redactor) -> list[EvaluationSpan]:
-    """Return the scores of a report as spans; arguments and errors are those of `events_of`."""
+    """Return the scores of a report as spans; arguments and errors as in `events_of`."""
     moment = _nanoseconds(at)
     spans: list[EvaluationSpan] = []
     for scored in results_of(report, redactor, hexadecimal=True):
@@ -142,7 +132,13 @@ def spans_of(report: Report, at: datetime | None, redactor: Redactor) -> list[Ev
 
 
 def results_of(report: Report, redactor: Redactor, *, hexadecimal: bool = False) -> Iterator[Scored]:
-    """Yield every result that was not skipped; a case that names no trace is a problem, told with all others."""
+    """Yield every result that was not skipped.
+
+    With `hexadecimal`, ids must be those of OpenTelemetry.
+
+    Raises:
+        InvalidDataError: A case names no trace; `problems` has all of them.
+    """
     targets = {case.index: _target(case) for case in report.cases}
     problems = [
         problem for case in report.cases if (problem := _doubt(case, targets[case.index], hexadecimal=hexadecimal))
@@ -156,18 +152,18 @@ def results_of(report: Report, redactor: Redactor, *, hexadecimal: bool = False)
 
 
 def details(scored: Scored) -> dict[str, Any]:
-    """Return what stands beside a score: from where on it passes, its parts, who judged."""
-    known = {key: scored.plain[key] for key in ("threshold", "parts", "judge", "warnings") if scored.plain.get(key)}
-    return {**known, "passed": scored.result.passed}
+    """Return the metadata of a score: threshold, parts, judge, warnings."""
+    metadata = {key: scored.plain[key] for key in ("threshold", "parts", "judge", "warnings") if scored.plain.get(key)}
+    return {**metadata, "passed": scored.result.passed}
 
 
 def annotator(scored: Scored) -> str:
-    """Return who measured, in OpenInference's word for it."""
+    """Return the kind of annotator in OpenInference's terms."""
     return "LLM" if scored.result.judge else "CODE"
 
 
 def _target(case: CaseResult) -> tuple[str, str] | None:
-    """Return the trace and the outermost span that a case was read from, if it says them."""
+    """Return the trace and the outermost span that a case was read from, if they are recorded."""
     run = getattr(case.case, "run", None)
     span = None if run is None else run.metadata.get("span_id")
     return None if run is None or run.run_id is None or not isinstance(span, str) else (run.run_id, span)
@@ -176,11 +172,10 @@ def _target(case: CaseResult) -> tuple[str, str] | None:
 def _doubt(case: CaseResult, target: tuple[str, str] | None, *, hexadecimal: bool) -> Problem | None:
     place = f"$.cases[{case.index}]"
     if target is None:
-        return Problem(
-            place, f"case {case.label!r} names no trace; only cases that were read from traces can be linked"
-        )
+        message = f"case {case.label!r} names no trace; only cases that were read from traces can be linked"
+        return Problem(place, message)
     if hexadecimal and not (_TRACE_ID.fullmatch(target[0]) and _SPAN_ID.fullmatch(target[1])):
-        return Problem(place, f"case {case.label!r} is of trace {target[0]!r}, whose ids are none of OpenTelemetry")
+        return Problem(place, f"case {case.label!r} is of trace {target[0]!r}, whose ids are not OpenTelemetry ids")
     return None
 
 
@@ -189,7 +184,7 @@ def _storable(attributes: Mapping[str, str | float]) -> dict[str, str | float]:
 
 
 def _text(text: str) -> str:
-    """Return a text as UTF-8 can hold it, which no lone surrogate can: one would cost all records sent with it."""
+    """Return a text without lone surrogates, which UTF-8 cannot hold: one would fail all records sent with it."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

@@ -1,7 +1,7 @@
-"""What becomes of what an exporter of OpenTelemetry is given? Batch after batch, with what the collector answers.
+"""Export of OpenTelemetry records batch by batch, with the answers of the collector.
 
-The processors of the SDK do not look at what an exporter returns, and exporters over HTTP take any answer from 200 to
-399 for a yes, whatever stands in it: a page to log in, or that a part was rejected. Here it is looked at.
+The processors of the SDK ignore what an exporter returns, and exporters over HTTP take any status from 200 to 399 for
+success, even for a login page or a partial rejection. Here the answers are checked.
 """
 
 from __future__ import annotations
@@ -15,23 +15,19 @@ from typing import Any, Final
 
 from toolmark._internal.text import shorten
 
-_POINTS_ELSEWHERE: Final = 300
-_REFUSES: Final = 400
-"""Statuses of HTTP from which on an answer means that."""
+_REDIRECTS: Final = 300
+_ERRORS: Final = 400
+"""Lowest HTTP statuses of these classes."""
 
-_ENDS: Final = 3
-"""Batches refused one after the other after which no more are tried; each may have waited for its time limit."""
+_MOST_FAILURES: Final = 3
+"""Consecutive failed batches after which the rest is not tried; each may have waited for its timeout."""
 
 
 class Answers:
-    """What a collector that is asked over HTTP answers.
+    """The last answer of a collector over HTTP.
 
-    Args:
-        response: Module and name of the message of `opentelemetry.proto` that is the answer.
-
-    Attributes:
-        rejected: How many records of the last request it did not take, though it took the request.
-        problem: Why the answer is no plain yes, or "".
+    `rejected` is the number of records that it rejected from an accepted request, `problem` a description of anything
+    but plain success. `response` names the module and the protobuf message of the answer.
     """
 
     def __init__(self, response: str) -> None:
@@ -40,44 +36,44 @@ class Answers:
         self._response = response
 
     def listening(self, send: Callable[..., Any]) -> Callable[..., Any]:
-        """Return what sends a request of `requests` as `send` does, and keeps what came of it; the last one counts."""
+        """Return a wrapper of the `send` method of `requests` that reads each answer."""
 
-        def heard(*request: Any, **options: Any) -> Any:  # noqa: ANN401 - as `send` has it
+        def send_and_read(*request: Any, **options: Any) -> Any:  # noqa: ANN401 - as `send` has it
             try:
                 response = send(*request, **options)
             except Exception as error:
                 self.rejected, self.problem = 0, shorten(f"{type(error).__name__}: {error}", 300)
                 raise
-            self._keep(response)
+            self._read(response)
             return response
 
-        return heard
+        return send_and_read
 
-    def _keep(self, response: Any) -> None:  # noqa: ANN401 - of `requests`
+    def _read(self, response: Any) -> None:  # noqa: ANN401 - of `requests`
         self.rejected, self.problem = 0, ""
         kind = str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
         answered = f"{response.url} answered {response.status_code}"
         try:
-            if response.status_code >= _REFUSES:
+            if response.status_code >= _ERRORS:
                 words = _words(kind, response.content)
                 self.problem = f"{answered} {response.reason}: {words}".removesuffix(": ")
-            elif response.status_code >= _POINTS_ELSEWHERE or kind == "text/html" or response.request.method != "POST":
-                self.problem = f"{answered}, but not as a collector does"
+            elif response.status_code >= _REDIRECTS or kind == "text/html" or response.request.method != "POST":
+                self.problem = f"{answered}, which is not the answer of a collector"
             else:
                 self.rejected, words = self._partly(kind, response.content)
                 if self.rejected:
                     self.problem = f"the collector rejected {self.rejected}: {words}".removesuffix(": ")
-        except Exception as error:  # noqa: BLE001 - protobuf raises what it likes, and a broken answer is no yes
-            self.problem = f"{answered} with what cannot be read: {error}"
+        except Exception as error:  # noqa: BLE001 - protobuf has many errors, and a broken answer is not a success
+            self.problem = f"{answered} with an unreadable body: {error}"
 
     def _partly(self, kind: str, content: bytes) -> tuple[int, str]:
-        """Return how many records an answer rejects, and its words for that."""
+        """Return the number of rejected records in an answer, and its message."""
         if kind == "application/json":
             partial = json.loads(content or b"{}").get("partialSuccess") or {}
             rejected = partial.get("rejectedLogRecords") or partial.get("rejectedSpans") or 0
             return int(rejected), str(partial.get("errorMessage", ""))
         if kind != "application/x-protobuf":
-            return 0, ""  # some collectors say nothing but 200
+            return 0, ""  # some collectors answer with the status alone
         module, _, name = self._response.partition(":")
         message = getattr(import_module(f"opentelemetry.proto.collector.{module}"), name)
         partial = message.FromString(content).partial_success
@@ -85,64 +81,57 @@ class Answers:
         return rejected, partial.error_message
 
 
-class Watched:
-    """Stands before an exporter, gives it batch after batch, and counts what was accepted.
+class CountingExporter:
+    """Exports records in batches of a size, and counts those that were accepted.
 
-    Args:
-        exporter: An exporter of logs or of spans.
-        size: Records of a batch.
-        answers: What its collector says beside what the exporter makes of that.
-
-    Attributes:
-        accepted: How many records were accepted so far.
-        told: Why others were not, each reason once.
+    `problems` has the reasons why others were not, each once, in order.
     """
 
     def __init__(self, exporter: Any, size: int, answers: Answers) -> None:  # noqa: ANN401 - classes of many packages
         self.accepted = 0
-        self.told: dict[str, None] = {}
+        self.problems: dict[str, None] = {}
         self._exporter, self._size, self._answers = exporter, size, answers
-        self._waiting: list[Any] = []
-        self._refused_in_turn = 0
+        self._queue: list[Any] = []
+        self._failed_in_a_row = 0
 
     def export(self, batch: Sequence[Any]) -> None:
-        """Take records, and hand them on when a batch is full."""
-        self._waiting += batch
-        if len(self._waiting) >= self._size:
+        """Queue records, and export them when a batch is full."""
+        self._queue += batch
+        if len(self._queue) >= self._size:
             self.finish()
 
     def finish(self) -> None:
-        """Hand on what waits, unless the collector seems to be gone."""
-        batch, self._waiting = self._waiting, []
+        """Export the queued records, unless the collector seems to be gone."""
+        batch, self._queue = self._queue, []
         if not batch:
             return
-        if self._refused_in_turn >= _ENDS:
-            self.told[f"the rest was not tried, after {_ENDS} batches in turn"] = None
+        if self._failed_in_a_row >= _MOST_FAILURES:
+            self.problems[f"the rest was not tried after {_MOST_FAILURES} failed batches in a row"] = None
             return
         accepted = self._accepted(batch)
         self.accepted += accepted
-        self._refused_in_turn = 0 if accepted else self._refused_in_turn + 1
+        self._failed_in_a_row = 0 if accepted else self._failed_in_a_row + 1
 
     def shutdown(self) -> None:
-        """Let the exporter close what it has opened."""
+        """Shut down the exporter."""
         self._exporter.shutdown()
 
     def _accepted(self, batch: Sequence[Any]) -> int:
-        """Export a batch, and return how much of it was accepted."""
+        """Export a batch and return the number of accepted records."""
         try:
             result: Any = self._exporter.export(batch)
-        except Exception as error:  # noqa: BLE001 - an exporter may raise what it likes; what follows is tried
-            self.told[f"{type(error).__name__}: {error}"] = None
+        except Exception as error:  # noqa: BLE001 - an exporter may raise anything; the next batch is tried
+            self.problems[f"{type(error).__name__}: {error}"] = None
             return 0
         if self._answers.problem:
-            self.told[self._answers.problem] = None
-        # The enumerations of results are other ones for logs and spans, and were renamed; their names stayed.
+            self.problems[self._answers.problem] = None
+        # Logs and spans have different result enumerations, and these were renamed; the names of their members stayed.
         refused = getattr(result, "name", "") != "SUCCESS" or (self._answers.problem and not self._answers.rejected)
         return 0 if refused else max(0, len(batch) - self._answers.rejected)
 
 
 def _words(kind: str, content: bytes) -> str:
-    """Return what the body of a refusal says, in short."""
+    """Return the shortened message in the body of an error."""
     if kind == "application/x-protobuf":
         text: str = import_module("google.rpc.status_pb2").Status.FromString(content).message
     elif kind in {"text/plain", "application/json"}:
@@ -153,19 +142,19 @@ def _words(kind: str, content: bytes) -> str:
 
 
 @contextmanager
-def overheard() -> Generator[dict[str, None], None, None]:
-    """Collect what OpenTelemetry tells its log meanwhile, each message once, instead of showing it."""
-    said: dict[str, None] = {}
+def capture_log() -> Generator[dict[str, None], None, None]:
+    """Collect the log messages of OpenTelemetry, each once, instead of showing them."""
+    messages: dict[str, None] = {}
 
-    class Ear(logging.Handler):
+    class Collector(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            said[record.getMessage()] = None
+            messages[record.getMessage()] = None
 
-    log, ear = logging.getLogger("opentelemetry"), Ear(logging.WARNING)
+    log, handler = logging.getLogger("opentelemetry"), Collector(logging.WARNING)
     propagates, log.propagate = log.propagate, False
-    log.addHandler(ear)
+    log.addHandler(handler)
     try:
-        yield said
+        yield messages
     finally:
-        log.removeHandler(ear)
+        log.removeHandler(handler)
         log.propagate = propagates

@@ -1,10 +1,9 @@
-"""How are scores sent by a program that has no SDK of its own? By one that is set up as the environment says.
+"""An OpenTelemetry SDK configured from environment variables, for programs without one of their own.
 
 `OTEL_LOGS_EXPORTER`, `OTEL_TRACES_EXPORTER`, the variables of the exporters (such as `OTEL_EXPORTER_OTLP_ENDPOINT` and
-`OTEL_EXPORTER_OTLP_HEADERS`), `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` mean what they mean everywhere. An SDK
-that configures itself may lose what it is given, and tells nobody but its log. So three things are otherwise here:
-exporters are given batch after batch, without a queue that can be full; what becomes of each is looked at (`_exports`);
-and no sampler is asked.
+`OTEL_EXPORTER_OTLP_HEADERS`), `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` have their usual meaning. The setup
+of the SDK can lose records, and only logs it. So this one differs in three ways: batches are exported one by one,
+without a queue that can be full; the answer to each is checked (`otel_exporter`); and every span is sampled.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from toolmark._internal.text import plural, printable
 from toolmark.errors import ConfigurationError, MissingPackageError, NotSentError
 from toolmark.redact import DEFAULT
 from toolmark.report.export.evaluation_records import EvaluationSpan, events_of, spans_of
-from toolmark.report.export.otel_exporter import Answers, Watched, overheard
+from toolmark.report.export.otel_exporter import Answers, CountingExporter, capture_log
 from toolmark.report.otel import sent_events, sent_spans
 from toolmark.report.report import Report
 
 _INSTALL: Final = "pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
 _PROTOCOLS: Final = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
-"""The protocols of OTLP, and under which names their exporters are registered."""
+"""The protocols of OTLP, and the registered names of their exporters."""
 
 
 class _Signal(NamedTuple):
-    """One kind of telemetry, as the environment and the exporters call it."""
+    """One kind of telemetry, with its names in environment variables and exporters."""
 
     name: str
     record: str
@@ -56,17 +55,17 @@ _TRACES = _Signal(
 
 
 def send_events(report: Report) -> int:
-    """Send a report as events, as the environment says, and return how many they are.
+    """Send a report as events, as configured in the environment, and return their number.
 
     Raises:
         MissingPackageError: The SDK or the exporter is not installed.
-        ConfigurationError: The environment says that nothing is sent, or what is no setting.
+        ConfigurationError: The environment turns exporting off, or has an invalid setting.
         InvalidDataError: See `toolmark.report.otel.emit_events`; nothing was sent.
-        NotSentError: Not every event was accepted; the text says how many were, and why.
+        NotSentError: Not every event was accepted; the message says how many were, and why.
     """
     events = events_of(report, None, DEFAULT)
     sdk, export = _sdk("_logs"), _sdk("_logs.export")
-    with _watched(_LOGS, len(events)) as exporters:
+    with _exporters(_LOGS, len(events)) as exporters:
         provider = sdk.LoggerProvider(resource=_resource(), shutdown_on_exit=False)
         for exporter in exporters:
             provider.add_log_record_processor(export.SimpleLogRecordProcessor(exporter))
@@ -74,10 +73,10 @@ def send_events(report: Report) -> int:
 
 
 def send_spans(report: Report) -> int:
-    """Send a report as spans, whose ids are those of `evaluation_spans`; the rest is as in `send_events`."""
+    """Send a report as spans with the ids of `evaluation_spans`; the rest is as in `send_events`."""
     spans = spans_of(report, None, DEFAULT)
     sdk, export, sampling = _sdk("trace"), _sdk("trace.export"), _sdk("trace.sampling")
-    with _watched(_TRACES, len(spans)) as exporters:
+    with _exporters(_TRACES, len(spans)) as exporters:
         provider = sdk.TracerProvider(
             resource=_resource(), sampler=sampling.ALWAYS_ON, id_generator=_Ids(spans), shutdown_on_exit=False
         )
@@ -87,7 +86,7 @@ def send_spans(report: Report) -> int:
 
 
 class _Ids:
-    """Gives each span the ids that it has already; an id generator of the SDK."""
+    """An id generator of the SDK that returns the ids that the spans already have."""
 
     def __init__(self, spans: Sequence[EvaluationSpan]) -> None:
         self._traces = iter([int(span.trace, 16) for span in spans])
@@ -104,50 +103,50 @@ class _Ids:
 
 
 @contextmanager
-def _watched(signal: _Signal, total: int) -> Generator[list[Watched], None, None]:
-    """Give the exporters that the environment names; at the end everything must have been accepted by each.
+def _exporters(signal: _Signal, total: int) -> Generator[list[CountingExporter], None, None]:
+    """Yield the exporters named in the environment, and at the end check that each exported all records.
 
     Raises:
-        NotSentError: An exporter did not get everything accepted.
+        NotSentError: Some records of an exporter were not accepted.
     """
     size = _size(signal)
-    with overheard() as said:
-        made = {name: _exporter(signal, name, size) for name in _names(signal)}
+    with capture_log() as log:
+        exporters = {name: _exporter(signal, name, size) for name in _names(signal)}
         try:
-            yield list(made.values())
-            for exporter in made.values():
+            yield list(exporters.values())
+            for exporter in exporters.values():
                 exporter.finish()
         finally:
-            for exporter in made.values():
+            for exporter in exporters.values():
                 exporter.shutdown()
-    for name, exporter in made.items():
+    for name, exporter in exporters.items():
         if exporter.accepted < total:
-            why = _safe("; ".join(exporter.told or list(said)[-2:]) or "it does not say why")
+            why = _safe("; ".join(exporter.problems or list(log)[-2:]) or "it gives no reason")
             accepted = f"{exporter.accepted} of {plural(total, signal.record)}"
             raise NotSentError(f"the exporter {name!r} sent {accepted}: {why}")
 
 
 def _names(signal: _Signal) -> list[str]:
-    """Return the names under which the exporters are registered that the environment asks for.
+    """Return the registered names of the exporters named in the environment.
 
     Raises:
-        ConfigurationError: It says that nothing is sent, or names a protocol that there is not.
+        ConfigurationError: The environment turns exporting off, or names an unknown protocol.
     """
     if os.environ.get("OTEL_CONFIG_FILE"):
-        raise ConfigurationError("OTEL_CONFIG_FILE is set, which is not read here: unset it, and set other variables")
+        raise ConfigurationError("OTEL_CONFIG_FILE is set, which is not supported: unset it, and set other variables")
     named = [name.strip() for name in (os.environ.get(signal.exporters) or "otlp").split(",")]
     if "none" in named:
-        raise ConfigurationError(f"nothing would be sent: {signal.exporters} is 'none'; unset it, or make it 'otlp'")
+        raise ConfigurationError(f"nothing would be sent: {signal.exporters} is 'none'; unset it, or set it to 'otlp'")
     return list(dict.fromkeys(_protocol(signal) if name == "otlp" else name for name in named))
 
 
 def _protocol(signal: _Signal) -> str:
-    """Return which exporter `otlp` is: by the protocol that is asked for, else as in the SDK, which prefers gRPC."""
-    asked = (os.environ.get(signal.protocol) or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL") or "").strip()
-    if asked and asked not in _PROTOCOLS:
-        raise ConfigurationError(f"the protocol of OTLP must be one of {', '.join(_PROTOCOLS)}, got {asked!r}")
-    if asked:
-        return _PROTOCOLS[asked]
+    """Return the exporter of `otlp`: that of the configured protocol, else like the SDK, which prefers gRPC."""
+    protocol = (os.environ.get(signal.protocol) or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL") or "").strip()
+    if protocol and protocol not in _PROTOCOLS:
+        raise ConfigurationError(f"the protocol of OTLP must be one of {', '.join(_PROTOCOLS)}, got {protocol!r}")
+    if protocol:
+        return _PROTOCOLS[protocol]
     return next((name for name in _PROTOCOLS.values() if _registered(signal, name)), _PROTOCOLS["http/protobuf"])
 
 
@@ -155,24 +154,26 @@ def _registered(signal: _Signal, name: str) -> Any:  # noqa: ANN401 - an entry p
     return next(iter(entry_points(group=f"opentelemetry_{signal.name}_exporter", name=name)), None)
 
 
-def _exporter(signal: _Signal, name: str, size: int) -> Watched:
-    """Return the exporter of that name, made as the environment says."""
-    found = _registered(signal, name)
-    if found is None:
+def _exporter(signal: _Signal, name: str, size: int) -> CountingExporter:
+    """Return the exporter of that name, configured from the environment."""
+    entry_point = _registered(signal, name)
+    if entry_point is None:
         message = f"sending {signal.name} needs the exporter {name!r}, which is not installed: {_INSTALL}"
         raise MissingPackageError(message)
     answers = Answers(signal.response)
     try:
-        made = found.load()
-        options = {"session": _session(answers)} if "session" in signature(made).parameters and _may_hear() else {}
-        return Watched(made(**options), size, answers)
-    except Exception as error:  # constructors read the environment, and raise what they like
-        message = f"the exporter {name!r} cannot be made: {type(error).__name__}: {_safe(str(error))}"
+        factory = entry_point.load()
+        options: dict[str, Any] = {}
+        if "session" in signature(factory).parameters and _may_replace_session():
+            options["session"] = _session(answers)
+        return CountingExporter(factory(**options), size, answers)
+    except Exception as error:  # constructors read the environment, and may raise anything
+        message = f"the exporter {name!r} cannot be created: {type(error).__name__}: {_safe(str(error))}"
         raise ConfigurationError(message) from error
 
 
-def _may_hear() -> bool:
-    """Whether no session of its own is set for an exporter, which ours would replace."""
+def _may_replace_session() -> bool:
+    """Return whether the environment sets no session for the exporter, which this one would replace."""
     return not any(name.startswith("OTEL_PYTHON_EXPORTER_OTLP_HTTP_") for name in os.environ)
 
 
@@ -185,21 +186,21 @@ def _session(answers: Answers) -> Any:  # noqa: ANN401 - of `requests`, on which
 def _size(signal: _Signal) -> int:
     text = os.environ.get(signal.batch_size, "").strip() or "512"
     if not text.isdecimal() or int(text) < 1:
-        raise ConfigurationError(f"{signal.batch_size} must be a whole number from 1 on, got {text!r}")
+        raise ConfigurationError(f"{signal.batch_size} must be a whole number of at least 1, got {text!r}")
     return int(text)
 
 
 def _resource() -> Any:  # noqa: ANN401 - a resource of the SDK
-    """Return who sends, as the environment says; called `toolmark` where it says nothing."""
+    """Return the resource configured in the environment; the service is `toolmark` if it names none."""
     resources = _sdk("resources")
-    made = resources.Resource.create()
-    if str(made.attributes.get("service.name", "")).startswith("unknown_service"):
-        return made.merge(resources.Resource({"service.name": "toolmark"}))
-    return made
+    resource = resources.Resource.create()
+    if str(resource.attributes.get("service.name", "")).startswith("unknown_service"):
+        return resource.merge(resources.Resource({"service.name": "toolmark"}))
+    return resource
 
 
 def _safe(text: str) -> str:
-    """Return what others said, without secrets, for a terminal."""
+    """Return a redacted text of another package, printable in a terminal."""
     return printable(str(DEFAULT(text)))
 
 

@@ -73,11 +73,11 @@ def _starts(placed: Sequence[_Placed]) -> list[float] | None:
     Times with and without a time zone cannot be compared, so a mixture of them counts as unknown.
     """
     starts = [one.execution.started_at for one in placed]
-    known = [start for start in starts if start is not None]
-    if len(known) < len(starts) or len({start.utcoffset() is None for start in known}) != 1:
+    times = [start for start in starts if start is not None]
+    if len(times) < len(starts) or len({start.utcoffset() is None for start in times}) != 1:
         return None
-    first = min(known)
-    return [(start - first).total_seconds() for start in known]
+    first = min(times)
+    return [(start - first).total_seconds() for start in times]
 
 
 def _bars_by_time(placed: Sequence[_Placed], starts: Sequence[float]) -> Iterator[dict[str, Any]]:
