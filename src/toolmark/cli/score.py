@@ -79,7 +79,8 @@ def score(
     reading = {"allow_nan": allow_nan, "tolerant_arguments": tolerant_arguments}
     by_parts = (processes, engine, cluster) != (None, None, None) or no_contents or len(files) > 1
     summaries: Sequence[MetricSummary]
-    if by_parts or is_parquet(files[0]) or (results is not None and is_begun(results)):
+    first = next(iter(files))  # click requires at least one
+    if by_parts or is_parquet(first) or (results is not None and is_begun(results)):
         json_path = display.totals_target()
         options: dict[str, Any] = {
             "results": results,
@@ -94,7 +95,7 @@ def score(
         summaries = totals.summaries
         _show_totals(totals, files, json_path)
     else:
-        (file,) = files
+        file = first
         try:
             with exit_on_error(file, "nothing was scored") as caught:
                 cases = read_cases(file, **reading)

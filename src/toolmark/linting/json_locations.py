@@ -51,8 +51,7 @@ class Spot:
 
     def _inside(self, key: str | int) -> Spot | None:
         value = self.value
+        steps = (*self.steps, key)
         if isinstance(key, int):
-            exists = isinstance(value, (list, tuple)) and key < len(value)
-        else:
-            exists = isinstance(value, Mapping) and key in value
-        return Spot(value[key], (*self.steps, key)) if exists else None
+            return Spot(value[key], steps) if isinstance(value, (list, tuple)) and key < len(value) else None
+        return Spot(value[key], steps) if isinstance(value, Mapping) and key in value else None

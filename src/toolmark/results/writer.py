@@ -255,6 +255,8 @@ def _option(value: object) -> Any:  # noqa: ANN401 - a JSON value
             return [_option(item) for item in value]
         case set() | frozenset():
             return sorted(map(_option, value), key=str)
+        case _:
+            pass
     # A function or another object: its repr may have an address in it, so take a name.
     names = [getattr(value, name, None) for name in ("name", "model", "__qualname__")]
     return next((name for name in names if isinstance(name, str)), type(value).__qualname__)

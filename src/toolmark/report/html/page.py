@@ -11,8 +11,8 @@ import base64
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -174,24 +174,23 @@ def _template() -> Template:
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters.update(
-        {
-            "case_verdict": case_verdict,
-            "chances": chances,
-            "clip": clip,
-            "decided_by": decided_by,
-            "decision": decision_text,
-            "json": json_text,
-            "judge_facts": lambda summary: list(judge_facts(summary)),
-            "line": lambda text: shorten(text, LONGEST_LINE),
-            "long_line": lambda text: shorten(text, 2 * LONGEST_LINE),
-            "name": lambda text: shorten(text, LONGEST_NAME),
-            "number": optional,
-            "percent": percent,
-            "signed": difference_text,
-            "verdict": result_verdict,
-        }
-    )
+    filters: dict[str, Callable[..., Any]] = {
+        "case_verdict": case_verdict,
+        "chances": chances,
+        "clip": clip,
+        "decided_by": decided_by,
+        "decision": decision_text,
+        "json": json_text,
+        "judge_facts": judge_facts,
+        "line": partial(shorten, limit=LONGEST_LINE),
+        "long_line": partial(shorten, limit=2 * LONGEST_LINE),
+        "name": partial(shorten, limit=LONGEST_NAME),
+        "number": optional,
+        "percent": percent,
+        "signed": difference_text,
+        "verdict": result_verdict,
+    }
+    environment.filters.update(filters)
     style, script = _source("page.css"), _source("page.js")
     constants = {
         "count": count_text,

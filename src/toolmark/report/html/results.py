@@ -39,7 +39,11 @@ def result_verdict(result: MetricResult) -> Verdict:
 
 def case_verdict(case: CaseResult) -> Verdict:
     """Return the worst verdict of any metric on a case."""
-    return min(map(result_verdict, case.own_results), key=VERDICTS.index, default="skipped")
+    verdicts = {result_verdict(result) for result in case.own_results}
+    for verdict in VERDICTS:
+        if verdict in verdicts:
+            return verdict
+    return "skipped"
 
 
 def worst_first(case: CaseResult) -> tuple[int, float, int]:

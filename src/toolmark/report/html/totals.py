@@ -24,7 +24,10 @@ def headline(report: Report) -> tuple[Verdict, str, str]:
     """
     verdicts = Counter(map(case_verdict, report.cases))
     total = count_text(len(report.cases), "case")
-    verdict: Verdict = next((one for one in ("failed", "error", "passed") if verdicts[one]), "skipped")
+    order: tuple[Verdict, ...] = ("failed", "error", "passed", "skipped")
+    verdict: Verdict = "skipped"
+    for one in reversed(order):
+        verdict = one if verdicts[one] else verdict
     if verdict == "failed":
         errors = f", {verdicts['error']:,} could not be measured" if verdicts["error"] else ""
         sentence = f"{verdicts['failed']:,} of {total} failed{errors}"
@@ -63,8 +66,12 @@ def segments(report: Report) -> list[dict[str, Any]]:
     return parts
 
 
-def judge_facts(summary: MetricSummary) -> Iterator[str]:
-    """Yield how much the judge of a metric decided, and what that used."""
+def judge_facts(summary: MetricSummary) -> list[str]:
+    """Return how much the judge of a metric decided, and what that used."""
+    return list(_judge_facts(summary))
+
+
+def _judge_facts(summary: MetricSummary) -> Iterator[str]:
     if summary.coverage is not None:
         yield f"{percent(summary.coverage)} decided"
     if summary.coverage is not None or summary.usage:
