@@ -26,9 +26,9 @@ from toolmark.expect import (
     Predicate,
     Regex,
     expectation_json,
-    is_expectation,
     read_expectation,
 )
+from toolmark.expect.json_form import is_expectation
 
 #: An expectation that uses everything, and its JSON form.
 PLAN = Plan(

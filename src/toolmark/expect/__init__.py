@@ -27,14 +27,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from pydantic import WrapSerializer, WrapValidator
 
 from toolmark.calls import ToolCall
-from toolmark.expect.argument_paths import parse_argument_path, with_matchers
 from toolmark.expect.check_matchers import Predicate, Schema
-from toolmark.expect.json_form import MATCHERS, expectation_json, is_expectation, read_expectation, read_value
+from toolmark.expect.json_form import expectation_json, is_expectation, read_expectation
 from toolmark.expect.list_matchers import Subset, Superset, Unordered
 from toolmark.expect.matcher import Matcher
 from toolmark.expect.plan import (
     Alternatives,
-    Call,
     Expect,
     Expectation,
     Forbid,
@@ -42,8 +40,6 @@ from toolmark.expect.plan import (
     Parallel,
     Plan,
     PlanItem,
-    expected_names,
-    walk,
 )
 from toolmark.expect.presence_matchers import Absent, Ignore, Optional, Present
 from toolmark.expect.value_matchers import (
@@ -62,21 +58,19 @@ if TYPE_CHECKING:
     ExpectedTools: TypeAlias = list[ToolCall] | Plan | Alternatives
 else:
 
-    def _validated(value: Any, calls: Callable[[Any], list[ToolCall]]) -> Any:
+    def _read(value: Any, calls: Callable[[Any], list[ToolCall]]) -> Any:
         return read_expectation(value) if is_expectation(value) else calls(value)
 
-    def _written(value: Any, calls: Callable[[Any], Any]) -> Any:
+    def _write(value: Any, calls: Callable[[Any], Any]) -> Any:
         return expectation_json(value) if isinstance(value, (Plan, Alternatives)) else calls(value)
 
-    ExpectedTools = Annotated[list[ToolCall], WrapValidator(_validated), WrapSerializer(_written)]
+    ExpectedTools = Annotated[list[ToolCall], WrapValidator(_read), WrapSerializer(_write)]
 
 __all__ = [
-    "MATCHERS",
     "Absent",
     "Alternatives",
     "AnyOf",
     "Approx",
-    "Call",
     "Contains",
     "DateEqual",
     "Exact",
@@ -102,11 +96,5 @@ __all__ = [
     "Superset",
     "Unordered",
     "expectation_json",
-    "expected_names",
-    "is_expectation",
-    "parse_argument_path",
     "read_expectation",
-    "read_value",
-    "walk",
-    "with_matchers",
 ]
