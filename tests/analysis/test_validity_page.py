@@ -14,7 +14,7 @@ import click
 import pytest
 
 from processes import ROOT, run_python
-from toolmark.cli.main import main
+from toolmark.cli.validate import validate
 
 PAGE = ROOT / "docs" / "validity.md"
 BENCHMARK = ROOT / "benchmarks" / "validity"
@@ -125,8 +125,8 @@ def test_pins_are_exact_and_name_no_address() -> None:
 def test_the_options_of_the_page_exist() -> None:
     """Every option that it names, of the commands that it shows."""
     page = PAGE.read_text(encoding="utf-8")
-    options = {name for param in main.commands["validate"].params for name in param.opts}
-    label = next(param for param in main.commands["validate"].params if param.name == "label")
+    options = {name for param in validate.params for name in param.opts}
+    label = next(param for param in validate.params if param.name == "label")
 
     assert set(re.findall(r"--[a-z][a-z-]+", page)) <= options
     assert isinstance(label, click.Option)
