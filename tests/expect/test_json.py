@@ -25,10 +25,8 @@ from toolmark.expect import (
     Plan,
     Predicate,
     Regex,
-    expectation_json,
-    is_expectation,
-    read_expectation,
 )
+from toolmark.expect.json_form import expectation_json, is_expectation, read_expectation
 
 #: An expectation that uses everything, and its JSON form.
 PLAN = Plan(

@@ -17,7 +17,6 @@ from strategies import AWKWARD, nested_objects, twins
 from toolmark import LLMTestCase, MissingPackageError, ToolCall, ToolCorrectnessMetric
 from toolmark.errors import ConfigurationError, InvalidDataError, ToolmarkError
 from toolmark.expect import (
-    MATCHERS,
     Absent,
     AnyOf,
     Approx,
@@ -40,9 +39,8 @@ from toolmark.expect import (
     Subset,
     Superset,
     Unordered,
-    expectation_json,
-    read_expectation,
 )
+from toolmark.expect.json_form import MATCHERS, expectation_json, read_expectation
 
 Date = DateEqual
 TEN = datetime.datetime(2026, 5, 20, 10)  # noqa: DTZ001 - a time without an offset

@@ -15,7 +15,8 @@ from plan_drawing import called as calls_made
 from plan_drawing import plans
 from strategies import NAN
 from toolmark import LLMTestCase, MetricResult, TaskEffectMetric, ToolCall
-from toolmark.expect import Alternatives, Exact, Expect, OneOf, Plan, expected_names
+from toolmark.expect import Alternatives, Exact, Expect, OneOf, Plan
+from toolmark.expect.plan import expected_names
 from toolmark.matching.json_compare import ABSENT
 from toolmark.redact import REDACTED
 

@@ -27,24 +27,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from pydantic import WrapSerializer, WrapValidator
 
 from toolmark.calls import ToolCall
-from toolmark.expect.argument_paths import parse_argument_path, with_matchers
 from toolmark.expect.check_matchers import Predicate, Schema
-from toolmark.expect.json_form import MATCHERS, expectation_json, is_expectation, read_expectation, read_value
+from toolmark.expect.json_form import expectation_json, is_expectation, read_expectation
 from toolmark.expect.list_matchers import Subset, Superset, Unordered
 from toolmark.expect.matcher import Matcher
-from toolmark.expect.plan import (
-    Alternatives,
-    Call,
-    Expect,
-    Expectation,
-    Forbid,
-    OneOf,
-    Parallel,
-    Plan,
-    PlanItem,
-    expected_names,
-    walk,
-)
+from toolmark.expect.plan import Alternatives, Call, Expect, Expectation, Forbid, OneOf, Parallel, Plan, PlanItem
 from toolmark.expect.presence_matchers import Absent, Ignore, Optional, Present
 from toolmark.expect.value_matchers import (
     AnyOf,
@@ -71,7 +58,6 @@ else:
     ExpectedTools = Annotated[list[ToolCall], WrapValidator(_validated), WrapSerializer(_written)]
 
 __all__ = [
-    "MATCHERS",
     "Absent",
     "Alternatives",
     "AnyOf",
@@ -101,12 +87,4 @@ __all__ = [
     "Subset",
     "Superset",
     "Unordered",
-    "expectation_json",
-    "expected_names",
-    "is_expectation",
-    "parse_argument_path",
-    "read_expectation",
-    "read_value",
-    "walk",
-    "with_matchers",
 ]

@@ -9,22 +9,10 @@ from itertools import combinations
 from typing import Any
 
 from toolmark.calls import ToolCall, ToolCallType
-from toolmark.expect import (
-    Expect,
-    Expectation,
-    Forbid,
-    Glob,
-    Matcher,
-    OneOf,
-    Parallel,
-    Plan,
-    PlanItem,
-    parse_argument_path,
-    walk,
-    with_matchers,
-)
+from toolmark.expect import Expect, Expectation, Forbid, Glob, Matcher, OneOf, Parallel, Plan, PlanItem
+from toolmark.expect.argument_paths import parse_argument_path, with_matchers
 from toolmark.expect.matcher import MARK
-from toolmark.expect.plan import Name, matchers_in, name_text
+from toolmark.expect.plan import Name, matchers_in, name_text, walk
 from toolmark.linting.findings import LintFinding, LintKind
 from toolmark.linting.json_locations import Spot
 from toolmark.linting.schema_fit import Tools

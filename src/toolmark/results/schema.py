@@ -12,7 +12,8 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 from toolmark._internal.json import json_path
 from toolmark._internal.model import Model
 from toolmark.errors import ConfigurationError, Problem
-from toolmark.expect import parse_argument_path, read_value
+from toolmark.expect.argument_paths import parse_argument_path
+from toolmark.expect.json_form import read_value
 from toolmark.matching.alignment import Alignment, Pair
 from toolmark.matching.json_compare import ABSENT, Difference
 from toolmark.result import Finding, MetricResult, QuestionResult, ResultStatus, UnitResult

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from toolmark._internal.text import number_text
 from toolmark.cases import AnyCase, LLMTestCase, MLLMTestCase
-from toolmark.expect import expected_names
+from toolmark.expect.plan import expected_names
 from toolmark.matching.alignment import Alignment, Pair
 from toolmark.matching.argument_pattern import ValuePattern, fits
 from toolmark.matching.json_compare import ABSENT, Difference
