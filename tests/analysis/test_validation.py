@@ -158,7 +158,7 @@ def test_a_label_that_rounding_kept_below_is_good() -> None:
         ({"label": "reward"}, "no case has 'reward', the label; did you mean 'metadata.reward'?"),
         ({"label": "metadata.rewrad"}, "did you mean 'metadata.reward'?"),
         ({"label": "meta.reward"}, "did you mean 'metadata.reward'?"),
-        ({"label": "zzz"}, "there is metadata.reward"),
+        ({"label": "zzz"}, "the cases have metadata.reward"),
         ({"label": ""}, "label must be a path such as 'metadata.reward', or a function, got ''"),
         ({"label": 3}, "label must be a path"),
         ({"label": lambda _: None}, "the label, returned None for every case"),
@@ -230,7 +230,7 @@ def test_a_case_without_a_cluster_is_one_of_its_own() -> None:
 
     assert found.metrics[0].interval is not None
     assert found.metrics[0].interval.clusters == 4
-    assert found.notes == ("3 of 7 cases (#5, #6, #7) have no metadata.task, and each is a cluster of its own",)
+    assert found.notes == ("3 of 7 cases (#5, #6, #7) have no metadata.task, and each is a separate cluster",)
 
 
 def test_the_order_of_cases_does_not_matter_but_to_the_random_numbers() -> None:

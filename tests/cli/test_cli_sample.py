@@ -84,7 +84,7 @@ def test_results_of_no_sample_exit_with_2(days: Path) -> None:
     done = toolmark("extrapolate", "r.jsonl", folder=days)
 
     assert done.code == 2
-    assert "error: line 1: $.metadata.toolmark_sample: it does not say where it was drawn" in done.err
+    assert "error: line 1: $.metadata.toolmark_sample: the case has no origin" in done.err
 
 
 def test_a_folder_that_is_not_there(days: Path) -> None:

@@ -80,7 +80,7 @@ def test_results_are_written(tmp_path: Path) -> None:
     assert done.code == 1
     assert [case.name for case in read_results(tmp_path / "r").cases] == ["bad", "good", "bad"]
     again = toolmark_score("b", "a", "--results", "r", folder=tmp_path)
-    assert (again.code, again.err) == (2, "error: r is there already; name another file\n")
+    assert (again.code, again.err) == (2, "error: r exists; use another file\n")
 
 
 def test_one_file_is_scored_as_before(tmp_path: Path) -> None:

@@ -25,8 +25,10 @@ from toolmark.expect import (
     Plan,
     Predicate,
     Regex,
+    expectation_json,
+    read_expectation,
 )
-from toolmark.expect.json_form import expectation_json, is_expectation, read_expectation
+from toolmark.expect.json_form import is_expectation
 
 #: An expectation that uses everything, and its JSON form.
 PLAN = Plan(

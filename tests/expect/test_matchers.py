@@ -39,8 +39,10 @@ from toolmark.expect import (
     Subset,
     Superset,
     Unordered,
+    expectation_json,
+    read_expectation,
 )
-from toolmark.expect.json_form import MATCHERS, expectation_json, read_expectation
+from toolmark.expect.json_form import MATCHERS
 
 Date = DateEqual
 TEN = datetime.datetime(2026, 5, 20, 10)  # noqa: DTZ001 - a time without an offset
@@ -320,9 +322,9 @@ def test_a_call_is_forbidden_only_if_its_arguments_are_known_to_be() -> None:
         (lambda: Schema({"type": "nonsense"}), "Schema needs a valid JSON Schema"),
         (lambda: Schema(3), "Schema needs a valid JSON Schema"),  # type: ignore[arg-type]
         (lambda: Expect("t", {"x": Approx(rel=0.1)}), "Approx at $.x has no value"),
-        (lambda: Expect("t", at={"": Ignore()}), "a place in arguments must be"),
-        (lambda: Expect("t", at={"a..b": Ignore()}), "a place in arguments must be"),
-        (lambda: Expect("t", at={".a": Ignore()}), "a place in arguments must be"),
+        (lambda: Expect("t", at={"": Ignore()}), "an argument path must be"),
+        (lambda: Expect("t", at={"a..b": Ignore()}), "an argument path must be"),
+        (lambda: Expect("t", at={".a": Ignore()}), "an argument path must be"),
         (lambda: Expect("t", at={"a": 1}), "must be a matcher"),  # type: ignore[dict-item]
     ],
 )

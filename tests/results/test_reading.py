@@ -128,8 +128,8 @@ def test_a_predicate_comes_back_by_name(tmp_path: Path) -> None:
     report = evaluate([LLMTestCase(tools_called=[WEATHER], expected_tools=plan)], [CORRECT])
     (found,) = read_results(written(report, [CORRECT], tmp_path / "r.jsonl")).cases
 
-    assert found.results[0].findings[0].expected_value.describe() == "what lower case accepts"
-    with pytest.raises(ToolmarkError, match="has its name and not its function"):
+    assert found.results[0].findings[0].expected_value.describe() == "a value that lower case accepts"
+    with pytest.raises(ToolmarkError, match="stores the name and not the function"):
         CORRECT.measure(found.case)  # type: ignore[arg-type]
 
 

@@ -34,7 +34,7 @@ def drafted(cases: Sequence[tuple[str, int]], size: int) -> Draft:
     draft = Draft(size)
     for stratum, key in cases:
         draft.add(stratum, key, "file", key, lambda key=key: f"{key}")
-        assert draft.held == sum(map(len, draft.kept.values())) <= 2 * size + len(draft.sizes)
+        assert draft.stored == sum(map(len, draft.heaps.values())) <= 2 * size + len(draft.sizes)
     return draft
 
 
@@ -76,7 +76,7 @@ def test_the_smallest_keys_are_drawn(cases: list[tuple[str, int]], size: int, or
     try:
         shares = allotted({name: len(found) for name, found in members.items()}, size)
     except ConfigurationError:
-        with pytest.raises(ConfigurationError, match="less than two cases"):
+        with pytest.raises(ConfigurationError, match="fewer than two cases"):
             drafted(shuffled, size).drawn()
         return
 
@@ -119,7 +119,7 @@ def test_what_is_let_go_is_never_needed(size: int) -> None:
     merged.merge(drafted(cases[200:400], size))
     for stratum, key in cases[400:]:
         merged.add(stratum, key, "file", key, lambda key=key: f"{key}")
-        assert merged.held == sum(map(len, merged.kept.values())) <= 2 * size + 3
+        assert merged.stored == sum(map(len, merged.heaps.values())) <= 2 * size + 3
 
     assert keys(merged.drawn()) == expected
     assert keys(drafted(cases, size).drawn()) == expected
@@ -180,9 +180,7 @@ def test_more_strata_than_cases_are_refused_at_once() -> None:
         draft.add(stratum, 1, "file", 1, str)
     other.add("d", 1, "file", 1, str)
 
-    with pytest.raises(
-        ConfigurationError, match="a sample of 3 has less than two cases for each of its strata; make it"
-    ):
+    with pytest.raises(ConfigurationError, match="a sample of 3 has fewer than two cases for each stratum; make it"):
         draft.add("d", 1, "file", 1, str)
     with pytest.raises(ConfigurationError, match="a sample of 3"):
         other.merge(draft)

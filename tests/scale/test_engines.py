@@ -208,7 +208,7 @@ def test_a_killed_program_is_resumed(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", list(ENGINES))
 def test_ctrl_c_keeps_what_is_done(tmp_path: Path, name: str) -> None:
-    """Interrupted, the command says how to go on, and nothing else; what is done is gone on with."""
+    """An interrupted command prints only how to resume, and the finished parts are not scored again."""
     need(name)
     write_lines(tmp_path / "a", 600, 1)
     score_files([tmp_path / "a"], metrics(), results=tmp_path / "s", processes=1)
@@ -218,7 +218,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path, name: str) -> None:
 
     first = run_python(["-W", "ignore", "-c", small + INTERRUPTED, *arguments], tmp_path, settings=paths)
 
-    assert (first.code, first.out, first.err) == (130, "", "interrupted; --resume goes on with it\n")
+    assert (first.code, first.out, first.err) == (130, "", "interrupted; resume with --resume\n")
     assert len(notes(tmp_path)) >= 3
     score_files([tmp_path / "a"], metrics(), results=tmp_path / "r", resume=True, processes=1)
     assert without_start(tmp_path / "r") == without_start(tmp_path / "s")

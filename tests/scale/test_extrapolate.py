@@ -118,10 +118,10 @@ def changed(sample: Sample, how: str) -> list[AnyCase]:
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ("missing", "there are results of 9 of the 10 cases that were drawn; score all cases of the sample"),
-        ("twice", r"\$.metadata.toolmark_sample: the case of 'cases.jsonl', line \d+, stands there twice"),
-        ("foreign", "it does not say where it was drawn; draw cases with `toolmark sample`, and write results with"),
-        ("mixed", "it was drawn in another sample than those before"),
+        ("missing", "the report has 9 of the 10 cases of the sample; score all cases of the sample"),
+        ("twice", r"\$.metadata.toolmark_sample: the case of 'cases.jsonl', line \d+, is there twice"),
+        ("foreign", "the case has no origin; draw cases with sample_files, and write results with contents"),
+        ("mixed", "it is from another sample than the cases before it"),
         ("broken", r"toolmark_sample: .*line"),
     ],
 )
@@ -141,7 +141,7 @@ def test_a_stratum_that_is_missing_as_a_whole(tmp_path: Path) -> None:
 
     with pytest.raises(InvalidDataError, match="5 of the 10 cases"):
         extrapolate(evaluate(half, METRICS))
-    with pytest.raises(InvalidDataError, match="there is no case"):
+    with pytest.raises(InvalidDataError, match="the report has no cases"):
         extrapolate(Report(("m",), ()))
 
 
@@ -156,8 +156,8 @@ def test_a_confidence_is_between_0_and_1(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lie", "liars", "message"),
     [
-        ({"population": 8}, 3, "the strata have 8 cases in all, and the sample was drawn from 9"),
-        ({"value": "b"}, 1, 'of the stratum "(a|b)" there are [12] cases, and 3 were drawn'),
+        ({"population": 8}, 3, "the strata have 8 cases in total, but the sample was drawn from 9"),
+        ({"value": "b"}, 1, 'the stratum "(a|b)" has [12] of its 3 drawn cases'),
     ],
 )
 def test_cases_that_lie_about_their_stratum(tmp_path: Path, lie: dict[str, Any], liars: int, message: str) -> None:

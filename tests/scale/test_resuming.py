@@ -209,7 +209,7 @@ def test_a_part_that_was_changed_is_told_and_scored_again(folder: Path) -> None:
     data[-20] ^= 1
     path.write_bytes(data)
 
-    with pytest.raises(ConfigurationError, match=r"000001\.jsonl is not as it was written; resume the run"):
+    with pytest.raises(ConfigurationError, match=r"000001\.jsonl has changed since it was written; resume the run"):
         score(folder, "r", resume=True)
     assert not (folder / "r").exists()
 
@@ -218,14 +218,14 @@ def test_a_part_that_was_changed_is_told_and_scored_again(folder: Path) -> None:
 
 
 DIFFERENT = [
-    ({"metrics": [ToolCorrectnessMetric()]}, "metrics: .*there, .*now"),
+    ({"metrics": [ToolCorrectnessMetric()]}, "metrics: .*before, .*now"),
     ({"metrics": [*metrics()[:1], type(metrics()[1])(max_calls=3)]}, "metrics: |options of the metrics: "),
-    ({"contents": False}, "options: .*contents.*there"),
+    ({"contents": False}, "options: .*contents.*before"),
     ({"allow_nan": True}, "options: .*allow_nan"),
     ({"tolerant_arguments": True}, "options: "),
     ({"cluster": "metadata.task"}, "options: .*cluster"),
-    ({"files": ["a"]}, "2 files there, 1 now"),
-    ({"files": ["b", "a"]}, r"file 1: b \(a there\) has another content now"),
+    ({"files": ["a"]}, "2 files before, 1 now"),
+    ({"files": ["b", "a"]}, r"file 1: b \(a before\) has different content now"),
 ]
 
 
@@ -253,7 +253,7 @@ def test_a_file_that_has_changed_is_refused(folder: Path) -> None:
     path.write_bytes(data.replace(b"look", b"took", 1))
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
-    with pytest.raises(ConfigurationError, match=r"file 2: .*b has another content now"):
+    with pytest.raises(ConfigurationError, match=r"file 2: .*b has different content now"):
         score(folder, "r", resume=True)
 
     path.rename(folder / "elsewhere")
@@ -267,7 +267,7 @@ def test_a_begun_run_is_not_begun_anew(folder: Path) -> None:
     """Without `resume` what is done is neither lost nor taken for another run's."""
     begun(folder, "r", 1)
 
-    with pytest.raises(ConfigurationError, match=r"begun already: go on with it \(resume=True, --resume\), or remove"):
+    with pytest.raises(ConfigurationError, match=r"r has an unfinished run; resume it with resume=True, or remove"):
         score(folder, "r")
 
 
@@ -283,13 +283,13 @@ def test_nobody_else_works_on_the_parts(folder: Path) -> None:
     assert (folder / "r.parts" / LOCK_NAME).exists()
 
 
-@pytest.mark.parametrize(("text", "message"), [("{", "is no manifest"), ('{"version": 2}', "another version")])
+@pytest.mark.parametrize(("text", "message"), [("{", "is not a manifest"), ('{"version": 2}', "another version")])
 def test_a_manifest_that_cannot_be_read_is_told(folder: Path, text: str, message: str) -> None:
     """The message says how to begin anew."""
     begun(folder, "r", 1)
     (folder / "r.parts" / "manifest.json").write_text(text)
 
-    with pytest.raises(ConfigurationError, match=f"{message}.*remove .*r.parts to begin anew"):
+    with pytest.raises(ConfigurationError, match=f"{message}.*remove .*r.parts to start again"):
         score(folder, "r", resume=True)
 
 

@@ -228,7 +228,7 @@ def test_everything_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     assert "bad.jsonl:2: $: not JSON" in told
     assert "bad.jsonl:3: $.tools" in told
     assert "bad.jsonl:4: $.turns" in told
-    assert "drawn.jsonl:1: $.metadata.toolmark_sample: was drawn before" in told
+    assert "drawn.jsonl:1: $.metadata.toolmark_sample: is already a case of a sample" in told
     assert "drawn.jsonl:2: " not in told  # it is true of all that stand there, and said once
     assert "empty.jsonl:1: $: the file is empty" in told
     assert not (tmp_path / "out.jsonl").exists()
@@ -264,7 +264,7 @@ def test_bare_nan_and_python_literals_are_read_where_asked(tmp_path: Path) -> No
         ({"processes": 0}, "processes must be a whole number"),
         ({"by": ""}, "stratum must be a path"),
         ({"by": "metadata.nothing"}, "no case has 'metadata.nothing', the stratum"),
-        ({"by": "metadata.task", "size": 5}, "a sample of 5 has less than two cases for each of its strata"),
+        ({"by": "metadata.task", "size": 5}, "a sample of 5 has fewer than two cases for each stratum"),
         ({"files": []}, "files must be a list of at least one path"),
         ({"files": ["-"]}, "standard input can be read only once"),
     ],
@@ -296,7 +296,7 @@ def test_nothing_is_written_over(days: list[Path]) -> None:
     """Least of all one of the files that are drawn from."""
     before = days[0].read_bytes()
 
-    with pytest.raises(ConfigurationError, match=r"monday\.jsonl is there already; name another file"):
+    with pytest.raises(ConfigurationError, match=r"monday\.jsonl exists; use another file"):
         sample_files(days, 5, out=days[0])
 
     assert days[0].read_bytes() == before
@@ -306,6 +306,6 @@ def test_names_of_files() -> None:
     """Below the folder that all share, without endings, unless two would be called alike."""
     found = names_of(["/d/a/x.jsonl", "/d/b/x.jsonl.gz", "/d/b/y.JSON", "/d/b/y.parquet", "/d/z"])
 
-    assert [name.shown for name in found] == ["a/x.jsonl", "b/x.jsonl.gz", "b/y.JSON", "b/y.parquet", "z"]
+    assert [name.relative for name in found] == ["a/x.jsonl", "b/x.jsonl.gz", "b/y.JSON", "b/y.parquet", "z"]
     assert [name.drawn for name in found] == ["a/x", "b/x", "b/y.JSON", "b/y.parquet", "z"]
-    assert [name.shown for name in names_of(["/d/a/x.jsonl"])] == ["x.jsonl"]
+    assert [name.relative for name in names_of(["/d/a/x.jsonl"])] == ["x.jsonl"]

@@ -242,14 +242,14 @@ WRONG = [
     ({"files": ["-"]}, "standard input can be read only once"),
     ({"files": ["a", "./a"]}, "are one file; its cases would count twice"),
     ({"results": "a"}, "is one of the files"),
-    ({"resume": True}, "give results, too"),
+    ({"resume": True}, "set results"),
     ({"processes": 0}, "processes must be a whole number of at least 1, got 0"),
     ({"part_bytes": True}, "part_bytes must be"),
     ({"metrics": []}, "metrics must be a list of at least one"),
     ({"metrics": [ToolUseMetric(judge=lambda _prompt: "")]}, "asks a judge"),
     ({"cluster": ""}, "cluster must be a path"),
-    ({"results": "there"}, "there is there already; name another file"),
-    ({"results": "there", "resume": True}, "there is there already, and whole"),
+    ({"results": "there"}, "there exists; use another file"),
+    ({"results": "there", "resume": True}, "there exists and is complete"),
 ]
 
 
@@ -295,7 +295,7 @@ def test_a_pipe_is_refused(tmp_path: Path) -> None:
     """What can be read only once is told, and does not pass for an empty file."""
     os.mkfifo(tmp_path / "pipe")
 
-    with pytest.raises(ConfigurationError, match=r"pipe is no file on a disk, and can be read only once"):
+    with pytest.raises(ConfigurationError, match=r"pipe is not a regular file and can be read only once"):
         score_files([tmp_path / "pipe"], metrics(), processes=1)
     with pytest.raises(IsADirectoryError):
         score_files([tmp_path], metrics(), processes=1)

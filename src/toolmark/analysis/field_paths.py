@@ -1,4 +1,4 @@
-"""What stands at a place of a case? And which place did somebody mean who mistyped one?"""
+"""Reading of values of a case by their path, with suggestions for mistyped paths."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from toolmark.matching.json_compare import ABSENT
 from toolmark.report import CaseResult
 
 Place: TypeAlias = str | Callable[[Any], object]
-"""Where something stands in a case, as names with dots between (`metadata.reward`), or a function of the case."""
+"""Path of a value in a case (`metadata.reward`), or a function from a case to the value."""
 
 _SAMPLED = 200
 
 
 def values_at(cases: Sequence[AnyCase], place: Place, option: str) -> list[Any]:
-    """Return what stands there in each case, `None` where nothing does.
+    """Return the value at a path in each case, `None` for cases without one.
 
     Raises:
-        ConfigurationError: Nothing stands there in any case.
-        InvalidDataError: A function raised.
+        ConfigurationError: The place is not a path or a function, or no case has a value there.
+        InvalidDataError: The function raised an exception.
     """
     if callable(place):
-        found = [_called(place, case, name_of(cases, index), option) for index, case in enumerate(cases)]
+        values = [_called(place, case, name_of(cases, index), option) for index, case in enumerate(cases)]
         where = f"{path_of(place)}, the {option}, returned None for every case"
     else:
         parts = _parts(place, option)
-        found = [_at(case, parts) for case in cases]
-        if cases and all(value is ABSENT for value in found):
+        values = [_at(case, parts) for case in cases]
+        if cases and all(value is ABSENT for value in values):
             raise ConfigurationError(f"no case has {place!r}, the {option}; {_nearest(cases, place)}")
-        found = [None if value is ABSENT else value for value in found]
+        values = [None if value is ABSENT else value for value in values]
         where = f"{place!r}, the {option}, is null in every case that has it"
-    if cases and all(value is None for value in found):
+    if cases and all(value is None for value in values):
         raise ConfigurationError(where)
-    return found
+    return values
 
 
-def value_at(case: AnyCase, path: str, option: str) -> Any:  # noqa: ANN401 - whatever stands there
-    """Return what stands at a path of one case, or `None`.
+def value_at(case: AnyCase, path: str, option: str) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the value at a path in one case, or `None`.
 
     Raises:
-        ConfigurationError: It is no path.
+        ConfigurationError: `path` is not a path.
     """
-    found = _at(case, _parts(path, option))
-    return None if found is ABSENT else found
+    value = _at(case, _parts(path, option))
+    return None if value is ABSENT else value
 
 
 def _parts(place: object, option: str) -> list[str]:
@@ -65,39 +65,39 @@ def _called(function: Callable[[Any], object], case: AnyCase, name: str, option:
         raise InvalidDataError(message) from error
 
 
-def _at(value: object, parts: Sequence[str]) -> Any:  # noqa: ANN401 - whatever stands there
-    """Return what stands at a path, or `ABSENT`; a key may have dots in it."""
+def _at(value: object, parts: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the value at a path, or `ABSENT`."""
     if not parts:
         return value.value if isinstance(value, Enum) else value
     if isinstance(value, Model):
-        known = parts[0] in type(value).model_fields
-        return _at(getattr(value, parts[0]), parts[1:]) if known else ABSENT
+        is_field = parts[0] in type(value).model_fields
+        return _at(getattr(value, parts[0]), parts[1:]) if is_field else ABSENT
     if isinstance(value, Mapping):
-        for size in range(1, len(parts) + 1):
+        for size in range(1, len(parts) + 1):  # a key may contain dots
             key = ".".join(parts[:size])
-            found = _at(value[key], parts[size:]) if key in value else ABSENT
-            if found is not ABSENT:
-                return found
+            inner = _at(value[key], parts[size:]) if key in value else ABSENT
+            if inner is not ABSENT:
+                return inner
     if isinstance(value, list) and parts[0].isdecimal() and int(parts[0]) < len(value):
         return _at(value[int(parts[0])], parts[1:])
     return ABSENT
 
 
-def _nearest(cases: Sequence[AnyCase], wanted: str) -> str:
-    """Return what a reader who mistyped a path needs: the nearest one that exists, or all of them."""
-    known = list(dict.fromkeys(path for case in cases[:_SAMPLED] for path in _paths(case, "")))
-    last = wanted.rpartition(".")[2]
-    near = [path for path in known if path.rpartition(".")[2] == last]
-    near += difflib.get_close_matches(wanted, known, n=1)
-    near += [path for path in known if difflib.get_close_matches(last, [path.rpartition(".")[2]])]
+def _nearest(cases: Sequence[AnyCase], mistyped: str) -> str:
+    """Return a hint for a mistyped path: the nearest path that exists, or a list of paths."""
+    paths = list(dict.fromkeys(path for case in cases[:_SAMPLED] for path in _paths(case, "")))
+    last = mistyped.rpartition(".")[2]
+    near = [path for path in paths if path.rpartition(".")[2] == last]
+    near += difflib.get_close_matches(mistyped, paths, n=1)
+    near += [path for path in paths if difflib.get_close_matches(last, [path.rpartition(".")[2]])]
     if near:
         return f"did you mean {near[0]!r}?"
-    listed = ", ".join(known[:20])
-    return f"there is {listed or 'nothing'}"
+    listed = ", ".join(paths[:20])
+    return f"the cases have {listed or 'no fields'}"
 
 
 def _paths(value: object, prefix: str) -> Iterator[str]:
-    """Yield the paths of what a case says of itself, without its calls."""
+    """Yield the paths of a case that are outside lists, which leaves out its calls."""
     if isinstance(value, Model):
         entries = [(name, getattr(value, name)) for name in type(value).model_fields if name in value.model_fields_set]
     elif isinstance(value, Mapping):
@@ -112,10 +112,10 @@ def _paths(value: object, prefix: str) -> Iterator[str]:
 
 
 def path_of(place: Place) -> str:
-    """Return how messages call a place: its path, or the name of its function."""
+    """Return the name of a place in messages: its path, or the name of its function."""
     return place if isinstance(place, str) else getattr(place, "__name__", type(place).__name__)
 
 
 def name_of(cases: Sequence[AnyCase], index: int) -> str:
-    """Return the name that reports give a case."""
+    """Return the name of a case in reports."""
     return CaseResult(index, cases[index], ()).label

@@ -1,14 +1,14 @@
-"""Does a score mean anything? Metrics against a label that says which runs were good.
+"""Validation of metrics against a label that separates good runs from bad ones.
 
-The label comes from elsewhere: a reward, a check of the final state, a person. What the metrics say is then compared
-with it, on the cases that have both; a metric that predicts nothing has an area under the ROC curve about 0.5.
+The label is independent of the metrics: a reward, a check of the final state, or a person's judgement. Scores are
+compared with it on the cases that have both. A metric that predicts nothing has an area under the ROC curve near 0.5.
 
 Example:
     >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, validate
-    >>> wanted = [ToolCall(name="refund")]
+    >>> refund = [ToolCall(name="refund")]
     >>> cases = [
-    ...     LLMTestCase(tools_called=wanted, expected_tools=wanted, metadata={"reward": 1}),
-    ...     LLMTestCase(tools_called=[], expected_tools=wanted, metadata={"reward": 0}),
+    ...     LLMTestCase(tools_called=refund, expected_tools=refund, metadata={"reward": 1}),
+    ...     LLMTestCase(tools_called=[], expected_tools=refund, metadata={"reward": 0}),
     ... ]
     >>> validate(cases, [ToolCorrectnessMetric()], label="metadata.reward").metrics[0].auc
     1.0
@@ -19,9 +19,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import fsum
-from typing import Any, NamedTuple
+from typing import Any
 
 from toolmark._internal.json import canonical_json, short_repr, to_json_value
 from toolmark._internal.text import plural
@@ -31,7 +30,7 @@ from toolmark.cases import AnyCase
 from toolmark.errors import ConfigurationError, InvalidDataError, Problem
 from toolmark.evaluation.run import evaluate, listed_cases
 from toolmark.metrics import MetricLike
-from toolmark.report import MetricValidity, Report, Validity
+from toolmark.report import MetricValidity, Validity
 from toolmark.result import TOLERANCE, MetricResult, ResultStatus
 from toolmark.stats import auc, auc_interval, balanced_accuracy
 from toolmark.stats.bootstrap import RESAMPLES
@@ -53,108 +52,63 @@ def validate(
     max_concurrency: int = DEFAULT_CONCURRENCY,
     show_progress: bool | None = None,
 ) -> Validity:
-    """Measure how well the scores of metrics tell good runs from bad ones.
+    """Measure how well the scores of metrics separate good runs from bad ones.
 
-    Only cases with a label are measured; those without one are counted, and so are cases that a metric skips or cannot
-    measure: they never count as 0. Metrics that score different cases are not comparable with each other.
+    Only cases with a label are measured. Cases without a label, and cases that a metric skips or cannot measure, are
+    counted but never scored as 0. Metrics that score different cases are not comparable with each other.
 
     Args:
         cases: The cases; at least one with a label.
         metrics: At least one metric.
-        label: Where the label stands, such as `"metadata.reward"`, or a function from a case to it: a number, true or
-            false; `None` is no label.
-        cluster: Where it stands which cases belong together, such as `"metadata.task_id"`, or a function; any JSON
-            value. Runs of one task are not independent, and intervals that take them so are too narrow. By default each
-            case is taken as independent. A case without a value is a cluster of its own, and that is noted.
+        label: Path of the label, such as `"metadata.reward"`, or a function from a case to it: a number, true, false,
+            or `None` for a case without a label.
+        cluster: Path of the cluster, such as `"metadata.task_id"`, or a function; any JSON value. Runs of one task are
+            not independent, and intervals that ignore this are too narrow. By default all cases are independent. A case
+            without a value is a separate cluster, and `notes` counts these.
         positive_from: A case is good if its label is at least this (within 1e-9); true is 1 and false 0.
-        resamples: How often to resample for the intervals.
-        seed: Of the random numbers; equal arguments give equal intervals.
-        confidence: Of the intervals, in (0, 1).
+        resamples: Number of bootstrap resamples for the intervals.
+        seed: Seed of the random numbers; equal arguments give equal intervals.
+        confidence: Level of the intervals, in (0, 1).
         max_concurrency: See `evaluate`.
         show_progress: See `evaluate`.
 
     Raises:
         ConfigurationError: There is no case or no metric, an option is out of range, or no case has the label or the
-            cluster; the message names the nearest place that there is.
-        InvalidDataError: A label is neither a number nor true nor false; `problems` has all of them.
+            cluster; the message suggests the nearest path.
+        InvalidDataError: A label is not a number, true or false; `problems` lists all of them.
     """
-    asked = _Asked(label, cluster, positive_from, {"resamples": resamples, "seed": seed, "confidence": confidence})
-    chosen = asked.of(listed_cases(cases))  # before anything is measured, which may cost
-    report = evaluate(chosen.labelled, metrics, max_concurrency=max_concurrency, show_progress=show_progress)
-    return asked.answered(chosen, report)
-
-
-class _Chosen(NamedTuple):
-    """The cases that have a label, by their places among all of them.
-
-    Attributes:
-        cases: All cases.
-        good: Whether each with a label is good.
-        keys: The key of the cluster of each of these.
-        notes: What is to be told.
-    """
-
-    cases: list[AnyCase]
-    good: dict[int, bool]
-    keys: dict[int, str]
-    notes: list[str]
-
-    @property
-    def labelled(self) -> list[AnyCase]:
-        """The cases that are measured."""
-        return [self.cases[place] for place in self.good]
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What is asked of the cases: which are good, which belong together, and how it is resampled.
-
-    Raises:
-        ConfigurationError: An option is out of range.
-    """
-
-    label: Place
-    cluster: Place | None
-    positive_from: float
-    bootstrap: dict[str, Any]
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        _check_number(self.positive_from)
-        check_bootstrap(self.bootstrap["resamples"], self.bootstrap["confidence"])
-
-    def of(self, cases: list[AnyCase]) -> _Chosen:
-        """Return the cases that have a label."""
-        found = _goodness(cases, self.label, self.positive_from)
-        good = {place: value for place, value in enumerate(found) if value is not None}
-        keys, notes = _clusters(cases, list(good), self.cluster)
-        lacking = [name_of(cases, place) for place in range(len(cases)) if place not in good]
-        if lacking:
-            were = "was" if len(lacking) == 1 else "were"
-            notes = [f"{_counted(lacking, len(cases))} no {path_of(self.label)}, and {were} not measured", *notes]
-        return _Chosen(cases, good, keys, notes)
-
-    def answered(self, chosen: _Chosen, report: Report) -> Validity:
-        """Return what the results of the labelled cases say."""
-        good, keys = list(chosen.good.values()), list(chosen.keys.values())
-        results = zip(*(case.results for case in report.cases), strict=True)
-        return Validity(
-            label=path_of(self.label),
-            positive_from=float(self.positive_from),
-            cluster=None if self.cluster is None else path_of(self.cluster),
-            cases=len(chosen.cases),
-            good=sum(good),
-            bad=len(good) - sum(good),
-            metrics=tuple(_validity(of_metric, good, keys, self.bootstrap) for of_metric in results),
-            notes=tuple(chosen.notes),
-            **self.bootstrap,
-        )
+    _check_number(positive_from)
+    check_bootstrap(resamples, confidence)
+    listed = listed_cases(cases)
+    # Labels and clusters are read first, because a mistake in them must not cost a whole run of the metrics.
+    labels = _is_good(listed, label, positive_from)
+    places = [place for place, good in enumerate(labels) if good is not None]
+    good = [value for value in labels if value is not None]
+    keys, notes = _clusters(listed, places, cluster)
+    if unlabelled := [name_of(listed, place) for place, value in enumerate(labels) if value is None]:
+        were = "was" if len(unlabelled) == 1 else "were"
+        notes.insert(0, f"{_counted(unlabelled, len(listed))} no {path_of(label)}, and {were} not measured")
+    labelled = [listed[place] for place in places]
+    report = evaluate(labelled, metrics, max_concurrency=max_concurrency, show_progress=show_progress)
+    bootstrap: dict[str, Any] = {"resamples": resamples, "seed": seed, "confidence": confidence}
+    results = zip(*(case.results for case in report.cases), strict=True)
+    return Validity(
+        label=path_of(label),
+        positive_from=float(positive_from),
+        cluster=None if cluster is None else path_of(cluster),
+        cases=len(listed),
+        good=sum(good),
+        bad=len(good) - sum(good),
+        metrics=tuple(_validity(of_metric, good, keys, bootstrap) for of_metric in results),
+        notes=tuple(notes),
+        **bootstrap,
+    )
 
 
 def _validity(
     results: Sequence[MetricResult], good: Sequence[bool], keys: Sequence[str], options: Mapping[str, Any]
 ) -> MetricValidity:
-    """Return what one metric is worth, from one result, label and cluster for each case with a label."""
+    """Return the validity of one metric, from the result, the label and the cluster of each labelled case."""
     rows = [
         (result.score, bool(result.passed), fine, key)
         for result, fine, key in zip(results, good, keys, strict=True)
@@ -183,7 +137,7 @@ def _validity(
 
 
 def _first_line(result: MetricResult) -> str:
-    """Return why there is no score, without what may differ from case to case."""
+    """Return the reason for a missing score; later lines are details of the case."""
     return (result.reason or result.error or result.status.value).split("\n", 1)[0]
 
 
@@ -191,8 +145,8 @@ def _mean(scores: Sequence[float]) -> float | None:
     return fsum(scores) / len(scores) if scores else None
 
 
-def _goodness(cases: Sequence[AnyCase], label: Place, positive_from: float) -> list[bool | None]:
-    """Return of each case whether it is good, `None` where nobody says."""
+def _is_good(cases: Sequence[AnyCase], label: Place, positive_from: float) -> list[bool | None]:
+    """Return for each case whether it is good, or `None` if it has no label."""
     values = values_at(cases, label, "label")
     problems = [
         Problem(
@@ -211,26 +165,25 @@ def _is_label(value: object) -> bool:
     return isinstance(value, (bool, int, float)) and not math.isnan(value)
 
 
-def _clusters(
-    cases: Sequence[AnyCase], places: Sequence[int], cluster: Place | None
-) -> tuple[dict[int, str], list[str]]:
-    """Return the key of the cluster of each of these cases, and what is to be told of them."""
+def _clusters(cases: Sequence[AnyCase], places: Sequence[int], cluster: Place | None) -> tuple[list[str], list[str]]:
+    """Return the key of the cluster of each case at `places`, and notes."""
     if cluster is None:
-        return {place: str(place) for place in places}, []
+        return [str(place) for place in places], []
     values = values_at([cases[place] for place in places], cluster, "cluster")
-    keys: dict[int, str] = {}
-    for place, value in zip(places, values, strict=True):
-        # What stands in front keeps a case that says nothing apart from all that say something.
-        keys[place] = f"case {place}" if value is None else f"value {_key(value)}"
+    # The prefix separates the keys of cases without a value from all values.
+    keys = [
+        f"case {place}" if value is None else f"value {_key(value)}"
+        for place, value in zip(places, values, strict=True)
+    ]
     alone = [name_of(cases, place) for place, value in zip(places, values, strict=True) if value is None]
     if not alone:
         return keys, []
-    each = "is a cluster of its own" if len(alone) == 1 else "each is a cluster of its own"
+    each = "is a separate cluster" if len(alone) == 1 else "each is a separate cluster"
     return keys, [f"{_counted(alone, len(places))} no {path_of(cluster)}, and {each}"]
 
 
 def _key(value: object) -> str:
-    """Return equal texts for equal JSON values: 1 and 1.0 are one cluster, 1 and "1" are two."""
+    """Return the key of a JSON value: 1 and 1.0 have the same, 1 and "1" do not."""
     plain = to_json_value(value)
     if isinstance(plain, float) and plain.is_integer():
         plain = int(plain)

@@ -261,15 +261,15 @@ def _prompts(file: str, judge: Judge) -> list[Prompt]:
 
 def _cases(file: str) -> list[AnyCase]:
     """Return the cases or the conversations of a file, without an incomplete last line."""
-    told = FileProblems()
-    cases = [case for _, case in told.read(read_documents(file), read_any_case)]
+    file_problems = FileProblems()
+    cases = [case for _, case in file_problems.read(read_documents(file), read_any_case)]
     name = source_name(file)
-    if told.problems or (told.torn and not cases):
-        problems = [*told.problems, *told.torn]
+    if file_problems.problems or (file_problems.torn and not cases):
+        problems = [*file_problems.problems, *file_problems.torn]
         raise DataFileError("\n".join(placed_text(name, problem) for problem in problems), problems)
     if len({isinstance(case, ConversationalTestCase) for case in cases}) > 1:
         stop(f"{name} has conversations and test cases, which need different metrics; write them to separate files")
-    for problem in told.torn:
+    for problem in file_problems.torn:
         warn(torn_text(name, problem))
     return cases
 

@@ -31,7 +31,16 @@ from toolmark.expect.check_matchers import Predicate, Schema
 from toolmark.expect.json_form import expectation_json, is_expectation, read_expectation
 from toolmark.expect.list_matchers import Subset, Superset, Unordered
 from toolmark.expect.matcher import Matcher
-from toolmark.expect.plan import Alternatives, Call, Expect, Expectation, Forbid, OneOf, Parallel, Plan, PlanItem
+from toolmark.expect.plan import (
+    Alternatives,
+    Expect,
+    Expectation,
+    Forbid,
+    OneOf,
+    Parallel,
+    Plan,
+    PlanItem,
+)
 from toolmark.expect.presence_matchers import Absent, Ignore, Optional, Present
 from toolmark.expect.value_matchers import (
     AnyOf,
@@ -49,20 +58,19 @@ if TYPE_CHECKING:
     ExpectedTools: TypeAlias = list[ToolCall] | Plan | Alternatives
 else:
 
-    def _validated(value: Any, calls: Callable[[Any], list[ToolCall]]) -> Any:
+    def _read(value: Any, calls: Callable[[Any], list[ToolCall]]) -> Any:
         return read_expectation(value) if is_expectation(value) else calls(value)
 
-    def _written(value: Any, calls: Callable[[Any], Any]) -> Any:
+    def _write(value: Any, calls: Callable[[Any], Any]) -> Any:
         return expectation_json(value) if isinstance(value, (Plan, Alternatives)) else calls(value)
 
-    ExpectedTools = Annotated[list[ToolCall], WrapValidator(_validated), WrapSerializer(_written)]
+    ExpectedTools = Annotated[list[ToolCall], WrapValidator(_read), WrapSerializer(_write)]
 
 __all__ = [
     "Absent",
     "Alternatives",
     "AnyOf",
     "Approx",
-    "Call",
     "Contains",
     "DateEqual",
     "Exact",
@@ -87,4 +95,6 @@ __all__ = [
     "Subset",
     "Superset",
     "Unordered",
+    "expectation_json",
+    "read_expectation",
 ]

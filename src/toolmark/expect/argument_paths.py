@@ -1,4 +1,4 @@
-"""Paths in arguments, such as `to.city`, `flights[0].date`, `items[*].price` or `["a.b"]`, and matchers put at them."""
+"""Paths in arguments, such as `to.city`, `flights[0].date`, `items[*].price` or `["a.b"]`, and matchers at them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def parse_argument_path(text: object) -> ArgumentPath:
             steps.append(EVERY if index == EVERY else int(index))
         at = match.end()
     if not isinstance(text, str) or not text or at < len(text):
-        message = f"a place in arguments must be like to.city, flights[0].date or items[*].price, got {text!r}"
+        message = f"an argument path must be like to.city, flights[0].date or items[*].price, got {text!r}"
         raise ConfigurationError(message)
     return tuple(steps)
 
@@ -49,10 +49,10 @@ def parse_argument_path(text: object) -> ArgumentPath:
 def with_matchers(tree: Mapping[str, Any], *layers: Mapping[ArgumentPath, Matcher]) -> dict[str, Any]:
     """Return expected arguments with matchers at some places.
 
-    A matcher without a value takes the value at its place; if there is none, it does nothing. A complete matcher
-    replaces the value, or is added where there is none. A matcher that is already in the arguments stays. Of two
-    matchers for one place, the one of the earlier layer wins; in a layer, an exact place wins over one with `*`, and
-    then the later one wins.
+    A matcher without a value takes the value at its place; without a value there, it does nothing. A complete matcher
+    replaces the value, or is added if the value is missing. A matcher that is already in the arguments is not replaced.
+    If two matchers have the same place, the earlier layer wins; within a layer, an exact place wins over one with `*`,
+    and then the later one wins.
     """
     result: Any = dict(tree)
     for matchers in layers:
@@ -94,7 +94,7 @@ def _put(node: Any, place: ArgumentPath, matcher: Matcher) -> Any:
 
 
 def _with_optional_objects(node: Any) -> Any:
-    """Return a tree in which an implied object is optional if all matchers in it accept that there is no value."""
+    """Return a tree whose implied objects are optional if all matchers inside accept a missing value."""
     if isinstance(node, list):
         return list(map(_with_optional_objects, node))
     if not isinstance(node, dict):

@@ -18,11 +18,11 @@ class Schema(Matcher):
     """A value that is valid under a JSON Schema (draft 2020-12, or the one it names). Needs the package jsonschema.
 
     Args:
-        schema: The schema; a `$ref` to another document is never fetched.
+        schema: The schema. A `$ref` to another document is never fetched.
         formats: Check `format` too: date, date-time, email, ipv4, ipv6, regex, uuid.
 
     Raises:
-        ConfigurationError: It is not a valid schema.
+        ConfigurationError: The schema is not valid.
         MissingPackageError: jsonschema is not installed.
     """
 
@@ -63,20 +63,20 @@ class Schema(Matcher):
             raise ToolmarkError(message) from error
 
     def describe(self) -> str:
-        """Return the schema."""
-        return f"what fits {shorten(short_json(self.schema), LONGEST)}"
+        """Return the schema as short text."""
+        return f"a value that fits {shorten(short_json(self.schema), LONGEST)}"
 
 
 @dataclass(frozen=True)
 class Predicate(Matcher):
-    """A value that a function accepts. In Python only: JSON has no functions.
+    """A value that a function accepts. Python only, since JSON cannot store functions.
 
     Args:
         test: A function of the value; its result is interpreted as true or false.
         name: The name to display; by default that of the function.
 
     Raises:
-        ConfigurationError: It cannot be called.
+        ConfigurationError: `test` is not callable.
     """
 
     kind: ClassVar[str] = "predicate"
@@ -91,7 +91,7 @@ class Predicate(Matcher):
         set_field(self, "name", self.name or getattr(self.test, "__name__", type(self.test).__name__))
 
     def accepts(self, value: Any) -> bool:
-        """Return what the function returns, as true or false.
+        """Return the result of the function as true or false.
 
         Raises:
             ToolmarkError: The function raised.
@@ -103,9 +103,9 @@ class Predicate(Matcher):
             raise ToolmarkError(message) from error
 
     def to_json(self) -> dict[str, Any]:
-        """Return the name of the function; it cannot be read back."""
+        """Return the name of the function, which cannot be read back."""
         return {MARK: self.kind, "name": self.name}
 
     def describe(self) -> str:
-        """Return its name."""
-        return f"what {self.name} accepts"
+        """Return the name of the function."""
+        return f"a value that {self.name} accepts"

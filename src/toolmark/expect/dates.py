@@ -1,4 +1,4 @@
-"""Days and moments in texts."""
+"""Parsing of days and moments in texts."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Moment(NamedTuple):
     timed: bool
 
     def same(self, other: Moment) -> bool:
-        """Return whether another is the same moment, or, where this is a day, on it."""
+        """Return whether another moment is the same, or on this day if this has no time."""
         if not self.timed:
             return self.at.date() == other.at.date()
         return other.timed and self.at == other.at  # a time without an offset never equals one with
 
 
 def read_moment(value: object, formats: Sequence[str]) -> Moment | None:
-    """Return the day or moment that a text names in ISO 8601, or in one of the forms of `strptime`; `None` if none."""
+    """Parse a day or moment in ISO 8601, or in one of the formats of `strptime`; return `None` if that fails."""
     if not isinstance(value, str):
         return None
     text = value.strip()
@@ -47,7 +47,7 @@ def read_moment(value: object, formats: Sequence[str]) -> Moment | None:
 
 
 def _moment(match: re.Match[str]) -> datetime:
-    # Rewritten in the one form that `fromisoformat` reads in all supported versions of Python.
+    # Rewritten in the one form that `fromisoformat` accepts in all supported versions of Python.
     year, month, day, hour, minute, second, part, offset = match.groups()
     zone = (offset or "").upper().replace("Z", "+00:00")
     if zone and ":" not in zone:

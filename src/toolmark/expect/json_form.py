@@ -1,4 +1,4 @@
-"""JSON form of expectations, read with the path of every problem; what is written is read back as an equal plan.
+"""JSON form of expectations. Reading reports every problem with its path; a plan written as JSON reads back as equal.
 
 | Python | JSON |
 |---|---|
@@ -84,16 +84,16 @@ _KEYS: Final = {
     "plan": ("plan", "allow_extra", "tools", "name"),
     "alternatives": ("alternatives",),
 }
-_SPELLINGS: Final = {
+_ALIASES: Final = {
     **{to_camel(key): key for keys in _KEYS.values() for key in keys},
     "args": "input_parameters",
     "arguments": "input_parameters",
 }
-"""The key that each other spelling stands for."""
+"""Canonical key of each accepted alias."""
 
 
 def is_expectation(value: object) -> bool:
-    """Return whether a value is a plan, or the JSON form of one that a list of calls cannot express."""
+    """Return whether a value is a plan, or the JSON form of a plan that a plain list of calls cannot express."""
     if isinstance(value, (Plan, Alternatives)):
         return True
     if isinstance(value, Mapping):
@@ -108,10 +108,10 @@ def _is_plan_item(item: object) -> bool:
 
 
 def read_expectation(value: object, *, allow_predicates: bool = False) -> Expectation:
-    """Return the expectation that a value is, contains as a list, or describes in JSON.
+    """Return the expectation of a plan, a list of plan items, or their JSON form.
 
-    JSON has only the names of predicates. With `allow_predicates` they are read as predicates that can be displayed and
-    raise when they are used; without it they are a problem.
+    JSON stores only the name of a predicate. With `allow_predicates`, it is read as a predicate that can be displayed
+    but raises when it is called; without it, a predicate is a problem.
 
     Raises:
         InvalidDataError: The value does not describe an expectation; `problems` has every problem with its path.
@@ -181,23 +181,23 @@ def _at_json(places: Mapping[str, Matcher]) -> dict[str, Any]:
 
 
 def _key(key: object) -> str:
-    """Return toolmark's spelling of a key; camelCase and the other names of arguments are read, too."""
-    return _SPELLINGS.get(str(key), str(key))
+    """Return the canonical key of a key or of its alias."""
+    return _ALIASES.get(str(key), str(key))
 
 
 def _hint(word: str, options: Iterable[str]) -> str:
-    """Return `did you mean 'x'?` if an option is close to a word, else an empty text."""
+    """Return a suggestion if an option is close to a word, else an empty text."""
     near = difflib.get_close_matches(word, options, n=1)
     return f"did you mean {near[0]!r}?" if near else ""
 
 
 def _unavailable(_value: object) -> bool:
-    message = "it was read from a file, which has its name and not its function"
+    message = "it was read from JSON, which stores the name and not the function"
     raise ToolmarkError(message)
 
 
 class _Reader:
-    """Reads JSON forms and collects all problems, so that one reading reports everything that is wrong."""
+    """Reader of JSON forms that collects all problems, so that one reading reports every one."""
 
     def __init__(self, *, allow_predicates: bool) -> None:
         self.problems: list[Problem] = []
@@ -207,7 +207,7 @@ class _Reader:
         self.problems.append(Problem(json_path(path), message))
 
     def build(self, path: Path, make: Callable[..., T], *args: Any, **options: Any) -> T | None:
-        """Return what `make` returns; if it raises, note the problems at this path."""
+        """Call `make`; if it raises, collect the problems at this path and return `None`."""
         try:
             return make(*args, **options)
         except MissingPackageError:
@@ -247,7 +247,7 @@ class _Reader:
         return self.build(path, Plan, self.items(entries["plan"], (*path, "plan")), **options)
 
     def items(self, value: object, path: Path, depth: int = 0) -> list[PlanItem]:
-        """Return the items of a list without those that cannot be read."""
+        """Return the items of a list, without those that cannot be read."""
         items: list[PlanItem] = []
         for index, entry in enumerate(self.list_at(value, path)):
             items += self.single_item(entry, (*path, index), depth)
@@ -265,14 +265,14 @@ class _Reader:
             return None
         kinds = [key for key in map(_key, value) if key in _ITEMS]
         if len(kinds) > 1:
-            self.problem(path, f"is {' and '.join(kinds)} at once; it can be one of them")
+            self.problem(path, f"must have only one of the keys {' and '.join(kinds)}")
             return None
         if kinds:
             entries = self.fields(value, kinds[0], path)
             return self.call(entries, kinds[0], path) or self.group(entries, kinds[0], path, depth + 1)
         for key in value:
             if _key(key) in _CONDITIONS:
-                message = f"a call with {str(key)!r} is written with 'expect' in the place of 'name'"
+                message = f"a call with {str(key)!r} needs the key 'expect' instead of 'name'"
                 self.problem(path, f"{message}: {{'expect': {value.get('name')!r}, ...}}")
                 return None
         return ToolCall.model_validate(value)
@@ -310,7 +310,7 @@ class _Reader:
         return self.build(path, OneOf, *alternatives, **options)
 
     def options(self, entries: Mapping[str, Any], names: Sequence[str], path: Path) -> dict[str, Any]:
-        """Return the fields that are set, and note flags that are neither true nor false."""
+        """Return the fields that are set; a flag that is not a boolean is a problem."""
         options: dict[str, Any] = {}
         for name in names:
             value = entries.get(name)
@@ -351,13 +351,13 @@ class _Reader:
             return None
         kind = MATCHERS.get(name) if isinstance(name, str) else None
         if kind is None:
-            hint = _hint(str(name), MATCHERS) or f"known are {', '.join(sorted(MATCHERS))}"
-            self.problem(path, f"there is no matcher {name!r}; {hint}")
+            hint = _hint(str(name), MATCHERS) or f"expected one of {', '.join(sorted(MATCHERS))}"
+            self.problem(path, f"unknown matcher {name!r}; {hint}")
             return None
         if kind is Predicate:
             if self.allow_predicates:
                 return Predicate(_unavailable, str(value.get("name") or ""))
-            self.problem(path, "a predicate is a function, which JSON cannot hold; build this expectation in Python")
+            self.problem(path, "a predicate is a function, which JSON cannot store; build this expectation in Python")
             return None
         return self.matcher_of_kind(kind, {key: item for key, item in value.items() if key != MARK}, path)
 
@@ -366,8 +366,8 @@ class _Reader:
         options: dict[str, Any] = {}
         for key, item in entries.items():
             if key not in parameters:
-                hint = _hint(key, parameters) or f"it has {', '.join(parameters) or 'no options'}"
-                self.problem((*path, key), f"{kind.kind!r} has no option {key!r}; {hint}")
+                hint = _hint(key, parameters) or f"expected {', '.join(parameters) or 'no options'}"
+                self.problem((*path, key), f"unknown option {key!r} of {kind.kind!r}; {hint}")
             elif key in ("value", "values") and kind is not Exact:  # what `Exact` contains is never a matcher
                 options[key] = self.tree(item, (*path, key))
             else:
@@ -381,16 +381,16 @@ class _Reader:
         return self.build(path, kind, **options)
 
     def fields(self, value: Mapping[str, Any], kind: str, path: Path) -> dict[str, Any]:
-        """Return the fields of an object by toolmark's spelling, and note unknown and repeated keys."""
+        """Return the fields of an object by canonical key; unknown and repeated keys are problems."""
         entries: dict[str, Any] = {}
-        for spelled, item in value.items():
-            key, place = _key(spelled), (*path, str(spelled))
+        for alias, item in value.items():
+            key, place = _key(alias), (*path, str(alias))
             if key not in _KEYS[kind]:
-                hint = _hint(str(spelled), _KEYS[kind])
-                names = f"known are {', '.join(_KEYS[kind])}"
-                self.problem(place, f"unknown key {spelled!r}; {f'{hint} {names}' if hint else names}")
+                names = f"expected one of {', '.join(_KEYS[kind])}"
+                hint = _hint(str(alias), _KEYS[kind])
+                self.problem(place, f"unknown key {alias!r}; {f'{hint} {names}' if hint else names}")
             elif key in entries:
-                self.problem(place, f"gives {key!r} a second time, under another name; give it once")
+                self.problem(place, f"repeats {key!r} under another name; remove one of them")
             else:
                 entries[key] = item
         return entries

@@ -8,41 +8,40 @@ from typing import Any, ClassVar
 
 from toolmark._internal.json import short_repr
 from toolmark.errors import ConfigurationError
-from toolmark.expect.matcher import Matcher, set_field, value_text, value_tree
+from toolmark.expect.matcher import ValueMatcher, value_text
 from toolmark.matching.argument_pattern import fits
 from toolmark.matching.json_compare import ABSENT
 
 
 @dataclass(frozen=True)
-class _Collected(Matcher):
+class _CollectionMatcher(ValueMatcher):
     """Base of the matchers of lists as multisets: each item pairs with one item of the other side."""
 
-    value: Any = ABSENT
+    nested: ClassVar[bool] = True
+    _takes: ClassVar[tuple[type, ...]] = (list, dict)
+    _or_object: ClassVar[str] = " or an object"
 
     def __post_init__(self) -> None:
-        """Check the value."""
-        set_field(self, "value", value_tree(self))
+        """Normalize and check the value."""
+        super().__post_init__()
         if self.complete and not isinstance(self.value, self._takes):
             message = f"{type(self).__name__} needs a list{self._or_object}, got {short_repr(self.value)}"
             raise ConfigurationError(message)
 
-    _takes: ClassVar[tuple[type, ...]] = (list, dict)
-    _or_object: ClassVar[str] = " or an object"
-
     def describe(self) -> str:
-        """Return what the list is."""
+        """Return such as `unordered [1, 2]`."""
         return f"{self.kind} {value_text(self.value)}"
 
 
 @dataclass(frozen=True)
-class Unordered(_Collected):
-    """A list with the same items in any order, each as often.
+class Unordered(_CollectionMatcher):
+    """A list with the same items, each the same number of times, in any order.
 
     Args:
         value: The list; its items may be matchers.
 
     Raises:
-        ConfigurationError: It is not a list.
+        ConfigurationError: The value is not a list.
     """
 
     kind: ClassVar[str] = "unordered"
@@ -55,14 +54,14 @@ class Unordered(_Collected):
 
 
 @dataclass(frozen=True)
-class Subset(_Collected):
-    """A list with some of these items, or none, and no others; or an object with some of these keys and their values.
+class Subset(_CollectionMatcher):
+    """A list with no other items than these, or an object with no other keys than these, and their values.
 
     Args:
         value: A list or an object; items and values may be matchers.
 
     Raises:
-        ConfigurationError: It is neither.
+        ConfigurationError: The value is neither a list nor an object.
     """
 
     kind: ClassVar[str] = "subset"
@@ -77,14 +76,14 @@ class Subset(_Collected):
 
 
 @dataclass(frozen=True)
-class Superset(_Collected):
-    """A list with all of these items, and maybe others; or an object with all of these keys and their values.
+class Superset(_CollectionMatcher):
+    """A list with at least these items, or an object with at least these keys, and their values.
 
     Args:
         value: A list or an object; items and values may be matchers.
 
     Raises:
-        ConfigurationError: It is neither.
+        ConfigurationError: The value is neither a list nor an object.
     """
 
     kind: ClassVar[str] = "superset"
@@ -97,7 +96,7 @@ class Superset(_Collected):
 
 
 def _each_has_one(expected: Sequence[Any], values: Sequence[Any], *, called: bool = False) -> bool:
-    """Return whether each expected item pairs with a value of its own; with `called`, each value with an item.
+    """Return whether each expected item pairs with a different value; with `called`, each value with an item.
 
     Augmenting paths (Kuhn 1955): a matcher may accept several values, so pairing with the first one could fail.
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, ClassVar
 
 from toolmark._internal.json import MAX_DEPTH, to_json_value
@@ -24,10 +24,10 @@ LONGEST = 80
 
 
 class Matcher(ValuePattern):
-    """Base of all matchers. They are frozen, and equal if they accept the same.
+    """Base of all matchers. They are immutable, and equal if their fields are equal.
 
     Attributes:
-        kind: The name of its JSON form.
+        kind: The name in JSON, such as `approx`.
     """
 
     kind: ClassVar[str]
@@ -37,20 +37,20 @@ class Matcher(ValuePattern):
         """Return whether a JSON value is accepted."""
 
     def credit(self, value: Any) -> Ratio | None:
-        """Return 1 if a value is accepted, else 0; 0 where there is none."""
+        """Return 1 if a value is accepted, else 0; a missing value gives 0."""
         return ONE if not isinstance(value, Absent) and self.accepts(value) else ZERO
 
     @property
     def complete(self) -> bool:
-        """Whether it has its value; a matcher without one takes the value at its place in the arguments."""
+        """Whether the matcher has its value; without one, it takes the value at its place in the arguments."""
         return getattr(self, "value", None) is not ABSENT
 
     def bind(self, value: Any) -> Matcher:
-        """Return it with this value, if it has none."""
+        """Return the matcher with this value, or unchanged if it has one."""
         return self if self.complete else replace(self, value=value)  # type: ignore[type-var]
 
     def to_json(self) -> dict[str, Any]:
-        """Return its JSON form: `$is` and the fields that differ from their defaults."""
+        """Return the JSON form: `$is` and the fields that differ from their defaults."""
         plain: dict[str, Any] = {MARK: self.kind}
         for entry in fields(self):  # type: ignore[arg-type]
             value = getattr(self, entry.name)
@@ -59,7 +59,7 @@ class Matcher(ValuePattern):
         return plain
 
     def describe(self) -> str:
-        """Return in a few words what it accepts."""
+        """Return a short text for messages."""
         return self.kind.replace("_", " ")
 
 
@@ -67,7 +67,7 @@ def tree_of(value: Any, depth: int = 0) -> Any:
     """Return an expected value as JSON values with matchers among them.
 
     Raises:
-        InvalidDataError: It is nested too deeply, or contains itself.
+        InvalidDataError: The value is nested too deeply, or contains itself.
     """
     if isinstance(value, Matcher):
         return value
@@ -82,7 +82,7 @@ def tree_of(value: Any, depth: int = 0) -> Any:
 
 
 def to_plain(value: Any) -> Any:
-    """Return the JSON form of what `tree_of` returned."""
+    """Return the JSON form of a value that `tree_of` returned."""
     if isinstance(value, ValuePattern):
         return value.to_json()
     if isinstance(value, dict):
@@ -105,6 +105,15 @@ def set_field(matcher: Matcher, name: str, value: Any) -> None:
     object.__setattr__(matcher, name, value)  # the dataclass is frozen
 
 
-def value_tree(matcher: Any) -> Any:
-    """Return the value of a matcher as JSON values with matchers, or `ABSENT`."""
-    return ABSENT if matcher.value is ABSENT else tree_of(matcher.value)
+@dataclass(frozen=True)
+class ValueMatcher(Matcher):
+    """Base of the matchers with one expected value."""
+
+    nested: ClassVar[bool] = False
+    """Whether the value may contain matchers."""
+    value: Any = ABSENT
+
+    def __post_init__(self) -> None:
+        """Normalize the value to JSON values."""
+        if self.value is not ABSENT:
+            set_field(self, "value", tree_of(self.value) if self.nested else to_json_value(self.value))

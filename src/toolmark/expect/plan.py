@@ -14,7 +14,7 @@ from toolmark.expect.matcher import Matcher, tree_of, value_text
 from toolmark.matching.json_compare import ABSENT
 
 MOST_WAYS = 1_000
-"""The most combinations of alternatives of a plan that are tried."""
+"""Upper limit on the combinations of alternatives in a plan."""
 
 Name: TypeAlias = "str | Matcher"
 """The name of a tool, or a matcher of names, such as `Glob("search_*")`."""
@@ -30,13 +30,13 @@ class Expect:
             `None` is `{}`.
         output: The output, or a matcher; if unset, any output is accepted. Only some metrics compare it.
         type: The type of the tool; `None` for any.
-        optional: The call may be missing; it counts only if it was made.
+        optional: The call may be missing; it counts only if it is made.
         times: The least and the greatest number of calls: `2`, `(1, 3)`, or `(1, None)` without a limit.
-        label: A name under which others refer to it in `after`.
-        after: Labels of the items that must have been called before.
+        label: A name to which `after` of other items refers.
+        after: Labels of the items that must be called before.
         at: Matchers by place, such as `{"to.city": IgnoreCase(), "items[*].price": Approx(rel=0.01)}`. One without
             a value takes the value at that place in `input_parameters`.
-        extra_arguments: Arguments that are not named do not count; by default each of them is wrong.
+        extra_arguments: Arguments that are not expected do not count; by default each of them lowers the similarity.
 
     Raises:
         ConfigurationError: An option is out of range, or a matcher lacks its value.
@@ -90,13 +90,13 @@ class Expect:
 
 @dataclass(frozen=True)
 class Forbid:
-    """A call that must not be made: if it is, the score is 0.
+    """A call that must not be made; if it is made, the score is 0.
 
     Args:
         name: The name of the tool, or a matcher that accepts names.
-        input_parameters: Only calls with these arguments are forbidden, whatever others they have; values may be
-            matchers. Left out, all are. They are compared whether arguments count in the score or not; a call whose
-            arguments were not recorded, or are redacted there, is not known to be forbidden.
+        input_parameters: Only calls with at least these arguments are forbidden; values may be matchers. If unset, any
+            arguments are. They are compared even if arguments do not count in the score. A call whose arguments were
+            not recorded, or are redacted there, does not count as forbidden.
         at: Matchers by place, as in `Expect`.
 
     Raises:
@@ -121,15 +121,15 @@ class Forbid:
 
 @dataclass(frozen=True, init=False)
 class Parallel:
-    """Calls that must be asked for in one step, in any order. One that was asked for in another step counts 0.
+    """Calls that must be requested in one step, in any order. A call in another step has similarity 0.
 
     Args:
         calls: Calls, and `OneOf`.
-        label: A name under which others refer to all of them.
-        after: Labels of the items that must have been called before.
+        label: A name to which `after` of other items refers; it stands for all of the calls.
+        after: Labels of the items that must be called before.
 
     Raises:
-        ConfigurationError: There is no call, or something else among them.
+        ConfigurationError: No call is passed, or an item is not a call or `OneOf`.
     """
 
     calls: tuple[Call | OneOf, ...]
@@ -140,7 +140,7 @@ class Parallel:
         """Check the calls."""
         for call in calls:
             if not isinstance(call, (ToolCall, Expect, OneOf)):
-                raise ConfigurationError(f"Parallel holds calls and OneOf, got {short_repr(call)}")
+                raise ConfigurationError(f"the items of Parallel must be calls or OneOf, got {short_repr(call)}")
         if not calls:
             raise ConfigurationError("Parallel needs at least one call")
         _check_label(label)
@@ -151,15 +151,15 @@ class Parallel:
 
 @dataclass(frozen=True, init=False)
 class OneOf:
-    """Alternatives: the one that gives the best score counts; of equals the first.
+    """Alternatives; the one with the best score counts, the first of equals.
 
     Args:
-        alternatives: Calls, or lists of whatever a plan holds; an empty list says that nothing at all will do.
-        label: A name under which others refer to whichever was called.
-        after: Labels of the items that must have been called before.
+        alternatives: Calls, or lists of plan items; an empty list accepts that nothing is called.
+        label: A name to which `after` of other items refers; it stands for the chosen alternative.
+        after: Labels of the items that must be called before.
 
     Raises:
-        ConfigurationError: There is no alternative, or something else among them.
+        ConfigurationError: No alternative is passed, or one contains something that is not a plan item.
     """
 
     alternatives: tuple[tuple[PlanItem, ...], ...]
@@ -191,21 +191,20 @@ PlanItem: TypeAlias = ToolCall | Expect | OneOf | Parallel | Forbid
 
 @dataclass(frozen=True)
 class Plan:
-    """What should be called: the value of `expected_tools` that says more than a list of calls.
+    """Expected calls with conditions, as the value of `expected_tools`.
 
-    A plan of `ToolCall` alone means what the list of them means.
+    A plan of plain `ToolCall` items scores as the list of them does.
 
     Args:
-        calls: Calls (`ToolCall`, `Expect`), `OneOf`, `Parallel`, `Forbid`, in the order that ordered scores want.
-        allow_extra: Whether other calls may be made. It matters where every call counts: an exact match fails by any
-            other call unless this is True; and where nothing was expected, other calls score 0 unless it is True, or it
-            is left out (`None`) and the plan does nothing but forbid.
-        tools: Matchers for every expected call of a tool, by name (or pattern, as in a shell) and place:
-            `{"book": {"price": Approx(rel=0.01), "note": Ignore()}}`. What a call says itself wins.
-        name: What it is called for people, where it is one of several.
+        calls: Calls (`ToolCall`, `Expect`), `OneOf`, `Parallel` and `Forbid`, in the order that ordered scores expect.
+        allow_extra: Whether other calls may be made. An exact match fails on any other call unless this is True. If
+            nothing is expected, other calls score 0 unless this is True, or is `None` and the plan only forbids.
+        tools: Matchers for every expected call of a tool, by name or shell pattern and place:
+            `{"book": {"price": Approx(rel=0.01), "note": Ignore()}}`. Matchers of the call itself take precedence.
+        name: Name to display if it is one of several plans.
 
     Raises:
-        InvalidDataError: Something in it contradicts something else; `problems` has all of them.
+        InvalidDataError: Labels or alternatives are invalid as a whole; `problems` has every problem.
         ConfigurationError: An option is out of range.
     """
 
@@ -237,29 +236,29 @@ class Plan:
         return (self,)
 
     def expected_calls(self) -> Iterator[Call]:
-        """Yield every expected call in it, those of all alternatives among them."""
+        """Yield every expected call, including those of all alternatives."""
         return (item for item in walk(self.calls) if isinstance(item, (ToolCall, Expect)))
 
     def __len__(self) -> int:
-        """Return how many items it has at its top."""
+        """Return the number of top-level items."""
         return len(self.calls)
 
 
 @dataclass(frozen=True)
 class Alternatives:
-    """Several plans, such as golden trajectories: the one that scores best counts, and the result says which.
+    """Several plans, such as golden trajectories; the one with the best score counts, and the result names it.
 
     Args:
-        plans: Plans, or lists of what a plan holds; at least one.
+        plans: Plans, or lists of plan items; at least one.
 
     Raises:
-        ConfigurationError: There is none, or something else among them.
+        ConfigurationError: No plan is passed, or one is not a plan.
     """
 
     plans: Sequence[Plan]
 
     def __post_init__(self) -> None:
-        """Make plans of lists."""
+        """Convert lists to plans."""
         plans: Any = self.plans
         if not isinstance(plans, (list, tuple)) or not plans:
             raise ConfigurationError(f"Alternatives needs a list of at least one plan, got {short_repr(plans)}")
@@ -270,7 +269,7 @@ class Alternatives:
         return (call for plan in self.plans for call in plan.expected_calls())
 
     def __len__(self) -> int:
-        """Return how many plans there are."""
+        """Return the number of plans."""
         return len(self.plans)
 
 
@@ -279,7 +278,7 @@ Expectation: TypeAlias = Plan | Alternatives
 
 
 def walk(items: Sequence[PlanItem]) -> Iterator[PlanItem]:
-    """Yield items and all items inside them, outer ones first."""
+    """Yield all items and those nested in them, outer items first."""
     for item in items:
         yield item
         if isinstance(item, Parallel):
@@ -290,7 +289,7 @@ def walk(items: Sequence[PlanItem]) -> Iterator[PlanItem]:
 
 
 def expected_names(expected: Sequence[Call] | Expectation | None) -> list[str]:
-    """Return the names of all calls that are expected, those of all alternatives among them, for people."""
+    """Return the display names of all expected calls, including those of all alternatives."""
     calls = expected.expected_calls() if isinstance(expected, (Plan, Alternatives)) else expected or ()
     return [name_text(call.name) for call in calls]
 
@@ -322,7 +321,7 @@ def check_name(name: object) -> None:
 def check_item(item: object, where: str) -> None:
     """Raise if a value is not an item of a plan."""
     if not isinstance(item, (ToolCall, Expect, OneOf, Parallel, Forbid)):
-        message = f"{where} holds ToolCall, Expect, OneOf, Parallel and Forbid, got {short_repr(item)}"
+        message = f"the items of {where} must be ToolCall, Expect, OneOf, Parallel or Forbid, got {short_repr(item)}"
         raise ConfigurationError(message)
 
 
@@ -372,7 +371,7 @@ def _times(times: Any, *, optional: bool) -> tuple[int, int | None]:
         return (0, 1) if optional else (1, 1)
     pair = (times, times) if type(times) is int else tuple(times) if isinstance(times, (list, tuple)) else ()
     if optional:
-        raise ConfigurationError("optional and times say the same in two ways; optional is times=(0, 1): give one")
+        raise ConfigurationError("optional and times must not both be set; optional=True means times=(0, 1)")
     if len(pair) == 2:  # noqa: PLR2004 - least and most
         least, most = pair
         if type(least) is int and least >= 0 and (most is None or (type(most) is int and most >= max(least, 1))):
@@ -382,16 +381,16 @@ def _times(times: Any, *, optional: bool) -> tuple[int, int | None]:
 
 
 def _label_problems(items: Sequence[PlanItem]) -> Iterator[Problem]:
-    """Yield labels in `after` that no item has, and labels that come after themselves."""
+    """Yield a problem for each label in `after` that no item has, and each label that comes after itself."""
     predecessors: dict[str, set[str]] = {}
     _collect_predecessors(items, (), frozenset(), predecessors)
     labels = sorted(label for label in predecessors if label)
     for label in sorted(set[str]().union(*predecessors.values()) - set(labels)):
         names = ", ".join(map(repr, labels)) or "none"
-        yield Problem("$", f"after names the label {label!r}, which nothing has; labels are {names}")
+        yield Problem("$", f"after names the unknown label {label!r}; labels are {names}")
     for label in labels:
         if label in _all_predecessors(label, predecessors):
-            yield Problem("$", f"{label!r} would have to come after itself, so the order can never be kept")
+            yield Problem("$", f"{label!r} must come after itself, which no order satisfies")
 
 
 def _collect_predecessors(
@@ -425,7 +424,7 @@ def _all_predecessors(label: str, predecessors: Mapping[str, set[str]]) -> set[s
 def _way_problems(items: Sequence[PlanItem]) -> Iterator[Problem]:
     ways = count_ways(items)
     if ways > MOST_WAYS:
-        message = f"its alternatives can be combined in {ways} ways, more than the {MOST_WAYS} that are tried"
+        message = f"its alternatives have {ways} combinations, more than the limit of {MOST_WAYS}"
         yield Problem("$", f"{message}; split it into several cases, or use AnyOf where only names or values differ")
 
 

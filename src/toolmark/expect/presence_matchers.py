@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from toolmark.expect.matcher import Matcher, set_field, value_text, value_tree
+from toolmark.expect.matcher import Matcher, ValueMatcher, value_text
 from toolmark.matching.argument_pattern import ZERO, Ratio, credit_of, fits
 from toolmark.matching.json_compare import ABSENT
 
@@ -34,7 +34,7 @@ class Ignore(Matcher):
 
 @dataclass(frozen=True)
 class Present(Matcher):
-    """Any value, `null` too, but there must be one."""
+    """Any value, including `null`; a missing argument is not accepted."""
 
     kind: ClassVar[str] = "present"
     looks: ClassVar[bool] = False
@@ -51,13 +51,13 @@ class Present(Matcher):
 
 @dataclass(frozen=True)
 class Absent(Matcher):
-    """No such argument; one that is there counts as an extra argument does."""
+    """No such argument; if it is present, it counts as an extra argument."""
 
     kind: ClassVar[str] = "absent"
     looks: ClassVar[bool] = False
 
     def credit(self, value: Any) -> Ratio | None:
-        """Return `None` where there is no value, else 0."""
+        """Return `None` if the value is missing, else 0."""
         return None if value is ABSENT else ZERO
 
     def accepts(self, value: Any) -> bool:
@@ -71,35 +71,29 @@ class Absent(Matcher):
 
 
 @dataclass(frozen=True)
-class Optional(Matcher):
-    """The value, or no such argument: one that is left out does not count.
+class Optional(ValueMatcher):
+    """The value, or no such argument: a missing argument does not count.
 
     Args:
-        value: What it must be if it is there, such as its default; may be a matcher.
+        value: The expected value of an argument that is present, such as its default; may be a matcher.
     """
 
     kind: ClassVar[str] = "optional"
-    value: Any = ABSENT
-
-    def __post_init__(self) -> None:
-        """Make the value a JSON value."""
-        set_field(self, "value", value_tree(self))
+    nested: ClassVar[bool] = True
 
     @property
     def complete(self) -> bool:
-        """Whether it has a value, and that is complete."""
+        """Whether the matcher has a value; a matcher as the value must be complete."""
         return self.value.complete if isinstance(self.value, Matcher) else self.value is not ABSENT
 
     def bind(self, value: Any) -> Matcher:
-        """Return it with a value, if it lacks one."""
-        return (
-            Optional(self.value.bind(value) if isinstance(self.value, Matcher) else value)
-            if not self.complete
-            else self
-        )
+        """Return the matcher with this value, or unchanged if it has one."""
+        if self.complete:
+            return self
+        return Optional(self.value.bind(value) if isinstance(self.value, Matcher) else value)
 
     def credit(self, value: Any) -> Ratio | None:
-        """Return the credit of the value, `None` where there is none."""
+        """Return the credit of the value; `None` if it is missing."""
         return None if value is ABSENT else credit_of(self.value, value)
 
     def accepts(self, value: Any) -> bool:

@@ -10,14 +10,13 @@ from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from toolmark._internal.json import to_json_value
 from toolmark._internal.regex import BoundedPattern
 from toolmark._internal.text import short_json, shorten
 from toolmark.errors import ConfigurationError
 from toolmark.expect.dates import read_moment
-from toolmark.expect.matcher import LONGEST, MARK, Matcher, set_field, tree_of, value_text, value_tree
+from toolmark.expect.matcher import LONGEST, MARK, Matcher, ValueMatcher, set_field, tree_of, value_text
 from toolmark.matching.argument_pattern import Ratio, credit_of, fits
-from toolmark.matching.json_compare import ABSENT, json_equal
+from toolmark.matching.json_compare import json_equal
 
 
 def _deep(expected: Any, value: Any, same: Callable[[Any, Any], bool]) -> bool:
@@ -30,16 +29,10 @@ def _deep(expected: Any, value: Any, same: Callable[[Any, Any], bool]) -> bool:
 
 
 @dataclass(frozen=True)
-class Exact(Matcher):
-    """The value itself; in JSON it keeps an object with the key `$is` from being read as a matcher."""
+class Exact(ValueMatcher):
+    """The value itself. In JSON, an object with the key `$is` inside it is a plain value and not a matcher."""
 
     kind: ClassVar[str] = "exact"
-    value: Any = ABSENT
-
-    def __post_init__(self) -> None:
-        """Make the value a JSON value."""
-        if self.complete:
-            set_field(self, "value", to_json_value(self.value))
 
     def credit(self, value: Any) -> Ratio | None:
         """Return the credit of the value itself."""
@@ -50,7 +43,7 @@ class Exact(Matcher):
         return json_equal(self.value, value)
 
     def to_json(self) -> dict[str, Any]:
-        """Return its JSON form; what it holds is never read as a matcher."""
+        """Return the JSON form, in which the value is never read as a matcher."""
         return {MARK: self.kind, **({"value": self.value} if self.complete else {})}
 
     def describe(self) -> str:
@@ -59,8 +52,8 @@ class Exact(Matcher):
 
 
 @dataclass(frozen=True)
-class Approx(Matcher):
-    """A number near another; in lists and objects, every number near the one in its place.
+class Approx(ValueMatcher):
+    """A number near another; in lists and objects, every number near the expected one at the same place.
 
     A number v is near the expected w if `|v - w| <= max(rel * |w|, abs)`; NaN is near NaN, an infinity near itself.
 
@@ -74,7 +67,6 @@ class Approx(Matcher):
     """
 
     kind: ClassVar[str] = "approx"
-    value: Any = ABSENT
     rel: float | None = None
     abs: float | None = None
 
@@ -85,8 +77,7 @@ class Approx(Matcher):
             if tolerance is not None and not (_is_number(tolerance) and tolerance >= 0):
                 message = f"{name} of Approx must be a number from 0, got {tolerance!r}"
                 raise ConfigurationError(message)
-        if self.complete:
-            set_field(self, "value", to_json_value(self.value))
+        super().__post_init__()
 
     @property
     def _tolerances(self) -> tuple[float, float]:
@@ -102,7 +93,7 @@ class Approx(Matcher):
         if not (_is_number(expected) and _is_number(value)) or not math.isfinite(expected) or not math.isfinite(value):
             return json_equal(expected, value)
         rel, abs_ = self._tolerances
-        # In the decimals that people wrote: 1.1 is within 0.1 of 1, though its nearest binary number is not.
+        # Compared as decimals: 1.1 is within 0.1 of 1, although the nearest binary number is not.
         near, far = _decimal(expected), _decimal(value)
         return abs(far - near) <= max(_decimal(rel) * abs(near), _decimal(abs_))
 
@@ -123,15 +114,15 @@ def _is_number(value: object) -> bool:
 
 @dataclass(frozen=True)
 class Regex(Matcher):
-    """A text that matches a regular expression of Python as a whole. Also for names of tools.
+    """A text that fully matches a Python regular expression. Also accepted as the name of a tool.
 
     Args:
-        pattern: The expression; if it takes seconds on a text, that is an error.
-        ignore_case: Letters match in either case.
-        search: It need match only a part of the text.
+        pattern: The expression; a search that takes longer than two seconds is an error.
+        ignore_case: Ignore the case of letters.
+        search: Match anywhere in the text instead of the whole text.
 
     Raises:
-        ConfigurationError: It is not a regular expression.
+        ConfigurationError: The pattern is not a regular expression.
     """
 
     kind: ClassVar[str] = "regex"
@@ -156,19 +147,15 @@ class Regex(Matcher):
 
 
 @dataclass(frozen=True)
-class Contains(Matcher):
-    """A text with this text in it, or a list with this item in it.
+class Contains(ValueMatcher):
+    """A text that contains this text, or a list that contains this item.
 
     Args:
         value: The text or the item; an item may be a matcher.
     """
 
     kind: ClassVar[str] = "contains"
-    value: Any = ABSENT
-
-    def __post_init__(self) -> None:
-        """Make the value a JSON value."""
-        set_field(self, "value", value_tree(self))
+    nested: ClassVar[bool] = True
 
     def accepts(self, value: Any) -> bool:
         """Return whether a text or a list contains it."""
@@ -183,13 +170,13 @@ class Contains(Matcher):
 
 @dataclass(frozen=True, init=False)
 class AnyOf(Matcher):
-    """One of several values or matchers; for objects that agree in part, the best one gives the credit.
+    """One of several values or matchers; the best one gives the credit.
 
     Args:
         values: The values, at least one.
 
     Raises:
-        ConfigurationError: There is none.
+        ConfigurationError: No value is passed.
     """
 
     kind: ClassVar[str] = "any_of"
@@ -203,15 +190,15 @@ class AnyOf(Matcher):
 
     @property
     def complete(self) -> bool:
-        """Whether all the matchers among its values are."""
+        """Whether all matchers among the values are complete."""
         return all(value.complete for value in self.values if isinstance(value, Matcher))
 
     def bind(self, value: Any) -> Matcher:
-        """Return it with a value given to those of its matchers that lack one."""
+        """Return the matcher with this value set in those of its matchers that lack one."""
         return AnyOf(*(one.bind(value) if isinstance(one, Matcher) else one for one in self.values))
 
     def credit(self, value: Any) -> Ratio | None:
-        """Return the best credit among its values; `None` if one of them accepts that there is no value."""
+        """Return the best credit among the values; `None` if one of them accepts a missing value."""
         ratios = [credit_of(one, value) for one in self.values]
         if None in ratios:
             return None
@@ -227,23 +214,17 @@ class AnyOf(Matcher):
 
 
 @dataclass(frozen=True)
-class IgnoreCase(Matcher):
+class IgnoreCase(ValueMatcher):
     """The value, ignoring the case of texts, also in lists and objects; keys are compared exactly."""
 
     kind: ClassVar[str] = "ignore_case"
-    value: Any = ABSENT
-
-    def __post_init__(self) -> None:
-        """Make the value a JSON value."""
-        if self.complete:
-            set_field(self, "value", to_json_value(self.value))
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value is equal but for case."""
         return _deep(self.value, value, lambda a, b: json_equal(_folded(a), _folded(b)))
 
     def describe(self) -> str:
-        """Return the value, and how it is compared."""
+        """Return the value and how it is compared."""
         return f"{value_text(self.value)} in any case"
 
 
@@ -252,7 +233,7 @@ def _folded(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Normalized(Matcher):
+class Normalized(ValueMatcher):
     """The value, ignoring case, white space and Unicode forms of texts, also in lists and objects.
 
     Texts are normalized to NFKC and case-folded; white space is stripped, and inside it becomes one space.
@@ -263,13 +244,7 @@ class Normalized(Matcher):
     """
 
     kind: ClassVar[str] = "normalized"
-    value: Any = ABSENT
     drop: str = ""
-
-    def __post_init__(self) -> None:
-        """Make the value a JSON value."""
-        if self.complete:
-            set_field(self, "value", to_json_value(self.value))
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value is equal in normal form."""
@@ -283,17 +258,16 @@ class Normalized(Matcher):
         return " ".join(text.split())
 
     def describe(self) -> str:
-        """Return the value, and how it is compared."""
+        """Return the value and how it is compared."""
         return f"{value_text(self.value)} but for case and white space"
 
 
 @dataclass(frozen=True)
-class DateEqual(Matcher):
+class DateEqual(ValueMatcher):
     """A text that names the same day, or the same moment.
 
-    Both are read as ISO 8601, or by one of `formats`. If the expected value is a day, the other must be on that day, at
-    any time; if it is a moment, the other must be the same moment. A time with an offset
-    never equals one without.
+    Both are parsed as ISO 8601, or by one of `formats`. An expected day accepts any time on that day; an expected
+    moment accepts only the same moment. A time with an offset never equals one without.
 
     Args:
         value: The expected day or moment: text, or a `date` or `datetime`.
@@ -304,17 +278,15 @@ class DateEqual(Matcher):
     """
 
     kind: ClassVar[str] = "date"
-    value: Any = ABSENT
     formats: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Check the value."""
+        """Normalize and check the value."""
+        super().__post_init__()
         set_field(self, "formats", tuple(self.formats))
-        if self.complete:
-            set_field(self, "value", to_json_value(self.value))
-            if read_moment(self.value, self.formats) is None:
-                message = f"DateEqual needs a date or a time in ISO 8601, or in one of its formats, got {self.value!r}"
-                raise ConfigurationError(message)
+        if self.complete and read_moment(self.value, self.formats) is None:
+            message = f"DateEqual needs a date or a time in ISO 8601, or in one of its formats, got {self.value!r}"
+            raise ConfigurationError(message)
 
     def accepts(self, value: Any) -> bool:
         """Return whether a text names the same day or moment."""
@@ -328,7 +300,7 @@ class DateEqual(Matcher):
 
 @dataclass(frozen=True)
 class Glob(Matcher):
-    """A text that matches a shell pattern (`*`, `?`, `[...]`); case counts. Also for names of tools.
+    """A text that matches a shell pattern (`*`, `?`, `[...]`), case-sensitive. Also accepted as the name of a tool.
 
     Args:
         pattern: The pattern.

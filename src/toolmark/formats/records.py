@@ -15,8 +15,8 @@ from toolmark._internal.json import short_repr
 from toolmark.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
 from toolmark.cases import LLMTestCase, Run
 from toolmark.errors import InvalidDataError
-from toolmark.expect import ExpectedTools
-from toolmark.expect.json_form import is_expectation, read_expectation
+from toolmark.expect import ExpectedTools, read_expectation
+from toolmark.expect.json_form import is_expectation
 from toolmark.expect.plan import expected_names
 from toolmark.formats.messages.field_readers import Fields, Notes, as_object, read_list
 from toolmark.formats.messages.tool_fields import read_tools, readable_tool

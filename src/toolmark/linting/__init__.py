@@ -1,6 +1,6 @@
-"""Checks of the expectations in a file of cases, before anything is scored.
+"""Checks of the expectations of cases and goldens, before anything is scored.
 
-docs/lint.md lists the kinds of findings, and what is not checked.
+docs/lint.md lists the kinds of findings and the limits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Findings of a check, and how many cases were checked."""
+"""Findings of a check, and counts of the cases."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class LintFinding:
 
     Attributes:
         kind: The kind of the problem.
-        path: JSON path in the line, or in the file where that is one array; `$` is the whole.
+        path: JSON path in the line, or in the file if it is one array; `$` is the root.
         message: The problem in words.
-        line: The line, from 1; `None` if the source is not a file of lines.
+        line: The line, from 1; `None` if the source has no lines.
     """
 
     kind: LintKind
@@ -96,7 +96,7 @@ class LintReport(Sequence[LintFinding]):
         return self.findings[index]
 
     def __len__(self) -> int:
-        """Return how many findings there are."""
+        """Return the number of findings."""
         return len(self.findings)
 
     def lines(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Locations of the parts of an expectation in a JSON file, with keys as the file spells them."""
+"""Locations of the parts of an expectation in a JSON file, with the keys that the file uses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from toolmark._internal.json import json_path
 
-_OTHER_SPELLINGS = {"input_parameters": ("args", "arguments")}
+_ALIASES = {"input_parameters": ("args", "arguments")}
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,17 @@ class Spot:
         return json_path(self.steps)
 
     def at(self, *fields: str | int) -> Spot:
-        """Return the location of a field, in any spelling, or of an item.
+        """Return the location of a field, by any of its aliases, or of an item.
 
         Steps that do not exist are skipped: an expectation may be a bare list where another one is `{"plan": [...]}`,
         and the nearest existing location is good enough for the reader.
         """
         spot = self
         for field in fields:
-            spellings: tuple[str | int, ...] = (field,)
+            keys: tuple[str | int, ...] = (field,)
             if isinstance(field, str):
-                spellings = (field, to_camel(field), *_OTHER_SPELLINGS.get(field, ()))
-            spot = next(filter(None, map(spot._inside, spellings)), spot)
+                keys = (field, to_camel(field), *_ALIASES.get(field, ()))
+            spot = next(filter(None, map(spot._inside, keys)), spot)
         return spot
 
     def under(self, *keys: str | int) -> Spot:

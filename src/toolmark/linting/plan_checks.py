@@ -191,18 +191,18 @@ def _order_in_one_step(item: Parallel, spot: Spot) -> Iterator[LintFinding]:
 
 def _literal_matchers(call: ToolCall, spot: Spot) -> Iterator[LintFinding]:
     for name in ("input_parameters", "output"):
-        for keys in _marked(getattr(call, name)):
+        for keys in _literal_marks(getattr(call, name)):
             message = f"{MARK!r} is read as a key of the value; write the call as {{'expect': {call.name!r}, ...}}"
             yield _finding(LintKind.LITERAL_MATCHER, spot.at(name).under(*keys), message)
 
 
-def _marked(value: Any, keys: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+def _literal_marks(value: Any, keys: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     if isinstance(value, dict) and MARK in value:
         yield keys
         return
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in inside:
-        yield from _marked(item, (*keys, key))
+        yield from _literal_marks(item, (*keys, key))
 
 
 def _without_effect(call: Expect | Forbid, spot: Spot) -> Iterator[LintFinding]:

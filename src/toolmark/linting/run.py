@@ -27,9 +27,9 @@ def lint(source: Cases, tools: Iterable[object] | None = None, *, allow_nan: boo
     """Return all findings about the expectations of cases or goldens, in the order of the file.
 
     Args:
-        source: A file as `read_cases` takes it, goldens among them, or the cases themselves.
-        tools: The tools that are available, in any form that `ToolSpec` reads; by default those of each case. Without
-            either, names and arguments are not checked; the report counts these cases.
+        source: A file that `read_cases` accepts, goldens included, or the cases themselves.
+        tools: The available tools, in any form that `ToolSpec` reads; by default those of each case. Without either,
+            names and arguments are not checked, and the report counts these cases.
         allow_nan: Accept bare NaN and infinities, which are not JSON.
 
     Raises:
@@ -57,7 +57,7 @@ def read_tools(source: Source) -> list[ToolSpec]:
     """Return the tools of a JSON file: a list of them, in any form that `ToolSpec` reads, or `{"tools": [...]}`.
 
     Raises:
-        DataFileError: The file is neither; `problems` has every tool that cannot be read.
+        DataFileError: The file has neither form; `problems` has every tool that cannot be read.
         OSError: The file cannot be opened or read.
     """
     name = source_name(source)
@@ -83,7 +83,7 @@ def read_tools(source: Source) -> list[ToolSpec]:
 
 
 class _FileCheck:
-    """Checks documents one after the other, and counts them."""
+    """Check of the documents of one source."""
 
     def __init__(self, source: str, tools: list[ToolSpec] | None) -> None:
         self.source = source

@@ -1,6 +1,6 @@
 """Sample values of expected arguments with matchers, which can be validated against a JSON Schema.
 
-A matcher accepts many values. An error of one of them proves a problem only if all the others have it, too. So each
+A matcher accepts many values. An error of one of them proves a problem only if all the others have it as well. So each
 sample records which of its parts represent a matcher, and what all values of that matcher have in common.
 """
 
@@ -54,7 +54,7 @@ class Sample:
     marks: Mapping[Steps, Mark] = field(default_factory=dict[Steps, Mark])
     """The parts that represent other values."""
     left_out: Mapping[Steps, Matcher] = field(default_factory=dict[Steps, Matcher])
-    """Arguments that a matcher accepts to be missing."""
+    """Arguments that a matcher accepts as missing."""
 
 
 def samples(node: Any) -> Iterator[Sample]:
@@ -62,9 +62,9 @@ def samples(node: Any) -> Iterator[Sample]:
     if isinstance(node, Matcher):
         yield from _of_matcher(node)
     elif isinstance(node, dict):
-        yield from _combined({key: list(samples(item)) for key, item in node.items()}, _object)
+        yield from _combinations({key: list(samples(item)) for key, item in node.items()}, _object)
     elif isinstance(node, list):
-        yield from _combined({index: list(samples(item)) for index, item in enumerate(node)}, _list)
+        yield from _combinations({index: list(samples(item)) for index, item in enumerate(node)}, _list)
     else:
         yield Sample(node)
 
@@ -115,7 +115,9 @@ def _whole(matcher: Approx) -> Any:
     return value
 
 
-def _combined(parts: Mapping[Any, list[Sample]], build: Callable[[Mapping[Any, Sample]], Sample]) -> Iterator[Sample]:
+def _combinations(
+    parts: Mapping[Any, list[Sample]], build: Callable[[Mapping[Any, Sample]], Sample]
+) -> Iterator[Sample]:
     """Yield the first samples of all parts combined, then variants with another sample of one part."""
     first = {key: options[0] for key, options in parts.items()}
     yield build(first)

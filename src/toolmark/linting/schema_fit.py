@@ -51,7 +51,7 @@ class Tools:
     def misfits(self, specs: Sequence[ToolSpec], tree: Mapping[str, Any], *, extras: bool) -> list[Misfit]:
         """Return the problems of expected arguments with the first tool, or none if they fit any of the tools.
 
-        With `extras`, a call may have other arguments, too.
+        With `extras`, a call may also have other arguments.
 
         Raises:
             MissingPackageError: There is a schema, and jsonschema is not installed.
@@ -77,11 +77,11 @@ class Tools:
         for sample in tried:
             try:
                 errors = list(validator.iter_errors(sample.value))
-            except Exception as fault:  # noqa: BLE001 - a $ref that leads nowhere, a pattern that is none
+            except Exception as fault:  # noqa: BLE001 - an unresolvable $ref, an invalid pattern
                 text = f"its input_schema cannot be used ({type(fault).__name__}: {fault})"
                 yield Misfit((), f"the tool {spec.name!r} cannot be checked against: {text}", broken=True)
                 return
-            for error in errors if fixed else filter(_of_one_place, errors):
+            for error in errors if fixed else filter(_depends_on_one_value, errors):
                 for misfit in _certain_misfits(error, sample, tree, extras=extras):
                     if misfit not in reported:
                         reported.add(misfit)
@@ -95,7 +95,7 @@ class Tools:
 
 
 def _certain_misfits(error: Any, sample: Sample, tree: Mapping[str, Any], *, extras: bool) -> Iterator[Misfit]:
-    """Yield the problems of all accepted values that an error of a sample proves."""
+    """Yield the problems that an error of a sample proves for all accepted values."""
     keys: Steps = tuple(error.absolute_path)
     rule = str(error.validator)
     if not _proves(error, keys, rule, sample.marks):
@@ -103,7 +103,7 @@ def _certain_misfits(error: Any, sample: Sample, tree: Mapping[str, Any], *, ext
     if rule == "required":
         for name in error.validator_value:
             if name not in error.instance and (keys or not extras or name in tree):
-                yield Misfit((*keys, name), _lacking(name, sample.left_out.get((*keys, name))))
+                yield Misfit((*keys, name), _missing_text(name, sample.left_out.get((*keys, name))))
     elif rule == "additionalProperties" and error.validator_value is False:
         properties = list(error.schema.get("properties", {}))
         for name in not_taken(error):
@@ -116,14 +116,14 @@ def _certain_misfits(error: Any, sample: Sample, tree: Mapping[str, Any], *, ext
         yield Misfit(keys, f"{value} {violation_text(error)}")
 
 
-def _of_one_place(error: Any) -> bool:
+def _depends_on_one_value(error: Any) -> bool:
     """Return whether an error depends on one value alone, so that no other choice elsewhere avoids it."""
     if not _CONDITIONS.isdisjoint(map(str, error.absolute_schema_path)):
         return False
     return not isinstance(error.instance, (dict, list)) or str(error.validator) in _ABOUT_SIZE
 
 
-def _lacking(name: str, left_out: object) -> str:
+def _missing_text(name: str, left_out: object) -> str:
     if left_out is None:
         return f"lacks {name!r}, which the tool requires"
     how = "must not be given" if isinstance(left_out, Absent) else "may be left out"

@@ -10,7 +10,8 @@ from toolmark._internal.json import to_json_value
 from toolmark._internal.model import Model
 from toolmark.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase
 from toolmark.errors import InvalidDataError
-from toolmark.expect.json_form import is_expectation, read_expectation
+from toolmark.expect import read_expectation
+from toolmark.expect.json_form import is_expectation
 from toolmark.redact import DEFAULT, Redactor
 
 _TYPES: Mapping[str, type[AnyCase]] = {

@@ -22,7 +22,7 @@ _PATH = json_path(("metadata", SAMPLED))
 
 
 class _Stratum(Model):
-    """The group that a case was drawn from."""
+    """Stratum of a drawn case."""
 
     by: str
     value: JsonValue
@@ -31,7 +31,7 @@ class _Stratum(Model):
 
 
 class _Origin(Model):
-    """What a drawn case says of itself."""
+    """Origin of a drawn case, from its metadata."""
 
     file: str
     line: int
@@ -42,28 +42,28 @@ class _Origin(Model):
 
     @property
     def group(self) -> tuple[str, int, int]:
-        """The group it was drawn from: its name, how many cases it has, and how many were drawn."""
+        """Stratum of the case: its name, the number of its cases, and how many were drawn."""
         one = self.stratum
         return ("", self.population, self.drawn) if one is None else (_name(one), one.population, one.drawn)
 
 
 @dataclass(frozen=True)
 class Extrapolation:
-    """What a sample says of one metric over all cases.
+    """Estimates of one metric for all cases, from a sample.
 
     Attributes:
         metric: Name of the metric.
-        threshold: The score from which on a case passes.
-        population: How many cases there are in all.
-        drawn: How many of them were drawn.
-        scored: Of these, the ones that have a score; the mean and the share are those of all cases that would have one.
-        skipped: Of these, the ones that the question does not apply to.
-        errored: Of these, the ones that could not be measured; were they worse or better than others, nobody would see.
-        mean: Of the scores of all cases; `None` where none is scored, or scores are not from 0 to 1.
-        mean_interval: Between what it lies, see `toolmark.stats.population_mean_interval`.
-        rate: Share that passes; `None` where none is scored.
-        rate_interval: Between what it lies, see `toolmark.stats.population_rate_interval`.
-        confidence: Of the intervals.
+        threshold: Lowest score that passes.
+        population: Number of all cases.
+        drawn: Number of cases in the sample.
+        scored: Drawn cases with a score; the mean and the rate are those of all cases that would have one.
+        skipped: Drawn cases that the metric does not apply to.
+        errored: Drawn cases that could not be measured; the estimates are biased if these score differently.
+        mean: Mean score of all cases; `None` if no case is scored or a score is outside [0, 1].
+        mean_interval: Its confidence interval, see `toolmark.stats.population_mean_interval`.
+        rate: Share of cases that pass, in [0, 1]; `None` if no case is scored.
+        rate_interval: Its confidence interval, see `toolmark.stats.population_rate_interval`.
+        confidence: Level of the intervals, in (0, 1).
     """
 
     metric: str
@@ -86,30 +86,29 @@ class Extrapolation:
 
     def __str__(self) -> str:
         """Return the estimates with their intervals on one line."""
-        told = f"of {plural(self.population, 'case')}, estimated from {self.drawn}"
+        basis = f"of {plural(self.population, 'case')}, estimated from {self.drawn}"
         if self.rate is None:
-            return f"{self.metric}: no score {told}"
+            return f"{self.metric}: no score {basis}"
         shares = [f"{number_text(self.rate)} pass{_between(self.rate_interval)}"]
         if self.mean is not None:
             shares.insert(0, f"mean {number_text(self.mean)}{_between(self.mean_interval)}")
         counts = f"{self.scored} scored, {self.skipped} skipped, {self.errored} errored"
-        return f"{self.metric}: {', '.join(shares)}, {told}; {counts}"
+        return f"{self.metric}: {', '.join(shares)}, {basis}; {counts}"
 
 
 def extrapolate(report: Report, *, confidence: float = 0.95) -> tuple[Extrapolation, ...]:
-    r"""Return what the results of a sample say of all the cases that it was drawn from, metric by metric.
+    r"""Estimate the mean score and the pass rate of all cases from the results of a sample, for each metric.
 
-    Each case stands for as many as the sample drew it from, so that small strata, of which relatively many were drawn,
-    count no more than they are. Skipped cases are left out of mean and share, and so are those like them among the
-    cases that were not drawn.
+    Cases are weighted by the inverse sampling rate of their stratum, so each stratum counts by its size. Mean and rate
+    are over the cases that have a score; skipped cases and cases that could not be measured are not counted as 0.
 
     Args:
-        report: The results of all cases of a sample that `sample_files` or `toolmark sample` drew, with their contents.
-        confidence: Of the intervals, in (0, 1).
+        report: The results of all cases of a sample from `sample_files`, with their contents.
+        confidence: Level of the intervals, in (0, 1).
 
     Raises:
-        InvalidDataError: A case does not say where it was drawn, stands there twice, or is of another sample; or not
-            all that were drawn are there.
+        InvalidDataError: A case has no origin, is there twice, or is from another sample; or cases of the sample are
+            missing.
         ConfigurationError: `confidence` is out of range.
 
     Example:
@@ -123,8 +122,8 @@ def extrapolate(report: Report, *, confidence: float = 0.95) -> tuple[Extrapolat
         ...     lines = [json.dumps({"tools_called": calls[n % 2], "expected_tools": calls[1]}) for n in range(400)]
         ...     _ = file.write_text("\n".join(lines))
         ...     sample = sample_files([file], 100, seed=1)
-        >>> (found,) = extrapolate(evaluate(sample.cases, [ToolCorrectnessMetric()]))
-        >>> found.population, found.drawn, found.rate_interval[0] < 0.5 < found.rate_interval[1]
+        >>> (estimate,) = extrapolate(evaluate(sample.cases, [ToolCorrectnessMetric()]))
+        >>> estimate.population, estimate.drawn, estimate.rate_interval[0] < 0.5 < estimate.rate_interval[1]
         (400, 100, True)
     """
     groups = _groups(report.cases)
@@ -136,9 +135,9 @@ _Groups = Mapping[tuple[str, int, int], Sequence[CaseResult]]
 
 def _extrapolated(groups: _Groups, place: int, metric: str, confidence: float) -> Extrapolation:
     results = {group: [case.results[place] for case in cases] for group, cases in groups.items()}
-    every = [result for found in results.values() for result in found]
+    every = [result for several in results.values() for result in several]
     scores = [result.score for result in every if result.score is not None]
-    in_range = all(0 <= score <= 1 for score in scores)  # a metric may be anybody's code
+    in_range = all(0 <= score <= 1 for score in scores)  # a user's metric may have another range
     scored, passed = _strata(results, scores=True) if in_range else [], _strata(results, scores=False)
     return Extrapolation(
         metric=metric,
@@ -157,65 +156,65 @@ def _extrapolated(groups: _Groups, place: int, metric: str, confidence: float) -
 
 
 def _strata(results: Mapping[tuple[str, int, int], Sequence[MetricResult]], *, scores: bool) -> list[Stratum]:
-    """Return the scores of each group, or whether each case passed."""
-    found: list[Stratum] = []
+    """Return the strata with their scores, or with 1 for each case that passed and 0 for each other."""
+    strata: list[Stratum] = []
     for (_, population, drawn), several in results.items():
         values = [
             result.score if scores else float(result.passed is True) for result in several if result.score is not None
         ]
-        found.append(Stratum(population, drawn, values))
-    return found
+        strata.append(Stratum(population, drawn, values))
+    return strata
 
 
 def _groups(cases: Sequence[CaseResult]) -> _Groups:
-    """Return the cases of each group that something was drawn from.
+    """Return the cases of each stratum.
 
     Raises:
         InvalidDataError: See `extrapolate`.
     """
-    found: dict[tuple[str, int, int], list[CaseResult]] = defaultdict(list)
+    groups: dict[tuple[str, int, int], list[CaseResult]] = defaultdict(list)
     samples: set[tuple[int, int, int, str | None]] = set()
     places: set[tuple[str, int]] = set()
     for case in cases:
         origin = _origin(case)
         place = (origin.file, origin.line)
         if place in places:
-            raise _wrong(case, f"the case of {origin.file!r}, line {origin.line}, stands there twice")
+            raise _wrong(case, f"the case of {origin.file!r}, line {origin.line}, is there twice")
         places.add(place)
         by = None if origin.stratum is None else origin.stratum.by
         samples.add((origin.seed, origin.population, origin.drawn, by))
         if len(samples) > 1:
-            raise _wrong(case, "it was drawn in another sample than those before; give the results of one sample")
-        found[origin.group].append(case)
-    _check_whole(found, samples)
-    return found
+            raise _wrong(case, "it is from another sample than the cases before it; use the results of one sample")
+        groups[origin.group].append(case)
+    _check_whole(groups, samples)
+    return groups
 
 
 def _check_whole(groups: _Groups, samples: set[tuple[int, int, int, str | None]]) -> None:
-    """Raise where some that were drawn are missing: those that are there would stand for too few, or for too many.
+    """Check that no drawn case is missing, because the weights of the others would be wrong.
 
     Raises:
-        InvalidDataError: Some are.
+        InvalidDataError: A case is missing, or the numbers in the cases contradict each other.
     """
     there, drawn = sum(map(len, groups.values())), sum(drawn for _, _, drawn, _ in samples)
     if not there:
-        raise InvalidDataError("there is no case, so there is nothing to be said of others")
+        raise InvalidDataError("the report has no cases")
     if there != drawn:
         remedy = "score all cases of the sample"
-        raise InvalidDataError(f"there are results of {there} of the {drawn} cases that were drawn; {remedy}")
+        raise InvalidDataError(f"the report has {there} of the {drawn} cases of the sample; {remedy}")
     for (name, _, expected), cases in groups.items():
         if len(cases) != expected:
-            raise InvalidDataError(f"of the stratum {name} there are {len(cases)} cases, and {expected} were drawn")
+            raise InvalidDataError(f"the stratum {name} has {len(cases)} of its {expected} drawn cases")
     whole, in_strata = sum(one for _, one, _, _ in samples), sum(one for _, one, _ in groups)
     if whole != in_strata:
-        raise InvalidDataError(f"the strata have {in_strata} cases in all, and the sample was drawn from {whole}")
+        raise InvalidDataError(f"the strata have {in_strata} cases in total, but the sample was drawn from {whole}")
 
 
 def _origin(case: CaseResult) -> _Origin:
     origin: object = case.case.metadata.get(SAMPLED)
     if origin is None:
-        remedy = "draw cases with `toolmark sample`, and write results with their contents"
-        raise _wrong(case, f"it does not say where it was drawn; {remedy}")
+        remedy = "draw cases with sample_files, and write results with contents"
+        raise _wrong(case, f"the case has no origin; {remedy}")
     try:
         return _Origin.model_validate(origin)
     except InvalidDataError as error:

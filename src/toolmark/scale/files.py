@@ -45,33 +45,34 @@ def score_files(
     progress: Progress | None = None,
     engine: EngineName = "local",
 ) -> Totals:
-    """Return what the results of the cases of files add up to, in memory that does not grow with their number.
+    """Score the cases of files of any size, and return the totals of the results in constant memory.
 
-    Files are JSON Lines, plain or packed (gzip, zstd), one JSON array, or Parquet; docs/scale.md says more. Where a
-    line is no case, nothing is scored, as with `read_cases`; a torn last line is left out with a `TornLineWarning`.
+    Files are JSON Lines, plain or compressed (gzip, zstd), one JSON array, or Parquet; see docs/scale.md. If a
+    line is not a case, nothing is scored, as with `read_cases`; an incomplete last line is skipped with a
+    `TornLineWarning`.
 
     Args:
         files: Paths, in the order of the results.
-        metrics: At least one metric; none that waits for a judge.
+        metrics: At least one metric; metrics that ask a judge are not supported.
         results: A file that does not exist yet, for the results of every case, as `evaluate(results=...)` writes it. It
-            appears whole or not at all, the same however many processes there are and however often it was resumed.
-        resume: Go on with a run that was killed, whose parts stand beside `results`; everything must be the same.
-        processes: How many work at the same time; by default one for each core.
-        contents: Write the cases with their results, without secrets; otherwise their ids and names alone.
-        cluster: Where in a case its cluster stands, such as `metadata.task`, for the intervals; by default each case is
-            one of its own. Memory grows with the number of clusters.
+            appears complete or not at all, and does not depend on `processes` or on how often the run was resumed.
+        resume: Resume a killed run, whose parts are next to `results`; files and options must be the same.
+        processes: Number of processes; by default one per core.
+        contents: Write the cases with their results, with secrets redacted; otherwise only ids and names.
+        cluster: Path of the cluster in a case, such as `metadata.task`, for the intervals; by default cases are
+            independent. Memory grows with the number of clusters.
         allow_nan: See `toolmark.read_cases`.
         tolerant_arguments: See `toolmark.read_cases`.
-        part_bytes: Size of the parts of plain files; that of a run that is resumed stays.
-        progress: Is told how many parts are done, and of how many.
-        engine: `local` for processes of this machine; `ray` for Ray, on the cluster that `RAY_ADDRESS` names or here;
-            `spark` for Spark, on the session that is active, by Spark's own settings, or here.
+        part_bytes: Size of the parts of plain files; a resumed run keeps its own.
+        progress: Called with the number of finished parts and of all parts.
+        engine: `local` for processes of this machine; `ray` for Ray, on the cluster of `RAY_ADDRESS` or on this
+            machine; `spark` for Spark, on the active session, by Spark's settings, or on this machine.
 
     Raises:
-        ConfigurationError: An option is wrong, `results` is there already, or what is resumed is another run.
-        DataFileError: Lines that cannot be read, of all files; `problems` has the first thousand.
+        ConfigurationError: An option is invalid, `results` exists, or the run to resume is a different one.
+        DataFileError: Lines of the files cannot be read; `problems` has the first thousand.
         MissingPackageError: zstd, Parquet, Ray or Spark needs a package of an extra that is not installed.
-        WorkerDiedError: A process was killed; what is done is kept for `resume`.
+        WorkerDiedError: A process was killed; finished parts are stored for `resume`.
         OSError: A file cannot be read or written.
     """
     paths = check_files(files)
@@ -85,10 +86,10 @@ def score_files(
 
 
 def _in_folder(run: Run, target: Path | None, part_bytes: int, *, resume: bool) -> Totals:
-    """Run, and keep the parts in a folder beside the results that are wanted."""
+    """Score the files, with the parts in a folder next to the results."""
     if target is None:
         if resume:
-            raise ConfigurationError("resume goes on with a file of results; give results, too")
+            raise ConfigurationError("resume needs the file of results to resume; set results")
         return run.totals(part_bytes)
     if os.path.realpath(target) in map(os.path.realpath, run.paths):
         raise ConfigurationError(f"{printable(str(target))} is one of the files that are scored")
@@ -99,24 +100,24 @@ def _in_folder(run: Run, target: Path | None, part_bytes: int, *, resume: bool) 
 
 
 def scorable(metrics: object) -> tuple[MetricLike, ...]:
-    """Return what are metrics, of which none asks a judge.
+    """Return metrics that can score files.
 
     Raises:
-        ConfigurationError: One does, or is no metric.
+        ConfigurationError: One asks a judge or is not a metric.
     """
-    found = checked_metrics(metrics)
-    for metric in found:
+    listed = checked_metrics(metrics)
+    for metric in listed:
         if waits(metric):
-            remedy = "draw a sample (toolmark sample), and judge that, such as in batches (toolmark batch)"
-            raise ConfigurationError(f"{metric.label} asks a judge, which files are not scored with; {remedy}")
-    return tuple(found)
+            remedy = "draw a sample with sample_files and judge that"
+            raise ConfigurationError(f"{metric.label} asks a judge, which scoring of files does not support; {remedy}")
+    return tuple(listed)
 
 
 def _check(processes: object, part_bytes: object, engine: object, cluster: str | None) -> None:
-    """Raise where an option is out of range.
+    """Check the options.
 
     Raises:
-        ConfigurationError: One is.
+        ConfigurationError: An option is out of range.
     """
     for name, value in (("processes", 1 if processes is None else processes), ("part_bytes", part_bytes)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -127,14 +128,14 @@ def _check(processes: object, part_bytes: object, engine: object, cluster: str |
 
 
 def check_cluster(cluster: str | None) -> None:
-    """Raise unless this says where in a case something stands, or nothing.
+    """Check that the cluster is a path or `None`.
 
     Raises:
-        ConfigurationError: It does not.
+        ConfigurationError: It is neither.
     """
     if cluster is not None:
         value_at(LLMTestCase(), cluster, "cluster")
 
 
 def _quiet(_done: int, _of: int) -> None:
-    """Tell nobody."""
+    """Ignore the progress."""

@@ -1,9 +1,9 @@
-"""Folder of the parts of a run, so that a run that is killed at any time can be resumed.
+"""Folder of the parts of a run, which makes a run that is killed at any time resumable.
 
-Beside the results that are wanted stands a folder of their name and `.parts`. It holds a manifest (what is scored, and
-how), and of each part that is done its lines and a note of what they add up to. A part is done when its note is there:
-the lines were on the disk before. When all parts are done, they are joined in the order of the input into a draft, and
-that is moved to its place; then the folder goes.
+The folder is next to the file of results and has its name plus `.parts`. It holds a manifest (what is scored, and how)
+and, for each finished part, its lines and a note with their totals. The note is written after the lines, so a part with
+a note is complete. When all parts are finished, their lines are written in the order of the input into a draft, the
+draft is renamed to the file of results, and the folder is removed.
 """
 
 from __future__ import annotations
@@ -35,62 +35,62 @@ _KEY_DIGITS = 32
 
 
 class Manifest(Model):
-    """What is scored, and how."""
+    """Description of a run: what is scored, and how."""
 
     version: int
     header: Header
-    """Of the results; how many cases there are is not known yet."""
+    """Header of the results, without the number of cases, which is not known yet."""
     options: JsonObject
-    """How cases are read and written."""
+    """Options for reading and writing cases."""
     files: tuple[str, ...]
-    """How they were called."""
+    """Paths of the files, as the caller wrote them."""
     parts: tuple[Part, ...]
     part_bytes: int
 
     @property
     def key(self) -> str:
-        """What tells this run from every one that would give other lines; the same when it is resumed."""
+        """Hash of the run: runs that would write different lines have different keys, a resumed run has the same."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:_KEY_DIGITS]
 
 
 class Folder:
-    """The parts of one run."""
+    """Folder with the parts of one run."""
 
     def __init__(self, target: Path) -> None:
-        """Keep where the results will be; nothing is read or written yet."""
+        """Store the path of the results without reading or writing anything."""
         self.target = target
         self.path = parts_of(target)
 
     @contextmanager
     def opened(self, *, resume: bool) -> Generator[None, None, None]:
-        """Let nobody else work in the folder, which is made if it is not there.
+        """Lock the folder, and create it if it does not exist.
 
         Raises:
-            ConfigurationError: The results, or parts of them, are there already, and the run is not resumed; there is
-                nothing to resume, since the results are whole; or another process is at work.
-            OSError: The folder cannot be made.
+            ConfigurationError: The results or parts of them exist and `resume` is false, the results are complete, or
+                another process has the lock.
+            OSError: The folder cannot be created.
         """
         name, is_begun = printable(str(self.target)), (self.path / MANIFEST).exists()
         if is_begun and not resume:
-            remedy = f"go on with it (resume=True, --resume), or remove {printable(str(self.path))}"
-            raise ConfigurationError(f"a run that writes {name} was begun already: {remedy}")
+            remedy = f"resume it with resume=True, or remove {printable(str(self.path))}"
+            raise ConfigurationError(f"{name} has an unfinished run; {remedy}")
         if self.target.exists() and not (resume and (self.path / _JOINED).exists()):
-            kind = "is there already, and whole; name another file" if resume else "is there already; name another file"
-            raise ConfigurationError(f"{name} {kind}")
+            kind = "exists and is complete" if resume else "exists"
+            raise ConfigurationError(f"{name} {kind}; use another file")
         self.path.mkdir(exist_ok=True)
-        is_ours = False
+        is_locked = False
         try:
             with folder_lock(self.path, f"the parts of {name}"):
-                is_ours = True
+                is_locked = True
                 for draft in self.path.glob("*.new"):
                     draft.unlink()
                 yield
         finally:
-            if is_ours and not (self.path / MANIFEST).exists():
+            if is_locked and not (self.path / MANIFEST).exists():
                 shutil.rmtree(self.path, ignore_errors=True)
 
     def manifest(self) -> Manifest | None:
-        """Return what was scored before, or `None` where nothing was.
+        """Return the stored manifest, or `None` if there is none.
 
         Raises:
             ConfigurationError: It cannot be read.
@@ -98,7 +98,7 @@ class Folder:
         path = self.path / MANIFEST
         if not path.exists():
             return None
-        remedy = f"remove {printable(str(self.path))} to begin anew"
+        remedy = f"remove {printable(str(self.path))} to start again"
         try:
             plain = parse_json(path.read_bytes())
             version = plain.get("version") if isinstance(plain, dict) else None
@@ -106,30 +106,28 @@ class Folder:
                 raise ConfigurationError(f"{printable(str(path))} was written by another version of toolmark; {remedy}")
             return Manifest.model_validate(plain)
         except InvalidDataError as error:
-            raise ConfigurationError(f"{printable(str(path))} is no manifest of parts: {error}; {remedy}") from error
+            raise ConfigurationError(f"{printable(str(path))} is not a manifest of parts: {error}; {remedy}") from error
 
     def begin(self, manifest: Manifest) -> None:
-        """Write what is scored; it is on the disk on return."""
+        """Write the manifest; it is on disk on return."""
         write_bytes(self.path / MANIFEST, manifest.to_json(indent=2).encode())
 
     def lines(self, part: Part) -> Path:
-        """Return where the lines of a part are."""
+        """Return the path of the lines of a part."""
         return self.path / f"{part.number:06}.jsonl"
 
-    def keep(self, part: Part, outcome: Outcome, key: str) -> None:
-        """Note that a part is done; several processes may do so, and say the same.
+    def save_outcome(self, part: Part, outcome: Outcome, key: str) -> None:
+        """Write the note of a finished part.
 
-        Args:
-            part: The part.
-            outcome: What became of it.
-            key: Of the run. Somebody may still be at work on a part of a run that was killed and begun anew.
+        Several processes may do so for one part; they write the same. `key` is the key of the run, because a worker of
+        a killed run may still write after the run was started again.
         """
         draft = draft_path(self._note(part))
         draft.write_bytes(json_text({"run": key, **outcome.to_dict()}).encode())
         replace_durably(draft, self._note(part))
 
-    def kept(self, part: Part, key: str) -> Outcome | None:
-        """Return what became of a part in the run of this key, or `None` if it is not done."""
+    def load_outcome(self, part: Part, key: str) -> Outcome | None:
+        """Return the outcome of a part in the run with this key, or `None` if the part is not finished."""
         note = self._note(part)
         if not note.exists() or not self.lines(part).exists():
             return None
@@ -142,24 +140,21 @@ class Folder:
     def _note(self, part: Part) -> Path:
         return self.path / f"{part.number:06}.json"
 
-    def joined(self) -> JsonObject | None:
-        """Return what was noted before the results were moved to their place, if they are there."""
+    def joined_record(self) -> JsonObject | None:
+        """Return the record that `join` wrote, or `None` if the results do not exist yet."""
         path = self.path / _JOINED
         if not path.exists() or not self.target.exists():
             return None
         plain: JsonObject = parse_json(path.read_bytes())
         return plain
 
-    def join(self, manifest: Manifest, digests: Sequence[str], noted: JsonObject) -> None:
-        """Write the results as a whole.
+    def join(self, manifest: Manifest, digests: Sequence[str], record: JsonObject) -> None:
+        """Write the file of results from the parts; `digests` are those of their lines, in the order of the parts.
 
-        Args:
-            manifest: What was scored.
-            digests: Of the lines of each part.
-            noted: What `joined` returns from now on.
+        `record` is what `joined_record` returns afterwards, so that a run that is killed then scores nothing again.
 
         Raises:
-            ConfigurationError: The lines of a part are not those that were written.
+            ConfigurationError: The lines of a part have changed since they were written.
         """
         combined = CombinedFingerprint()
         for part, digest in zip(manifest.parts, digests, strict=True):
@@ -171,11 +166,11 @@ class Folder:
             for place, line in enumerate(self._all_lines(manifest.parts)):
                 file.write(b'{"place": %d, ' % place)
                 file.write(line[1:])
-        write_bytes(self.path / _JOINED, json_text(noted).encode())
+        write_bytes(self.path / _JOINED, json_text(record).encode())
         replace_durably(draft, self.target)
 
     def _check(self, part: Part, digest: str, combined: CombinedFingerprint) -> None:
-        """Add the fingerprints of a part, whose lines must be those that were written."""
+        """Add the fingerprints of a part after checking that its lines have not changed."""
         hashed = hashlib.sha256()
         with self.lines(part).open("rb") as file:
             for line in file:
@@ -184,7 +179,7 @@ class Folder:
         if hashed.hexdigest() != digest:
             self._note(part).unlink()
             path = printable(str(self.lines(part)))
-            raise ConfigurationError(f"{path} is not as it was written; resume the run, and it is scored again")
+            raise ConfigurationError(f"{path} has changed since it was written; resume the run to score it again")
 
     def _all_lines(self, parts: Sequence[Part]) -> Iterator[bytes]:
         for part in parts:
@@ -192,7 +187,8 @@ class Folder:
                 yield from file
 
     def remove(self) -> None:
-        """Remove what is in the folder; what says that all is done goes after the parts, and what was scored last."""
+        """Remove the files of the folder."""
+        # A run that is killed here can still be resumed: its record outlives the parts, and its manifest the record.
         last = {_JOINED: 1, MANIFEST: 2}
         for path in sorted(self.path.iterdir(), key=lambda path: last.get(path.name, 0)):
             if path.name != LOCK_NAME:
@@ -200,27 +196,27 @@ class Folder:
 
 
 def check_same(path: Path, before: Manifest, now: Manifest) -> None:
-    """Raise unless a run goes on with what was begun.
+    """Check that two manifests describe the same run.
 
     Raises:
-        ConfigurationError: The two differ; the message says in what.
+        ConfigurationError: They differ; the message lists the differences.
     """
     differ = [
-        f"{name}: {_shown(mine)} there, {_shown(theirs)} now"
-        for name, mine, theirs in (
+        f"{name}: {_readable(stored)} before, {_readable(current)} now"
+        for name, stored, current in (
             ("toolmark", before.header.toolmark, now.header.toolmark),
             ("metrics", _metrics(before), _metrics(now)),
             ("options of the metrics", before.header.options, now.header.options),
             ("options", before.options, now.options),
         )
-        if mine != theirs
+        if stored != current
     ]
     differ += _other_files(before, now)
     if differ:
-        told = "\n".join(differ)
+        differences = "\n".join(differ)
         raise ConfigurationError(
-            f"{printable(str(path))} is of another run, and cannot be gone on with:\n{told}\n"
-            "score the same again, or name another file"
+            f"{printable(str(path))} is from a different run and cannot be resumed:\n{differences}\n"
+            "use the same files and options, or another file of results"
         )
 
 
@@ -228,17 +224,17 @@ def _metrics(manifest: Manifest) -> list[str]:
     return [f"{one.metric} (threshold {one.threshold:g})" for one in manifest.header.metrics]
 
 
-def _shown(value: object) -> str:
+def _readable(value: object) -> str:
     return printable(value if isinstance(value, str) else json.dumps(value))
 
 
 def _other_files(before: Manifest, now: Manifest) -> Iterator[str]:
-    """Yield which files are not those that were begun with."""
+    """Yield a line for each file that differs from the file of the first run."""
     if len(before.files) != len(now.files):
-        yield f"{plural(len(before.files), 'file')} there, {len(now.files)} now"
+        yield f"{plural(len(before.files), 'file')} before, {len(now.files)} now"
         return
     for place, (was, name) in enumerate(zip(before.files, now.files, strict=True)):
-        mine, theirs = ([part for part in one.parts if part.file == place] for one in (before, now))
-        if mine != theirs:
-            known = "" if was == name else f" ({printable(was)} there)"
-            yield f"file {place + 1}: {printable(name)}{known} has another content now"
+        parts_before, parts_now = ([part for part in one.parts if part.file == place] for one in (before, now))
+        if parts_before != parts_now:
+            former = "" if was == name else f" ({printable(was)} before)"
+            yield f"file {place + 1}: {printable(name)}{former} has different content now"

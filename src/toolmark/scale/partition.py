@@ -1,10 +1,10 @@
-"""Division of files into parts, each of which one process reads, scores and writes.
+"""Division of files into parts; one process reads, scores and writes a part.
 
-Plain JSON Lines are cut at ends of lines: a line belongs to the part in which it begins. What is packed, or one JSON
-array, is one part, since nobody can begin to read it in the middle. Of a Parquet file each row group is one.
+Plain JSON Lines are cut at line ends; a line belongs to the part that has its first byte. A compressed file or a JSON
+array is one part, because reading cannot start in its middle. Each row group of a Parquet file is one part.
 
-How the files are divided depends on the files alone, not on how many processes there are; and it says of each part what
-its bytes are, so that a run that is resumed finds out whether they are still the same.
+The parts depend on the files alone, not on the number of processes. Each part has a digest of its bytes, by which a
+resumed run notices a changed file.
 """
 
 from __future__ import annotations
@@ -24,84 +24,84 @@ from toolmark.scale.detect import PARQUET
 from toolmark.scale.parquet import row_groups
 
 PART_BYTES = 64 << 20
-"""Bytes of a part unless told otherwise: seconds of work, so that little is lost with a process that is killed."""
+"""Default bytes of a part: seconds of work, so that a killed process loses little."""
 
 _PIECE = 1 << 20
 _DIGITS = 32
 BOM: Final = b"\xef\xbb\xbf"
 
 Kind: TypeAlias = Literal["lines", "whole", "rows"]
-"""What a part is: some lines of a plain file, all of a file, or rows of a Parquet file."""
+"""Content of a part: some lines of a plain file, a whole file, or one row group of a Parquet file."""
 
 
 class Part(Model):
-    """A part of the input."""
+    """Part of the input."""
 
     number: int
-    """Its place among all parts, from 0."""
+    """Position among all parts, from 0."""
     file: int
-    """Position of its file, from 0."""
+    """Position of the file, from 0."""
     kind: Kind
     start: int
-    """Its first byte; of rows, the position of the row group."""
+    """First byte, or the position of the row group."""
     end: int
-    """The byte after its last."""
+    """First byte after the part, or the position after the row group."""
     first: int = 1
-    """Number of its first line or row, from 1."""
+    """Number of the first line or row, from 1."""
     lines: int = 0
-    """Lines that begin in it; 0 where it is not divided by lines."""
+    """Number of lines that begin in the part; 0 unless `kind` is `lines`."""
     digest: str = ""
-    """Of its bytes; of rows, those of the whole file, and only of the first of them."""
+    """Hash of the bytes; for rows, that of the whole file, set on the first row group only."""
 
 
 class Stamp(Model):
-    """What shows at a glance that a file has changed."""
+    """Size and time of a file, a cheap test of whether it has changed."""
 
     size: int
     """Bytes."""
     changed: int
-    """When it was changed last, in nanoseconds."""
+    """Time of the last change, in nanoseconds."""
 
     @classmethod
     def of(cls, path: str) -> Stamp:
         """Return the stamp of a file.
 
         Raises:
-            OSError: There is none.
+            OSError: The file does not exist.
             ConfigurationError: It is a pipe or a device, which cannot be read twice.
         """
-        found = Path(path).stat()
-        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+        status = Path(path).stat()
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             raise ConfigurationError(
-                f"{printable(path)} is no file on a disk, and can be read only once; write it to one"
+                f"{printable(path)} is not a regular file and can be read only once; write it to a file"
             )
-        return cls(size=found.st_size, changed=found.st_mtime_ns)
+        return cls(size=status.st_size, changed=status.st_mtime_ns)
 
 
 def check_files(files: object) -> list[str]:
     """Return the paths of files that are scored together.
 
     Raises:
-        ConfigurationError: There is none, one is given twice, or is standard input, which cannot be read twice.
+        ConfigurationError: The list is empty, has a file twice, or has standard input, which cannot be read twice.
     """
     if isinstance(files, (str, bytes, os.PathLike)) or not isinstance(files, Sequence) or not files:
         raise ConfigurationError(f"files must be a list of at least one path, got {files!r}")
     paths = [os.fspath(file) for file in files]
     if "-" in paths:
-        raise ConfigurationError("standard input can be read only once, so it is no part of this; write it to a file")
-    known: dict[str, str] = {}
+        raise ConfigurationError("standard input can be read only once; write it to a file")
+    path_by_target: dict[str, str] = {}
     for path in paths:
         real = os.path.realpath(path)
-        if real in known:
+        if real in path_by_target:
             raise ConfigurationError(
-                f"{printable(path)} and {printable(known[real])} are one file; its cases would count twice"
+                f"{printable(path)} and {printable(path_by_target[real])} are one file; its cases would count twice"
             )
-        known[real] = path
+        path_by_target[real] = path
     return paths
 
 
 def divided(paths: Sequence[str], part_bytes: int) -> Iterator[Part]:
-    """Yield the parts of all files, without the digests and numbers of lines; empty files have one part, too.
+    """Yield the parts of all files, without digests and numbers of lines; an empty file has one part.
 
     Raises:
         OSError: A file cannot be opened or read.
@@ -137,7 +137,7 @@ def _pieces(path: str, part_bytes: int) -> Iterator[tuple[Kind, int, int, int]]:
 
 
 def _is_array(path: str) -> bool:
-    """Return whether the first line that is not blank begins an array."""
+    """Return whether the first line that is not blank starts a JSON array."""
     with Path(path).open("rb") as file:
         for number, raw in enumerate(file):
             line = (raw if number else raw.removeprefix(BOM)).strip()
@@ -147,7 +147,7 @@ def _is_array(path: str) -> bool:
 
 
 def surveyed(part: Part, path: str) -> Part:
-    """Return a part with the digest of its bytes, and how many lines begin in it."""
+    """Return a part with the digest of its bytes and its number of lines."""
     if part.kind == "rows" and part.start:
         return part
     hashed, lines, last = hashlib.sha256(), 0, b""
@@ -166,11 +166,11 @@ def surveyed(part: Part, path: str) -> Part:
 
 
 def numbered(parts: Sequence[Part]) -> list[Part]:
-    """Return surveyed parts with the number of the first line of each."""
-    found: list[Part] = []
+    """Return surveyed parts, each with the number of its first line."""
+    with_numbers: list[Part] = []
     for part in parts:
-        before = found[-1] if found else None
+        before = with_numbers[-1] if with_numbers else None
         follows = part.kind == "lines" and before is not None and before.file == part.file
         first = before.first + before.lines if follows and before is not None else part.first
-        found.append(part.model_copy(update={"first": first}))
-    return found
+        with_numbers.append(part.model_copy(update={"first": first}))
+    return with_numbers

@@ -145,7 +145,7 @@ class Run:
         """
         stamps = [Stamp.of(path) for path in self.paths]
         manifest = self._manifest(stamps, part_bytes)
-        if self.folder is not None and (stored := self.folder.joined()) is not None:
+        if self.folder is not None and (stored := self.folder.joined_record()) is not None:
             warn_of(stored)
             return Totals.from_dict(stored["totals"])
         gathered = self._gathered(manifest, stamps)
@@ -168,15 +168,12 @@ class Run:
         part_bytes = part_bytes if before is None else before.part_bytes
         planned = list(divided(self.paths, part_bytes))
         workers = self._workers(sum(stamp.size for stamp in stamps), _WORTH_READING)
-        surveys: dict[int, Part] = {}
-        with closing(done(partial(_surveyed, tuple(self.paths)), planned, workers)) as surveying:
-            surveys.update((part.number, survey) for part, survey in surveying)
         manifest = Manifest(
             version=VERSION,
             header=_header(self.options),
             options=self.options.to_dict(),
             files=tuple(self.paths),
-            parts=tuple(numbered([surveys[part.number] for part in planned])),
+            parts=tuple(survey(self.paths, planned, workers)),
             part_bytes=part_bytes,
         )
         if self.folder is None:
@@ -191,7 +188,7 @@ class Run:
         """Score the parts that are not done, and return all outcomes."""
         gathered, left, key = Gathered(), list[Part](), manifest.key
         for part in manifest.parts:
-            outcome = None if self.folder is None else self.folder.kept(part, key)
+            outcome = None if self.folder is None else self.folder.load_outcome(part, key)
             if outcome is None:
                 left.append(part)
             else:
@@ -236,8 +233,15 @@ class _Work:
             problem = Problem("$", "changed while it was scored; score it when no program writes to it")
             raise DataFileError(placed_text(source_name(path), problem), [problem])
         if self.folder is not None and not outcome.problems:  # here, so that the part survives a failure of others
-            self.folder.keep(part, outcome, self.key)
+            self.folder.save_outcome(part, outcome, self.key)
         return outcome
+
+
+def survey(paths: Sequence[str], parts: Sequence[Part], workers: int) -> list[Part]:
+    """Return the parts with their digests, their numbers of lines, and the number of the first line of each."""
+    with closing(done(partial(_surveyed, tuple(paths)), parts, workers)) as surveying:
+        by_number = {part.number: measured for part, measured in surveying}
+    return numbered([by_number[part.number] for part in parts])
 
 
 def _surveyed(paths: tuple[str, ...], part: Part) -> Part:

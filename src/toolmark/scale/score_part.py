@@ -114,8 +114,8 @@ class Outcome:
             InvalidDataError: Its totals are none.
         """
         torn = [Problem("$", message, line) for message, line in plain["torn"]]
-        given: dict[str, Any] = {**plain, "totals": Totals.from_dict(plain["totals"]), "torn": torn}
-        return cls(**given)
+        fields: dict[str, Any] = {**plain, "totals": Totals.from_dict(plain["totals"]), "torn": torn}
+        return cls(**fields)
 
 
 def scored(part: Part, path: str, options: Options, target: Path | None) -> Outcome:
@@ -131,35 +131,35 @@ def scored(part: Part, path: str, options: Options, target: Path | None) -> Outc
     Raises:
         OSError: The file cannot be read, or the lines cannot be written.
     """
-    outcome, told = Outcome(), FileProblems(most=MOST_TOLD)
+    outcome, file_problems = Outcome(), FileProblems(most=MOST_TOLD)
     if target is None:
-        _score(part, path, options, None, outcome, told)
+        _score(part, path, options, None, outcome, file_problems)
     else:
         draft = draft_path(target)
         try:
             with draft.open("wb") as file:
-                _score(part, path, options, file, outcome, told)
-            if not told.problems:
+                _score(part, path, options, file, outcome, file_problems)
+            if not file_problems.problems:
                 replace_durably(draft, target)
         finally:
             draft.unlink(missing_ok=True)
-    outcome.problems, outcome.more_problems = told.problems, told.more_problems
-    outcome.torn, outcome.more_torn = told.torn, told.more_torn
+    outcome.problems, outcome.more_problems = file_problems.problems, file_problems.more_problems
+    outcome.torn, outcome.more_torn = file_problems.torn, file_problems.more_torn
     return outcome
 
 
 def _score(
-    part: Part, path: str, options: Options, file: IO[bytes] | None, outcome: Outcome, told: FileProblems
+    part: Part, path: str, options: Options, file: IO[bytes] | None, outcome: Outcome, file_problems: FileProblems
 ) -> None:
     """Go through the cases of a part."""
     adding, hashed = Adding(), hashlib.sha256()
     with heard(outcome):
-        found = documents(part, path, allow_nan=options.allow_nan)
-        for case in told.cases(found, tolerant_arguments=options.tolerant_arguments):
+        entries = documents(part, path, allow_nan=options.allow_nan)
+        for case in file_problems.cases(entries, tolerant_arguments=options.tolerant_arguments):
             results, cluster = measured(case, options)
             outcome.is_clustered |= cluster is not None
             adding.add(results, cluster)
-            if file is not None and not told.problems:
+            if file is not None and not file_problems.problems:
                 row = Row(case, 0, results=results)
                 line = line_without_place(row, contents=options.contents).encode()
                 file.write(line)

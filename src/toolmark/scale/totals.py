@@ -127,22 +127,19 @@ class MetricTotals:
         return self.scored - sum(one.scored for one in self.clusters.values()) + len(self.clusters)
 
     def _error(self, total: Fraction, squares: Fraction, clusters: Sequence[tuple[int, Fraction]]) -> float | None:
-        """Return the standard error of a mean, or `None` of fewer than two clusters.
+        """Return the standard error of a mean, or `None` for fewer than two clusters.
 
-        Args:
-            total: Sum of all values.
-            squares: Sum of the squares of those in no cluster.
-            clusters: How many values each cluster has, and their sum.
+        `squares` sums only the values outside clusters; `clusters` has the count and the sum of each cluster.
         """
         number = self._independent
         if number < 2:  # noqa: PLR2004 - two are the fewest that can vary
             return None
         mean = total / self.scored
         lone = self.scored - sum(scored for scored, _ in clusters)
-        alone = total - sum((mine for _, mine in clusters), Fraction(0))
-        apart = squares - 2 * mean * alone + mean * mean * lone
-        apart += sum(((mine - mean * scored) ** 2 for scored, mine in clusters), Fraction(0))
-        return math.sqrt(Fraction(number, number - 1) * apart) / self.scored
+        alone = total - sum((cluster_total for _, cluster_total in clusters), Fraction(0))
+        deviation = squares - 2 * mean * alone + mean * mean * lone
+        deviation += sum(((cluster_total - mean * scored) ** 2 for scored, cluster_total in clusters), Fraction(0))
+        return math.sqrt(Fraction(number, number - 1) * deviation) / self.scored
 
     @property
     def summary(self) -> MetricSummary:
@@ -164,8 +161,8 @@ class MetricTotals:
             InvalidDataError: They are of different metrics.
         """
         if (self.metric, self.threshold) != (other.metric, other.threshold):
-            mine, theirs = (f"{one.metric!r} (threshold {one.threshold:g})" for one in (self, other))
-            raise InvalidDataError(f"sums of different metrics cannot be added: {mine} and {theirs}")
+            first, second = (f"{one.metric!r} (threshold {one.threshold:g})" for one in (self, other))
+            raise InvalidDataError(f"sums of different metrics cannot be added: {first} and {second}")
         clusters = dict(self.clusters)
         for key, cluster in other.clusters.items():
             clusters[key] = clusters.get(key, ClusterSum()) + cluster
@@ -198,8 +195,8 @@ class MetricTotals:
             key: ClusterSum(scored, passed, Fraction(total))
             for key, (scored, passed, total) in plain["clusters"].items()
         }
-        given: dict[str, Any] = {**plain, **exact, "clusters": clusters}
-        return cls(**given)
+        fields: dict[str, Any] = {**plain, **exact, "clusters": clusters}
+        return cls(**fields)
 
 
 @dataclass(frozen=True)
@@ -258,7 +255,7 @@ class Totals:
         if len(self.metrics) != len(other.metrics):
             raise InvalidDataError(f"sums of {len(self.metrics)} and {len(other.metrics)} metrics cannot be added")
         pairs = zip(self.metrics, other.metrics, strict=True)
-        return Totals(self.cases + other.cases, tuple(mine + theirs for mine, theirs in pairs))
+        return Totals(self.cases + other.cases, tuple(metric + other_metric for metric, other_metric in pairs))
 
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values, exactly, so that totals of other machines can be added to it."""
@@ -274,7 +271,7 @@ class Totals:
         try:
             return cls(plain["cases"], tuple(map(MetricTotals.from_dict, plain["metrics"])))
         except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-            raise InvalidDataError(f"these are no totals as Totals.to_dict gives them: {error!r}") from error
+            raise InvalidDataError(f"this is not the output of Totals.to_dict: {error!r}") from error
 
     def __str__(self) -> str:
         """Return one line for each metric: mean and counts."""
@@ -296,13 +293,13 @@ class Column:
         """Add a result of this metric.
 
         Raises:
-            InvalidDataError: Its score is no finite number.
+            InvalidDataError: Its score is not a finite number.
         """
         if result.score is None:
             self.counts["skipped" if result.status is ResultStatus.SKIPPED else "errored"] += 1
             return
         if not math.isfinite(result.score):
-            raise InvalidDataError(f"{result.metric} gave the score {result.score!r}, of which there is no sum")
+            raise InvalidDataError(f"{result.metric} gave the score {result.score!r}, which is not a finite number")
         self.counts["passed" if result.passed else "failed"] += 1
         self.scores[result.score] += 1
         if cluster is None:
