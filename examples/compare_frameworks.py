@@ -1,8 +1,8 @@
-"""Which of my agents calls its tools best? The same goldens, three frameworks, one table.
+"""Comparison of three agents on three frameworks: the same goldens, one table.
 
-Three agents with the same two tools, on LangGraph, LlamaIndex and OpenAI Agents; only their models are scripted (no
-key, no network), each with habits of its own: one asks for the wrong unit, one forgets a city, and one loses its
-connection in the middle. `as_agent` makes each of them something that `evaluate` can ask.
+The agents run on LangGraph, LlamaIndex and OpenAI Agents, with the same two tools. Their models are scripted (no key,
+no network), each with a different mistake: one uses the wrong currencies, one forgets a city, one loses its connection.
+`as_agent` wraps each agent for `evaluate`.
 
 Needs `toolmark-langchain` with `langgraph`, `toolmark-llama-index` and `toolmark-openai-agents`.
 """
@@ -31,7 +31,7 @@ import toolmark_llama_index
 import toolmark_openai_agents
 from toolmark import Golden, Report, ToolCall, ToolCorrectnessMetric, evaluate
 
-# --- The goldens and the tools: the same for all ----------------------------------------------------------------------
+# --- Goldens and tools of all agents ----------------------------------------------------------------------------------
 
 PARIS, BOTH, RATE = "What is the weather in Paris?", "Is it warmer in Paris or in Rome?", "How much is 10 EUR in USD?"
 
@@ -46,14 +46,14 @@ def convert(amount: float, source: str, target: str) -> float:
     return amount * {("EUR", "USD"): 1.1, ("USD", "EUR"): 0.9}[source, target]
 
 
-def ask_weather(city: str) -> ToolCall:
-    """Expect a look at the weather."""
+def expect_weather(city: str) -> ToolCall:
+    """Return the expected call of `weather`."""
     return ToolCall(name="weather", input_parameters={"city": city})
 
 
 GOLDENS = [
-    Golden(id="paris", input=PARIS, expected_tools=[ask_weather("Paris")]),
-    Golden(id="both cities", input=BOTH, expected_tools=[ask_weather("Paris"), ask_weather("Rome")]),
+    Golden(id="paris", input=PARIS, expected_tools=[expect_weather("Paris")]),
+    Golden(id="both cities", input=BOTH, expected_tools=[expect_weather("Paris"), expect_weather("Rome")]),
     Golden(
         id="currency",
         input=RATE,
@@ -61,72 +61,74 @@ GOLDENS = [
     ),
 ]
 
-# --- The habits of the models: what each asks for, question by question, and then says --------------------------------
+# --- Scripts: the calls and the answer of each model, by question -----------------------------------------------------
 
-SEE_PARIS, SEE_ROME = ("weather", {"city": "Paris"}), ("weather", {"city": "Rome"})
+LOOK_UP_PARIS, LOOK_UP_ROME = ("weather", {"city": "Paris"}), ("weather", {"city": "Rome"})
 TO_USD = ("convert", {"amount": 10, "source": "EUR", "target": "USD"})
 TO_EUR = ("convert", {"amount": 10, "source": "USD", "target": "EUR"})
 
-HABITS: dict[str, dict[str, list[Any]]] = {
+SCRIPTS: dict[str, dict[str, list[Any]]] = {
     "LangGraph": {
-        PARIS: [[SEE_PARIS], "18 degrees."],
-        BOTH: [[SEE_PARIS, SEE_ROME], "In Rome."],
+        PARIS: [[LOOK_UP_PARIS], "18 degrees."],
+        BOTH: [[LOOK_UP_PARIS, LOOK_UP_ROME], "In Rome."],
         RATE: [[TO_EUR], "9 dollars."],
     },
     "LlamaIndex": {
-        PARIS: [[SEE_PARIS], "18 degrees."],
-        BOTH: [[SEE_PARIS], "In Rome, surely."],
+        PARIS: [[LOOK_UP_PARIS], "18 degrees."],
+        BOTH: [[LOOK_UP_PARIS], "In Rome, surely."],
         RATE: [[TO_USD], "11 dollars."],
     },
     "OpenAI Agents": {
-        PARIS: [[SEE_PARIS], "18 degrees."],
-        BOTH: [[SEE_PARIS], ConnectionError("the model is gone")],
+        PARIS: [[LOOK_UP_PARIS], "18 degrees."],
+        BOTH: [[LOOK_UP_PARIS], ConnectionError("the model is gone")],
         RATE: [[TO_USD], "11 dollars."],
     },
 }
 
 
-def next_step(framework: str, question: str, before: int) -> Any:  # noqa: ANN401 - text or calls
-    """Return what the model says after so many answers of its own, or raise what it should."""
-    step = HABITS[framework][question][before]
+def next_step(framework: str, question: str, answered: int) -> Any:  # noqa: ANN401 - text or calls
+    """Return the next scripted step of a model that has answered `answered` times, or raise its error."""
+    step = SCRIPTS[framework][question][answered]
     if isinstance(step, Exception):
         raise step
     return step
 
 
-# --- The models: one class for each framework -------------------------------------------------------------------------
+# --- Models: one scripted class per framework -------------------------------------------------------------------------
 
 
 class LangChainModel(BaseChatModel):
-    """A chat model of LangChain."""
+    """A scripted chat model for LangChain."""
 
     @property
     def _llm_type(self) -> str:
         return "scripted"
 
     def bind_tools(self, tools: Sequence[Any], **_: Any) -> Any:  # noqa: ANN401, ARG002 - the framework's signature
-        """Offer no tools: what it asks for is written down."""
+        """Ignore the tools, because the answers are scripted."""
         return self
 
     def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:  # noqa: ANN401
         step = next_step("LangGraph", str(messages[0].content), sum(message.type == "ai" for message in messages))
         calls = [] if isinstance(step, str) else step
-        asked = [{"name": name, "args": given, "id": f"c{index}"} for index, (name, given) in enumerate(calls)]
-        message = AIMessage(step if isinstance(step, str) else "", tool_calls=asked)
+        tool_calls = [
+            {"name": name, "args": arguments, "id": f"c{index}"} for index, (name, arguments) in enumerate(calls)
+        ]
+        message = AIMessage(step if isinstance(step, str) else "", tool_calls=tool_calls)
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
 class LlamaIndexModel(FunctionCallingLLM):
-    """A function-calling model of LlamaIndex."""
+    """A scripted function-calling model for LlamaIndex."""
 
     @property
     def metadata(self) -> LLMMetadata:
-        """It can call tools."""
+        """Declare support for function calling."""
         return LLMMetadata(is_function_calling_model=True, model_name="scripted")
 
-    async def astream_chat_with_tools(self, *_: Any, **given: Any) -> AsyncGenerator[ChatResponse, None]:  # noqa: ANN401
+    async def astream_chat_with_tools(self, *_: Any, **options: Any) -> AsyncGenerator[ChatResponse, None]:  # noqa: ANN401
         """Return the next answer in one piece."""
-        history = given["chat_history"]
+        history = options["chat_history"]
         question = next(str(message.content) for message in history if message.role == "user")
         step = next_step("LlamaIndex", question, sum(message.role == "assistant" for message in history))
         message = ChatMessage(role="assistant", content=step if isinstance(step, str) else None)
@@ -142,7 +144,7 @@ class LlamaIndexModel(FunctionCallingLLM):
         return pieces()
 
     def get_tool_calls_from_response(self, response: ChatResponse, **_: Any) -> list[ToolSelection]:  # noqa: ANN401
-        """Return the calls of an answer."""
+        """Return the calls of a response."""
         return [
             ToolSelection(tool_id=block.tool_call_id or "", tool_name=block.tool_name, tool_kwargs=block.tool_kwargs)
             for block in response.message.blocks
@@ -150,7 +152,7 @@ class LlamaIndexModel(FunctionCallingLLM):
         ]
 
     def chat(self, *_: Any, **__: Any) -> Any:  # noqa: ANN401
-        """Not needed here, as the rest."""
+        """Not used; the other methods below are not used either."""
         raise NotImplementedError
 
     achat = stream_chat = astream_chat = complete = acomplete = stream_complete = astream_complete = chat
@@ -158,18 +160,18 @@ class LlamaIndexModel(FunctionCallingLLM):
 
 
 class AgentsModel(Model):
-    """A model of OpenAI Agents."""
+    """A scripted model for OpenAI Agents."""
 
-    async def get_response(self, *given: Any, **named: Any) -> ModelResponse:  # noqa: ANN401
+    async def get_response(self, *args: Any, **options: Any) -> ModelResponse:  # noqa: ANN401
         """Return the next answer."""
-        items = named["input"] if "input" in named else given[1]
-        before = sum(item.get("type") == "function_call_output" for item in items if isinstance(item, dict))
+        items = options["input"] if "input" in options else args[1]
+        answered = sum(item.get("type") == "function_call_output" for item in items if isinstance(item, dict))
         question = items if isinstance(items, str) else items[0]["content"]
-        step = next_step("OpenAI Agents", question, before)
+        step = next_step("OpenAI Agents", question, answered)
         return ModelResponse(output=list(self.items(step)), usage=Usage(), response_id=None)
 
     def items(self, step: Any) -> Iterator[Any]:  # noqa: ANN401
-        """Yield the items of an answer."""
+        """Yield the output items of a step."""
         if isinstance(step, str):
             part = ResponseOutputText(text=step, type="output_text", annotations=[])
             yield ResponseOutputMessage(id="m", content=[part], role="assistant", type="message", status="completed")
@@ -179,7 +181,7 @@ class AgentsModel(Model):
             yield ResponseFunctionToolCall(call_id=f"c{index}", name=name, arguments=text, type="function_call")
 
     def stream_response(self, *_: Any, **__: Any) -> AsyncIterator[Any]:  # noqa: ANN401
-        """Not needed here."""
+        """Not used."""
         raise NotImplementedError
 
 
@@ -193,8 +195,8 @@ AGENTS = {
 
 
 def main() -> None:
-    """Ask all agents all questions, and print one table."""
-    set_tracing_disabled(disabled=True)  # nothing is sent anywhere
+    """Ask every agent every question, and print one table."""
+    set_tracing_disabled(disabled=True)  # no trace leaves the machine
     metric = ToolCorrectnessMetric(evaluation_params=["input_parameters"], threshold=0.8)
     reports: dict[str, Report] = {
         name: evaluate(goldens=GOLDENS, agent=agent, metrics=[metric], show_progress=False)

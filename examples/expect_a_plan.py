@@ -1,4 +1,4 @@
-"""How do I say that several ways are right? Expect a plan: what may differ, what comes after what, what must not be."""
+"""Several correct ways to do a task: a plan with variants, an order, and forbidden calls."""
 
 from toolmark import Golden, LLMTestCase, TaskEffectMetric, ToolCall, ToolCorrectnessMetric
 from toolmark.expect import Alternatives, Approx, Expect, Forbid, Glob, IgnoreCase, OneOf, Plan
@@ -11,7 +11,7 @@ tools = [
     {"name": "delete_account", "parameters": {}},
 ]
 
-# Look first, then either refund about the price or send a voucher; never delete anything.
+# Find the order first, then either refund about the price or send a voucher; never delete anything.
 plan = Plan(
     [
         Expect("find_order", {"mail": IgnoreCase("ann@example.com")}, label="found", times=(1, 2)),
@@ -42,7 +42,7 @@ for name, called in runs.items():
     case = LLMTestCase(input=question.input, tools_called=called, expected_tools=question.expected_tools)
     print(f"\n{name}: {metric.measure(case).reason}")
 
-# Two golden trajectories; the better one counts, and the result says which.
+# Two golden trajectories: the result names the better one, which counts.
 either = Alternatives(
     [
         Plan([ToolCall(name="find_order"), ToolCall(name="refund")]),
@@ -52,7 +52,7 @@ either = Alternatives(
 case = LLMTestCase(tools_called=[ToolCall(name="send_voucher")], expected_tools=either)
 print(f"\neither: {ToolCorrectnessMetric().measure(case).reason}")
 
-# What was looked up on the way does not matter, what was changed does.
+# Only calls that change something count; lookups do not.
 changed = LLMTestCase(
     tools_called=[ToolCall(name="find_order"), *runs["refunded"]],
     expected_tools=[ToolCall(name="refund", input_parameters={"amount": 20})],

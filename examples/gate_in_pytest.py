@@ -1,10 +1,10 @@
-"""How do I stop a release when the agent calls the wrong tools? `assert_test` in an ordinary pytest file."""
+"""A release gate: `assert_test` in an ordinary pytest file fails when the agent calls the wrong tools."""
 
 from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, assert_test
 
 
 def answer(question: str) -> LLMTestCase:
-    """Stand in for your agent: answer, and say which tools were called."""
+    """Return an answer and its tool calls, in place of your agent."""
     calls = [ToolCall(name="search_orders", input_parameters={"customer": "ada"}), ToolCall(name="refund")]
     return LLMTestCase(input=question, actual_output="Refunded.", tools_called=calls)
 

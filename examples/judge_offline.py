@@ -1,7 +1,7 @@
-"""How is a conversation judged? A plain function stands in for the model, so this runs offline and without a key.
+"""A judged conversation, offline: a plain function replaces the model.
 
-The function reads the record that toolmark would send to a language model, and answers in the form that is asked for.
-In its place `judge="gpt-4.1"`, an `OpenAIJudge`, or a framework's model through an adapter's `as_judge` would do.
+The function reads the record that toolmark would send to a language model, and replies in the requested form. Use
+`judge="gpt-4.1"`, an `OpenAIJudge`, or a framework's model through an adapter's `as_judge` in its place.
 """
 
 import json
@@ -42,22 +42,22 @@ CONVERSATION = ConversationalTestCase(
 
 
 def judge(messages: list[dict[str, object]]) -> str:
-    """Answers as a careful reader would, by rules that fit this conversation alone."""
+    """Return a reply by rules that fit only this conversation."""
     question, text = str(messages[0]["content"]), str(messages[1]["content"])
     record = json.loads(re.search(r"<record-(\w+)>\n(.*)\n</record-\1>", text)[2])  # type: ignore[index]
-    questions = record["request"][-1]
-    reply = {"evidence": [questions["id"]], "reasoning": "It is what the user asked for."}
+    request = record["request"][-1]
+    reply = {"evidence": [request["id"]], "reasoning": "It is what the user asked for."}
     verdict = "yes"
     if "call" in record:
         city = record["call"]["arguments"].get("city", "")
-        if "Are the arguments" in question and city not in questions["content"]:
+        if "Are the arguments" in question and city not in request["content"]:
             verdict, reply["reasoning"] = "no", f"The user did not ask about {city}."
     else:
-        calls_made = {call["name"] for call in record["calls"]}
-        forgotten = [tool["id"] for tool in record["tools"] if "ail" in tool["name"] and "Mail" in questions["content"]]
-        if forgotten and "send_mail" not in calls_made:
+        called = {call["name"] for call in record["calls"]}
+        mail_tools = [tool["id"] for tool in record["tools"] if "mail" in tool["name"] and "Mail" in request["content"]]
+        if mail_tools and "send_mail" not in called:
             verdict, reply["reasoning"] = "no", "The user wanted a mail, and none was sent."
-        reply["missing"] = forgotten if verdict == "no" else []
+        reply["missing"] = mail_tools if verdict == "no" else []
     return json.dumps({**reply, "verdict": verdict})
 
 

@@ -1,10 +1,9 @@
-"""How do I record and score a LangChain agent? Attach a recorder: the whole way, offline (`make demo`).
+"""A LangChain agent, recorded and scored turn by turn, offline (`make demo`).
 
-The agent is LangChain's `create_agent` with real tools; only the model is scripted (no key, no network). Over three
-turns of one conversation it looks up two things in parallel, books a flight whose booking fails at first, and then gets
-the number of seats wrong. toolmark compares what was called with what should have been, turn by turn, prints it, and
-writes the report to `toolmark-demo-report.json` and, as a page for a browser, to `toolmark-demo-report.html`, both in
-the current folder.
+The agent is LangChain's `create_agent` with real tools; only the model is scripted (no key, no network). In three turns
+of one conversation it looks up two things in parallel, books a flight whose booking fails at first, and books the wrong
+number of seats. toolmark prints the comparison of called and expected tools, and writes the report to
+`toolmark-demo-report.json` and `toolmark-demo-report.html` in the current folder.
 
 Needs `toolmark-langchain`, `langchain` and `langgraph`.
 """
@@ -28,7 +27,7 @@ from toolmark.report.html import write_html
 from toolmark.report.terminal import print_report
 from toolmark_langchain import ToolCallRecorder
 
-# --- The tools: ordinary functions ------------------------------------------------------------------------------------
+# --- Tools ------------------------------------------------------------------------------------------------------------
 
 FLIGHTS = {("BER", "LIS"): ["TP531", "LH1780"], ("LIS", "BER"): ["TP530"]}
 TRIED: list[str] = []
@@ -56,13 +55,13 @@ def book_flight(flight: str, seats: int) -> str:
     return f"{seats} x {flight} booked"
 
 
-book_flight.handle_tool_error = True  # the model is told, and may try again
+book_flight.handle_tool_error = True  # the model sees the error and may retry
 
-# --- The model: a chat model whose answers are written down -----------------------------------------------------------
+# --- Model: a chat model with scripted answers ------------------------------------------------------------------------
 
 
 class ScriptedModel(BaseChatModel):
-    """Answers each question of the user by the script: the calls of one step after the other, then a text."""
+    """Answers each question with the steps of its script: calls, and at the end a text."""
 
     script: dict[str, list[Any]]
 
@@ -71,7 +70,7 @@ class ScriptedModel(BaseChatModel):
         return "scripted"
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:  # noqa: ANN401 - the framework's signature
-        """Offer the tools as OpenAI's models do."""
+        """Bind the tools in the form of OpenAI's models, so that the recorder sees them."""
         return self.bind(tools=[convert_to_openai_tool(item) for item in tools], **kwargs)
 
     def _generate(
@@ -81,14 +80,14 @@ class ScriptedModel(BaseChatModel):
         run_manager: Any = None,  # noqa: ANN401, ARG002
         **_: Any,  # noqa: ANN401
     ) -> ChatResult:
-        asked = max(index for index, message in enumerate(messages) if isinstance(message, HumanMessage))
-        before = sum(isinstance(message, AIMessage) for message in messages[asked:])
-        answer = self.script[str(messages[asked].content)][before]
+        question_at = max(index for index, message in enumerate(messages) if isinstance(message, HumanMessage))
+        answered = sum(isinstance(message, AIMessage) for message in messages[question_at:])
+        answer = self.script[str(messages[question_at].content)][answered]
         if isinstance(answer, str):
             message = AIMessage(answer)
         else:
             calls = [
-                {"name": name, "args": arguments, "id": f"call_{asked}_{before}_{index}"}
+                {"name": name, "args": arguments, "id": f"call_{question_at}_{answered}_{index}"}
                 for index, (name, arguments) in enumerate(answer)
             ]
             message = AIMessage("", tool_calls=calls)
@@ -120,23 +119,23 @@ SCRIPT: dict[str, list[Any]] = {
     ],
 }
 
-# --- What should be called --------------------------------------------------------------------------------------------
+# --- Expected calls ---------------------------------------------------------------------------------------------------
 
 
-def call(name: str, **arguments: Any) -> ToolCall:  # noqa: ANN401 - arguments of any kind
-    """Expect a call with these arguments."""
+def expect(name: str, **arguments: Any) -> ToolCall:  # noqa: ANN401 - arguments of any kind
+    """Return an expected call with these arguments."""
     return ToolCall(name=name, input_parameters=arguments)
 
 
 EXPECTED = {
     PLAN: [
-        call("find_flights", origin="BER", destination="LIS", date="2026-05-03"),
-        call("weather", city="Lisbon"),
+        expect("find_flights", origin="BER", destination="LIS", date="2026-05-03"),
+        expect("weather", city="Lisbon"),
     ],
-    BOOK: [call("book_flight", flight="TP531", seats=2)],
+    BOOK: [expect("book_flight", flight="TP531", seats=2)],
     BACK: [
-        call("find_flights", origin="LIS", destination="BER", date="2026-05-10"),
-        call("book_flight", flight="TP530", seats=2),
+        expect("find_flights", origin="LIS", destination="BER", date="2026-05-10"),
+        expect("book_flight", flight="TP530", seats=2),
     ],
 }
 
@@ -171,7 +170,7 @@ def main() -> None:
     print(f"\nConversation {conversation.id}:")
     for turn in conversation.turns:
         called = ", ".join(
-            f"{made.name} ({made.execution.status.value})" for made in turn.tools_called or () if made.execution
+            f"{call.name} ({call.execution.status.value})" for call in turn.tools_called or () if call.execution
         )
         print(f"  {turn.role}: {turn.content}" + (f"  [{called}]" if called else ""))
 

@@ -1,8 +1,8 @@
-"""How do I record and score LlamaIndex agents? Run them inside `record()`: a workflow of two agents, two turns.
+"""LlamaIndex agents, recorded and scored: a workflow of two agents inside `record()`, over two turns.
 
 The agents are LlamaIndex's own, with real tools and a real memory; only the model is scripted (no key, no network). A
-planner looks up two things in parallel and hands over to a booker, whose first booking fails and is tried again; in the
-second turn the number of seats is wrong. toolmark compares what was called with what should have been, turn by turn.
+planner looks up two things in parallel and hands over to a booker, whose first booking fails and is retried; in the
+second turn it books the wrong number of seats. toolmark compares called and expected tools, turn by turn.
 
 Needs `toolmark-llama-index`.
 """
@@ -24,7 +24,7 @@ from toolmark import ToolCall, ToolCorrectnessMetric, evaluate
 from toolmark.report.terminal import print_report
 from toolmark_llama_index import record
 
-# --- The tools: ordinary functions ------------------------------------------------------------------------------------
+# --- Tools ------------------------------------------------------------------------------------------------------------
 
 TRIED: list[str] = []
 
@@ -48,38 +48,38 @@ def book_flight(flight: str, seats: int) -> str:
     return f"{seats} x {flight} booked"
 
 
-# --- The model: its answers are written down --------------------------------------------------------------------------
+# --- Model: a chat model with scripted answers ------------------------------------------------------------------------
 
 
 class ScriptedModel(FunctionCallingLLM):
-    """Gives one answer after the other: text, or calls by name and arguments."""
+    """Returns one scripted answer after the other: a text, or calls by name and arguments."""
 
     answers: list[Any]
-    given: int = 0
+    position: int = 0
 
     @property
     def metadata(self) -> LLMMetadata:
-        """It can call tools."""
+        """Declare support for function calling."""
         return LLMMetadata(is_function_calling_model=True, model_name="scripted")
 
-    async def achat(self, messages: Sequence[ChatMessage], **_: Any) -> ChatResponse:  # noqa: ANN401, ARG002 - the framework's
+    async def achat(self, messages: Sequence[ChatMessage], **_: Any) -> ChatResponse:  # noqa: ANN401, ARG002 - the framework's signature
         """Return the next answer."""
-        answer = self.answers[self.given]
-        self.given += 1
+        answer = self.answers[self.position]
+        self.position += 1
         if isinstance(answer, str):
             return ChatResponse(message=ChatMessage(role="assistant", content=answer))
         blocks = [
-            ToolCallBlock(tool_call_id=f"{name}_{self.given}", tool_name=name, tool_kwargs=arguments)
+            ToolCallBlock(tool_call_id=f"{name}_{self.position}", tool_name=name, tool_kwargs=arguments)
             for name, arguments in answer
         ]
         return ChatResponse(message=ChatMessage(role="assistant", blocks=blocks))
 
     async def astream_chat(self, messages: Sequence[ChatMessage], **_: Any) -> AsyncGenerator[ChatResponse, None]:  # noqa: ANN401
         """Return the next answer in one piece."""
-        whole = await self.achat(messages)
+        response = await self.achat(messages)
 
         async def pieces() -> AsyncGenerator[ChatResponse, None]:
-            yield whole
+            yield response
 
         return pieces()
 
@@ -98,7 +98,7 @@ class ScriptedModel(FunctionCallingLLM):
         error_on_no_tool_call: bool = True,  # noqa: ARG002
         **_: Any,  # noqa: ANN401
     ) -> list[ToolSelection]:
-        """Return the calls of an answer."""
+        """Return the calls of a response."""
         return [
             ToolSelection(tool_id=block.tool_call_id or "", tool_name=block.tool_name, tool_kwargs=block.tool_kwargs)
             for block in response.message.blocks
@@ -106,7 +106,7 @@ class ScriptedModel(FunctionCallingLLM):
         ]
 
     def chat(self, *_: Any, **__: Any) -> Any:  # noqa: ANN401
-        """Not needed here, as the rest."""
+        """Not used; the other methods below are not used either."""
         raise NotImplementedError
 
     stream_chat = complete = acomplete = stream_complete = astream_complete = chat
@@ -142,7 +142,7 @@ BOOKER = FunctionAgent(
     ),
 )
 
-# --- What should be called --------------------------------------------------------------------------------------------
+# --- Expected calls ---------------------------------------------------------------------------------------------------
 
 EXPECTED = {
     PLAN: [
@@ -175,10 +175,11 @@ async def main() -> None:
         print(f"  user: {run.input}\n  assistant: {turn.content}")
         for handoff in run.handoffs:
             print(f"    handed over from {handoff.from_agent} to {handoff.to_agent}")
-        for made in turn.tools_called or ():
-            how = made.execution
-            if how is not None:
-                print(f"    {how.agent}: {made.name} {json.dumps(made.arguments)} {how.error or how.status.value}")
+        for call in turn.tools_called or ():
+            execution = call.execution
+            if execution is not None:
+                outcome = execution.error or execution.status.value
+                print(f"    {execution.agent}: {call.name} {json.dumps(call.arguments)} {outcome}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""How do I score an agent that uses no framework, and its components? Decorate its functions.
+"""A plain Python agent and its components, scored through decorators.
 
-The agent is plain Python: `@observe` marks what answers, `@observe(tool=True)` its tools, `@observe(metrics=[...])` a
-component that is scored by itself, each time that it runs. Nothing else changes, and without an evaluation nothing is
-recorded. Tools are called in tasks at the same time, and one of them fails.
+`@observe` marks the agent, `@observe(tool=True)` its tools, and `@observe(metrics=[...])` a component that is scored
+each time it runs. Without an evaluation nothing is recorded. Tools run in parallel tasks, and one of them fails.
 """
 
 from __future__ import annotations
@@ -15,46 +14,48 @@ from toolmark.report.terminal import print_report
 PRICES = {"tea": 4.5, "coffee": 7.0}
 STOCK = {"tea": 12, "coffee": 0}
 
-# --- The tools --------------------------------------------------------------------------------------------------------
+# --- Tools ------------------------------------------------------------------------------------------------------------
 
 
 @observe(tool=True)
 async def price(item: str, currency: str = "EUR") -> str:
-    """Return what an item costs."""
+    """Return the price of an item."""
     await asyncio.sleep(0)
     return f"{PRICES[item]} {currency}"
 
 
 @observe(tool=True)
 def stock(item: str) -> int:
-    """Return how many there are."""
+    """Return the number of items in stock."""
     return STOCK[item]
 
 
 @observe(tool=True)
 def order(item: str, amount: int) -> str:
-    """Order an item; what is not there cannot be ordered."""
-    if stock(item) < amount:  # a tool inside a tool is a child of its call
+    """Order an item, if enough are in stock."""
+    if stock(item) < amount:  # a tool called inside a tool is a child of that call
         message = f"not enough {item}"
         raise LookupError(message)
     return f"{amount} x {item} ordered"
 
 
-# --- The agent --------------------------------------------------------------------------------------------------------
+# --- Agent ------------------------------------------------------------------------------------------------------------
 
 
 @observe(metrics=[ToolCorrectnessMetric(threshold=1)])
 async def look_up(items: list[str]) -> dict[str, str]:
-    """Look up several prices at once; it should ask for each exactly once."""
-    wanted = sorted(set(items))
-    update_current_span(expected_tools=[ToolCall(name="price", input_parameters={"item": item}) for item in wanted])
+    """Look up several prices in parallel; each is expected exactly once."""
+    unique_items = sorted(set(items))
+    update_current_span(
+        expected_tools=[ToolCall(name="price", input_parameters={"item": item}) for item in unique_items]
+    )
     prices = await asyncio.gather(*(price(item) for item in items))
     return dict(zip(items, prices, strict=True))
 
 
 @observe
 async def shop(question: str) -> str:
-    """Answer a question; a model would decide what is done."""
+    """Answer a question by fixed rules, in place of a model."""
     items = [item for item in PRICES if item in question]
     prices = await look_up(items or ["tea"])
     if "order" not in question:
@@ -65,7 +66,7 @@ async def shop(question: str) -> str:
         return f"Sorry: {error}."
 
 
-# --- The questions ----------------------------------------------------------------------------------------------------
+# --- Goldens ----------------------------------------------------------------------------------------------------------
 
 GOLDENS = [
     Golden(

@@ -1,8 +1,8 @@
-"""How do I record and score OpenAI Agents? Wrap the runs: two turns of a session, a hand-over, a tool that fails.
+"""OpenAI Agents, recorded and scored: two turns of a session, a handoff, and a tool that fails.
 
 The agents are the SDK's own, with real tools and a real session; only the model is scripted (no key, no network). A
-desk hands the traveller over to a booking agent, whose first booking fails and is tried again; in the second turn it
-books the wrong number of seats. toolmark compares what was called with what should have been, turn by turn.
+desk hands over to a booking agent, whose first booking fails and is retried; in the second turn it books the wrong
+number of seats. toolmark compares called and expected tools, turn by turn.
 
 Needs `toolmark-openai-agents`.
 """
@@ -22,7 +22,7 @@ from toolmark import ToolCall, ToolCorrectnessMetric, evaluate
 from toolmark.report.terminal import print_report
 from toolmark_openai_agents import record
 
-# --- The tools: ordinary functions ------------------------------------------------------------------------------------
+# --- Tools ------------------------------------------------------------------------------------------------------------
 
 TRIED: list[str] = []
 
@@ -43,38 +43,36 @@ def book_flight(flight: str, seats: int) -> str:
     return f"{seats} x {flight} booked"
 
 
-# --- The model: its answers are written down --------------------------------------------------------------------------
+# --- Model: scripted answers ------------------------------------------------------------------------------------------
 
 
 class ScriptedModel(Model):
-    """Gives one answer after the other: text, or calls by name and arguments."""
+    """Returns one scripted answer after the other: a text, or calls by name and arguments."""
 
     def __init__(self, *answers: Any) -> None:  # noqa: ANN401 - text or calls
-        """Keep the answers."""
+        """Store the answers."""
         self.answers = list(answers)
         self.ids = itertools.count(1)
 
     async def get_response(self, *_: Any, **__: Any) -> ModelResponse:  # noqa: ANN401 - the SDK's signature
         """Return the next answer."""
         answer = self.answers.pop(0)
-        output: list[Any] = (
-            [self.message(answer)] if isinstance(answer, str) else [self.call(name, given) for name, given in answer]
-        )
+        output: list[Any] = [self.message(answer)] if isinstance(answer, str) else [self.call(*item) for item in answer]
         return ModelResponse(output=output, usage=Usage(), response_id=None)
 
     def message(self, text: str) -> ResponseOutputMessage:
-        """Say something."""
+        """Return a text as an output item."""
         part = ResponseOutputText(text=text, type="output_text", annotations=[])
         return ResponseOutputMessage(id="m", content=[part], role="assistant", type="message", status="completed")
 
     def call(self, name: str, arguments: dict[str, Any]) -> ResponseFunctionToolCall:
-        """Ask for a call."""
+        """Return a call as an output item."""
         call_id = f"{name}_{next(self.ids)}"
         text = json.dumps(arguments)
         return ResponseFunctionToolCall(call_id=call_id, name=name, arguments=text, type="function_call")
 
     def stream_response(self, *_: Any, **__: Any) -> AsyncIterator[Any]:  # noqa: ANN401 - the SDK's signature
-        """Not needed here."""
+        """Not used."""
         raise NotImplementedError
 
 
@@ -95,7 +93,7 @@ BOOKER = Agent(
 )
 DESK = Agent(name="Desk", handoffs=[BOOKER], model=ScriptedModel([("transfer_to_booker", {})]))
 
-# --- What should be called --------------------------------------------------------------------------------------------
+# --- Expected calls ---------------------------------------------------------------------------------------------------
 
 EXPECTED = {
     PLAN: [
@@ -108,7 +106,7 @@ EXPECTED = {
 
 async def main() -> None:
     """Run the agents, score the two turns, and print the result."""
-    set_tracing_disabled(disabled=True)  # nothing is sent anywhere
+    set_tracing_disabled(disabled=True)  # no trace leaves the machine
     session = SQLiteSession("trip-1")
     async with record() as recorder:
         first = await Runner.run(DESK, PLAN, session=session)
@@ -128,10 +126,11 @@ async def main() -> None:
         print(f"  user: {run.input}\n  assistant: {turn.content}")
         for handoff in run.handoffs:
             print(f"    handed over from {handoff.from_agent} to {handoff.to_agent}")
-        for made in turn.tools_called or ():
-            how = made.execution
-            if how is not None:
-                print(f"    {how.agent}: {made.name} {json.dumps(made.arguments)} {how.error or how.status.value}")
+        for call in turn.tools_called or ():
+            execution = call.execution
+            if execution is not None:
+                outcome = execution.error or execution.status.value
+                print(f"    {execution.agent}: {call.name} {json.dumps(call.arguments)} {outcome}")
 
 
 if __name__ == "__main__":

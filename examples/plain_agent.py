@@ -1,8 +1,8 @@
-"""How do I score an agent that uses no framework? Hand over its messages.
+"""An agent without a framework, scored by its messages.
 
-The agent is a plain Python loop round a chat model. The model is scripted (no key, no network), the tools are real
-functions, one of which fails at first, and what passes between them are OpenAI chat messages, as any provider's client
-would send them. toolmark reads those messages, compares the calls with the expected ones, and prints the comparison.
+The agent is a plain Python loop around a chat model. The model is scripted (no key, no network), the tools are real
+functions, and the messages are OpenAI chat messages, as any provider's client sends them. toolmark reads these
+messages, compares called and expected tools, and prints the comparison.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from toolmark.report.terminal import print_report
 
 Message = dict[str, Any]
 
-# --- The tools: ordinary functions ------------------------------------------------------------------------------------
+# --- Tools ------------------------------------------------------------------------------------------------------------
 
 FLIGHTS = {("BER", "LIS"): ["TP531", "LH1780"], ("LIS", "BER"): ["TP530"]}
 BOOKED: list[str] = []
@@ -42,16 +42,16 @@ def book_flight(flight: str, seats: int) -> str:
 
 TOOLS = {function.__name__: function for function in (find_flights, weather, book_flight)}
 
-# --- The agent: a loop round a model ----------------------------------------------------------------------------------
+# --- Agent: a loop around a model -------------------------------------------------------------------------------------
 
 
 class ScriptedModel:
-    """A chat model that gives prepared answers: text, or the calls of one step."""
+    """A chat model with scripted answers: a text, or the calls of one step."""
 
     def __init__(self, *steps: str | list[tuple[str, dict[str, Any]]]) -> None:
-        """Keep the answers, in their order."""
+        """Store the answers in their order."""
         self.steps = list(steps)
-        self.asked = 0
+        self.call_count = 0
 
     def complete(self, _messages: list[Message]) -> Message:
         """Return the next assistant message."""
@@ -60,14 +60,14 @@ class ScriptedModel:
             return {"role": "assistant", "content": step}
         calls = []
         for name, arguments in step:
-            self.asked += 1
+            self.call_count += 1
             function = {"name": name, "arguments": json.dumps(arguments)}
-            calls.append({"id": f"call_{self.asked}", "type": "function", "function": function})
+            calls.append({"id": f"call_{self.call_count}", "type": "function", "function": function})
         return {"role": "assistant", "content": None, "tool_calls": calls}
 
 
 def run_agent(model: ScriptedModel, question: str) -> list[Message]:
-    """Answer a question, calling tools until the model stops asking for them; return all messages."""
+    """Call tools until the model stops requesting them, and return all messages."""
     messages: list[Message] = [{"role": "user", "content": question}]
     while True:
         reply = model.complete(messages)
@@ -83,7 +83,7 @@ def run_agent(model: ScriptedModel, question: str) -> list[Message]:
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": json.dumps(output)})
 
 
-# --- The questions, with what a good agent would call -----------------------------------------------------------------
+# --- Questions and expected calls -------------------------------------------------------------------------------------
 
 OUTWARD = {"origin": "BER", "destination": "LIS", "date": "2026-05-20"}
 BOOK = {"flight": "TP531", "seats": 2}
@@ -93,9 +93,9 @@ QUESTIONS: list[tuple[str, str, ScriptedModel, list[ToolCall]]] = [
         "book-and-retry",
         "Book two seats to Lisbon on May 20, and tell me the weather.",
         ScriptedModel(
-            [("find_flights", OUTWARD), ("weather", {"city": "Lisbon"})],  # two calls at once
+            [("find_flights", OUTWARD), ("weather", {"city": "Lisbon"})],  # two parallel calls
             [("book_flight", BOOK)],  # fails
-            [("book_flight", BOOK)],  # tried again
+            [("book_flight", BOOK)],  # is retried
             "TP531 is booked for two; it will be sunny.",
         ),
         [

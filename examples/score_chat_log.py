@@ -9,13 +9,13 @@ from toolmark.report.terminal import print_report
 
 
 def exchange(messages: list[dict[str, Any]], answer: dict[str, Any]) -> str:
-    """Return a line as a proxy or a client's hook logs it: the last request of a conversation, and its response."""
+    """Return a log line of a proxy or a client hook: the last request of a conversation, and its response."""
     response = {"object": "chat.completion", "choices": [{"index": 0, "message": {"role": "assistant", **answer}}]}
     return json.dumps({"request": {"messages": messages}, "response": response})
 
 
-def asks(call_id: str, name: str, **arguments: object) -> dict[str, Any]:
-    """Return what a message of the assistant holds that asks for a call."""
+def request_call(call_id: str, name: str, **arguments: object) -> dict[str, Any]:
+    """Return the fields of an assistant message that requests a call."""
     function = {"name": name, "arguments": json.dumps(arguments)}
     return {"content": None, "tool_calls": [{"id": call_id, "type": "function", "function": function}]}
 
@@ -24,10 +24,10 @@ log = [
     exchange(
         [
             {"role": "user", "content": "Refund order 17."},
-            {"role": "assistant", **asks("call_1", "find_order", order=17)},
+            {"role": "assistant", **request_call("call_1", "find_order", order=17)},
             {"role": "tool", "tool_call_id": "call_1", "content": '{"paid": 40}'},
         ],
-        asks("call_2", "refund", order=17, amount=40),
+        request_call("call_2", "refund", order=17, amount=40),
     ),
     exchange([{"role": "user", "content": "Where is order 18?"}], {"content": "It has been shipped."}),
 ]

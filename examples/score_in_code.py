@@ -1,4 +1,4 @@
-"""How do I score calls that I have in Python? Build a case, measure it, read the reason."""
+"""Calls in Python: build a case, measure it, read the reason."""
 
 from toolmark import LLMTestCase, ToolCall, ToolCallParams, ToolCorrectnessMetric, evaluate
 
@@ -12,12 +12,12 @@ case = LLMTestCase(
     expected_tools=[ToolCall(name="WebSearch", input_parameters={"query": "refund policy", "pages": 1})],
 )
 
-# Names alone: the expected tool was called.
+# Names only: the expected tool was called.
 metric = ToolCorrectnessMetric()
 metric.measure(case)
 print(metric.score, metric.reason)
 
-# Arguments too: half of them agree. F1 also charges for the call that nothing expected.
+# Arguments too: half of them match. F1 also penalizes the unexpected call.
 strict_about_arguments = ToolCorrectnessMetric(
     evaluation_params=[ToolCallParams.INPUT_PARAMETERS], denominator="f1", threshold=0.8
 )

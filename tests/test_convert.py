@@ -15,7 +15,7 @@ from processes import COMMAND, run_python
 from toolmark import ConversationalTestCase, DataFileError, read_cases
 from toolmark.cli.main import main
 from toolmark.convert import read_transcripts
-from toolmark.formats import TRACE_FORMATS
+from toolmark.formats.traces.read import TRACE_FORMATS
 from tracing import FORMS, Script, ScriptedCall, Step, langfuse, langsmith, new_genai, openai_agents, otlp, otlp_spans
 
 RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})

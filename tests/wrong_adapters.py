@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from toolmark.calls import CallStatus
-from toolmark.capture import Request, Run, RunBuilder, conversation
-from toolmark.cases import ConversationalTestCase
+from toolmark.capture import Request, RunBuilder, conversation
+from toolmark.cases import ConversationalTestCase, Run
 from toolmark.testing import AskFor, HandOff, Recorded, Scene, Step
 from toy_framework import (
     Answered,

@@ -26,7 +26,7 @@ import toolmark
 from toolmark import LLMTestCase, MetricResult, ResultStatus, ToolmarkError, read_cases, validate
 from toolmark.cases import TestCase
 from toolmark.metrics import MetricLike
-from toolmark.stats import RESAMPLES
+from toolmark.stats.bootstrap import RESAMPLES
 
 LABEL, TASK = "metadata.reward", "metadata.task_id"
 RESULTS, PAGE = HERE / "validity" / "results.json", REPOSITORY / "docs" / "validity.md"

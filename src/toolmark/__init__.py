@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         ToolEffect,
         ToolSpec,
     )
-    from toolmark.capture import observe, update_current_span
+    from toolmark.capture.observation.decorator import observe, update_current_span
     from toolmark.cases import (
         ConversationalTestCase,
         Golden,
@@ -138,10 +138,10 @@ _HOME = {
     "compare": "analysis.comparison",
     "evaluate": "evaluation.run",
     "evaluate_async": "evaluation.run",
-    "observe": "capture",
+    "observe": "capture.observation.decorator",
     "read_cases": "dataset",
     "run_from_messages": "formats.messages.trajectory",
-    "update_current_span": "capture",
+    "update_current_span": "capture.observation.decorator",
     "validate": "analysis.validation",
     "write_cases": "dataset",
 }

@@ -32,6 +32,11 @@ from pydantic import BaseModel
 from toolmark.cases import Golden, LLMTestCase, Run, RunStatus
 from toolmark.errors import ConfigurationError
 
+__all__ = [
+    "AgentCallable",
+    "Conversation",
+]
+
 DEFAULT_CONCURRENCY = 8
 """Questions that an agent answers at the same time by default."""
 

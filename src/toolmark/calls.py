@@ -274,7 +274,6 @@ AvailableTools = Annotated[list[ToolSpec], BeforeValidator(_specs)]
 Execution.model_rebuild()
 
 __all__ = [
-    "AnyJson",
     "Arguments",
     "AvailableTools",
     "CallOrigin",

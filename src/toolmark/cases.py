@@ -20,6 +20,20 @@ from toolmark.expect import ExpectedTools
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+__all__ = [
+    "AnyCase",
+    "ConversationalTestCase",
+    "Golden",
+    "Handoff",
+    "LLMTestCase",
+    "MLLMImage",
+    "MLLMTestCase",
+    "Run",
+    "RunStatus",
+    "TestCase",
+    "Turn",
+]
+
 
 def _identifier(value: object) -> object:
     """Read a number as text, because many files number their cases."""

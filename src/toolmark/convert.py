@@ -18,19 +18,12 @@ from toolmark.capture import conversation
 from toolmark.cases import ConversationalTestCase, LLMTestCase, Run, TestCase
 from toolmark.dataset import Document, Source, file_error, problems_of, read_bytes
 from toolmark.errors import InvalidDataError, Problem
-from toolmark.formats import (
-    TRACE_FORMATS,
-    FormatName,
-    TraceFormat,
-    Transcript,
-    case_from_record,
-    looks_like_record,
-    read,
-)
+from toolmark.formats import FormatName, TraceFormat, Transcript, case_from_record, read
 from toolmark.formats.messages.langchain import message_fields
-from toolmark.formats.traces.read import read_trace_documents, trace_format_of
+from toolmark.formats.records import looks_like_record
+from toolmark.formats.traces.read import TRACE_FORMATS, read_trace_documents, trace_format_of
 
-__all__ = ["Recorded", "RecordedSession", "Unit", "read_transcripts"]
+__all__ = ["Unit", "read_transcripts"]
 
 Unit: TypeAlias = Literal["cases", "turns", "conversations"]
 """What a conversation becomes: one case, one case for each turn of the user, or a conversation of turns."""

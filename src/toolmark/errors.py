@@ -33,6 +33,25 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+__all__ = [
+    "ConfigurationError",
+    "DataFileError",
+    "InvalidDataError",
+    "JudgeError",
+    "JudgeOutcome",
+    "MetricAssertionError",
+    "MissingFieldError",
+    "MissingPackageError",
+    "NotMeasuredError",
+    "NotSentError",
+    "NothingRecordedError",
+    "Problem",
+    "ToolmarkError",
+    "ToolmarkWarning",
+    "TornLineWarning",
+    "WorkerDiedError",
+]
+
 
 class ToolmarkError(Exception):
     """Base class of all errors that toolmark raises on purpose."""

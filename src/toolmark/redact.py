@@ -19,10 +19,10 @@ from typing import Final, TypeAlias, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
-from toolmark._internal.markers import REDACTED, is_redacted
+from toolmark._internal.markers import REDACTED
 from toolmark.errors import ConfigurationError, ToolmarkWarning
 
-__all__ = ["DEFAULT", "DEFAULT_KEYS", "DEFAULT_SHAPES", "OFF", "REDACTED", "Hook", "Redactor", "is_redacted"]
+__all__ = ["DEFAULT", "DEFAULT_KEYS", "DEFAULT_SHAPES", "OFF", "REDACTED", "Hook", "Redactor"]
 
 Path: TypeAlias = "tuple[str | int, ...]"
 """Keys and positions that lead to a value."""

@@ -116,7 +116,7 @@ class QuestionResult:
     Attributes:
         criterion: `tool_selection` or `arguments` of a call, or `missing_calls` of a unit.
         decided_by: `judge`, or `code` if no judge was needed.
-        outcome: A value of `toolmark.judge.JudgeOutcome`; `ok` if there is a decision.
+        outcome: A value of `toolmark.errors.JudgeOutcome`; `ok` if there is a decision.
         decision: `yes`, `no` or `cannot_tell`; `None` unless `ok`.
         missing: How many calls are missing; 0 unless the criterion is `missing_calls` and the decision `no`.
         tool: Name of the called tool; `None` for a unit.

@@ -7,7 +7,8 @@ import pytest
 
 from observations import asked, call, calls, ran, slow, unrun
 from toolmark.calls import CallOrigin, ToolCallType, ToolSpec
-from toolmark.capture import Handoff, Request, RunBuilder, RunStatus
+from toolmark.capture import Request, RunBuilder
+from toolmark.cases import Handoff, RunStatus
 from toolmark.matching.json_compare import ABSENT
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from histories import PSEUDO, History, histories, seen
 from toolmark.calls import CallOrigin, ToolCall
-from toolmark.capture import Outcome, Request, Run, RunBuilder, RunStatus
+from toolmark.capture import Outcome, Request, RunBuilder
+from toolmark.cases import Run, RunStatus
 from toolmark.matching.json_compare import ABSENT
 
 seeds = st.integers(0, 2**32 - 1)

@@ -7,7 +7,8 @@ import pytest
 
 from observations import asked, call, calls, ran, slow, unrun
 from toolmark.calls import CallStatus
-from toolmark.capture import Handoff, Outcome, Request, RunBuilder, RunStatus
+from toolmark.capture import Outcome, Request, RunBuilder
+from toolmark.cases import Handoff, RunStatus
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
 

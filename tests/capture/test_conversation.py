@@ -3,8 +3,8 @@
 from typing import Any
 
 from toolmark.calls import Execution, ToolCall, ToolSpec
-from toolmark.capture import Handoff, Run, RunStatus, conversation, conversations
-from toolmark.cases import ConversationalTestCase, Turn
+from toolmark.capture import conversation, conversations
+from toolmark.cases import ConversationalTestCase, Handoff, Run, RunStatus, Turn
 
 
 def run(text: str | None = "1+2?", answer: str | None = "three", **more: Any) -> Run:

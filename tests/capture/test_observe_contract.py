@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from toolmark import ConversationalTestCase, Run, observe
-from toolmark.capture import ObserveRecorder, Request, conversation, current_run, record
+from toolmark.capture import Request, conversation, current_run, record
+from toolmark.capture.observation.spans import ObserveRecorder
 from toolmark.testing import AdapterContract, AgentTool, AskFor, HandOff, Recorded, Scene, Step, ToolDouble
 
 

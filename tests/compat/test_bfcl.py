@@ -27,7 +27,8 @@ from toolmark.compat.bfcl import (
     tools_from_bfcl,
 )
 from toolmark.errors import ConfigurationError
-from toolmark.expect import Plan, expectation_json, read_expectation
+from toolmark.expect import Plan
+from toolmark.expect.json_form import expectation_json, read_expectation
 
 DATA = Path(os.environ.get("TOOLMARK_SHARED") or ROOT.parent / "shared") / "data" / "bfcl"
 SINGLE = (

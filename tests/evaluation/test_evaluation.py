@@ -29,7 +29,8 @@ from toolmark import (
     evaluate,
     evaluate_async,
 )
-from toolmark.report.terminal import make_console, print_report
+from toolmark.report.terminal import print_report
+from toolmark.report.terminal.console import make_console
 
 Driver = Callable[..., Report]
 

@@ -13,7 +13,8 @@ import pytest
 from spans import agent, called, chat, run_of, silent, span, spans, tool
 from toolmark import ConfigurationError, InvalidDataError
 from toolmark.calls import ToolCall
-from toolmark.formats import TRACE_FORMATS, read_traces
+from toolmark.formats import read_traces
+from toolmark.formats.traces.read import TRACE_FORMATS
 from tracing import FORMS, Script, ScriptedCall, Step, jaeger, langfuse, langsmith, openai_agents, otlp, pairs
 
 Plain = dict[str, Any]

@@ -23,7 +23,8 @@ from toolmark import (
     ToolmarkError,
     evaluate,
 )
-from toolmark.judge import Answer, Answers, Judge, JudgeOutcome, MemoryCache, Prompt, Question, Reply, SqliteCache
+from toolmark.errors import JudgeOutcome
+from toolmark.judge import Answer, Answers, Judge, MemoryCache, Prompt, Question, Reply, SqliteCache
 
 TOOLS = [{"name": "find"}, {"name": "book"}]
 

@@ -9,7 +9,8 @@ import pytest
 
 from toolmark import ToolUseMetric, evaluate
 from toolmark.cases import ConversationalTestCase
-from toolmark.judge import Judge, JudgeOutcome, Prompt, PromptResult, Reply
+from toolmark.errors import JudgeOutcome
+from toolmark.judge import Judge, Prompt, PromptResult, Reply
 from toolmark.testing import sample_prompt
 
 VERDICT = '{"evidence": [], "reasoning": "r", "verdict": "yes"}'

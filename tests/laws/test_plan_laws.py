@@ -18,15 +18,8 @@ from hypothesis import strategies as st
 import plan_oracle
 from plan_drawing import called, plain_calls, plans
 from toolmark import LLMTestCase, MetricResult, ToolCall, ToolCorrectnessMetric
-from toolmark.expect import (
-    Alternatives,
-    Expect,
-    Forbid,
-    OneOf,
-    Plan,
-    expectation_json,
-    read_expectation,
-)
+from toolmark.expect import Alternatives, Expect, Forbid, OneOf, Plan
+from toolmark.expect.json_form import expectation_json, read_expectation
 from toolmark.matching import Denominator
 
 DENOMINATORS: tuple[Denominator, ...] = get_args(Denominator)

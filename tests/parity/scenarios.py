@@ -6,7 +6,8 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from toolmark.testing import ADD, BOOM, FILL, SLOW, AgentTool, AskFor, HandOff, Scene, ToolDouble, flaky_tool
+from toolmark.testing import ADD, BOOM, AgentTool, AskFor, HandOff, Scene, ToolDouble, flaky_tool
+from toolmark.testing.tool_doubles import FILL, SLOW
 
 Make: TypeAlias = Callable[[], Scene]
 """Makes a scene anew, since a tool may remember."""

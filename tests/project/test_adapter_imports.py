@@ -54,14 +54,10 @@ def core_imports(source: Path) -> Iterator[tuple[str, str, int]]:
 
 
 def is_public(module: str, name: str) -> bool:
-    """Return whether a name is listed in the `__all__` of a public module, or is a whole public module."""
+    """Return whether a name is listed in the `__all__` of a public module, or whether a whole module is public."""
     if not name:
         return module in PUBLIC_MODULES
-    if module not in PUBLIC_MODULES:
-        return False
-    home = import_module(module)
-    # A module that lists no names defines all of them for users, except those with an underscore.
-    return name in getattr(home, "__all__", [other for other in vars(home) if not other.startswith("_")])
+    return module in PUBLIC_MODULES and name in import_module(module).__all__
 
 
 def test_there_are_adapters_to_look_at() -> None:

@@ -13,8 +13,8 @@ import toolmark
 from processes import COMMAND, GOLDEN, ROOT, run_python, toolmark_score
 from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
 from toolmark.cli.main import main
-from toolmark.formats import FORMATS as MESSAGES
-from toolmark.formats import TRACE_FORMATS
+from toolmark.formats.messages.read import FORMATS as MESSAGES
+from toolmark.formats.traces.read import TRACE_FORMATS
 from toolmark.linting import LintKind
 from toolmark.report import feedback, otel
 

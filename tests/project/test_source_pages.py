@@ -356,8 +356,8 @@ def test_page_002_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     (result,) = run(PAGE_002 + METRIC_002 + end, tmp_path)["report"].cases[0].results
 
     assert (
-        result.error
-        == "MissingFieldError: ToolUseMetric needs available_tools, of the metric or of the case; [] is none"
+        result.error == "MissingFieldError: ToolUseMetric needs available_tools, of the metric or of the case; "
+        "give the tools, or [] for none"
     )
     with FakeOpenAI(answer=served(RuleJudge("yes"))) as server:
         on_this_machine(monkeypatch, server)

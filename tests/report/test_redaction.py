@@ -6,7 +6,8 @@ from toolmark import LLMTestCase, MetricResult, Report, ResultStatus, ToolCall, 
 from toolmark.expect import Approx, Expect, Plan
 from toolmark.redact import DEFAULT, OFF, REDACTED
 from toolmark.report.redaction import redact_report, redact_result
-from toolmark.report.terminal import make_console, print_report
+from toolmark.report.terminal import print_report
+from toolmark.report.terminal.console import make_console
 from toolmark.report.text.first_problem import brief, first_problem
 from toolmark.result import Finding
 

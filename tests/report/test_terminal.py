@@ -24,7 +24,8 @@ from toolmark import (
     ToolEfficiencyMetric,
     evaluate,
 )
-from toolmark.report.terminal import make_console, print_report, print_result
+from toolmark.report.terminal import print_report, print_result
+from toolmark.report.terminal.console import make_console
 
 #: Text as an attacker, or an unlucky model, would write it: markup, colours, a bell, C1 codes, reversed writing.
 HOSTILE = "[red]x[/red] \x1b[31m\x1b]0;t\x07 \x9b31m \u202eabc\u2066 \r\n\t\x00\x7f\u2028 :smile: \U000e0041"

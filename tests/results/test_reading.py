@@ -36,7 +36,8 @@ from toolmark import (
 from toolmark.errors import ToolmarkError, TornLineWarning
 from toolmark.expect import Absent, Approx, Expect, Forbid, Glob, Ignore, Optional, Parallel, Plan, Predicate
 from toolmark.metrics import MetricLike
-from toolmark.report.terminal import make_console, print_report
+from toolmark.report.terminal import print_report
+from toolmark.report.terminal.console import make_console
 from toolmark.report.text.side_by_side import rows
 from toolmark.results import read_results
 from toolmark.results.layout import Row

@@ -18,17 +18,17 @@ from toolmark.testing import (
     AdapterContract,
     AskFor,
     HandOff,
-    HangingTool,
     NotSupportedError,
     Recorded,
     Scene,
     ScriptedModel,
     ScriptEndedError,
     Step,
-    check_contract,
     flaky_tool,
     sample_runs,
 )
+from toolmark.testing.contract import check_contract
+from toolmark.testing.tool_doubles import HangingTool
 from toy_framework import PlainContract, Recorder
 from wrong_adapters import MUTANTS, AddsDefaults
 

@@ -20,8 +20,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import InjectedState, ToolNode, create_react_agent
 from langgraph.types import Command
 
-from toolmark.capture import Run
-from toolmark.cases import ConversationalTestCase
+from toolmark.cases import ConversationalTestCase, Run
 from toolmark.testing import AdapterContract, AgentTool, HandOff, Recorded, Scene, Step, ToolDouble
 from toolmark_langchain import ToolCallRecorder
 

@@ -12,7 +12,8 @@ from langchain_core.runnables import RunnableLambda
 from lc_agents import ScriptedModel
 
 from toolmark import ConfigurationError
-from toolmark.judge import Judge, JudgeOutcome, Reply, TextModel
+from toolmark.errors import JudgeOutcome
+from toolmark.judge import Judge, Reply, TextModel
 from toolmark.testing import sample_prompt
 from toolmark_langchain import as_judge, record
 

@@ -12,9 +12,11 @@ from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from lc_agents import add, all_seen, asks, called, make_agent, memory, react_agent, scripted, thread
 
-from toolmark.capture import Run, RunBuilder
+from toolmark import NothingRecordedError
+from toolmark.capture import RunBuilder
+from toolmark.cases import Run
 from toolmark.errors import ConfigurationError, ToolmarkError
-from toolmark_langchain import NothingRecordedError, ToolCallRecorder, record
+from toolmark_langchain import ToolCallRecorder, record
 from toolmark_langchain._run_tree import RunTree
 from toolmark_langchain._watcher import Watcher
 

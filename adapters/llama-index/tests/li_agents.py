@@ -26,7 +26,7 @@ from llama_index.core.tools import FunctionTool, ToolSelection
 from llama_index.core.workflow import Event, HumanResponseEvent, InputRequiredEvent, StopEvent
 
 from toolmark import ToolCall
-from toolmark.capture import Run
+from toolmark.cases import Run
 from toolmark.testing import AskFor, HandOff, ScriptedModel, Step
 from toolmark_llama_index import record, runs_from_events
 

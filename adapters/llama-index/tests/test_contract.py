@@ -12,8 +12,7 @@ from llama_index.core.agent.workflow import AgentStream, AgentWorkflow, Function
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.tools import FunctionTool
 
-from toolmark.capture import Run
-from toolmark.cases import ConversationalTestCase
+from toolmark.cases import ConversationalTestCase, Run
 from toolmark.testing import AdapterContract, AgentTool, NotSupportedError, Recorded, Scene, ToolDouble
 from toolmark_llama_index import record
 

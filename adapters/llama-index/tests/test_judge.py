@@ -11,7 +11,8 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ImageBlo
 from llama_index.core.llms import MockLLM
 
 from toolmark import ConfigurationError
-from toolmark.judge import Judge, JudgeOutcome, Reply, TextModel
+from toolmark.errors import JudgeOutcome
+from toolmark.judge import Judge, Reply, TextModel
 from toolmark.testing import ScriptedModel, sample_prompt
 from toolmark_llama_index import as_judge
 

@@ -19,10 +19,10 @@ from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from pydantic import BaseModel
 
-from toolmark import ToolCall
-from toolmark.capture import Run
+from toolmark import NothingRecordedError, ToolCall
+from toolmark.cases import Run
 from toolmark.testing import AskFor
-from toolmark_llama_index import NothingRecordedError, ToolCallRecorder, record
+from toolmark_llama_index import ToolCallRecorder, record
 
 ADDED = asks(("add", {"a": 1, "b": 2}, "c1"))
 ONE_CALL = [("add", {"a": 1, "b": 2}, "c1", 3)]

@@ -10,8 +10,7 @@ from agents import Agent, Runner, SQLiteSession, function_tool
 from oa_models import Scripted, own_loop
 from oa_versions import ENFORCES_IDS, TELLS_EXCEPTIONS
 
-from toolmark.capture import Run
-from toolmark.cases import ConversationalTestCase
+from toolmark.cases import ConversationalTestCase, Run
 from toolmark.testing import AdapterContract, AgentTool, NotSupportedError, Recorded, Scene, ToolDouble
 from toolmark_openai_agents import record
 

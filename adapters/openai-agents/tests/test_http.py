@@ -12,7 +12,8 @@ from agents import Agent, ModelSettings, OpenAIChatCompletionsModel, OpenAIRespo
 from openai import AsyncOpenAI, InternalServerError
 
 from toolmark import CallStatus, Run, RunStatus, ToolCall, ToolCallType
-from toolmark.testing import ADD, BOOM, AskFor, FakeOpenAI, HttpFault, ReceivedRequest, Reply, ReplyLike, Step
+from toolmark.testing import ADD, BOOM, AskFor, FakeOpenAI, HttpFault, ReceivedRequest, Reply, Step
+from toolmark.testing.fake_openai.replies import ReplyLike
 from toolmark_openai_agents import record
 
 BOTH = pytest.mark.parametrize("api", [OpenAIResponsesModel, OpenAIChatCompletionsModel], ids=["responses", "chat"])

@@ -12,7 +12,8 @@ from openai import AsyncOpenAI
 from openai.types.responses import ResponseOutputMessage, ResponseOutputRefusal
 
 from toolmark import ConfigurationError
-from toolmark.judge import Judge, JudgeOutcome, Reply, TextModel
+from toolmark.errors import JudgeOutcome
+from toolmark.judge import Judge, Reply, TextModel
 from toolmark.testing import FakeOpenAI, sample_prompt
 from toolmark.testing import Reply as Played
 from toolmark_openai_agents import as_judge

@@ -32,15 +32,9 @@ from toolmark.report import CaseChange, CaseGap, CaseResult, Comparison, MetricC
 from toolmark.report.comparison import case_label
 from toolmark.result import MetricResult
 from toolmark.results.reader import read_results, report_of
-from toolmark.stats import (
-    RESAMPLES,
-    check_bootstrap,
-    holm,
-    mcnemar,
-    mean_difference,
-    mean_difference_interval,
-    sign_flip,
-)
+from toolmark.stats import holm, mcnemar, mean_difference, mean_difference_interval, sign_flip
+from toolmark.stats.bootstrap import RESAMPLES
+from toolmark.stats.number_checks import check_bootstrap
 
 Difference: TypeAlias = Literal["judge", "prompts", "threshold", "options"]
 """A difference between two evaluations that makes their scores incomparable: the judge (its model or number of

@@ -32,7 +32,9 @@ from toolmark.evaluation.run import evaluate, listed_cases
 from toolmark.metrics import MetricLike
 from toolmark.report import MetricValidity, Validity
 from toolmark.result import TOLERANCE, MetricResult, ResultStatus
-from toolmark.stats import RESAMPLES, auc, auc_interval, balanced_accuracy, check_bootstrap
+from toolmark.stats import auc, auc_interval, balanced_accuracy
+from toolmark.stats.bootstrap import RESAMPLES
+from toolmark.stats.number_checks import check_bootstrap
 
 _NAMED = 3
 

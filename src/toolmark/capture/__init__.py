@@ -2,36 +2,26 @@
 
 from toolmark.capture.builder import RunBuilder
 from toolmark.capture.conversations import conversation, conversations
-from toolmark.capture.observation.decorator import CurrentRun, current_run, observe, update_current_span
-from toolmark.capture.observation.spans import ActiveRun, Component, Observable, ObserveRecorder, record
+from toolmark.capture.observation.decorator import CurrentRun, current_run
+from toolmark.capture.observation.spans import record
 from toolmark.capture.recorder import Recording, RunRecorder
 from toolmark.capture.records import Outcome, Request
 from toolmark.capture.sinks import JsonlSink, Sink
-from toolmark.cases import Handoff, Run, RunStatus
 from toolmark.matching.json_compare import ABSENT, json_equal
 
 __all__ = [
     "ABSENT",
-    "ActiveRun",
-    "Component",
     "CurrentRun",
-    "Handoff",
     "JsonlSink",
-    "Observable",
-    "ObserveRecorder",
     "Outcome",
     "Recording",
     "Request",
-    "Run",
     "RunBuilder",
     "RunRecorder",
-    "RunStatus",
     "Sink",
     "conversation",
     "conversations",
     "current_run",
     "json_equal",
-    "observe",
     "record",
-    "update_current_span",
 ]

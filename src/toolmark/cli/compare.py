@@ -13,7 +13,7 @@ from toolmark.analysis.comparison import compare as compare_reports
 from toolmark.cli.io import exit_on_error, stop, title_of, write_json
 from toolmark.cli.options import SectionedCommand, options_in
 from toolmark.cli.path_types import Source, Target
-from toolmark.stats import RESAMPLES
+from toolmark.stats.bootstrap import RESAMPLES
 
 _gate_option = options_in("When B is worse")
 

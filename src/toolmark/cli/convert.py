@@ -13,7 +13,9 @@ from toolmark.cli.options import allow_nan_option, tolerant_option
 from toolmark.cli.path_types import Source, Target
 from toolmark.convert import Recorded, RecordedSession, Unit, calls_in, describe, read_transcripts
 from toolmark.dataset import write_cases
-from toolmark.formats import FORMATS, TRACE_FORMATS, FormatName, TraceFormat
+from toolmark.formats import FormatName, TraceFormat
+from toolmark.formats.messages.read import FORMATS
+from toolmark.formats.traces.read import TRACE_FORMATS
 
 
 @click.command()

@@ -13,7 +13,7 @@ from toolmark.cli.options import SectionedCommand, allow_nan_option, tolerant_op
 from toolmark.cli.path_types import Source, Target
 from toolmark.dataset import read_cases
 from toolmark.metrics import MetricLike
-from toolmark.stats import RESAMPLES
+from toolmark.stats.bootstrap import RESAMPLES
 
 
 @click.command(cls=SectionedCommand)

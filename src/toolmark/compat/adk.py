@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 from toolmark.compat._matching_presets import BOTH, Preset, View, check_option, label_option
 
-__all__ = ["MatchType", "TrajectoryMatch"]
+__all__ = ["TrajectoryMatch"]
 
 MatchType: TypeAlias = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
 """How the called tools relate to the expected ones; see `TrajectoryMatch`."""

@@ -36,11 +36,7 @@ from toolmark.metrics.comparable_calls import expected_item
 from toolmark.result import Finding
 
 __all__ = [
-    "ToolArgsMatchMode",
-    "ToolArgsMatchOverrides",
-    "ToolArgsMatcher",
     "TrajectoryMatch",
-    "TrajectoryMatchMode",
 ]
 
 TrajectoryMatchMode: TypeAlias = Literal["strict", "unordered", "subset", "superset"]

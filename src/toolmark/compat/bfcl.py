@@ -37,9 +37,6 @@ DROPPED: Final = " ,./-_*^"
 _Path: TypeAlias = "tuple[str | int, ...]"
 
 __all__ = [
-    "DROPPED",
-    "FunctionDocs",
-    "Records",
     "cases_from_bfcl",
     "metric",
     "read_possible_answers",

@@ -370,4 +370,4 @@ def _arguments_of(call: ToolCall) -> tuple[JsonObject, object]:
     return call.arguments, None if call.execution is None else call.execution.requested_parameters
 
 
-__all__ = ["STEP_KIND", "DeepEvalToolCorrectnessMetric", "ToolCallParams", "ToolCallParser", "TrajectoryParser"]
+__all__ = ["DeepEvalToolCorrectnessMetric", "ToolCallParser", "TrajectoryParser"]

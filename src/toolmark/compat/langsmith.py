@@ -12,7 +12,7 @@ from toolmark.evaluation.run import evaluate
 from toolmark.metrics import MetricLike
 from toolmark.redact import DEFAULT, Redactor
 
-__all__ = ["LangSmithEvaluator", "evaluator"]
+__all__ = ["evaluator"]
 
 
 class LangSmithEvaluator(Protocol):

@@ -44,11 +44,8 @@ from toolmark.result import Finding
 
 __all__ = [
     "ArgumentCorrectness",
-    "ArgumentMatchMode",
-    "ArgumentOccurrence",
     "ToolCorrectness",
     "TrajectoryMatch",
-    "TrajectoryOrder",
     "evaluator",
 ]
 

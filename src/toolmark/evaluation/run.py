@@ -158,7 +158,8 @@ def _print_interrupted(session: Session, results: Target | None) -> None:
     """Print the report of the completed cases on standard error, and how to resume."""
     if sys.stderr is None:
         return
-    from toolmark.report.terminal import make_console, print_report  # noqa: PLC0415 - the terminal is loaded when used
+    from toolmark.report.terminal import print_report  # noqa: PLC0415 - the terminal is loaded when used
+    from toolmark.report.terminal.console import make_console  # noqa: PLC0415 - the terminal is loaded when used
 
     done, total = session.progress
     noun = "case" if session.trials is None else "trial"

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from toolmark._internal.text import unique_labels
 from toolmark._internal.version import installed_version
 from toolmark.agents import AgentCallable, run_golden
-from toolmark.capture import Observable
+from toolmark.capture.observation.spans import Observable
 from toolmark.cases import AnyCase, Golden
 from toolmark.errors import ConfigurationError
 from toolmark.evaluation.observed_app import ObservedApp

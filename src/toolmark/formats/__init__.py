@@ -14,47 +14,38 @@ from toolmark._internal.lazy_imports import lazy_getattr
 
 if TYPE_CHECKING:
     from toolmark.formats.messages.openai_responses import read_responses_answer, read_responses_call
-    from toolmark.formats.messages.read import FORMATS, read
+    from toolmark.formats.messages.read import read
     from toolmark.formats.messages.trajectory import run_from_messages
     from toolmark.formats.messages.transcript import Answer, FormatName, Transcript
-    from toolmark.formats.names import strip_suffix
-    from toolmark.formats.records import case_from_record, looks_like_record
-    from toolmark.formats.traces.read import TRACE_FORMATS, TraceFormat, Traces, read_traces
+    from toolmark.formats.records import case_from_record
+    from toolmark.formats.traces.read import TraceFormat, Traces, read_traces
 
 _HOME = {
     "Answer": "messages.transcript",
-    "FORMATS": "messages.read",
-    "TRACE_FORMATS": "traces.read",
     "FormatName": "messages.transcript",
     "TraceFormat": "traces.read",
     "Traces": "traces.read",
     "Transcript": "messages.transcript",
     "case_from_record": "records",
-    "looks_like_record": "records",
     "read": "messages.read",
     "read_responses_answer": "messages.openai_responses",
     "read_responses_call": "messages.openai_responses",
     "read_traces": "traces.read",
     "run_from_messages": "messages.trajectory",
-    "strip_suffix": "names",
 }
 
 __all__ = [
-    "FORMATS",
-    "TRACE_FORMATS",
     "Answer",
     "FormatName",
     "TraceFormat",
     "Traces",
     "Transcript",
     "case_from_record",
-    "looks_like_record",
     "read",
     "read_responses_answer",
     "read_responses_call",
     "read_traces",
     "run_from_messages",
-    "strip_suffix",
 ]
 
 _load = lazy_getattr(__name__, _HOME)

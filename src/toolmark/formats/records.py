@@ -67,8 +67,8 @@ def case_from_record(
     Args:
         record: The record.
         normalize_names: Strip random suffixes such as `_xg7c` from the names of called tools (see
-            `toolmark.formats.strip_suffix`); each rewrite is a warning. Names of available and expected tools never
-            change.
+            `toolmark.formats.names.strip_suffix`); each rewrite is a warning. Names of available and expected tools
+            never change.
         known_names: More names of tools that never change; used only with `normalize_names`.
         tolerant_arguments: See `run_from_messages`; it holds for lists of tools and expectations, too.
 

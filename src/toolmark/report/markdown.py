@@ -32,7 +32,7 @@ from toolmark.report.text.phrases import (
     with_interval,
 )
 
-__all__ = ["MAX_BYTES", "render_markdown"]
+__all__ = ["render_markdown"]
 
 MAX_BYTES = 1_000_000
 """Size that fits the summary of a step on GitHub, which may have 1 MiB; a comment may have 65,536 characters."""

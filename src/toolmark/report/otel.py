@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
     from opentelemetry.trace import TracerProvider
 
+__all__ = [
+    "emit_events",
+    "emit_spans",
+]
+
 Record = TypeVar("Record", EvaluationEvent, EvaluationSpan)
 
 _AT_ONCE = 100

@@ -12,7 +12,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from toolmark.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase
-from toolmark.expect import Alternatives, Plan, expectation_json
+from toolmark.expect import Alternatives, Plan
+from toolmark.expect.json_form import expectation_json
 from toolmark.matching.alignment import Alignment, Pair
 from toolmark.matching.argument_pattern import json_of
 from toolmark.matching.json_compare import ABSENT

@@ -26,17 +26,15 @@ if TYPE_CHECKING:
     from toolmark.scale.arrow import ArrowScorer
     from toolmark.scale.extrapolation import Extrapolation, extrapolate
     from toolmark.scale.files import EngineName, score_files
-    from toolmark.scale.sample import Sample, SampledStratum, sample_files
-    from toolmark.scale.totals import ClusterSum, MetricTotals, Totals
+    from toolmark.scale.sample import Sample, sample_files
+    from toolmark.scale.totals import MetricTotals, Totals
 
 _HOME = {
     "ArrowScorer": "arrow",
-    "ClusterSum": "totals",
     "EngineName": "files",
     "Extrapolation": "extrapolation",
     "MetricTotals": "totals",
     "Sample": "sample",
-    "SampledStratum": "sample",
     "Totals": "totals",
     "extrapolate": "extrapolation",
     "sample_files": "sample",
@@ -45,12 +43,10 @@ _HOME = {
 
 __all__ = [
     "ArrowScorer",
-    "ClusterSum",
     "EngineName",
     "Extrapolation",
     "MetricTotals",
     "Sample",
-    "SampledStratum",
     "Totals",
     "extrapolate",
     "sample_files",

@@ -34,23 +34,20 @@ Pure functions over numbers, standard library only. An undefined number is `None
   large language models trained on code", 2021), and that all k pass (Yao and others, "tau-bench", 2024).
 """
 
-from toolmark.stats.bootstrap import RESAMPLES, Interval, bootstrap
+from toolmark.stats.bootstrap import Interval, bootstrap
 from toolmark.stats.intervals import mean_interval, rate_interval, student_t
-from toolmark.stats.number_checks import check_bootstrap
 from toolmark.stats.paired import holm, mcnemar, mean_difference, mean_difference_interval, sign_flip
 from toolmark.stats.sampling import Stratum, population_mean, population_mean_interval, population_rate_interval
 from toolmark.stats.separation import auc, auc_interval, balanced_accuracy
 from toolmark.stats.trials import pass_at_k, pass_hat_k
 
 __all__ = [
-    "RESAMPLES",
     "Interval",
     "Stratum",
     "auc",
     "auc_interval",
     "balanced_accuracy",
     "bootstrap",
-    "check_bootstrap",
     "holm",
     "mcnemar",
     "mean_difference",

@@ -42,7 +42,7 @@ class ToolDouble:
         coroutine: Callable[..., Coroutine[Any, Any, Any]] | None = None,
         **arguments: str,
     ) -> ToolDouble:
-        """Return a double of a function; `arguments` maps names to JSON types, with a `?` for optional ones."""
+        """Return a double of a function; `arguments` maps names to JSON types; the suffix `?` marks optional ones."""
         properties = {name: {"type": kind.rstrip("?")} for name, kind in arguments.items()}
         required = [name for name, kind in arguments.items() if not kind.endswith("?")]
         schema = {"type": "object", "properties": properties, "required": required}

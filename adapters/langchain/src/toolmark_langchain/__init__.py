@@ -9,16 +9,12 @@ case = recorder.test_case(expected_tools=[ToolCall(name="weather", input_paramet
 ```
 """
 
-from toolmark import NothingRecordedError
-from toolmark.capture import Sink
 from toolmark_langchain._agent import as_agent
 from toolmark_langchain._from_messages import run_from_messages, run_from_state
 from toolmark_langchain._judge import as_judge
 from toolmark_langchain._recorder import ToolCallRecorder, record
 
 __all__ = [
-    "NothingRecordedError",
-    "Sink",
     "ToolCallRecorder",
     "as_agent",
     "as_judge",

@@ -8,7 +8,7 @@ from typing import Any, Final
 from langchain_core.messages import HumanMessage
 
 from toolmark.agents import AgentCallable, Conversation
-from toolmark.capture import Run
+from toolmark.cases import Run
 from toolmark_langchain._recorder import record
 
 _MESSAGES: Final = "langchain.messages"

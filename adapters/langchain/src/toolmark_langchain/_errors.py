@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolmark.capture import Outcome, RunStatus
+from toolmark.capture import Outcome
+from toolmark.cases import RunStatus
 
 OUT_OF_STEPS: Final = "Sorry, need more steps to process this request."
 """What LangGraph's prebuilt agent answers in the model's place when its steps run out."""

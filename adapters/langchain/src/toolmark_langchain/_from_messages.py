@@ -10,7 +10,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, convert_to_messages
 
-from toolmark.capture import Run, RunBuilder, RunStatus
+from toolmark.capture import RunBuilder
+from toolmark.cases import Run, RunStatus
 from toolmark.errors import InvalidDataError, Problem
 from toolmark_langchain import _messages, _results, _states
 

@@ -15,7 +15,8 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
 
-from toolmark.capture import Run, RunBuilder, RunRecorder, RunStatus, Sink
+from toolmark.capture import RunBuilder, RunRecorder, Sink
+from toolmark.cases import Run, RunStatus
 from toolmark_langchain._errors import error_text, status_of
 from toolmark_langchain._messages import arguments_in
 from toolmark_langchain._run_tree import Node, Recording, RunTree

@@ -17,7 +17,8 @@ from uuid import UUID
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from toolmark.capture import Run, RunBuilder, RunStatus
+from toolmark.capture import RunBuilder
+from toolmark.cases import Run, RunStatus
 from toolmark_langchain import _states
 from toolmark_langchain._errors import error_text
 

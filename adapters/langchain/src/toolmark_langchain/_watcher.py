@@ -16,7 +16,8 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import LLMResult
 
 from toolmark.calls import ToolSpec
-from toolmark.capture import ABSENT, Request, RunStatus, json_equal
+from toolmark.capture import ABSENT, Request, json_equal
+from toolmark.cases import RunStatus
 from toolmark_langchain import _errors, _messages, _results, _states
 from toolmark_langchain._run_tree import Node, RunTree, now
 from toolmark_langchain._tools import declared_arguments, offered_tools

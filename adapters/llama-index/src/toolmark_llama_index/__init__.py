@@ -9,8 +9,6 @@ case = rec.test_case(expected_tools=[ToolCall(name="weather", input_parameters={
 ```
 """
 
-from toolmark import NothingRecordedError
-from toolmark.capture import Sink
 from toolmark_llama_index._agent import as_agent
 from toolmark_llama_index._from_events import runs_from_events
 from toolmark_llama_index._judge import as_judge
@@ -20,8 +18,6 @@ from toolmark_llama_index._tools import available_tools
 from toolmark_llama_index._track import track
 
 __all__ = [
-    "NothingRecordedError",
-    "Sink",
     "ToolCallRecorder",
     "as_agent",
     "as_judge",

@@ -7,7 +7,7 @@ from typing import Any, Final
 from llama_index.core.memory import ChatMemoryBuffer
 
 from toolmark.agents import AgentCallable, Conversation
-from toolmark.capture import Run
+from toolmark.cases import Run
 from toolmark_llama_index._run_case import run_case
 
 _MEMORY: Final = "llama_index.memory"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from toolmark.capture import Outcome, RunStatus
+from toolmark.capture import Outcome
+from toolmark.cases import RunStatus
 
 
 def error_text(error: BaseException) -> str:

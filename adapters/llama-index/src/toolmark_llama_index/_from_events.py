@@ -17,7 +17,8 @@ from llama_index.core.agent.workflow.workflow_events import AgentInput, AgentOut
 from llama_index.core.workflow import Event, InputRequiredEvent, StopEvent
 from pydantic import ValidationError
 
-from toolmark.capture import Outcome, Request, Run, RunBuilder, RunStatus
+from toolmark.capture import Outcome, Request, RunBuilder
+from toolmark.cases import Run, RunStatus
 from toolmark.errors import InvalidDataError, Problem
 from toolmark_llama_index import _messages
 from toolmark_llama_index._agent_steps import HANDOFF, AgentSteps, Key

@@ -23,7 +23,8 @@ from llama_index.core.tools import BaseTool
 from llama_index.core.workflow import Workflow
 from pydantic import PrivateAttr
 
-from toolmark.capture import RunRecorder, RunStatus, Sink
+from toolmark.capture import RunRecorder, Sink
+from toolmark.cases import RunStatus
 from toolmark_llama_index._errors import error_text, status_of
 from toolmark_llama_index._run_tree import Recording, Span
 from toolmark_llama_index._watcher import Watcher, is_resumption, method_of

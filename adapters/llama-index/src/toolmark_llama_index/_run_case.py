@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from llama_index.core.workflow import Event
 
-from toolmark.capture import RunBuilder, RunStatus
-from toolmark.cases import LLMTestCase
+from toolmark.capture import RunBuilder
+from toolmark.cases import LLMTestCase, RunStatus
 from toolmark.expect import ExpectedTools
 from toolmark_llama_index._errors import error_text, status_of
 from toolmark_llama_index._recorder import record

@@ -8,7 +8,8 @@ from datetime import datetime, timezone
 from typing import Any
 from uuid import uuid4
 
-from toolmark.capture import Run, RunBuilder
+from toolmark.capture import RunBuilder
+from toolmark.cases import Run
 from toolmark_llama_index._agent_steps import AgentSteps, Key, Place
 
 

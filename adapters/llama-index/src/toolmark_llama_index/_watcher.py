@@ -26,7 +26,8 @@ from llama_index.core.tools import BaseTool, FunctionTool, ToolOutput
 from llama_index.core.types import BasePydanticProgram
 from llama_index.core.workflow import Context, StartEvent, Workflow
 
-from toolmark.capture import Outcome, Request, RunStatus
+from toolmark.capture import Outcome, Request
+from toolmark.cases import RunStatus
 from toolmark_llama_index import _messages
 from toolmark_llama_index._agent_steps import TOP
 from toolmark_llama_index._errors import error_text, outcome_of, status_of

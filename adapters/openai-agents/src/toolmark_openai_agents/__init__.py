@@ -9,8 +9,6 @@ case = recorder.test_case(expected_tools=[ToolCall(name="weather", input_paramet
 ```
 """
 
-from toolmark import NothingRecordedError
-from toolmark.capture import Sink
 from toolmark_openai_agents._agent import as_agent
 from toolmark_openai_agents._from_result import run_from_result
 from toolmark_openai_agents._judge import as_judge
@@ -18,9 +16,7 @@ from toolmark_openai_agents._recorder import Recorder, record
 from toolmark_openai_agents._tools import available_tools
 
 __all__ = [
-    "NothingRecordedError",
     "Recorder",
-    "Sink",
     "as_agent",
     "as_judge",
     "available_tools",

@@ -7,7 +7,7 @@ from typing import Any, Final
 from agents import Runner
 
 from toolmark.agents import AgentCallable, Conversation
-from toolmark.capture import Run
+from toolmark.cases import Run
 from toolmark_openai_agents._recorder import record
 
 _ITEMS: Final = "openai_agents.items"

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from agents.exceptions import AgentsException, MaxTurnsExceeded, OutputGuardrailTripwireTriggered
 
-from toolmark.capture import RunStatus
+from toolmark.cases import RunStatus
 
 COMPLETE: Final = (MaxTurnsExceeded, OutputGuardrailTripwireTriggered)
 """Exceptions whose `run_data` holds everything that happened; that of others lacks the turn that failed."""

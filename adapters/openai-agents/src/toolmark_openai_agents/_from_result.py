@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from toolmark import InvalidDataError, ToolCallType, ToolSpec
-from toolmark.capture import ABSENT, Request, Run, RunBuilder, RunStatus
+from toolmark.capture import ABSENT, Request, RunBuilder
+from toolmark.cases import Run, RunStatus
 from toolmark.formats import Answer, read_responses_answer, read_responses_call
 from toolmark_openai_agents import _errors, _messages, _states
 from toolmark_openai_agents._tools import field_of, handoffs_around, listed_tools

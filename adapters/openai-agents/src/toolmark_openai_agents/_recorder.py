@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from agents import Runner
 from agents.lifecycle import RunHooksBase
 
-from toolmark.capture import Run, RunRecorder, Sink
+from toolmark.capture import RunRecorder, Sink
+from toolmark.cases import Run
 from toolmark_openai_agents import _mcp, _messages, _states
 from toolmark_openai_agents._errors import error_text
 from toolmark_openai_agents._hooks import ErrorFormatter, RecordingHooks, formatter_sees_exceptions, with_formatter

@@ -10,7 +10,8 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from uuid import uuid4
 
-from toolmark.capture import Run, RunBuilder
+from toolmark.capture import RunBuilder
+from toolmark.cases import Run
 
 if TYPE_CHECKING:
     from toolmark_openai_agents._watcher import Watcher

@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from toolmark import ToolCallType
-from toolmark.capture import ABSENT, Outcome, Request, RunBuilder, RunStatus
+from toolmark.capture import ABSENT, Outcome, Request, RunBuilder
+from toolmark.cases import RunStatus
 from toolmark.formats import Answer, read_responses_answer, read_responses_call
 from toolmark_openai_agents import _errors, _messages, _states, _tools
 from toolmark_openai_agents._from_result import read_items
