@@ -124,7 +124,7 @@ def test_the_exit_code_tells_whether_the_scores_will_do(cases: list[Any], option
         (["--effect", "book=maybe"], "'book' needs a tool and its effect"),
         (["--effect", "=read"], "'read' needs a tool and its effect"),
         (["--metric", "task-effect", "--error-pattern", "("], "not a regular expression"),
-        (["--error-pattern", "x"], "give both or none"),
+        (["--error-pattern", "x"], "--error-pattern must be used with --ignore-failed"),
         (["--metric", "tool-efficiency", "--max-calls", "-1"], "-1 is not in the range x>=0"),
         (["--metric", "tool-efficiency", "--max-seconds", "nan"], "max_seconds must be a finite number"),
     ],
@@ -448,7 +448,7 @@ def test_metrics_of_calls_alone_in_the_terminal() -> None:
     assert result.exit_code == 1
     for text in (
         "c2 look: args.n does not fit the schema (+1)",
-        "c3 look: called again for nothing (+1)",
+        "c3 look: redundant call (+1)",
         "c2 look: failed (+1)",
         "c4 book: failed, not tried again",
         "min(useful 0.75, calls 0.25) = 0.25 (failed at 0.5).",

@@ -103,7 +103,10 @@ def measured(metric: type[CallMetric], options: dict[str, Any], calls: Calls) ->
 def test_every_metric_of_calls_stands_in_the_table() -> None:
     """Nobody shall forget to say what a metric promises."""
     public = [getattr(toolmark.metrics, name) for name in toolmark.metrics.__all__]
-    assert {thing.__name__ for thing in public if inspect.isclass(thing) and issubclass(thing, CallMetric)} == {*TABLE}
+    assert {thing.__name__ for thing in public if inspect.isclass(thing) and issubclass(thing, CallMetric)} == {
+        *TABLE,
+        "TaskEffectMetric",  # it has a file of its own
+    }
 
 
 @of_every_row

@@ -174,7 +174,7 @@ def test_every_metric_has_declared_its_laws() -> None:
     concrete = {
         metric.__name__ for metric in metrics if not inspect.isabstract(metric) and not issubclass(metric, CallMetric)
     }
-    assert concrete == {*TABLE, "ToolUseMetric", "TaskEffectMetric"}
+    assert concrete == {*TABLE, "ToolUseMetric"}
 
 
 def test_every_denominator_stands_in_the_table() -> None:

@@ -396,7 +396,7 @@ def test_nothing_is_recorded_in_ci(tmp_path: Path) -> None:
     assert found == {}
     assert (missing.code, asked.code, there.code) == (1, 0, 0)
     assert f"golden __toolmark__/{FILE} does not exist" in missing.out
-    assert "run this test once on your machine, look at the file, and commit it" in missing.out
+    assert "run this test once on your machine, review the file, and commit it" in missing.out
     assert run(tmp_path, CALLED="search", CI="false").code == 0
 
 
@@ -497,7 +497,7 @@ def test_text(toolmark_golden):
     done = run(tmp_path)
 
     assert "3 failed" in done.out
-    assert "ended with an error is not approved (ValueError: lost)" in done.out
+    assert "the run ended with an error, and is not approved (ValueError: lost)" in done.out
     assert "the case has no tools_called" in done.out
     assert "expected a Run, a case or a list of ToolCall, got a str" in done.out
     assert goldens(tmp_path) == {}

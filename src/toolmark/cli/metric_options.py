@@ -105,6 +105,8 @@ def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
         # tool-correctness takes an error pattern only with ignore_failed; beside task-effect it is meant for that one.
         if "task-effect" in names and "ignore_failed" in accepted and not options["ignore_failed"]:
             parameters.pop("error_pattern", None)
+        if "ignore_failed" in accepted and parameters.get("error_pattern") and not options["ignore_failed"]:
+            raise click.UsageError("--error-pattern must be used with --ignore-failed or with --metric task-effect")
         try:
             metrics.append(metric(**parameters, strict_mode=strict))
         except ConfigurationError as error:  # a value that click accepts, such as nan
