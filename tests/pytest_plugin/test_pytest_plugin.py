@@ -499,7 +499,7 @@ def test_text(toolmark_golden):
     assert "3 failed" in done.out
     assert "the run ended with an error, and is not approved (ValueError: lost)" in done.out
     assert "the case has no tools_called" in done.out
-    assert "expected a Run, a case or a list of ToolCall, got a str" in done.out
+    assert "expected a Run, a case or a list of ToolCall, got str" in done.out
     assert goldens(tmp_path) == {}
 
 
