@@ -168,7 +168,7 @@ def test_totals_are_of_the_scorer_s_metrics() -> None:
     """Results of others are refused; where clusters were asked for and none is there, intervals would be wrong."""
     results = ArrowScorer(metrics()).table(rows_of(cases(3)))
 
-    with pytest.raises(InvalidDataError, match="the report has"):
+    with pytest.raises(InvalidDataError, match="there are results of"):
         ArrowScorer([ToolCorrectnessMetric()]).totals([results])
     with pytest.raises(InvalidDataError, match=r"threshold 0\.5"):
         ArrowScorer([ToolCorrectnessMetric(threshold=0.7)]).totals(

@@ -16,7 +16,8 @@ from toolmark.cases import Run
 from toolmark_openai_agents import _mcp, _messages, _states
 from toolmark_openai_agents._errors import error_text
 from toolmark_openai_agents._hooks import ErrorFormatter, RecordingHooks, formatter_sees_exceptions, with_formatter
-from toolmark_openai_agents._run_tree import ObservedRun, Recording, current_run
+from toolmark_openai_agents._observed_run import ObservedRun, current_run
+from toolmark_openai_agents._run_tree import Recording
 from toolmark_openai_agents._runner import attached, replacement
 from toolmark_openai_agents._tools import field_of
 from toolmark_openai_agents._watcher import Watcher

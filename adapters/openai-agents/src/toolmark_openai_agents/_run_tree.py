@@ -1,20 +1,16 @@
-"""The recording of a run, the tools that run in it, and the run that the current context belongs to."""
+"""The recording of a run, and the tools that run in it."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import Any
 from uuid import uuid4
 
 from toolmark.capture import RunBuilder
 from toolmark.cases import Run
-
-if TYPE_CHECKING:
-    from toolmark_openai_agents._watcher import Watcher
 
 
 def now() -> datetime:
@@ -55,37 +51,3 @@ class ToolRun:
     context: Any
     span: Any
     failed: bool = False
-
-
-class RunObserver(Protocol):
-    """The part of the recorder that the runner and the tools of agents report to; none of these raises."""
-
-    def begin(self, agent: Any, input: Any, options: dict[str, Any]) -> ObservedRun | None:
-        """Begin to observe a run; `None` if that fails."""
-
-    def offered(self, watcher: Watcher, agent: Any, tools: Any) -> None:
-        """Note the tools that an agent collected."""
-
-    def finished(self, watcher: Watcher, result: Any) -> None:
-        """Note the result of a run."""
-
-    def failed(self, watcher: Watcher, error: BaseException) -> None:
-        """Note the exception that ended a run."""
-
-    def follow(self, watcher: Watcher, result: Any) -> None:
-        """Observe a streamed run until its task ends."""
-
-
-class ObservedRun(NamedTuple):
-    """A run that a recorder observes, and the options with which the SDK is to run it."""
-
-    recorder: RunObserver
-    watcher: Watcher
-    options: dict[str, Any]
-
-
-active_recorder: Final[ContextVar[RunObserver | None]] = ContextVar("toolmark_openai_agents_recorder", default=None)
-"""The recorder of the runs that begin in this context."""
-
-current_run: Final[ContextVar[ObservedRun | None]] = ContextVar("toolmark_openai_agents_run", default=None)
-"""The observed run that this context is part of."""

@@ -17,7 +17,7 @@ from typing import Any, Final
 from agents.agent import AgentBase
 from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_runner
 
-from toolmark_openai_agents._run_tree import ObservedRun, RunObserver, active_recorder, current_run
+from toolmark_openai_agents._observed_run import ObservedRun, RunObserver, active_recorder, current_run
 
 
 @contextmanager
