@@ -46,7 +46,8 @@ lint: $(DEV_READY) ## Check style, format and the direction of imports
 types: $(DEV_READY) ## Check types with mypy and pyright, and that the public face is fully typed
 	.venv/bin/python -m mypy
 	.venv/bin/python -m pyright
-	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pyright --verifytypes toolmark --ignoreexternal
+	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pyright --verifytypes toolmark --ignoreexternal --outputjson \
+		| .venv/bin/python .ci/check_public_types.py
 
 .PHONY: pins
 pins: ## Write requirements/ anew after a change of dependencies; UPGRADE=1 takes the newest versions

@@ -70,7 +70,7 @@ class Comparison:
         self.arguments = arguments
         self.output = output
         self.any_name = any_name
-        self.marked = self._marked() if arguments or output else frozenset()
+        self.marked: frozenset[int] = self._marked() if arguments or output else frozenset()
 
     def _marked(self) -> frozenset[int]:
         """Return the `id` of each argument object and output that holds a redaction mark, of calls that can be paired.

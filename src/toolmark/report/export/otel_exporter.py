@@ -31,8 +31,8 @@ class Answers:
     """
 
     def __init__(self, response: str) -> None:
-        self.rejected = 0
-        self.problem = ""
+        self.rejected: int = 0
+        self.problem: str = ""
         self._response = response
 
     def listening(self, send: Callable[..., Any]) -> Callable[..., Any]:
