@@ -59,7 +59,7 @@ class Folder:
     def __init__(self, target: Path) -> None:
         """Store the path of the results without reading or writing anything."""
         self.target = target
-        self.path = parts_of(target)
+        self.path: Path = parts_of(target)
 
     @contextmanager
     def opened(self, *, resume: bool) -> Generator[None, None, None]:
