@@ -7,7 +7,9 @@ import binascii
 from collections.abc import Iterator
 from datetime import datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias  # noqa: F401 - pydantic 2.10 looks up Any here
+
+# pydantic 2.10 looks up `Any` in this module to complete the models.
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias  # noqa: F401 # pyright: ignore[reportUnusedImport]
 
 from pydantic import BeforeValidator, Field, JsonValue, PlainSerializer, PlainValidator, model_validator
 
