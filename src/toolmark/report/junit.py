@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 from toolmark._internal.text import number_text, unique_labels
 from toolmark.cases import Run
 from toolmark.redact import DEFAULT, Redactor
-from toolmark.report.redaction import redact_report, redact_text
+from toolmark.report.redaction import redact
 from toolmark.report.report import CaseResult, MetricSummary, Report, TrialSummary
 from toolmark.report.terminal.results import result_text
 from toolmark.report.text.first_problem import first_problem
@@ -40,9 +40,9 @@ def render_junit(report: Report, *, title: str, redactor: Redactor = DEFAULT) ->
         title: A name, such as that of a file.
         redactor: Redacts values and texts.
     """
-    report = redact_report(report, redactor)
+    report = redact(report, redactor)
     results = list(report.results())
-    root = ET.Element("testsuites", {"name": one_line(redact_text(title, redactor), _NAME), **_counts(results)})
+    root = ET.Element("testsuites", {"name": one_line(redact(title, redactor), _NAME), **_counts(results)})
     del root.attrib["skipped"]  # the schema allows it on suites alone
     seconds = report.about.get("seconds")
     if isinstance(seconds, (int, float)):

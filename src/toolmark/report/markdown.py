@@ -12,7 +12,7 @@ from toolmark._internal.text import hundredths_text, number_text, plural
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import CaseChange, Comparison, MetricComparison
-from toolmark.report.redaction import redact_comparison, redact_report, redact_text
+from toolmark.report.redaction import redact
 from toolmark.report.report import MetricSummary, Report, TrialSummary
 from toolmark.report.terminal.results import result_text
 from toolmark.report.text.first_problem import first_problem
@@ -69,10 +69,10 @@ def render_markdown(
         raise ConfigurationError(f"max_bytes must be {_LEAST_BYTES} or more, got {max_bytes!r}")
     if limit < 0:
         raise ConfigurationError(f"limit must be 0 or more, got {limit!r}")
-    report = redact_report(report, redactor)
+    report = redact(report, redactor)
     page = Page(max_bytes)
     word = verdict_word(report)
-    page.add(f"# {_name(redact_text(title, redactor)) or 'toolmark'}")
+    page.add(f"# {_name(redact(title, redactor)) or 'toolmark'}")
     amount = f"{plural(sum(1 for _ in report.results()), 'result')} of {plural(len(report.cases), 'case')}"
     page.add(f"{_SIGNS[word]} **{word.capitalize()}**: {verdict(report)}, of {amount}.")
     if report.interrupted:
@@ -80,7 +80,7 @@ def render_markdown(
     _add_totals(page, report.summaries)
     _add_trials(page, report.trial_summaries)
     if baseline is not None:
-        _add_comparison(page, redact_comparison(baseline, redactor))
+        _add_comparison(page, redact(baseline, redactor))
     bad, rest = split_by_verdict(report)
     _add_failures(page, bad, limit)
     _add_rest(page, rest)

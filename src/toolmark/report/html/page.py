@@ -22,23 +22,27 @@ from markupsafe import Markup
 
 from toolmark._internal.atomic_files import atomic_write
 from toolmark._internal.json import json_text
-from toolmark._internal.text import difference_text, printable_lines, shorten
+from toolmark._internal.text import difference_text, printable_lines, short_json, shorten
+from toolmark.calls import Execution
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import Comparison
 from toolmark.report.html.breakdown import breakdowns
+from toolmark.report.html.calls import DEEPEST, MOST_CALLS, count_calls, handoff_text, is_failure, problem_text
 from toolmark.report.html.cases import MOST_TAGS, CaseViewer
 from toolmark.report.html.results import (
     VERDICTS,
     case_verdict,
     decided_by,
     decision_text,
+    judge_facts,
     result_verdict,
+    usage_texts,
     worst_first,
 )
-from toolmark.report.html.texts import LONGEST_LINE, LONGEST_NAME, clip
-from toolmark.report.html.totals import count_text, headline, histogram, judge_facts, percent, segments
-from toolmark.report.redaction import redact_comparison, redact_content, redact_report, redact_text
+from toolmark.report.html.texts import LONGEST_LINE, LONGEST_NAME, clip, value_clip
+from toolmark.report.html.totals import count_text, headline, histogram, judge_totals, percent, segments
+from toolmark.report.redaction import redact, redact_content
 from toolmark.report.report import CaseResult, Report
 from toolmark.report.text.ordering import group_warnings
 from toolmark.report.text.phrases import chances, optional
@@ -72,14 +76,18 @@ def render_html(
     """
     if limit < 0:
         raise ConfigurationError(f"limit must be 0 (all cases) or more, got {limit!r}")
-    report = redact_report(report, redactor)
+    report = redact(report, redactor)
     cases = sorted(report.cases, key=worst_first)[: limit or None]
     contents = [redact_content(case.case, redactor) for case in cases]
-    tags = _frequent_tags(content[0].tags for content in contents if content is not None)
+    tags = _frequent_tags(content.tags for content, _ in contents)
     viewer = CaseViewer({tag: place for place, (tag, _) in enumerate(tags)})
     tools, arguments = breakdowns(report)
+    trials: dict[int, list[CaseResult]] = {}
+    for case in report.cases:
+        if case.trial is not None:
+            trials.setdefault(case.cluster, []).append(case)
     return _template().render(
-        title=redact_text(title, redactor),
+        title=redact(title, redactor),
         report=report,
         headline=headline(report),
         segments=segments(report),
@@ -87,13 +95,13 @@ def render_html(
             (summary, histogram([case.results[place] for case in report.cases]))
             for place, summary in enumerate(report.summaries)
         ],
-        comparison=None if baseline is None else redact_comparison(baseline, redactor),
+        comparison=redact(baseline, redactor),
         warnings=list(group_warnings(report).items()),
         tools=tools,
         arguments=arguments,
-        trials=_trials_by_golden(report),
+        trials=trials,
         on_page=frozenset(case.index for case in cases),
-        cases=[viewer.view(case, content) for case, content in zip(cases, contents, strict=True)],
+        cases=[viewer.view(case, *content) for case, content in zip(cases, contents, strict=True)],
         tags=tags,
         toolsets=list(viewer.toolsets.values()),
     )
@@ -134,14 +142,6 @@ def _frequent_tags(tags_of_cases: Iterable[Iterable[str]]) -> list[tuple[str, in
     return sorted(frequent)
 
 
-def _trials_by_golden(report: Report) -> dict[int, list[CaseResult]]:
-    trials: dict[int, list[CaseResult]] = {}
-    for case in report.cases:
-        if case.trial is not None:
-            trials.setdefault(case.cluster, []).append(case)
-    return trials
-
-
 def _printable(value: Any) -> Any:  # noqa: ANN401 - whatever a template prints
     """Return a text with every invisible character escaped; markup was already made from such texts."""
     return printable_lines(value) if type(value) is str else value
@@ -178,23 +178,35 @@ def _template() -> Template:
         "case_verdict": case_verdict,
         "chances": chances,
         "clip": clip,
+        "clip_line": partial(clip, limit=LONGEST_LINE),
+        "clip_value": value_clip,
+        "count_calls": count_calls,
         "decided_by": decided_by,
         "decision": decision_text,
+        "handoff": handoff_text,
+        "is_failure": is_failure,
         "json": json_text,
         "judge_facts": judge_facts,
+        "judge_totals": judge_totals,
         "line": partial(shorten, limit=LONGEST_LINE),
         "long_line": partial(shorten, limit=2 * LONGEST_LINE),
         "name": partial(shorten, limit=LONGEST_NAME),
         "number": optional,
         "percent": percent,
+        "preview": short_json,
+        "problem": problem_text,
         "signed": difference_text,
+        "usage": usage_texts,
         "verdict": result_verdict,
     }
     environment.filters.update(filters)
     style, script = _source("page.css"), _source("page.js")
     constants = {
         "count": count_text,
+        "deepest": DEEPEST,
+        "most_calls": MOST_CALLS,
         "most_tags": MOST_TAGS,
+        "no_execution": Execution(),
         "verdicts": VERDICTS,
         "style": Markup(style),  # noqa: S704 - a file of this package
         "script": Markup(script),  # noqa: S704 - likewise

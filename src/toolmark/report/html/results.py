@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 from toolmark._internal.text import number_text, printable
@@ -71,35 +71,29 @@ def result_view(result: MetricResult, case: AnyCase) -> dict[str, Any]:
     if lines:
         repeated |= {one.message for one in result.findings if one.kind in _SIDE_BY_SIDE}
     reason = result.reason or ""
-    if result.error and reason == f"Not measured: {result.error.partition(': ')[2]}":
+    if reason == f"Not measured: {str(result.error).partition(': ')[2]}":
         reason = ""  # the error says the same
     reason = "\n".join(line for line in reason.split("\n") if line not in repeated)
     findings = [] if lines else [one.message for one in result.findings if one.message not in reason]
-    return {
-        "result": result,
-        "verdict": result_verdict(result),
-        "reason": reason,
-        "rows": lines,
-        "findings": findings,
-        "judge": ", ".join(_judge_facts(result)),
-    }
+    return {"result": result, "reason": reason, "rows": lines, "findings": findings}
 
 
-def _judge_facts(result: MetricResult) -> Iterator[str]:
-    if result.judge is not None:
-        for name, value in result.judge.items():
-            yield f"{name} {value}"
-        yield from usage_facts(result.usage, result.cost)
+def judge_facts(result: MetricResult) -> list[str]:
+    """Return the judge of a result and what judging used and cost."""
+    if result.judge is None:
+        return []
+    return [*(f"{name} {value}" for name, value in result.judge.items()), *usage_facts(result.usage, result.cost)]
 
 
-def usage_facts(usage: Mapping[str, int], cost: float | None) -> Iterator[str]:
-    """Yield what judging used and cost; nothing if it used nothing."""
-    for name, amount in usage.items():
-        yield f"{amount:,} {name.replace('_', ' ')}"
-    if cost is not None:
-        yield f"cost {number_text(cost)}"
-    elif any(usage.values()):
-        yield "cost not known"
+def usage_texts(usage: Mapping[str, int]) -> list[str]:
+    """Return numbers of tokens and requests with what they count."""
+    return [f"{amount:,} {name.replace('_', ' ')}" for name, amount in usage.items()]
+
+
+def usage_facts(usage: Mapping[str, int], cost: float | None) -> list[str]:
+    """Return what judging used and cost; nothing if it used nothing."""
+    unknown = ["cost not known"] if any(usage.values()) else []
+    return usage_texts(usage) + (unknown if cost is None else [f"cost {number_text(cost)}"])
 
 
 def decision_text(judged: QuestionResult) -> str:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from toolmark._internal.text import plural, printable
-from toolmark.report.redaction import redact_text
+from toolmark.report.redaction import redact
 from toolmark.report.report import MetricSummary, Report, TrialSummary
 from toolmark.report.terminal.console import NARROW, alarm, make_table, print_line, print_trimmed
 from toolmark.report.text.ordering import group_warnings
@@ -100,7 +100,7 @@ def _print_trials(console: Console, summaries: Sequence[TrialSummary]) -> None:
             table.add_row(*row)
         print_trimmed(console, table)
         if trials.flaky:
-            names = first_few([redact_text(flaky_text(flaky)) for flaky in trials.flaky], _FLAKY)
+            names = first_few([redact(flaky_text(flaky)) for flaky in trials.flaky], _FLAKY)
             print_line(console, f"{len(trials.flaky)} flaky: {names}", "yellow", indent=1)
     if summaries:
         print_line(console, CHANCES, "dim", indent=1)
@@ -116,8 +116,8 @@ def _print_warnings(console: Console, report: Report) -> None:
     print_line(console, heading, indent=1)
     for text, cases in list(warnings.items())[:_WARNINGS]:
         more = f" (and {len(cases) - 1} more)" if len(cases) > 1 else ""
-        label = one_line(redact_text(cases[0].label), _LABEL)
-        print_line(console, f"- {label}{more}: {one_line(redact_text(text))}", indent=2)
+        label = one_line(redact(cases[0].label), _LABEL)
+        print_line(console, f"- {label}{more}: {one_line(redact(text))}", indent=2)
     if len(warnings) > _WARNINGS:
         more = f"... and {len(warnings) - _WARNINGS} more (all of them are in the JSON report)"
         print_line(console, more, indent=2)
