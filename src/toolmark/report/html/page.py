@@ -31,12 +31,10 @@ from toolmark.report.html.breakdown import breakdowns
 from toolmark.report.html.calls import DEEPEST, MOST_CALLS, count_calls, handoff_text, is_failure, problem_text
 from toolmark.report.html.cases import MOST_TAGS, CaseViewer
 from toolmark.report.html.results import (
-    VERDICTS,
     case_verdict,
     decided_by,
     decision_text,
     judge_facts,
-    result_verdict,
     usage_texts,
     worst_first,
 )
@@ -44,7 +42,7 @@ from toolmark.report.html.texts import LONGEST_LINE, LONGEST_NAME, clip, value_c
 from toolmark.report.html.totals import count_text, headline, histogram, judge_totals, percent, segments
 from toolmark.report.redaction import redact, redact_content
 from toolmark.report.report import CaseResult, Report
-from toolmark.report.text.ordering import group_warnings
+from toolmark.report.text.ordering import VERDICTS, group_warnings, result_verdict
 from toolmark.report.text.phrases import chances, optional
 
 _MOST_FILTER_TAGS = 200

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolmark._internal.text import number_text, plural
-from toolmark.report.html.results import VERDICTS, Verdict, case_verdict, usage_facts
+from toolmark.report.html.results import case_verdict, usage_facts
 from toolmark.report.report import MetricSummary, Report
+from toolmark.report.text.ordering import VERDICTS, Verdict
 from toolmark.result import MetricResult
 
 _BINS = 10

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from toolmark._internal.text import hundredths_text, number_text, plural, printable, short_json, shorten
 from toolmark.matching.argument_pattern import ValuePattern, json_of
 from toolmark.report.report import Flaky, MetricSummary, Report, TrialSummary
+from toolmark.result import MetricResult
 
 INTERRUPTED = "Interrupted: stopped before all cases were measured. All numbers cover the cases measured until then."
 INTERVALS = "In brackets: 95 % intervals."
 CHANCES = "pass@k: at least one of k trials passes. pass^k: all k do. goldens: those with k scored trials."
 
+_ALWAYS_COUNTED = ("passed", "failed")
 _ALL_K = 10
 _SOME_K = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500)
 _NAME = 60
@@ -31,14 +33,10 @@ def value_text(value: Any, limit: int) -> str:  # noqa: ANN401 - a JSON value or
 
 def verdict(report: Report) -> str:
     """Return the counts of all results: `12 passed, 3 failed, 1 not measured, 2 skipped`."""
-    totals = {"passed": 0, "failed": 0, "not measured": 0, "skipped": 0}
-    for summary in report.summaries:
-        totals["passed"] += summary.passed
-        totals["failed"] += summary.failed
-        totals["not measured"] += summary.errored
-        totals["skipped"] += summary.skipped
-    always = ("passed", "failed")
-    return ", ".join(f"{amount} {what}" for what, amount in totals.items() if amount or what in always)
+    names = {"passed": "passed", "failed": "failed", "errored": "not measured", "skipped": "skipped"}
+    summaries = report.summaries
+    amounts = {words: sum(getattr(one, name) for one in summaries) for name, words in names.items()}
+    return ", ".join(f"{amount} {words}" for words, amount in amounts.items() if amount or words in _ALWAYS_COUNTED)
 
 
 def verdict_word(report: Report) -> str:
@@ -48,9 +46,14 @@ def verdict_word(report: Report) -> str:
     return "interrupted" if report.interrupted else "passed"
 
 
-def optional(value: float | None) -> str:
-    """Return a score or a share; `-` if there is none."""
-    return "-" if value is None else number_text(value)
+def optional(value: object, text: Callable[[Any], str] = number_text) -> str:
+    """Return a number as a text, as a score or a share by default; `-` if there is none."""
+    return "-" if value is None else text(value)
+
+
+def score_text(result: MetricResult) -> str:
+    """Return the score of a result with the word; empty if there is none."""
+    return "" if result.score is None else f"score {number_text(result.score)}"
 
 
 def within(interval: tuple[float, float]) -> str:
