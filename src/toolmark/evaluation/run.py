@@ -29,7 +29,7 @@ from toolmark.calls import ToolCallParams
 from toolmark.cases import AnyCase, Golden
 from toolmark.errors import ConfigurationError, InvalidDataError, MetricAssertionError
 from toolmark.evaluation.observed_app import App, ObservedApp
-from toolmark.evaluation.session import AgentSource, AppSource, CaseSource, Session, Source, evaluation_key, waits
+from toolmark.evaluation.session import AgentSource, AppSource, CaseSource, Session, Source, evaluation_header, waits
 from toolmark.matching.alignment import Denominator
 from toolmark.metrics import MetricLike, ToolCorrectnessMetric
 from toolmark.report import Report
@@ -230,7 +230,7 @@ def _session(
         raise ConfigurationError("resume needs results, the file to resume")
     file = None
     if results is not None:
-        file = ResultsFile.open(results, evaluation_key(source, metrics, times), resume=resume)
+        file = ResultsFile.open(results, *evaluation_header(source, metrics, times), resume=resume)
     with nullcontext() if file is None else file, _bar(len(source.items) * (times or 1), show_progress) as advance:
         yield Session(source, metrics, times, limit, is_async, file, advance)
 
