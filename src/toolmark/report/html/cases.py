@@ -8,7 +8,7 @@ from typing import Any
 from toolmark._internal.json import canonical_json
 from toolmark._internal.text import plural
 from toolmark.calls import ToolSpec
-from toolmark.cases import AnyCase
+from toolmark.cases import AnyCase, Run
 from toolmark.report.html.calls import MOST_CALLS, messages_of
 from toolmark.report.html.results import case_problem, case_verdict, result_view
 from toolmark.report.html.texts import Pictures
@@ -23,68 +23,71 @@ MOST_TOOLS = 300
 """Tools of one set that are shown."""
 
 
-class CaseViewer:
-    """Template data of the cases of one page; sets of tools that several cases offer are shown once.
+def case_view(
+    entry: CaseResult,
+    content: tuple[AnyCase, Any],
+    tags: Mapping[str, int],
+    toolsets: dict[str, dict[str, Any]],
+    pictures: Pictures,
+) -> dict[str, Any]:
+    """Return the template data of a redacted case.
 
-    `tags` has the position of each tag in the filter of the page.
+    Args:
+        entry: The case with its results.
+        content: Its redacted content and expectation.
+        tags: The position of each tag in the filter of the page.
+        toolsets: The sets of tools of the page so far, by their JSON; cases that offer the same tools share one.
+        pictures: The images of the page so far.
     """
+    case, expected = content
+    anchor = f"k{entry.index + 1}"
+    all_messages = messages_of(case)
+    messages = all_messages[:MOST_MESSAGES]
+    places = [(message.turn, place) for message in all_messages for place in range(len(message.calls))]
+    labels = {place: f"c{number}" for number, place in enumerate(places, 1)}
+    # A judge names what its verdicts rest on: `c2`, `m1`, `t3`. Only what is on the page can be linked.
+    links = {f"m{number}": f"{anchor}m{number}" for number in range(1, len(messages) + 1)}
+    for message in messages:
+        for place in range(len(message.calls[:MOST_CALLS])):
+            label = labels[message.turn, place]
+            links[label] = anchor + label
+    tools = None
+    if case.available_tools is not None:
+        tools = _toolset(case.available_tools, toolsets)
+        links |= {f"t{number}": f"{tools['anchor']}t{number}" for number in range(1, len(tools["tools"]) + 1)}
+    run: Run | None = getattr(case, "run", None)
+    repeated = {text for result in entry.own_results for text in result.warnings}
+    return {
+        "entry": entry,
+        "anchor": anchor,
+        "verdict": case_verdict(entry),
+        "problem": case_problem(entry),
+        "results": [result_view(result, entry.case) for result in entry.own_results],
+        "tags": [(tags.get(tag), tag) for tag in case.tags[:MOST_TAGS]],
+        "links": links,
+        "labels": labels,
+        "messages": [
+            (message, list(pictures.parts(message.content, f"message {number}")))
+            for number, message in enumerate(messages, 1)
+        ],
+        "more_turns": len(all_messages) - len(messages),
+        "expected_output": list(pictures.parts(getattr(case, "expected_output", None), "the expected answer")),
+        "expected": expected,
+        "times": timeline([message.calls for message in all_messages]),
+        "tools": tools,
+        "content": case,
+        "run": run,
+        "warnings": [text for text in (run.notes if run else ()) if text not in repeated],
+    }
 
-    def __init__(self, tags: Mapping[str, int]) -> None:
-        """Begin a page."""
-        self.toolsets: dict[str, dict[str, Any]] = {}
-        self._tags = tags
-        self._pictures = Pictures()
 
-    def view(self, entry: CaseResult, case: AnyCase, expected: Any) -> dict[str, Any]:  # noqa: ANN401 - a JSON value
-        """Return the template data of a redacted case with its redacted content and expectation."""
-        anchor = f"k{entry.index + 1}"
-        messages = messages_of(case)
-        places = [(message.turn, place) for message in messages for place in range(len(message.calls))]
-        shown = messages[:MOST_MESSAGES]
-        labels = {place: f"c{number}" for number, place in enumerate(places, 1)}
-        # A judge names what its verdicts rest on: `c2`, `m1`, `t3`. Only what is on the page can be linked.
-        links = {f"m{number}": f"{anchor}m{number}" for number in range(1, len(shown) + 1)}
-        for message in shown:
-            for place in range(len(message.calls[:MOST_CALLS])):
-                label = labels[message.turn, place]
-                links[label] = anchor + label
-        tools = None if case.available_tools is None else self._toolset(case.available_tools)
-        if tools is not None:
-            links |= {f"t{number}": f"{tools['anchor']}t{number}" for number in range(1, len(tools["tools"]) + 1)}
-        run = getattr(case, "run", None)
-        repeated = {text for result in entry.own_results for text in result.warnings}
-        return {
-            "entry": entry,
-            "anchor": anchor,
-            "verdict": case_verdict(entry),
-            "problem": case_problem(entry),
-            "results": [result_view(result, entry.case) for result in entry.own_results],
-            "tags": [(self._tags.get(tag), tag) for tag in case.tags[:MOST_TAGS]],
-            "links": links,
-            "labels": labels,
-            "messages": [
-                (message, list(self._pictures.parts(message.content, f"message {number}")))
-                for number, message in enumerate(shown, 1)
-            ],
-            "more_turns": len(messages) - len(shown),
-            "expected_output": list(
-                self._pictures.parts(getattr(case, "expected_output", None), "the expected answer")
-            ),
-            "expected": expected,
-            "times": timeline([message.calls for message in messages]),
-            "tools": tools,
-            "content": case,
-            "run": run,
-            "warnings": [text for text in (run.notes if run is not None else ()) if text not in repeated],
-        }
-
-    def _toolset(self, tools: Sequence[ToolSpec]) -> dict[str, Any]:
-        """Return a set of tools, the same for every case that offers the same."""
-        number = len(self.toolsets) + 1
-        new = {
-            "anchor": f"g{number}",
-            "title": f"Set {number}: {plural(len(tools), 'tool')}",
-            "tools": tools[:MOST_TOOLS],
-            "hidden": len(tools) - MOST_TOOLS,
-        }
-        return self.toolsets.setdefault(canonical_json([tool.to_dict() for tool in tools]), new)
+def _toolset(tools: Sequence[ToolSpec], toolsets: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return a set of tools, the same for every case that offers the same."""
+    number = len(toolsets) + 1
+    new = {
+        "anchor": f"g{number}",
+        "title": f"Set {number}: {plural(len(tools), 'tool')}",
+        "tools": tools[:MOST_TOOLS],
+        "hidden": len(tools) - MOST_TOOLS,
+    }
+    return toolsets.setdefault(canonical_json([tool.to_dict() for tool in tools]), new)

@@ -29,7 +29,7 @@ from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import Comparison
 from toolmark.report.html.breakdown import breakdowns
 from toolmark.report.html.calls import DEEPEST, MOST_CALLS, count_calls, handoff_text, is_failure, problem_text
-from toolmark.report.html.cases import MOST_TAGS, CaseViewer
+from toolmark.report.html.cases import MOST_TAGS, case_view
 from toolmark.report.html.results import (
     case_verdict,
     decided_by,
@@ -38,7 +38,7 @@ from toolmark.report.html.results import (
     usage_texts,
     worst_first,
 )
-from toolmark.report.html.texts import LONGEST_LINE, LONGEST_NAME, clip, value_clip
+from toolmark.report.html.texts import LONGEST_LINE, LONGEST_NAME, Pictures, clip, value_clip
 from toolmark.report.html.totals import count_text, headline, histogram, judge_totals, percent, segments
 from toolmark.report.redaction import redact, redact_content
 from toolmark.report.report import CaseResult, Report
@@ -78,7 +78,9 @@ def render_html(
     cases = sorted(report.cases, key=worst_first)[: limit or None]
     contents = [redact_content(case.case, redactor) for case in cases]
     tags = _frequent_tags(content.tags for content, _ in contents)
-    viewer = CaseViewer({tag: place for place, (tag, _) in enumerate(tags)})
+    places = {tag: place for place, (tag, _) in enumerate(tags)}
+    toolsets: dict[str, dict[str, Any]] = {}
+    pictures = Pictures()
     tools, arguments = breakdowns(report)
     trials: dict[int, list[CaseResult]] = {}
     for case in report.cases:
@@ -99,9 +101,9 @@ def render_html(
         arguments=arguments,
         trials=trials,
         on_page=frozenset(case.index for case in cases),
-        cases=[viewer.view(case, *content) for case, content in zip(cases, contents, strict=True)],
+        cases=[case_view(*pair, places, toolsets, pictures) for pair in zip(cases, contents, strict=True)],
         tags=tags,
-        toolsets=list(viewer.toolsets.values()),
+        toolsets=list(toolsets.values()),
     )
 
 
