@@ -35,15 +35,14 @@ from toolmark.report.html.results import (
     decided_by,
     decision_text,
     judge_facts,
-    usage_texts,
     worst_first,
 )
 from toolmark.report.html.texts import LONGEST_LINE, LONGEST_NAME, Pictures, clip, value_clip
-from toolmark.report.html.totals import count_text, headline, histogram, judge_totals, percent, segments
+from toolmark.report.html.totals import count_text, headline, histogram, segments
 from toolmark.report.redaction import redact, redact_content
 from toolmark.report.report import CaseResult, Report
 from toolmark.report.text.ordering import VERDICTS, group_warnings, result_verdict
-from toolmark.report.text.phrases import chances, optional
+from toolmark.report.text.phrases import chances, judge_totals, optional, percent, usage_texts
 
 _MOST_FILTER_TAGS = 200
 
@@ -174,32 +173,18 @@ def _template() -> Template:
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    filters: dict[str, Callable[..., Any]] = {
-        "case_verdict": case_verdict,
-        "chances": chances,
-        "clip": clip,
+    filters: tuple[Callable[..., Any], ...] = (
+        *(case_verdict, result_verdict, decision_text, decided_by, judge_facts, judge_totals),
+        *(clip, value_clip, short_json, json_text, optional, percent, difference_text, chances, usage_texts),
+        *(problem_text, is_failure, count_calls, handoff_text),
+    )
+    environment.filters |= {function.__name__: function for function in filters}
+    environment.filters |= {
         "clip_line": partial(clip, limit=LONGEST_LINE),
-        "clip_value": value_clip,
-        "count_calls": count_calls,
-        "decided_by": decided_by,
-        "decision": decision_text,
-        "handoff": handoff_text,
-        "is_failure": is_failure,
-        "json": json_text,
-        "judge_facts": judge_facts,
-        "judge_totals": judge_totals,
         "line": partial(shorten, limit=LONGEST_LINE),
         "long_line": partial(shorten, limit=2 * LONGEST_LINE),
         "name": partial(shorten, limit=LONGEST_NAME),
-        "number": optional,
-        "percent": percent,
-        "preview": short_json,
-        "problem": problem_text,
-        "signed": difference_text,
-        "usage": usage_texts,
-        "verdict": result_verdict,
     }
-    environment.filters.update(filters)
     style, script = _source("page.css"), _source("page.js")
     constants = {
         "count": count_text,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from toolmark._internal.text import number_text, printable
@@ -11,7 +10,7 @@ from toolmark.report.html.texts import LONGEST_LINE
 from toolmark.report.report import CaseResult
 from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.ordering import VERDICTS, Verdict, result_verdict
-from toolmark.report.text.phrases import one_line
+from toolmark.report.text.phrases import one_line, usage_facts
 from toolmark.report.text.side_by_side import rows
 from toolmark.result import FindingKind, MetricResult, QuestionResult
 
@@ -65,17 +64,6 @@ def judge_facts(result: MetricResult) -> list[str]:
     if result.judge is None:
         return []
     return [*(f"{name} {value}" for name, value in result.judge.items()), *usage_facts(result.usage, result.cost)]
-
-
-def usage_texts(usage: Mapping[str, int]) -> list[str]:
-    """Return numbers of tokens and requests with what they count."""
-    return [f"{amount:,} {name.replace('_', ' ')}" for name, amount in usage.items()]
-
-
-def usage_facts(usage: Mapping[str, int], cost: float | None) -> list[str]:
-    """Return what judging used and cost; nothing if it used nothing."""
-    unknown = ["cost not known"] if any(usage.values()) else []
-    return usage_texts(usage) + (unknown if cost is None else [f"cost {number_text(cost)}"])
 
 
 def decision_text(judged: QuestionResult) -> str:

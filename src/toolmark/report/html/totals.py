@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from toolmark._internal.text import number_text, plural
-from toolmark.report.html.results import case_verdict, usage_facts
-from toolmark.report.report import MetricSummary, Report
+from toolmark._internal.text import plural
+from toolmark.report.html.results import case_verdict
+from toolmark.report.report import Report
 from toolmark.report.text.ordering import VERDICTS, Verdict
 from toolmark.result import MetricResult
 
@@ -47,12 +47,6 @@ def count_text(amount: int, noun: str) -> str:
     return plural(amount, noun).replace(str(amount), f"{amount:,}", 1)
 
 
-def percent(share: float) -> str:
-    """Return a share as a percentage; only exactly 0 and 1 are shown as 0 % and 100 %."""
-    text = f"{share * 100:.1f}".removesuffix(".0")
-    return f"{number_text(share * 100) if text in {'0', '100'} and share not in (0, 1) else text} %"
-
-
 def segments(report: Report) -> list[dict[str, Any]]:
     """Return the bar of all cases by verdict: the start `at` and `width` of each part, of 1000."""
     verdicts = Counter(map(case_verdict, report.cases))
@@ -63,13 +57,6 @@ def segments(report: Report) -> list[dict[str, Any]]:
         parts.append({"verdict": verdict, "amount": verdicts[verdict], "at": round(at, 1), "width": round(width, 1)})
         at += width
     return parts
-
-
-def judge_totals(summary: MetricSummary) -> list[str]:
-    """Return how much the judge of a metric decided, and what that used."""
-    if summary.coverage is None:
-        return usage_facts(summary.usage, summary.cost) if summary.usage else []
-    return [f"{percent(summary.coverage)} decided", *usage_facts(summary.usage, summary.cost)]
 
 
 def histogram(results: Sequence[MetricResult]) -> dict[str, Any] | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from toolmark._internal.text import hundredths_text, number_text, plural, printable, short_json, shorten
+from toolmark._internal.text import hundredths_text, number_text, printable, short_json, shorten
 from toolmark.matching.argument_pattern import ValuePattern, json_of
 from toolmark.report.report import Flaky, MetricSummary, Report, TrialSummary
 from toolmark.result import MetricResult
@@ -74,20 +74,34 @@ def estimates(summary: MetricSummary) -> str:
     return f"mean {mean}, pass rate {with_interval(summary.rate, summary.rate_interval)}"
 
 
+def percent(share: float) -> str:
+    """Return a share as a percentage; only exactly 0 and 1 are shown as 0 % and 100 %."""
+    text = f"{share * 100:.1f}".removesuffix(".0")
+    return f"{number_text(share * 100) if text in {'0', '100'} and share not in (0, 1) else text} %"
+
+
+def usage_texts(usage: Mapping[str, int]) -> list[str]:
+    """Return numbers of tokens and requests with what they count."""
+    return [f"{amount:,} {name.replace('_', ' ')}" for name, amount in usage.items()]
+
+
+def usage_facts(usage: Mapping[str, int], cost: float | None) -> list[str]:
+    """Return what judging used and cost; nothing if it used nothing."""
+    unknown = ["cost not known"] if any(usage.values()) else []
+    return usage_texts(usage) + (unknown if cost is None else [f"cost {number_text(cost)}"])
+
+
+def judge_totals(summary: MetricSummary) -> list[str]:
+    """Return how much the judge of a metric decided, and what that used; nothing if no judge was asked."""
+    if summary.coverage is None:
+        return usage_facts(summary.usage, summary.cost) if summary.usage else []
+    return [f"{percent(summary.coverage)} decided", *usage_facts(summary.usage, summary.cost)]
+
+
 def judging(summary: MetricSummary) -> str:
-    """Return how much a judge decided and what that took; empty if no judge was asked."""
-    if summary.coverage is None and not summary.usage and summary.cost is None:
-        return ""
-    parts: list[str] = []
-    if summary.coverage is not None:
-        parts.append(f"{number_text(summary.coverage)} of its questions decided")
-    if "requests" in summary.usage:
-        parts.append(plural(summary.usage["requests"], "request"))
-    tokens = [summary.usage[name] for name in ("input_tokens", "output_tokens") if name in summary.usage]
-    if tokens:
-        parts.append(plural(sum(tokens), "token"))
-    parts.append("cost not known" if summary.cost is None else f"cost {number_text(summary.cost)}")
-    return f"judge: {', '.join(parts)}"
+    """Return `judge_totals` on one line."""
+    facts = judge_totals(summary)
+    return f"judge: {', '.join(facts)}" if facts else ""
 
 
 def chances(summary: TrialSummary) -> Iterator[tuple[str, str, str, str]]:
