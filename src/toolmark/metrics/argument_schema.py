@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
 
-from toolmark._argument_validation import Checked, Fit, Schemas
+from toolmark._argument_validation import Fit, Schemas, Validation
 from toolmark._internal.text import number_text, printable, short_json
 from toolmark.calls import ToolCall, ToolSpec, read_tool_spec
 from toolmark.cases import TestCase
@@ -108,7 +108,7 @@ class ArgumentSchemaMetric(CallMetric):
         )
 
 
-def _schema_findings(calls: Sequence[ToolCall], checked: Sequence[Checked]) -> Iterator[Finding]:
+def _schema_findings(calls: Sequence[ToolCall], checked: Sequence[Validation]) -> Iterator[Finding]:
     """Yield each broken schema once, however many calls its tool has."""
     broken = {call.name: entry.note for call, entry in zip(calls, checked, strict=True) if entry.fit == "unusable"}
     for name, note in broken.items():
@@ -116,7 +116,7 @@ def _schema_findings(calls: Sequence[ToolCall], checked: Sequence[Checked]) -> I
         yield Finding("invalid_schema", text, name)
 
 
-def _call_findings(calls: Sequence[ToolCall], checked: Sequence[Checked]) -> Iterator[Finding]:
+def _call_findings(calls: Sequence[ToolCall], checked: Sequence[Validation]) -> Iterator[Finding]:
     for index, (call, entry) in enumerate(zip(calls, checked, strict=True)):
         if entry.fit == "unknown_tool":
             text = f"Unknown tool: {call_text(call, index)} was not available."
