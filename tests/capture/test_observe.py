@@ -749,10 +749,10 @@ def test_what_is_said_of_a_component_wins() -> None:
     """Field by field, and what is said of one is not said of another."""
 
     @observe(metrics=[METRIC])
-    def inner(reply: dict[str, Any]) -> None:
+    def inner(details: dict[str, Any]) -> None:
         add(1)
-        if reply:
-            update_current_span(**reply)
+        if details:
+            update_current_span(**details)
 
     @observe
     def agent() -> None:
@@ -775,7 +775,7 @@ def test_what_is_said_of_a_component_wins() -> None:
         ["add"],
     ]
     assert four.expected_tools is None
-    assert four.input == '{"said": {}}'
+    assert four.input == '{"details": {}}'
 
 
 def test_a_case_that_says_nothing_of_calls() -> None:

@@ -161,7 +161,7 @@ ROWS = [
     for name, rows in TABLE.items()
     for options, holding in rows
 ]
-of_every_row = pytest.mark.parametrize(("metric", "options", "kept"), ROWS)
+of_every_row = pytest.mark.parametrize(("metric", "options", "holding"), ROWS)
 
 
 def test_every_metric_has_declared_its_laws() -> None:
