@@ -42,7 +42,7 @@ from toolmark.expect import (
     expectation_json,
     read_expectation,
 )
-from toolmark.expect.json_form import MATCHERS
+from toolmark.expect.matcher import MATCHERS
 
 Date = DateEqual
 TEN = datetime.datetime(2026, 5, 20, 10)  # noqa: DTZ001 - a time without an offset
