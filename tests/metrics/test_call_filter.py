@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shorthand import made
+from shorthand import calls_from
 from toolmark import CallStatus, ConfigurationError, ToolCall, ToolEffect
 from toolmark.matching import align
 from toolmark.metrics.call_filter import UNDONE, CallFilter, ComparedCalls
@@ -25,7 +25,7 @@ def call_filter(**options: Any) -> CallFilter:
 
 def compared(expected: str, called: str, **options: Any) -> ComparedCalls:
     """The calls that are compared, of calls in shorthand."""
-    return call_filter(**options).select(made(expected), made(called), None)
+    return call_filter(**options).select(calls_from(expected), calls_from(called), None)
 
 
 def names(calls: Any) -> str:
@@ -139,7 +139,7 @@ def test_many_failed_calls_are_named_in_part() -> None:
 
 def test_tools_of_the_case_and_of_the_metric_say_their_effect() -> None:
     """Those of the metric win."""
-    called = made("a b")
+    called = calls_from("a b")
     case = [{"name": "a", "effect": "read"}, {"name": "b", "annotations": {"readOnlyHint": False}}]
     of_case = call_filter(only="write").select([], called, case)
     tools = CallFilter(
