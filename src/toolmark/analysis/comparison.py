@@ -71,23 +71,13 @@ def compare(
     check_bootstrap(resamples, confidence)
     allowed = _check_allowed(allow_different)
     before, after = _read(a, "A"), _read(b, "B")
-    keyed_a, keyed_b = _keyed_cases(before), _keyed_cases(after)
-    cases_a, cases_b = dict(keyed_a), dict(keyed_b)
-    pairs = [_CasePair(key, case, cases_b[key]) for key, case in keyed_a if key in cases_b]
-    only_a = [(key, case) for key, case in keyed_a if key not in cases_b]
-    only_b = [(key, case) for key, case in keyed_b if key not in cases_a]
-
+    pairs, only_a, only_b = _pair_cases(before, after)
     metrics, differences = _pair_metrics(before.metrics, after.metrics, match="options" in allowed)
     places = [(before.metrics.index(name), after.metrics.index(other)) for name, other in metrics.items()]
     results = [_result_pairs(pairs, *both) for both in places]
     for metric, of_metric in zip(metrics, results, strict=True):
         differences += _differences(metric, [pair for pair in of_metric if pair.is_scored])
-    refused = [(kind, text) for kind, text in differences if kind not in allowed]
-    if refused:
-        kinds = ", ".join(dict.fromkeys(kind for kind, _ in refused))
-        lines = "\n".join(text for _, text in refused)
-        message = f"the evaluations differ:\n{lines}\nrepeat one with the settings of the other, or allow: {kinds}"
-        raise ConfigurationError(message)
+    _check_differences(differences, allowed)
     _check_common("metric", before.metrics, after.metrics, metrics)
     _check_common("case", [case.name for case in before.cases], [case.name for case in after.cases], pairs)
     options: dict[str, Any] = {"resamples": resamples, "seed": seed, "confidence": confidence}
@@ -142,6 +132,15 @@ def _check_allowed(allow_different: object) -> list[str]:
     return list(allow_different)
 
 
+def _check_differences(differences: Sequence[tuple[Difference, str]], allowed: Sequence[str]) -> None:
+    refused = [(kind, text) for kind, text in differences if kind not in allowed]
+    if refused:
+        kinds = ", ".join(dict.fromkeys(kind for kind, _ in refused))
+        lines = "\n".join(text for _, text in refused)
+        message = f"the evaluations differ:\n{lines}\nrepeat one with the settings of the other, or allow: {kinds}"
+        raise ConfigurationError(message)
+
+
 def _check_common(noun: str, names_a: Sequence[str], names_b: Sequence[str], both: Collection[object]) -> None:
     if not both:
         in_a, in_b = _listed(names_a) or "none", _listed(names_b) or "none"
@@ -161,8 +160,20 @@ class _CaseKey(NamedTuple):
     repeat: int
 
 
-def _keyed_cases(report: Report) -> list[tuple[_CaseKey, CaseResult]]:
-    keyed: list[tuple[_CaseKey, CaseResult]] = []
+_KeyedCase: TypeAlias = "tuple[_CaseKey, CaseResult]"
+
+
+def _pair_cases(before: Report, after: Report) -> tuple[list[_CasePair], list[_KeyedCase], list[_KeyedCase]]:
+    """Return the cases that are in both reports, those of A alone, and those of B alone."""
+    keyed_a, keyed_b = _keyed_cases(before), _keyed_cases(after)
+    cases_a, cases_b = dict(keyed_a), dict(keyed_b)
+    pairs = [_CasePair(key, case, cases_b[key]) for key, case in keyed_a if key in cases_b]
+    only_a = [(key, case) for key, case in keyed_a if key not in cases_b]
+    return pairs, only_a, [(key, case) for key, case in keyed_b if key not in cases_a]
+
+
+def _keyed_cases(report: Report) -> list[_KeyedCase]:
+    keyed: list[_KeyedCase] = []
     repeats: Counter[tuple[tuple[str, str], int | None]] = Counter()
     for case in report.cases:
         name = _name_of(case)
@@ -181,7 +192,7 @@ def _name_of(case: CaseResult) -> tuple[str, str]:
     return "position", str(case.cluster)
 
 
-def _labels(keyed: Iterable[tuple[_CaseKey, CaseResult]]) -> tuple[str, ...]:
+def _labels(keyed: Iterable[_KeyedCase]) -> tuple[str, ...]:
     return tuple(case_label(case.name, key.occurrence) for key, case in keyed)
 
 
