@@ -179,10 +179,10 @@ def thread(name: str, *recorders: Any) -> dict[str, Any]:
 # What is expected
 
 
-def seen(call: Any) -> dict[str, Any]:
+def summary(call: Any) -> dict[str, Any]:
     """A recorded call as its name, arguments, id, output and everything unusual about it."""
     execution = call.execution
-    shown: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "name": call.name,
         "args": call.input_parameters,
         "id": call.id,
@@ -198,18 +198,18 @@ def seen(call: Any) -> dict[str, Any]:
         "model_output": (execution.model_output, None),
         "artifact": (execution.artifact, None),
         "type": (None if call.type is None else call.type.value, None),
-        "children": ([seen(child) for child in execution.children], []),
+        "children": ([summary(child) for child in execution.children], []),
     }
-    return shown | {key: value for key, (value, usual) in more.items() if value != usual}
+    return fields | {key: value for key, (value, usual) in more.items() if value != usual}
 
 
-def all_seen(calls: Sequence[Any]) -> list[dict[str, Any]]:
+def summaries(calls: Sequence[Any]) -> list[dict[str, Any]]:
     """All of them."""
-    return [seen(call) for call in calls]
+    return [summary(call) for call in calls]
 
 
 def called(name: str, args: dict[str, Any], call_id: str | None, output: Any = None, **more: Any) -> dict[str, Any]:
-    """An expected call, in the form of `seen`; it went well unless `status` says otherwise."""
+    """An expected call, in the form of `summary`; it went well unless `status` says otherwise."""
     return {"name": name, "args": args, "id": call_id, "output": output, "status": "ok"} | more
 
 

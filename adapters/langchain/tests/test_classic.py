@@ -6,7 +6,7 @@ import pytest
 from feature_table import version_of
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
-from lc_agents import add, all_seen, asks, called, scripted, slow
+from lc_agents import add, asks, called, scripted, slow, summaries
 
 from toolmark_langchain import ToolCallRecorder
 
@@ -76,7 +76,7 @@ if CLASSIC:
         run = recorded(create_react_agent(model, [slow, add], PromptTemplate.from_template(template))).run
 
         first, second = run.calls
-        assert all_seen([first]) == [called("slow", {"input": "2"}, None, "slow 2")]
+        assert summaries([first]) == [called("slow", {"input": "2"}, None, "slow 2")]
         assert (second.name, second.execution.status.value) == ("nope", "unknown_tool")
         assert not second.execution.executed
         assert run.actual_output == "done"

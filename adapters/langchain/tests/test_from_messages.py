@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from lc_agents import ScriptedModel, add, all_seen, asks, called, make_agent, memory, react_agent, scripted, thread
+from lc_agents import ScriptedModel, add, asks, called, make_agent, memory, react_agent, scripted, summaries, thread
 from lc_versions import scenario
 from pydantic import BaseModel
 
@@ -29,7 +29,7 @@ def test_messages_are_a_run() -> None:
     """Calls stand in the model's order with their results, and say where they were read."""
     run = run_from_messages(TURN, available_tools=[{"name": "add"}], conversation_id="s", run_id="r")
 
-    assert all_seen(run.calls) == CALLS
+    assert summaries(run.calls) == CALLS
     assert [call.execution.source for call in run.calls] == ["messages[2].tool_calls[0]", "messages[2].tool_calls[1]"]
     assert (run.input, run.actual_output, run.status.value) == ("1+2?", "three", "ok")
     assert [offered.name for offered in run.available_tools or ()] == ["add"]
@@ -56,7 +56,7 @@ def test_messages_as_objects_and_pairs() -> None:
 
     run = run_from_messages(messages)
 
-    assert all_seen(run.calls) == CALLS[:1]
+    assert summaries(run.calls) == CALLS[:1]
     assert (run.input, run.actual_output) == ("hi", "three")
 
 
@@ -70,13 +70,13 @@ def test_every_place_that_is_no_message_is_named() -> None:
 
 def test_failed_unknown_and_unanswered_calls() -> None:
     """What messages tell of a call's fate is kept: failure, an unknown tool, unreadable arguments, no answer."""
-    asked = asks(
+    request = asks(
         ("slow", {}, "c1"), ("nope", {}, "c2"), ("slow", {"x": 1}, "c3"), invalid=[("slow", "{x", "c4", "bad json")]
     )
     run = run_from_messages(
         [
             HumanMessage("q"),
-            asked,
+            request,
             ToolMessage("x is missing", tool_call_id="c1", status="error"),
             ToolMessage("Error: nope is not a valid tool, try one of [slow].", tool_call_id="c2", status="error"),
         ]
@@ -117,8 +117,8 @@ def test_a_state_is_a_run() -> None:
     run = run_from_state(agent.get_state(thread("T")))
 
     expected = called("add", {"a": 2}, "c1", "4")
-    assert all_seen(recorder.run.calls) == [expected]
-    assert all_seen(run.calls) == [{**expected, "executed": False}]
+    assert summaries(recorder.run.calls) == [expected]
+    assert summaries(run.calls) == [{**expected, "executed": False}]
     assert (run.input, run.actual_output, run.status.value, run.conversation_id) == ("two", "four", "ok", "T")
 
 
@@ -162,7 +162,7 @@ def test_the_structured_output_of_a_state() -> None:
 
     run = run_from_state(agent.invoke({"messages": [("user", "hi")]}))
 
-    assert all_seen(run.calls) == CALLS[:1]
+    assert summaries(run.calls) == CALLS[:1]
     assert run.actual_output == '{"value":3}'
 
 

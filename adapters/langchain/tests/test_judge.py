@@ -21,14 +21,14 @@ YES = '{"evidence": ["c1"], "reasoning": "it fits", "verdict": "yes"}'
 IMAGE = "data:image/png;base64,iVBORw0KGgo="
 
 
-class Asked(ScriptedModel):
+class RecordingModel(ScriptedModel):
     """Remembers what it was asked."""
 
-    seen: Any = None
+    prompts: Any = None
 
     def answer(self, messages: Any) -> AIMessage:
         """Answer, and remember."""
-        self.seen.append(messages)
+        self.prompts.append(messages)
         return super().answer(messages)
 
 
@@ -44,11 +44,11 @@ def test_it_is_a_text_model() -> None:
 
 def test_the_prompt_arrives_whole() -> None:
     """System and user messages, texts and images arrive as LangChain's messages, in their order."""
-    model = Asked(script=[YES], seen=[])
+    model = RecordingModel(script=[YES], prompts=[])
 
     reply = ask(model, images=(IMAGE,))
 
-    [[system, user]] = model.seen
+    [[system, user]] = model.prompts
     assert isinstance(system, SystemMessage)
     assert system.content == "You judge tool calls."
     assert user.content == [
@@ -122,14 +122,14 @@ def test_no_recorder_sees_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> Any:
         with record() as recorder:
             monkeypatch.setenv("LANGSMITH_TRACING", "false")
-            found = await RunnableLambda(node).ainvoke("x")
+            answer = await RunnableLambda(node).ainvoke("x")
             monkeypatch.setenv("LANGSMITH_TRACING", "true")
             await judge.complete(sample_prompt())  # type: ignore[misc]
-        return found, recorder
+        return answer, recorder
 
-    found, recorder = asyncio.run(main())
+    answer, recorder = asyncio.run(main())
 
-    assert found == YES
+    assert answer == YES
     assert traced == []
     assert [run.models for run in recorder.runs] == [[]]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
-from lc_agents import add, all_seen, called, scripted
+from lc_agents import add, called, scripted, summaries
 from pydantic import BaseModel, Field
 
 from toolmark_langchain import ToolCallRecorder
@@ -109,7 +109,7 @@ def hosted(content: Any, **more: Any) -> list[dict[str, Any]]:
     recorder = ToolCallRecorder()
     scripted(AIMessage(content=content, **more)).invoke([HumanMessage("hi")], {"callbacks": [recorder]})
     assert not recorder.warnings
-    return all_seen(recorder.run.calls)
+    return summaries(recorder.run.calls)
 
 
 RESULTS = [{"url": "https://example.org"}]

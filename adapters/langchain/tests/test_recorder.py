@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
-from lc_agents import add, all_seen, asks, called, make_agent, memory, react_agent, scripted, thread
+from lc_agents import add, asks, called, make_agent, memory, react_agent, scripted, summaries, thread
 
 from toolmark import NothingRecordedError
 from toolmark.capture import RunBuilder
@@ -50,8 +50,8 @@ def test_a_fault_in_the_recorder_never_reaches_the_agent(method: str, monkeypatc
 
     assert result["messages"][-1].content == "final"
     assert len(recorder.runs) == 1
-    said = [*recorder.warnings, *recorder.run.warnings]
-    assert any("RuntimeError: planted" in text for text in said)
+    warnings = [*recorder.warnings, *recorder.run.warnings]
+    assert any("RuntimeError: planted" in text for text in warnings)
 
 
 def test_a_fault_of_a_known_run_is_a_warning_of_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +148,7 @@ def test_a_run_becomes_a_case() -> None:
     case = recorder.test_case(expected_tools=[], name="sum")
 
     assert (case.input, case.actual_output, case.name, case.expected_tools) == ("hi", "final", "sum", [])
-    assert all_seen(case.tools_called or ()) == [ADDITION]
+    assert summaries(case.tools_called or ()) == [ADDITION]
     assert case.tags == ["smoke"]
     assert case.metadata["k"] == 1
     assert not [key for key in case.metadata if key.startswith(("langgraph", "ls_", "lc_"))]
@@ -163,7 +163,7 @@ def test_pop_hands_over_and_forgets() -> None:
 
     runs = recorder.pop()
 
-    assert [all_seen(run.calls) for run in runs] == [[ADDITION]]
+    assert [summaries(run.calls) for run in runs] == [[ADDITION]]
     assert recorder.runs == recorder.pop() == []
 
 
@@ -194,7 +194,7 @@ def test_a_run_that_goes_on_stays() -> None:
 
     assert popped == []
     assert [call.execution.status.value for call in open_run.calls] == ["pending"]
-    assert [all_seen(run.calls) for run in recorder.pop()] == [[ADDITION]]
+    assert [summaries(run.calls) for run in recorder.pop()] == [[ADDITION]]
 
 
 def test_late_events_after_pop_make_no_run() -> None:
@@ -274,7 +274,7 @@ def test_runs_go_to_the_sink() -> None:
     with record(sink=sink) as recorder:
         agent().invoke(HI)
 
-    assert [all_seen(run.calls) for run in sink.runs] == [[ADDITION]]
+    assert [summaries(run.calls) for run in sink.runs] == [[ADDITION]]
     assert recorder.runs == []
 
 
@@ -285,12 +285,12 @@ def test_an_interrupted_run_comes_to_the_sink_again() -> None:
     waiting = react_agent(scripted(*SCRIPT), [add], checkpointer=memory(), interrupt_before=["tools"])
 
     waiting.invoke(HI, thread("T", recorder))
-    kept = recorder.runs
+    runs = recorder.runs
     waiting.invoke(None, thread("T", recorder))
 
     assert [run.status.value for run in sink.runs] == ["interrupted", "ok"]
     assert sink.runs[0].run_id == sink.runs[1].run_id
-    assert len(kept) == 1
+    assert len(runs) == 1
     assert recorder.runs == []
 
 
@@ -305,7 +305,7 @@ def test_a_sink_that_fails_loses_nothing() -> None:
 
     agent().invoke(HI, {"callbacks": [recorder]})
 
-    assert [all_seen(run.calls) for run in recorder.runs] == [[ADDITION]]
+    assert [summaries(run.calls) for run in recorder.runs] == [[ADDITION]]
     assert any("disk full" in text for text in [*recorder.warnings, *recorder.run.warnings])
 
 

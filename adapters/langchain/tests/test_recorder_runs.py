@@ -12,7 +12,7 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
-from lc_agents import ScriptedModel, add, all_seen, asks, called, make_agent, memory, react_agent, scripted, thread
+from lc_agents import ScriptedModel, add, asks, called, make_agent, memory, react_agent, scripted, summaries, thread
 
 from toolmark_langchain import ToolCallRecorder, record
 
@@ -48,8 +48,8 @@ def test_two_hundred_runs_at_once() -> None:
 
     asyncio.run(run())
 
-    found = {run.input: (all_seen(run.calls), run.actual_output) for run in recorder.pop()}
-    assert found == {
+    results = {run.input: (summaries(run.calls), run.actual_output) for run in recorder.pop()}
+    assert results == {
         str(number): ([called("echo", {"x": number}, "c1", str(number))], f"final {number}") for number in range(200)
     }
 
@@ -67,7 +67,7 @@ def test_a_crash_in_the_middle() -> None:
     with pytest.raises(ConnectionError):
         make_agent(model, [add]).invoke(HI, {"callbacks": [recorder]})
 
-    assert all_seen(recorder.run.calls) == [ADDITION]
+    assert summaries(recorder.run.calls) == [ADDITION]
     assert (recorder.run.status.value, recorder.run.error) == ("error", "ConnectionError: provider is down")
 
 
@@ -162,7 +162,7 @@ def test_a_resumption_without_its_beginning() -> None:
     waiting.invoke(None, thread("T", recorder))
 
     (run,) = recorder.runs
-    assert all_seen(run.calls) == [ADDITION]
+    assert summaries(run.calls) == [ADDITION]
     assert "earlier one" in run.warnings[0]
 
 
@@ -180,7 +180,7 @@ def test_a_loop_of_separate_steps_as_one_run() -> None:
         model.invoke(messages, config)
 
     (run,) = recorder.runs
-    assert all_seen(run.calls) == [called("add", {"a": 1}, "c1", 3, model_output="3")]
+    assert summaries(run.calls) == [called("add", {"a": 1}, "c1", 3, model_output="3")]
     assert (run.input, run.actual_output, run.status.value) == ("1+2?", "final", "ok")
     assert not run.warnings
 

@@ -10,7 +10,19 @@ from typing import Any
 import pytest
 from langchain_core.tools import ToolException, tool
 from langgraph.prebuilt import ToolNode
-from lc_agents import add, all_seen, asks, boom, called, failing_twice, make_agent, react_agent, scripted, seen, slow
+from lc_agents import (
+    add,
+    asks,
+    boom,
+    called,
+    failing_twice,
+    make_agent,
+    react_agent,
+    scripted,
+    slow,
+    summaries,
+    summary,
+)
 from lc_versions import scenario
 
 from toolmark_langchain import ToolCallRecorder
@@ -36,7 +48,7 @@ def test_unknown_tool() -> None:
     recorder = recorded(react_agent(scripted(asks(("nope", {"x": 1}, "c1")), "final"), [slow]))
 
     text = "Error: nope is not a valid tool, try one of [slow]."
-    assert all_seen(recorder.run.calls) == [
+    assert summaries(recorder.run.calls) == [
         called("nope", {"x": 1}, "c1", status="unknown_tool", executed=False, error=text, model_output=text)
     ]
 
@@ -48,7 +60,7 @@ def test_error_that_the_node_handles() -> None:
 
     recorder = recorded(react_agent(model, ToolNode([boom], handle_tool_errors="custom")))
 
-    assert all_seen(recorder.run.calls) == [
+    assert summaries(recorder.run.calls) == [
         called("boom", {"x": 1}, "c1", status="error", error="ValueError: boom 1", model_output="custom")
     ]
     assert recorder.run.status.value == "ok"
@@ -61,7 +73,7 @@ def test_error_that_nobody_handles() -> None:
 
     recorder = recorded(react_agent(model, ToolNode([boom], handle_tool_errors=False)), ValueError)
 
-    assert all_seen(recorder.run.calls) == [called("boom", {"x": 1}, "c1", status="error", error="ValueError: boom 1")]
+    assert summaries(recorder.run.calls) == [called("boom", {"x": 1}, "c1", status="error", error="ValueError: boom 1")]
     assert (recorder.run.status.value, recorder.run.error) == ("error", "ValueError: boom 1")
     assert recorder.run.actual_output is None
 
@@ -79,7 +91,7 @@ def test_error_that_the_tool_handles() -> None:
 
     recorder = recorded(make_agent(scripted(asks(("t", {"x": 1}, "c1")), "final"), [failing]))
 
-    assert all_seen(recorder.run.calls) == [
+    assert summaries(recorder.run.calls) == [
         called("t", {"x": 1}, "c1", status="error", error="bad 1", model_output="bad 1")
     ]
 
@@ -101,9 +113,9 @@ def test_arguments_that_are_no_json() -> None:
     recorder = recorded(make_agent(scripted(asks(invalid=[("slow", "{x: ", "c1", "bad json")])), [slow]))
 
     (call,) = recorder.run.calls
-    shown = seen(call)
-    shown.pop("model_output", None)
-    assert shown == called(
+    fields = summary(call)
+    fields.pop("model_output", None)
+    assert fields == called(
         "slow", {}, "c1", status="invalid_arguments", executed=False, error="bad json", requested="{x: "
     )
 
@@ -188,7 +200,7 @@ def test_retries() -> None:
         make_agent(scripted(asks(("flaky", {"x": 1}, "c1")), "final"), [failing_twice()], middleware=[retry])
     )
 
-    assert all_seen(recorder.run.calls) == [called("flaky", {"x": 1}, "c1", "ok 1", attempts=3)]
+    assert summaries(recorder.run.calls) == [called("flaky", {"x": 1}, "c1", "ok 1", attempts=3)]
 
 
 @scenario("S47")
@@ -216,7 +228,7 @@ def test_readable_and_unreadable_arguments() -> None:
     recorder = recorded(make_agent(scripted(script, "final"), [slow]))
 
     first, second = recorder.run.calls
-    assert seen(first) == called("slow", {"x": 2}, "c2", "slow 2")
+    assert summary(first) == called("slow", {"x": 2}, "c2", "slow 2")
     assert (second.id, second.execution.status.value) == ("c1", "invalid_arguments")
     assert not second.execution.executed
     assert second.output is None
@@ -244,4 +256,4 @@ def test_steps_that_run_out() -> None:
     assert recorder.run.status.value == "stopped"
     assert recorder.run.error
     assert recorder.run.actual_output is None
-    assert seen(recorder.run.calls[0]) == called("add", {"a": 1}, "c1", "3")
+    assert summary(recorder.run.calls[0]) == called("add", {"a": 1}, "c1", "3")

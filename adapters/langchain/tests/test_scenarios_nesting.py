@@ -9,7 +9,18 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
-from lc_agents import InjectedState, ScriptedModel, add, all_seen, asks, called, make_agent, react_agent, scripted, seen
+from lc_agents import (
+    InjectedState,
+    ScriptedModel,
+    add,
+    asks,
+    called,
+    make_agent,
+    react_agent,
+    scripted,
+    summaries,
+    summary,
+)
 from lc_versions import scenario
 from pydantic import BaseModel
 
@@ -52,7 +63,7 @@ def test_agent_inside_a_tool() -> None:
     recorder = recorded(make_agent(scripted(asks(("ask_math", {"q": "1+2"}, "c1")), "final"), [ask_math]))
 
     child = called("add", {"a": 1}, "c1", "3")
-    assert all_seen(recorder.run.calls) == [called("ask_math", {"q": "1+2"}, "c1", "sub done", children=[child])]
+    assert summaries(recorder.run.calls) == [called("ask_math", {"q": "1+2"}, "c1", "sub done", children=[child])]
     assert [offered.name for offered in recorder.run.available_tools or ()] == ["ask_math"]
     assert [call.name for call in recorder.run.select_calls(nested=True)] == ["ask_math", "add"]
 
@@ -69,7 +80,7 @@ def test_tool_that_calls_a_tool() -> None:
     recorder = recorded(make_agent(scripted(asks(("outer", {"x": 3}, "c1")), "final"), [outer]))
 
     child = called("add", {"a": 3}, None, 5, origin="code")
-    assert all_seen(recorder.run.calls) == [called("outer", {"x": 3}, "c1", "5", children=[child])]
+    assert summaries(recorder.run.calls) == [called("outer", {"x": 3}, "c1", "5", children=[child])]
 
 
 @scenario("S19")
@@ -92,8 +103,8 @@ def test_hand_off() -> None:
     run = recorded(graph.compile()).run
 
     handoff, addition = called("transfer_to_bob", {}, "h1", "transferred"), called("add", {"a": 4}, "b1", "6")
-    assert all_seen(run.select_calls(handoffs=True)) == [handoff, addition]
-    assert all_seen(run.tools_called) == [addition]
+    assert summaries(run.select_calls(handoffs=True)) == [handoff, addition]
+    assert summaries(run.tools_called) == [addition]
     assert [(found.call, found.from_agent, found.to_agent) for found in run.handoffs] == [(0, "alice", "bob")]
     assert [call.execution.agent for call in run.calls] == ["alice", "bob"]
     assert (run.status.value, run.actual_output) == ("ok", "bob done")
@@ -108,7 +119,7 @@ def test_structured_output_through_a_pseudo_tool() -> None:
 
     run = recorded(make_agent(scripted(*script), [add], response_format=ToolStrategy(Ans))).run
 
-    assert all_seen(run.calls) == [called("add", {"a": 1}, "c1", "3")]
+    assert summaries(run.calls) == [called("add", {"a": 1}, "c1", "3")]
     assert run.actual_output == '{"value":3}'
     assert [offered.name for offered in run.available_tools or ()] == ["add"]
 
@@ -116,18 +127,18 @@ def test_structured_output_through_a_pseudo_tool() -> None:
 @scenario("S40")
 def test_hosted_tool() -> None:
     """A tool that the provider ran is a hosted call with its result; the texts round it are the answer."""
-    found = [{"type": "web_search_result", "url": "https://example.org", "title": "Cats"}]
+    results = [{"type": "web_search_result", "url": "https://example.org", "title": "Cats"}]
     content = [
         {"type": "text", "text": "Searching "},
         {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "cats"}},
-        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": found},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": results},
         {"type": "text", "text": "Cats."},
     ]
     message = AIMessage(content=content, response_metadata={"model_provider": "anthropic"})
 
     run = recorded(make_agent(scripted(message), [add])).run
 
-    assert all_seen(run.calls) == [called("web_search", {"query": "cats"}, "s1", found, type="hosted")]
+    assert summaries(run.calls) == [called("web_search", {"query": "cats"}, "s1", results, type="hosted")]
     assert run.actual_output == "Searching Cats."
 
 
@@ -138,7 +149,7 @@ def test_structured_output_of_the_prebuilt_agent() -> None:
 
     run = recorded(react_agent(model, [add], response_format=Ans2)).run
 
-    assert all_seen(run.calls) == [called("add", {"a": 1}, "c1", "3")]
+    assert summaries(run.calls) == [called("add", {"a": 1}, "c1", "3")]
     assert run.actual_output == '{"value":3}'
 
 
@@ -161,7 +172,7 @@ def test_loop_by_hand() -> None:
     """In a hand-written loop, a tool called with mere arguments answers the model's call."""
     run = recorded(loop(add.invoke), "q").run
 
-    assert all_seen(run.calls) == [called("add", {"a": 1}, "c1", 3, model_output="3")]
+    assert summaries(run.calls) == [called("add", {"a": 1}, "c1", 3, model_output="3")]
     assert (run.input, run.actual_output) == ("q", "three")
 
 
@@ -170,7 +181,7 @@ def test_loop_by_hand_with_a_function() -> None:
     """A function called past the framework is not seen to run; what the model was shown is its output."""
     run = recorded(loop(lambda args: add.func(**args)), "q").run
 
-    assert all_seen(run.calls) == [called("add", {"a": 1}, "c1", "3", executed=False)]
+    assert summaries(run.calls) == [called("add", {"a": 1}, "c1", "3", executed=False)]
 
 
 @scenario("S44")
@@ -183,7 +194,7 @@ def test_recorder_on_the_model_only() -> None:
 
     first, second = recorder.runs
 
-    assert all_seen(first.calls) == [called("add", {"a": 1}, "c1", status="not_executed", executed=False)]
+    assert summaries(first.calls) == [called("add", {"a": 1}, "c1", status="not_executed", executed=False)]
     assert "not to the agent" in first.warnings[0]
     assert (second.calls, second.actual_output) == ([], "three")
 
@@ -202,7 +213,7 @@ def test_model_inside_a_tool() -> None:
 
     assert [call.name for call in run.calls] == ["summarize"]
     (child,) = run.calls[0].execution.children
-    assert seen(child) == called("phantom", {"y": 1}, "hx", status="not_executed", executed=False)
+    assert summary(child) == called("phantom", {"y": 1}, "hx", status="not_executed", executed=False)
 
 
 @scenario("S51")
@@ -223,7 +234,7 @@ def test_opaque_root() -> None:
 
     run = recorded(RunnableLambda(lambda _: {"messages": messages})).run
 
-    assert all_seen(run.calls) == [called("add", {"a": 1}, "c1", "3", executed=False)]
+    assert summaries(run.calls) == [called("add", {"a": 1}, "c1", "3", executed=False)]
     assert (run.input, run.actual_output) == ("hi", "three")
 
 
@@ -249,5 +260,5 @@ def test_cached_node() -> None:
         agent.invoke(HI, {"callbacks": [recorder]})
 
     first, second = recorder.runs
-    assert all_seen(first.calls) == [called("add", {"a": 1}, "c1", "3")]
-    assert all_seen(second.calls) == [called("add", {"a": 1}, "c1", "3", executed=False)]
+    assert summaries(first.calls) == [called("add", {"a": 1}, "c1", "3")]
+    assert summaries(second.calls) == [called("add", {"a": 1}, "c1", "3", executed=False)]

@@ -9,7 +9,6 @@ from langgraph.types import Command, interrupt
 from lc_agents import (
     ScriptedModel,
     add,
-    all_seen,
     asks,
     called,
     make_agent,
@@ -17,6 +16,7 @@ from lc_agents import (
     react_agent,
     scripted,
     slow,
+    summaries,
     thread,
 )
 from lc_versions import scenario
@@ -36,7 +36,7 @@ def assert_separate(recorder: ToolCallRecorder, amount: int) -> None:
     runs = sorted(recorder.runs, key=lambda run: int(run.input or ""))
     assert [run.input for run in runs] == [str(number) for number in range(amount)]
     for number, run in enumerate(runs):
-        assert all_seen(run.calls) == [called("add", {"a": number}, "c1", str(number + 2))]
+        assert summaries(run.calls) == [called("add", {"a": number}, "c1", str(number + 2))]
 
 
 @scenario("S20")
@@ -84,7 +84,7 @@ def test_turns_of_a_thread() -> None:
     for question in TURNS:
         agent.invoke({"messages": [("user", question)]}, thread("T1", recorder))
 
-    assert [(run.input, run.actual_output, all_seen(run.calls)) for run in recorder.runs] == ANSWERS
+    assert [(run.input, run.actual_output, summaries(run.calls)) for run in recorder.runs] == ANSWERS
     (conversation,) = recorder.conversations()
     assert conversation.id == "T1"
     assert [(turn.role, turn.content, len(turn.tools_called or ())) for turn in conversation.turns] == [
@@ -105,7 +105,7 @@ def test_turns_with_a_history() -> None:
     for question in TURNS:
         history = agent.invoke({"messages": [*history, HumanMessage(question)]}, {"callbacks": [recorder]})["messages"]
 
-    assert [(run.input, run.actual_output, all_seen(run.calls)) for run in recorder.runs] == ANSWERS
+    assert [(run.input, run.actual_output, summaries(run.calls)) for run in recorder.runs] == ANSWERS
 
 
 def reviewed() -> Any:
@@ -137,7 +137,7 @@ def test_waiting_for_a_person() -> None:
     """While a person decides, all calls of the message are pending and the run is interrupted."""
     run = decided().run
 
-    assert all_seen(run.calls) == [
+    assert summaries(run.calls) == [
         called("slow", {"x": 1}, "c1", status="pending", executed=False),
         called("add", {"a": 1}, "c2", status="pending", executed=False),
     ]
@@ -149,7 +149,7 @@ def test_approved() -> None:
     """An approved call runs, in the run that waited for it."""
     run = decided({"type": "approve"}).run
 
-    assert all_seen(run.calls) == [called("slow", {"x": 1}, "c1", "slow 1"), ADDITION]
+    assert summaries(run.calls) == [called("slow", {"x": 1}, "c1", "slow 1"), ADDITION]
     assert (run.status.value, run.actual_output) == ("ok", "final")
 
 
@@ -160,7 +160,7 @@ def test_edited() -> None:
 
     run = decided({"type": "edit", "edited_action": edited}).run
 
-    first, second = all_seen(run.calls)
+    first, second = summaries(run.calls)
     first.pop("model_output", None)
     assert [first, second] == [called("slow", {"x": 2}, "c1", "slow 2", requested={"x": 1}), ADDITION]
 
@@ -173,7 +173,7 @@ def test_rejected() -> None:
     first, second = run.calls
     assert (first.execution.status.value, first.execution.executed, first.output) == ("rejected", False, None)
     assert "no!" in first.execution.error
-    assert all_seen([second]) == [ADDITION]
+    assert summaries([second]) == [ADDITION]
 
 
 @scenario("S32", needs="respond")
@@ -181,7 +181,7 @@ def test_answered_by_a_person() -> None:
     """A call that a person answers has their words as its output, and was not executed."""
     run = decided({"type": "respond", "message": "pretend"}).run
 
-    assert all_seen(run.calls) == [called("slow", {"x": 1}, "c1", "pretend", executed=False), ADDITION]
+    assert summaries(run.calls) == [called("slow", {"x": 1}, "c1", "pretend", executed=False), ADDITION]
 
 
 @scenario("S33")
@@ -203,7 +203,7 @@ def test_interrupted_inside_a_tool() -> None:
     assert [call.execution.status.value for call in before.calls] == ["pending", "ok"]
     assert before.status.value == "interrupted"
     assert len(recorder.runs) == 1
-    assert all_seen(recorder.run.calls) == [
+    assert summaries(recorder.run.calls) == [
         called("ask", {"q": "colour?"}, "c1", "human said blue", attempts=2),
         ADDITION,
     ]
@@ -220,10 +220,10 @@ def test_interrupted_before_the_tools() -> None:
     before = recorder.run
     agent.invoke(None, thread("T", recorder))
 
-    assert all_seen(before.calls) == [called("add", {"a": 1}, "c1", status="pending", executed=False)]
+    assert summaries(before.calls) == [called("add", {"a": 1}, "c1", status="pending", executed=False)]
     assert before.status.value == "interrupted"
     assert len(recorder.runs) == 1
-    assert all_seen(recorder.run.calls) == [called("add", {"a": 1}, "c1", "3")]
+    assert summaries(recorder.run.calls) == [called("add", {"a": 1}, "c1", "3")]
     assert (recorder.run.input, recorder.run.actual_output) == ("hi", "final")
     (conversation,) = recorder.conversations()
     assert [turn.role for turn in conversation.turns] == ["user", "assistant"]

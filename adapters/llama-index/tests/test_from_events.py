@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from li_agents import Played, add, agent, asks, play, played, seen, slow
+from li_agents import Played, add, agent, asks, play, played, slow, summaries
 from li_versions import WORKFLOWS_2
 from llama_index.core.agent.workflow import AgentOutput, ToolCall, ToolCallResult
 from llama_index.core.workflow import Event, JsonSerializer, StartEvent, StopEvent, Workflow, step
@@ -21,9 +21,9 @@ def adding(answer: str = "3", question: str = "hi") -> Played:
     return played(lambda: agent(ADDED, answer, tools=[add]), question)
 
 
-def agents_events(told: Played) -> list[Event]:
+def agents_events(outcome: Played) -> list[Event]:
     """The events without the one that ends them."""
-    return [event for event in told.events if not isinstance(event, StopEvent)]
+    return [event for event in outcome.events if not isinstance(event, StopEvent)]
 
 
 def test_several_runs() -> None:
@@ -33,7 +33,7 @@ def test_several_runs() -> None:
     runs = runs_from_events([*first.events, *second.events], second.result, input="the second")
 
     assert [(run.input, run.actual_output) for run in runs] == [("first", "one"), ("the second", "two")]
-    assert [seen(run.calls) for run in runs] == [ONE_CALL, ONE_CALL]
+    assert [summaries(run.calls) for run in runs] == [ONE_CALL, ONE_CALL]
 
 
 def test_no_events() -> None:
@@ -56,30 +56,30 @@ def test_without_the_last_event_from_json() -> None:
 
     (run,) = runs_from_events(texts)
 
-    assert seen(run.calls) == ONE_CALL
+    assert summaries(run.calls) == ONE_CALL
     assert (run.status.value, run.actual_output) == ("ok", "3")
 
 
 def test_events_that_end_too_early() -> None:
     """A record that stops in the middle says so, and a call without a result was given up."""
-    told = adding()
-    upto = next(index for index, event in enumerate(told.events) if isinstance(event, ToolCallResult))
+    outcome = adding()
+    upto = next(index for index, event in enumerate(outcome.events) if isinstance(event, ToolCallResult))
 
-    (run,) = runs_from_events(told.events[:upto])
+    (run,) = runs_from_events(outcome.events[:upto])
 
-    assert seen(run.calls) == [("add", {"a": 1, "b": 2}, "c1", "cancelled")]
+    assert summaries(run.calls) == [("add", {"a": 1, "b": 2}, "c1", "cancelled")]
     assert run.status.value == "stopped"
     assert "do not show how the run ended" in run.warnings[0]
 
 
 def test_events_that_begin_too_late() -> None:
     """Calls whose request is missing are taken for the model's, with a warning."""
-    told = adding()
-    after = next(index for index, event in enumerate(told.events) if isinstance(event, AgentOutput)) + 1
+    outcome = adding()
+    after = next(index for index, event in enumerate(outcome.events) if isinstance(event, AgentOutput)) + 1
 
-    (run,) = runs_from_events(told.events[after:], told.result)
+    (run,) = runs_from_events(outcome.events[after:], outcome.result)
 
-    assert seen(run.calls) == ONE_CALL
+    assert summaries(run.calls) == ONE_CALL
     assert run.calls[0].execution is not None
     assert run.calls[0].execution.origin.value == "model"
     assert "begin in the middle" in run.warnings[0]
@@ -87,19 +87,19 @@ def test_events_that_begin_too_late() -> None:
 
 def test_results_alone() -> None:
     """A result without its call is a call."""
-    told = adding()
-    kept = [event for event in told.events if not isinstance(event, ToolCall)]
+    outcome = adding()
+    events = [event for event in outcome.events if not isinstance(event, ToolCall)]
 
-    (run,) = runs_from_events(kept, told.result)
+    (run,) = runs_from_events(events, outcome.result)
 
-    assert seen(run.calls) == ONE_CALL
+    assert summaries(run.calls) == ONE_CALL
 
 
 def test_a_result_that_was_saved() -> None:
     """An agent's result may come as the object that JSON made of it."""
-    told = adding()
+    outcome = adding()
 
-    (run,) = runs_from_events(agents_events(told), result=told.result.model_dump())
+    (run,) = runs_from_events(agents_events(outcome), result=outcome.result.model_dump())
 
     assert run.actual_output == "3"
 
@@ -110,20 +110,20 @@ def test_the_callers_time_limit() -> None:
     async def go() -> Played:
         return await play(agent(asks(("slow", {"ms": 2000}, "c1")), "d", tools=[slow]), patience=0.2)
 
-    told = asyncio.run(go())
-    (run,) = runs_from_events(told.events, error=told.error)
+    outcome = asyncio.run(go())
+    (run,) = runs_from_events(outcome.events, error=outcome.error)
 
     assert run.status.value == "stopped"
-    assert seen(run.calls) == [("slow", {"ms": 2000}, "c1", "cancelled")]
+    assert summaries(run.calls) == [("slow", {"ms": 2000}, "c1", "cancelled")]
 
 
 def test_a_failure_that_only_the_events_tell() -> None:
     """What the model asked for at a limit of steps is a call, also where nobody says what was caught."""
-    told = played(lambda: agent(ADDED, asks(("add", {"a": 1, "b": 1}, "c2")), tools=[add]), max_iterations=2)
+    outcome = played(lambda: agent(ADDED, asks(("add", {"a": 1, "b": 1}, "c2")), tools=[add]), max_iterations=2)
 
-    (run,) = runs_from_events(told.events)
+    (run,) = runs_from_events(outcome.events)
 
-    assert seen(run.calls) == [*ONE_CALL, ("add", {"a": 1, "b": 1}, "c2", "not_executed")]
+    assert summaries(run.calls) == [*ONE_CALL, ("add", {"a": 1, "b": 1}, "c2", "not_executed")]
     assert run.status.value == "stopped"
     assert ("Max iterations" in (run.error or "")) == WORKFLOWS_2
 
@@ -143,8 +143,8 @@ class Reporting(Workflow):
         return Report(answer=f"about {ev.get('topic')}")
 
 
-@pytest.mark.parametrize("given", [True, False])
-def test_a_result_of_the_users_own(given: bool) -> None:
+@pytest.mark.parametrize("with_result", [True, False])
+def test_a_result_of_the_users_own(with_result: bool) -> None:
     """A workflow may end with an event of its own kind; what is in it is the answer."""
 
     async def go() -> tuple[list[Event], Any, Any]:
@@ -154,7 +154,7 @@ def test_a_result_of_the_users_own(given: bool) -> None:
             return events, await handler, rec.last_run
 
     events, result, recorded = asyncio.run(go())
-    (run,) = runs_from_events(events, result if given else None)
+    (run,) = runs_from_events(events, result if with_result else None)
 
     assert (run.status.value, run.actual_output) == ("ok", '{"answer": "about x"}')
     assert (recorded.status.value, recorded.actual_output) == ("ok", '{"answer": "about x"}')
@@ -200,9 +200,9 @@ def test_events_of_other_kinds_are_passed_over() -> None:
     class Progress(Event):
         percent: int
 
-    told = adding()
+    outcome = adding()
     saved = {"qualified_name": "somewhere.Progress", "value": {"percent": 3}}
 
-    (run,) = runs_from_events([Progress(percent=1), saved, *told.events], told.result)
+    (run,) = runs_from_events([Progress(percent=1), saved, *outcome.events], outcome.result)
 
-    assert seen(run.calls) == ONE_CALL
+    assert summaries(run.calls) == ONE_CALL

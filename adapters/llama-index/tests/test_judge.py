@@ -20,15 +20,15 @@ YES = '{"evidence": ["c1"], "reasoning": "it fits", "verdict": "yes"}'
 PNG = "data:image/png;base64,iVBORw0KGgo="
 
 
-class Asked(ScriptedLLM):
+class RecordingLLM(ScriptedLLM):
     """Remembers what it was asked, and answers with what it was given."""
 
-    seen: Any = None
+    prompts: Any = None
     response: Any = None
 
     async def achat(self, messages: Any, **kwargs: Any) -> ChatResponse:  # type: ignore[override]
         """Answer, and remember."""
-        self.seen.append(messages)
+        self.prompts.append(messages)
         return self.response or await super().achat(messages, **kwargs)
 
 
@@ -49,11 +49,11 @@ def test_it_is_a_text_model() -> None:
 
 def test_the_prompt_arrives_whole() -> None:
     """Roles, texts and images arrive as LlamaIndex's blocks, in their order; the image itself where it was given."""
-    llm = Asked(script=ScriptedModel(YES), seen=[])
+    llm = RecordingLLM(script=ScriptedModel(YES), prompts=[])
 
     reply = ask(llm, images=(PNG, "https://example.com/a.png"))
 
-    [[system, user]] = llm.seen
+    [[system, user]] = llm.prompts
     text, image, address = user.blocks
     assert (system.role.value, system.content) == ("system", "You judge tool calls.")
     assert (user.role.value, text.text) == ("user", "Was the call right?")
@@ -93,7 +93,7 @@ def test_what_came_is_told_as_it_is(raw: Any, fields: dict[str, Any]) -> None:
     """Refusals, cuts and withheld answers are what they are, on each provider."""
     response = ChatResponse(message=ChatMessage(role="assistant", content="{"), raw=raw)
 
-    reply = ask(Asked(script=ScriptedModel(), seen=[], response=response))
+    reply = ask(RecordingLLM(script=ScriptedModel(), prompts=[], response=response))
 
     assert {name: getattr(reply, name) for name in fields} == fields
 

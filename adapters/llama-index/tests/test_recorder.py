@@ -10,7 +10,7 @@ import weakref
 from typing import Any
 
 import pytest
-from li_agents import add, agent, asks, boom, llm, play, search, seen, slow
+from li_agents import add, agent, asks, boom, llm, play, search, slow, summaries
 from li_versions import WORKFLOWS_2
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.instrumentation import get_dispatcher
@@ -58,7 +58,7 @@ def test_round_an_event_loop() -> None:
 
     case = rec.test_case(expected_tools=[ToolCall(name="add")], id="first")
     assert (case.id, case.input, case.actual_output) == ("first", "1+2?", "3")
-    assert seen(case.tools_called or []) == ONE_CALL
+    assert summaries(case.tools_called or []) == ONE_CALL
     assert rec.last_run.started_at is not None
     assert (rec.last_run.duration or 0) > 0
 
@@ -99,9 +99,9 @@ def test_runs_outside_are_not_recorded() -> None:
         _ = rec.last_run
 
 
-async def play_plain(told: Any) -> Any:
+async def play_plain(workflow: Any) -> Any:
     """Run an agent, and nothing else."""
-    return await told.run(user_msg="hi")
+    return await workflow.run(user_msg="hi")
 
 
 def test_a_recorder_may_be_entered_again() -> None:
@@ -129,9 +129,9 @@ def test_runs_that_are_not_awaited_end_with_the_block() -> None:
     """What goes on when the block ends is recorded as far as it came, and says so; nothing of it stays."""
 
     async def go() -> ToolCallRecorder:
-        told = agent(asks(("slow", {"ms": 300}, "c1")), "done", tools=[slow])
+        workflow = agent(asks(("slow", {"ms": 300}, "c1")), "done", tools=[slow])
         with record() as rec:
-            handler = told.run(user_msg="hi")
+            handler = workflow.run(user_msg="hi")
             await asyncio.sleep(0.15)
         await handler
         return rec
@@ -140,7 +140,7 @@ def test_runs_that_are_not_awaited_end_with_the_block() -> None:
 
     (run,) = rec.runs
     assert run.status.value == "stopped"
-    assert seen(run.calls) == [("slow", {"ms": 300}, "c1", "cancelled")]
+    assert summaries(run.calls) == [("slow", {"ms": 300}, "c1", "cancelled")]
     assert "closed before the run ended" in run.warnings[0]
     assert is_empty(rec)
 
@@ -151,8 +151,8 @@ def test_no_state_is_left_when_a_run_has_ended(way: str) -> None:
 
     async def go(rec: ToolCallRecorder) -> bool:
         steps: Any = {"well": (ADDED, "3"), "failed": (ADDED, RuntimeError("x"))}
-        told = agent(*steps.get(way, (asks(("slow", {"ms": 300}, "c1")), "3")), tools=[add, slow], timeout=5)
-        handler = told.run(user_msg="hi")
+        workflow = agent(*steps.get(way, (asks(("slow", {"ms": 300}, "c1")), "3")), tools=[add, slow], timeout=5)
+        handler = workflow.run(user_msg="hi")
         if way == "cancelled":
             await asyncio.sleep(0.15)
             await handler.cancel_run()
@@ -174,9 +174,9 @@ def test_agents_are_not_kept_alive() -> None:
 
     async def go() -> tuple[ToolCallRecorder, Any]:
         with record() as rec:
-            told = adder()
-            await told.run(user_msg="hi")
-        return rec, weakref.ref(told.llm.script)
+            workflow = adder()
+            await workflow.run(user_msg="hi")
+        return rec, weakref.ref(workflow.llm.script)
 
     rec, script = asyncio.run(go())
     gc.collect()
@@ -205,14 +205,14 @@ def test_sinks_and_pop() -> None:
             await adder().run(user_msg="two")
 
     store = ListSink()
-    sunk, kept = record(sink=store), record(conversation="c")
-    asyncio.run(go(sunk))
-    asyncio.run(go(kept))
+    with_sink, without_sink = record(sink=store), record(conversation="c")
+    asyncio.run(go(with_sink))
+    asyncio.run(go(without_sink))
 
     assert [run.input for run in store.runs] == ["one", "two"]
-    assert sunk.runs == []
-    assert [run.conversation_id for run in kept.pop()] == ["c", "c"]
-    assert kept.runs == []
+    assert with_sink.runs == []
+    assert [run.conversation_id for run in without_sink.pop()] == ["c", "c"]
+    assert without_sink.runs == []
 
 
 def test_a_limit() -> None:
@@ -266,7 +266,7 @@ def test_a_loop_written_by_hand() -> None:
 
     (run,) = rec.runs
     assert (run.input, run.actual_output, run.status.value) == ("1+2?", "three", "ok")
-    assert seen(run.tools_called) == ONE_CALL
+    assert summaries(run.tools_called) == ONE_CALL
     assert [spec.name for spec in run.available_tools or ()] == ["add"]
     assert is_empty(rec)
 
@@ -319,7 +319,7 @@ def test_an_agent_in_a_step() -> None:
 
     (run,) = asyncio.run(go()).runs
 
-    assert seen(run.tools_called) == [*ONE_CALL, ("search", {"q": "x"}, None, "found x")]
+    assert summaries(run.tools_called) == [*ONE_CALL, ("search", {"q": "x"}, None, "found x")]
     assert [call.execution.origin.value for call in run.calls if call.execution] == ["model", "code"]
     assert [call.name for call in run.select_calls(code=False)] == ["add"]
     assert (run.input, run.actual_output) == ("sums", '{"answer": "3", "to": "sums"}')
@@ -341,10 +341,10 @@ def test_a_program_for_structured_output() -> None:
         )
         return int(program(text=text).total)
 
-    told = agent(asks(("total", {"text": "1+2"}, "c1")), "3", tools=[total])
-    run = asyncio.run(play(told)).run("C")
+    workflow = agent(asks(("total", {"text": "1+2"}, "c1")), "3", tools=[total])
+    run = asyncio.run(play(workflow)).run("C")
 
-    assert seen(run.calls) == [("total", {"text": "1+2"}, "c1", 3)]
+    assert summaries(run.calls) == [("total", {"text": "1+2"}, "c1", 3)]
     assert run.calls[0].execution is not None
     assert not run.calls[0].execution.children
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from li_agents import add, agent, asks, seen, slow
+from li_agents import add, agent, asks, slow, summaries
 from llama_index.core.workflow import Event
 
 from toolmark import ToolCall, ToolCorrectnessMetric
@@ -23,7 +23,7 @@ def test_a_case_that_can_be_scored() -> None:
     case = asyncio.run(run_case(agent(ADDED, "3", tools=[add]), "1+2?", expected_tools=expected, id="sum"))
 
     assert (case.id, case.input, case.actual_output) == ("sum", "1+2?", "3")
-    assert seen(case.tools_called or []) == [("add", {"a": 1, "b": 2}, "c1", 3)]
+    assert summaries(case.tools_called or []) == [("add", {"a": 1, "b": 2}, "c1", 3)]
     assert ToolCorrectnessMetric().measure(case).score == 1
 
 
@@ -34,7 +34,7 @@ def test_a_failure_is_told_by_the_run() -> None:
     assert case.run is not None
     assert case.run.status.value == "error"
     assert "rate limit" in (case.run.error or "")
-    assert seen(case.tools_called or []) == [("add", {"a": 1, "b": 2}, "c1", 3)]
+    assert summaries(case.tools_called or []) == [("add", {"a": 1, "b": 2}, "c1", 3)]
 
 
 class Unready:
@@ -60,19 +60,19 @@ def test_a_time_limit() -> None:
 
     assert case.run is not None
     assert (case.run.status.value, case.run.error) == ("stopped", "not finished within 0.2 seconds")
-    assert seen(case.tools_called or []) == [("slow", {"ms": 2000}, "c1", "cancelled")]
+    assert summaries(case.tools_called or []) == [("slow", {"ms": 2000}, "c1", "cancelled")]
 
 
 def test_the_callers_cancellation_is_passed_on() -> None:
     """Whoever cancels the caller cancels the run."""
 
     async def go() -> bool:
-        asked = asyncio.ensure_future(run_case(agent(SLOW, "done", tools=[slow]), "wait"))
+        task = asyncio.ensure_future(run_case(agent(SLOW, "done", tools=[slow]), "wait"))
         await asyncio.sleep(0.2)
-        asked.cancel()
+        task.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asked
-        return asked.cancelled()
+            await task
+        return task.cancelled()
 
     assert asyncio.run(go())
 
@@ -117,11 +117,11 @@ def fatal() -> str:
 
 def test_a_stream_that_never_ends() -> None:
     """A tool that raises what nobody handles ends the run and not its stream; nobody waits for that."""
-    told = agent(asks(("fatal", {}, "c1")), "never said", tools=[fatal])
+    workflow = agent(asks(("fatal", {}, "c1")), "never said", tools=[fatal])
 
-    case = asyncio.run(run_case(told, "x", on_event=lambda _: None, timeout=2))
+    case = asyncio.run(run_case(workflow, "x", on_event=lambda _: None, timeout=2))
 
-    assert seen(case.tools_called or []) == [("fatal", {}, "c1", "! FatalError: fatal!")]
+    assert summaries(case.tools_called or []) == [("fatal", {}, "c1", "! FatalError: fatal!")]
 
 
 def test_inside_a_recorder() -> None:

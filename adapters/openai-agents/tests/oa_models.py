@@ -66,12 +66,12 @@ def asks(ask: AskFor | HandOff) -> ResponseFunctionToolCall:
 def items_of(step: Any) -> list[Any]:
     """The items of one step: of a script, or a list that holds items, calls and texts."""
     if isinstance(step, Step):
-        said = [says(step.text)] if step.text is not None else []
-        return [*said, *(asks(call) for call in step.calls)]
-    given = [step] if isinstance(step, str) else step
+        texts = [says(step.text)] if step.text is not None else []
+        return [*texts, *(asks(call) for call in step.calls)]
+    parts = [step] if isinstance(step, str) else step
     return [
         says(item) if isinstance(item, str) else asks(item) if isinstance(item, AskFor | HandOff) else item
-        for item in given
+        for item in parts
     ]
 
 
@@ -84,10 +84,10 @@ class Scripted(Model):
         """Keep the script."""
         self.script = steps[0] if len(steps) == 1 and isinstance(steps[0], ScriptedModel) else None
         self.steps = list(steps)
-        self.seen: list[Any] = []
+        self.inputs: list[Any] = []
 
-    async def _output(self, given: Any) -> list[Any]:
-        self.seen.append(given)
+    async def _output(self, messages: Any) -> list[Any]:
+        self.inputs.append(messages)
         if self.script is not None:
             step = self.script.next_step()
             await asyncio.sleep(step.delay)

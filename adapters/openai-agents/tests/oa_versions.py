@@ -53,10 +53,10 @@ def _field(module: str, name: str, field: str) -> Callable[[], object]:
 
 def _parameter(module: str, path: str, name: str) -> Callable[[], object]:
     def probe() -> object:
-        found: Any = importlib.import_module(module)
+        member: Any = importlib.import_module(module)
         for part in path.split("."):
-            found = getattr(found, part)
-        return inspect.signature(found).parameters[name]
+            member = getattr(member, part)
+        return inspect.signature(member).parameters[name]
 
     return probe
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from agents import Agent
-from oa_agents import add, all_seen, called, make_agent
+from oa_agents import add, called, make_agent, summaries
 from oa_models import Scripted
 
 from toolmark import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
@@ -31,11 +31,11 @@ def test_turns_of_a_conversation_remember() -> None:
 
     first, second = ask(as_agent(Agent(name="A", model=model, tools=[add])), "1+2?", "really?")
 
-    assert all_seen(first.calls) == [called("add", {"a": 1, "b": 2}, "c1", {"sum": 3})]
+    assert summaries(first.calls) == [called("add", {"a": 1, "b": 2}, "c1", {"sum": 3})]
     assert (second.input, second.actual_output, second.calls) == ("really?", "still three", [])
     assert (first.conversation_id, second.conversation_id) == ("one", "one")
-    said = [item.get("content") for item in model.seen[-1] if item.get("role") == "user"]
-    assert said == ["1+2?", "really?"]
+    prompts = [item.get("content") for item in model.inputs[-1] if item.get("role") == "user"]
+    assert prompts == ["1+2?", "really?"]
 
 
 def test_a_conversation_goes_on_with_the_agent_it_was_handed_to() -> None:
@@ -56,7 +56,7 @@ def test_conversations_are_apart() -> None:
     ask(agent, "hi")
     ask(agent, "ho")
 
-    assert [[item["content"] for item in given] for given in model.seen] == [["hi"], ["ho"]]
+    assert [[item["content"] for item in messages] for messages in model.inputs] == [["hi"], ["ho"]]
 
 
 def test_an_agent_that_fails_is_scored_as_far_as_it_came() -> None:

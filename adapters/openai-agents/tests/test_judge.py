@@ -91,7 +91,7 @@ def test_no_trace_sees_the_judge() -> None:
     from agents.models.interface import ModelTracing
 
     heard: list[Any] = []
-    given: list[Any] = []
+    flags: list[Any] = []
 
     class Listener:
         def __getattr__(self, name: str) -> Any:
@@ -99,7 +99,7 @@ def test_no_trace_sees_the_judge() -> None:
 
     class Model(Scripted):
         async def get_response(self, *args: Any, **kwargs: Any) -> Any:
-            given.append(args[6])
+            flags.append(args[6])
             return await super().get_response(*args, **kwargs)
 
     set_trace_processors([Listener()])  # type: ignore[list-item]
@@ -109,7 +109,7 @@ def test_no_trace_sees_the_judge() -> None:
     finally:
         set_trace_processors([])
 
-    assert given == [ModelTracing.DISABLED]
+    assert flags == [ModelTracing.DISABLED]
     assert heard == []
 
 

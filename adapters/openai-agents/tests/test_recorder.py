@@ -13,7 +13,7 @@ import pytest
 from agents import Agent, RunConfig, RunHooks, Runner, SQLiteSession, function_tool
 from agents.agent import AgentBase
 from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_runner
-from oa_agents import add, all_seen, called, make_agent, play, run_or_stream, slow
+from oa_agents import add, called, make_agent, play, run_or_stream, slow, summaries
 from oa_models import Scripted, own_loop
 from pydantic import BaseModel
 
@@ -118,7 +118,7 @@ def test_threads() -> None:
         assert recorder.runs == []
         list(threads.map(lambda agent: in_loop(recorder, agent), [adding() for _ in range(20)]))
 
-    assert [all_seen(run.calls) for run in recorder.runs] == [ADDED] * 20
+    assert [summaries(run.calls) for run in recorder.runs] == [ADDED] * 20
 
 
 def test_own_methods() -> None:
@@ -135,17 +135,17 @@ def test_own_methods() -> None:
         assert recorder.run_sync(adding(), "three").final_output == "three"
 
     assert [run.input for run in recorder.runs] == ["one", "two", "three"]
-    assert [all_seen(run.calls) for run in recorder.runs] == [ADDED] * 3
+    assert [summaries(run.calls) for run in recorder.runs] == [ADDED] * 3
 
 
 def test_a_runner_that_somebody_else_installed() -> None:
     """The recorder passes runs on to the runner that it finds, and leaves it in place."""
 
     class Own(AgentRunner):
-        seen = 0
+        count = 0
 
         async def run(self, *args: Any, **kwargs: Any) -> Any:
-            self.seen += 1
+            self.count += 1
             return await super().run(*args, **kwargs)
 
     before, own = get_default_agent_runner(), Own()
@@ -157,8 +157,8 @@ def test_a_runner_that_somebody_else_installed() -> None:
     finally:
         set_default_agent_runner(before)
 
-    assert own.seen == 1
-    assert all_seen(recorder.last_run.calls) == ADDED
+    assert own.count == 1
+    assert summaries(recorder.last_run.calls) == ADDED
 
 
 def test_stream_that_is_read_after_the_block() -> None:
@@ -206,7 +206,7 @@ def test_stream_that_nobody_reads() -> None:
 
     runs = asyncio.run(go())
 
-    assert [all_seen(run.calls) for run in runs] == [ADDED, ADDED]
+    assert [summaries(run.calls) for run in runs] == [ADDED, ADDED]
     assert runs[1].actual_output == "two"
 
 
@@ -220,10 +220,10 @@ def test_results_of_streams_are_not_kept() -> None:
                 pass
             return weakref.ref(result)
 
-    kept = asyncio.run(go())
+    reference = asyncio.run(go())
     gc.collect()
 
-    assert kept() is None
+    assert reference() is None
 
 
 def test_cancelled_run() -> None:
@@ -241,7 +241,7 @@ def test_cancelled_run() -> None:
     run = asyncio.run(go())
 
     assert (run.status.value, run.error) == ("stopped", "CancelledError")
-    assert all_seen(run.calls) == [called("slow", {"d": 5}, "c1", status="cancelled")]
+    assert summaries(run.calls) == [called("slow", {"d": 5}, "c1", status="cancelled")]
 
 
 class Sink:
@@ -263,24 +263,24 @@ def test_sinks() -> None:
     for _ in range(3):
         in_loop(recorder, adding())
 
-    assert [all_seen(run.calls) for run in sink.runs] == [ADDED] * 3
+    assert [summaries(run.calls) for run in sink.runs] == [ADDED] * 3
     assert recorder.runs == []
 
 
 def test_a_sink_does_not_hold_up_others() -> None:
     """While a sink is busy, other threads go on."""
-    seen: list[int] = []
+    counts: list[int] = []
 
     class Busy:
         def write(self, run: Run) -> None:  # noqa: ARG002
-            other = threading.Thread(target=lambda: seen.append(len(recorder.runs)))
+            other = threading.Thread(target=lambda: counts.append(len(recorder.runs)))
             other.start()
             other.join(2)
 
     recorder = Recorder(sink=Busy())
     in_loop(recorder, adding())
 
-    assert seen == [1]
+    assert counts == [1]
 
 
 def test_streams_that_cannot_be_followed() -> None:
@@ -369,7 +369,7 @@ def test_hooks_of_another_kind() -> None:
     except TypeError:
         assert recorder.last_run.status.value == "error"
     else:
-        assert all_seen(recorder.last_run.calls) == ADDED
+        assert summaries(recorder.last_run.calls) == ADDED
     assert "not a RunHooks" in recorder.last_run.warnings[0]
 
 
@@ -462,7 +462,7 @@ def test_results_of_streams_that_go_on() -> None:
             run_from_result(result)
         async for _ in result.stream_events():
             pass
-        assert all_seen(run_from_result(result).calls) == ADDED
+        assert summaries(run_from_result(result).calls) == ADDED
 
     asyncio.run(go())
 

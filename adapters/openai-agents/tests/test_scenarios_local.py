@@ -11,7 +11,19 @@ from agents import GuardrailFunctionOutput, Runner, SQLiteSession, function_tool
 from agents.mcp import MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from mcp.types import Tool as MCPTool
-from oa_agents import LIVE, add, all_seen, called, make_agent, play, run_or_stream, scenario, seen, shown, slow
+from oa_agents import (
+    LIVE,
+    add,
+    called,
+    make_agent,
+    model_output,
+    play,
+    run_or_stream,
+    scenario,
+    slow,
+    summaries,
+    summary,
+)
 from oa_versions import KEEPS_MCP_HINTS, VERSION
 from openai.types.responses import ResponseCustomToolCall
 from openai.types.responses.response_output_item import LocalShellCall
@@ -27,7 +39,7 @@ def test_guardrail_that_trips_while_a_tool_runs(mode: str) -> None:
     """The run was stopped; the tool is not to blame, and in a stream it comes to its end."""
 
     @input_guardrail
-    async def trip(_context: Any, _agent: Any, _given: Any) -> GuardrailFunctionOutput:
+    async def trip(_context: Any, _agent: Any, _input: Any) -> GuardrailFunctionOutput:
         await asyncio.sleep(0.03)
         return GuardrailFunctionOutput(output_info=None, tripwire_triggered=True)
 
@@ -45,9 +57,9 @@ def test_guardrail_that_trips_while_a_tool_runs(mode: str) -> None:
     assert (run.status.value, run.actual_output) == ("stopped", None)
     (call,) = run.calls
     if mode == "streamed" or VERSION < (0, 8):  # where the SDK lets it run on, in a stream and in the oldest release
-        assert seen(call) == called("slow", {"d": 0.2}, "c1", "slept 0.2")
+        assert summary(call) == called("slow", {"d": 0.2}, "c1", "slept 0.2")
     else:
-        assert seen(call) == called("slow", {"d": 0.2}, "c1", status="cancelled")
+        assert summary(call) == called("slow", {"d": 0.2}, "c1", status="cancelled")
 
 
 READ_ONLY = ToolAnnotations(
@@ -97,8 +109,8 @@ class Server(MCPServer):
 def test_local_mcp_server(mode: str) -> None:
     """A result that says that it is an error is one, although the SDK shows it as any other."""
     server = Server()
-    asked = [AskFor("search", {"q": "bad"}, "c1"), AskFor("search", {"q": "x"}, "c2")]
-    agent = make_agent(asked, "done", mcp_servers=[server])
+    requests = [AskFor("search", {"q": "bad"}, "c1"), AskFor("search", {"q": "x"}, "c2")]
+    agent = make_agent(requests, "done", mcp_servers=[server])
 
     run = play(mode, agent).run
 
@@ -108,12 +120,12 @@ def test_local_mcp_server(mode: str) -> None:
         assert run.calls[0].execution is not None
         assert run.calls[0].execution.status.value == "ok"
         return
-    assert all_seen(run.tools_called) == [
+    assert summaries(run.tools_called) == [
         called("search", {"q": "bad"}, "c1", status="error", error="it failed", **about),
         called("search", {"q": "x"}, "c2", run.calls[1].output, **about),
     ]
     assert "found" in str(run.calls[1].output)
-    assert "it failed" in str(shown(run.calls[0]))
+    assert "it failed" in str(model_output(run.calls[0]))
     assert [(tool.name, tool.type and tool.type.value) for tool in run.available_tools or ()] == [("search", "mcp")]
     assert [tool.effect for tool in run.available_tools or ()] == ["read" if KEEPS_MCP_HINTS else None]
     assert "call_tool" not in vars(server)
@@ -203,7 +215,7 @@ def test_patches(mode: str) -> None:
 
     first, second = play(mode, make_agent(items, "done", tools=[agents.ApplyPatchTool(editor=Editor())])).calls
 
-    assert seen(first) == called("apply_patch", created, "c1", "created")
+    assert summary(first) == called("apply_patch", created, "c1", "created")
     assert second.execution is not None
     assert (second.name, second.arguments, second.execution.status.value) == ("apply_patch", updated, "error")
     assert "bad patch" in str(second.execution.error)
@@ -231,9 +243,9 @@ def test_local_shell_that_raises(mode: str) -> None:
     one = play(mode, make_agent([item], "done", tools=[agents.LocalShellTool(executor=execute)]))
 
     if VERSION < (0, 8):  # where a message asks for nothing else, this release does not run it, and ends
-        assert all_seen(one.calls) == [called("local_shell", action, "c1", status="not_executed")]
+        assert summaries(one.calls) == [called("local_shell", action, "c1", status="not_executed")]
         return
-    assert all_seen(one.calls) == [
+    assert summaries(one.calls) == [
         called("local_shell", action, "c1", status="error", error="RuntimeError: ls boom"),
     ]
     assert one.run.error == "RuntimeError: ls boom"
@@ -287,8 +299,8 @@ def test_guardrail_that_refuses_a_call(mode: str) -> None:
         mode, make_agent([AskFor("secret", {"x": 1}, "c1")], "done", tools=[_guarded("input", "reject")])
     ).calls
 
-    assert seen(call) == called("secret", {"x": 1}, "c1", status="rejected", error="blocked")
-    assert shown(call) == "blocked"
+    assert summary(call) == called("secret", {"x": 1}, "c1", status="rejected", error="blocked")
+    assert model_output(call) == "blocked"
 
 
 @scenario("24b", LIVE)
@@ -310,7 +322,7 @@ def test_guardrail_that_replaces_an_output(mode: str) -> None:
         mode, make_agent([AskFor("secret", {"x": 1}, "c1")], "done", tools=[_guarded("output", "reject")])
     ).calls
 
-    assert seen(call) == called("secret", {"x": 1}, "c1", "blocked")
+    assert summary(call) == called("secret", {"x": 1}, "c1", "blocked")
 
 
 @scenario("24d", LIVE)
@@ -329,9 +341,9 @@ def _agents() -> list[Any]:
 
 
 def _check(case: ConversationalTestCase) -> None:
-    said = [(turn.role, turn.content) for turn in case.turns]
-    assert said == [("user", "q1"), ("assistant", "a1"), ("user", "q2"), ("assistant", "a2")]
-    called_tools = [all_seen(turn.tools_called or []) for turn in case.turns]
+    turns = [(turn.role, turn.content) for turn in case.turns]
+    assert turns == [("user", "q1"), ("assistant", "a1"), ("user", "q2"), ("assistant", "a2")]
+    called_tools = [summaries(turn.tools_called or []) for turn in case.turns]
     assert called_tools[1::2] == [[called("add", {"a": n, "b": n}, f"c{n}", {"sum": 2 * n})] for n in (1, 2)]
 
 
@@ -364,12 +376,12 @@ def test_conversation_of_chained_inputs(mode: str) -> None:
     """The same where each run is given the items of the last."""
 
     async def go() -> list[Run]:
-        given: Any = "q1"
+        prompt: Any = "q1"
         runs: list[Run] = []
         with record() as recorder:
             for agent in _agents():
-                result = await Runner.run(agent, given)
-                given = [*result.to_input_list(), {"role": "user", "content": "q2"}]
+                result = await Runner.run(agent, prompt)
+                prompt = [*result.to_input_list(), {"role": "user", "content": "q2"}]
                 runs.append(run_from_result(result))
         return runs if mode == "result" else recorder.runs
 

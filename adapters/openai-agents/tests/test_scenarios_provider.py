@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from agents import HostedMCPTool
-from oa_agents import Played, all_seen, called, make_agent, play, scenario
+from oa_agents import Played, called, make_agent, play, scenario, summaries
 from openai.types.responses import (
     ResponseCodeInterpreterToolCall,
     ResponseFileSearchToolCall,
@@ -45,7 +45,7 @@ def test_tools_of_the_provider(mode: str) -> None:
     run = play(mode, make_agent(_hosted_items())).run
 
     hosted = {"type": "hosted"}
-    assert all_seen(run.tools_called) == [
+    assert summaries(run.tools_called) == [
         called(
             "web_search",
             {"type": "search", "query": "weather", "queries": ["weather"]},
@@ -92,7 +92,7 @@ def test_mcp_servers_of_the_provider(mode: str, error: Any) -> None:
     run = play(mode, make_agent(items)).run
 
     about = {"type": "mcp", "server": "git"}
-    assert all_seen(run.tools_called) == [
+    assert summaries(run.tools_called) == [
         called("search", {"q": "x"}, "mc_1", "RES", **about),
         called("search", {"q": "y"}, "mc_2", status="error", error="boom", **about),
     ]
@@ -130,7 +130,7 @@ def test_approval_of_calls_of_mcp_servers(mode: str) -> None:
 
     run = _asking(mode, decide, _approval(1, "x"), _approval(2, "zz")).run
 
-    assert all_seen(run.tools_called) == [
+    assert summaries(run.tools_called) == [
         called("search", {"q": "zz"}, "mar_2", status="rejected", **ABOUT),
         called("search", {"q": "x"}, "mc_1", "RES", **ABOUT),
     ]
@@ -141,5 +141,5 @@ def test_approval_that_nobody_gave(mode: str) -> None:
     """Without anybody to ask, the call waits."""
     run: Run = _asking(mode, None, _approval(1, "x")).run
 
-    assert all_seen(run.tools_called) == [called("search", {"q": "x"}, "mar_1", status="pending", **ABOUT)]
+    assert summaries(run.tools_called) == [called("search", {"q": "x"}, "mar_1", status="pending", **ABOUT)]
     assert run.status.value == "interrupted"
