@@ -9,8 +9,8 @@ from toolmark.cases import ConversationalTestCase, Handoff, Run, RunStatus, Turn
 
 def run(text: str | None = "1+2?", answer: str | None = "three", **more: Any) -> Run:
     """A run that called `add` once."""
-    given: dict[str, Any] = {"calls": [ToolCall(name="add", id="c1")], "actual_output": answer, **more}
-    return Run(**(given if text is None else {**given, "input": text}))
+    fields: dict[str, Any] = {"calls": [ToolCall(name="add", id="c1")], "actual_output": answer, **more}
+    return Run(**(fields if text is None else {**fields, "input": text}))
 
 
 def roles(case: ConversationalTestCase) -> list[tuple[str, str]]:
@@ -60,7 +60,7 @@ def test_the_turns_show_the_calls_that_were_selected() -> None:
     one = run(calls=[asks, ToolCall(name="to_bob"), by_code], handoffs=[Handoff(call=1)])
 
     def called(**how: bool) -> list[str]:
-        return [made.name for made in conversation([one], **how).turns[1].tools_called or ()]  # type: ignore[arg-type]
+        return [entry.name for entry in conversation([one], **how).turns[1].tools_called or ()]  # type: ignore[arg-type]
 
     assert called() == ["ask", "helper"]
     assert called(nested=True) == ["ask", "inner", "helper"]
@@ -103,6 +103,6 @@ def test_runs_are_grouped_by_conversation() -> None:
 
     cases = conversations(runs)
 
-    said = [[text for role, text in roles(case) if role == "user"] for case in cases]
-    assert said == [["a1", "a2"], ["alone"], ["b1"], ["alone too"]]
+    prompts = [[text for role, text in roles(case) if role == "user"] for case in cases]
+    assert prompts == [["a1", "a2"], ["alone"], ["b1"], ["alone too"]]
     assert [case.id for case in cases] == ["a", None, "b", None]

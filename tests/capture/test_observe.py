@@ -131,7 +131,7 @@ def test_a_tool_inside_a_tool_is_its_child() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "kwargs", "kept"),
+    ("args", "kwargs", "expected"),
     [
         ((1,), {}, {"a": 1}),
         ((1, 2), {"c": 3, "other": 4}, {"a": 1, "b": 2, "c": 3, "other": 4}),
@@ -140,7 +140,7 @@ def test_a_tool_inside_a_tool_is_its_child() -> None:
         ((1,), {"db": object()}, {"a": 1}),
     ],
 )
-def test_arguments_by_name(args: Any, kwargs: Any, kept: Any) -> None:
+def test_arguments_by_name(args: Any, kwargs: Any, expected: Any) -> None:
     """However they are handed over; of the same name twice, none is lost, and hidden ones are none of the call."""
 
     @observe(tool=True, hide=["db"])
@@ -153,7 +153,7 @@ def test_arguments_by_name(args: Any, kwargs: Any, kept: Any) -> None:
 
     run = run_of(agent)
 
-    assert run.calls[0].input_parameters == kept
+    assert run.calls[0].input_parameters == expected
     assert run.warnings == []
 
 
@@ -347,18 +347,18 @@ def test_a_recorder_inside_a_run_records_as_well() -> None:
     def inner() -> int:
         return add(1)
 
-    seen = []
+    runs = []
 
     @observe
     def agent() -> None:
         with record() as other:
             inner()
-        seen.append(other.last_run)
+        runs.append(other.last_run)
         add(2)
 
     run = run_of(agent)
 
-    assert [call.input_parameters for call in seen[0].calls] == [{"a": 1}]
+    assert [call.input_parameters for call in runs[0].calls] == [{"a": 1}]
     assert [call.input_parameters for call in run.calls] == [{"a": 1}, {"a": 2}]
 
 
@@ -450,9 +450,9 @@ def test_threads_with_a_context_keep_apart() -> None:
         totals = [result.result() for result in waiting]
 
     assert totals == [3 * n + 3 for n in range(40)]
-    found = {run.actual_output: run for run in recorder.runs}
+    runs = {run.actual_output: run for run in recorder.runs}
     for n in range(40):
-        calls = found[str(3 * n + 3)].calls
+        calls = runs[str(3 * n + 3)].calls
         assert sorted(call.input_parameters["b"] for call in calls) == [0, 1, 2]  # type: ignore[index]
         assert {call.input_parameters["a"] for call in calls} == {n}  # type: ignore[index]
 
@@ -557,10 +557,10 @@ def test_generators_go_on_as_before() -> None:
 
     def used(function: Any) -> list[Any]:
         stream = function()
-        seen = [next(stream), stream.send("sent"), stream.throw(KeyError("k"))]
+        pieces = [next(stream), stream.send("sent"), stream.throw(KeyError("k"))]
         with pytest.raises(StopIteration) as stop:
             next(stream)
-        return [*seen, stop.value.value]
+        return [*pieces, stop.value.value]
 
     tool = observe(tool=True)(plain)
 
@@ -585,14 +585,14 @@ def test_an_async_stream() -> None:
     async def go() -> tuple[list[str], Run]:
         with record() as recorder:
             stream = agent()
-            seen = [await stream.__anext__(), await stream.asend(" and more")]
+            pieces = [await stream.__anext__(), await stream.asend(" and more")]
             with pytest.raises(StopAsyncIteration):
                 await stream.__anext__()
-        return seen, recorder.last_run
+        return pieces, recorder.last_run
 
-    seen, run = asyncio.run(go())
+    pieces, run = asyncio.run(go())
 
-    assert run.actual_output == "".join(seen) == "slow 1 and more"
+    assert run.actual_output == "".join(pieces) == "slow 1 and more"
     assert names(run) == ["slow"]
     assert inspect.isasyncgenfunction(agent)
 
@@ -749,10 +749,10 @@ def test_what_is_said_of_a_component_wins() -> None:
     """Field by field, and what is said of one is not said of another."""
 
     @observe(metrics=[METRIC])
-    def inner(said: dict[str, Any]) -> None:
+    def inner(details: dict[str, Any]) -> None:
         add(1)
-        if said:
-            update_current_span(**said)
+        if details:
+            update_current_span(**details)
 
     @observe
     def agent() -> None:
@@ -775,21 +775,21 @@ def test_what_is_said_of_a_component_wins() -> None:
         ["add"],
     ]
     assert four.expected_tools is None
-    assert four.input == '{"said": {}}'
+    assert four.input == '{"details": {}}'
 
 
 def test_a_case_that_says_nothing_of_calls() -> None:
     """Where none were observed either, they are unknown, which is not that there were none."""
 
     @observe(metrics=[METRIC])
-    def inner(said: bool) -> None:
-        if said:
+    def inner(fails: bool) -> None:
+        if fails:
             update_current_span(test_case=LLMTestCase(input="a"))
 
     @observe
     def agent() -> None:
-        inner(said=True)
-        inner(said=False)
+        inner(fails=True)
+        inner(fails=False)
 
     with record() as recorder:
         agent()

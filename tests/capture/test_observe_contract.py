@@ -30,7 +30,7 @@ def request(call: AskFor | HandOff) -> Request:
     return Request(call.name, read(call), call.id)
 
 
-def told(scene: Scene, step: Step) -> None:
+def offered_calls(scene: Scene, step: Step) -> None:
     """Tell what a model answered."""
     run = current_run()
     run.model_used("scripted", {"output_tokens": 1})
@@ -69,7 +69,7 @@ def answer(scene: Scene) -> str:
     offered(scene)
     while True:
         step = model.next_step()
-        told(scene, step)
+        offered_calls(scene, step)
         if not step.calls:
             return str(step.text)
         if (other := next_scene(scene, step)) is not None:
@@ -111,7 +111,7 @@ async def aanswer(scene: Scene, heard: Callable[[str], None] | None = None) -> s
     offered(scene)
     while True:
         step = model.next_step()
-        told(scene, step)
+        offered_calls(scene, step)
         for chunk in step.chunks() if heard is not None else ():
             heard(chunk)
         if not step.calls:
@@ -151,14 +151,14 @@ class TestPlainPython(AdapterContract):
         def agent(_question: str) -> str:
             return answer(scene)
 
-        said: str | None = None
+        reply: str | None = None
         raised: BaseException | None = None
         with record() as recorder:
             try:
-                said = agent(scene.input)
+                reply = agent(scene.input)
             except Exception as error:  # noqa: BLE001 - handed back
                 raised = error
-        return Recorded(recorder.last_run, said, raised)
+        return Recorded(recorder.last_run, reply, raised)
 
     async def arun(self, scene: Scene) -> Recorded:
         """Play a scene in the event loop."""
@@ -172,13 +172,13 @@ class TestPlainPython(AdapterContract):
         async def agent(_question: str) -> str:
             return await aanswer(scene)
 
-        said: str | None = None
+        reply: str | None = None
         raised: BaseException | None = None
         try:
-            said = await agent(scene.input)
+            reply = await agent(scene.input)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - handed back
             raised = error
-        return Recorded(recorder.last_run, said, raised)
+        return Recorded(recorder.last_run, reply, raised)
 
     async def astream(self, scene: Scene) -> Recorded:
         """Play a scene as an async generator of pieces, and put them together."""

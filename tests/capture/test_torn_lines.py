@@ -67,15 +67,15 @@ def test_a_killed_process_tears_at_most_its_last_line(tmp_path: Path, seed: int)
     for name in "ab":
         process = writer(path, name, 10_000, generator.choice([10, 1_000, 100_000]))
         assert process.stdout is not None
-        said = [process.stdout.readline() for _ in range(generator.randint(1, 30))]
+        announced = [process.stdout.readline() for _ in range(generator.randint(1, 30))]
         process.kill()
         process.communicate()
 
-        torn, found = counted(path)
+        torn, ids = counted(path)
 
-        own = [identifier for identifier in found if identifier.startswith(name)]
+        own = [identifier for identifier in ids if identifier.startswith(name)]
         assert own == [f"{name}-{number}" for number in range(len(own))]
-        assert len(own) >= len(said)
+        assert len(own) >= len(announced)
         assert torn <= "ab".index(name) + 1
         assert SECRET not in path.read_text(errors="replace")
 
@@ -84,9 +84,9 @@ def counted(path: Path) -> tuple[int, list[str]]:
     """How many torn lines a file has, and the ids of its cases."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = [str(case.id) for case in read_cases(path)]
+        ids = [str(case.id) for case in read_cases(path)]
     assert all(TORN in str(warning.message) for warning in caught)
-    return len(caught), found
+    return len(caught), ids
 
 
 WHOLE = b'{"id": "a", "tools_called": []}\n'

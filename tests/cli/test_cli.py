@@ -317,11 +317,11 @@ def test_hostile_text_never_reaches_the_terminal(tmp_path: Path) -> None:
     options = ("runs.jsonl", "--params", "input")
     table = toolmark_score(*options, folder=tmp_path)
     piped = toolmark_score(*options, "--json", "-", folder=tmp_path)
-    kept = toolmark_score(*options, "--json", "report.json", folder=tmp_path)
+    report = toolmark_score(*options, "--json", "report.json", folder=tmp_path)
     refused = toolmark_score("bad.jsonl", folder=tmp_path)
 
-    assert [outcome.code for outcome in (table, piped, kept, refused)] == [1, 1, 1, 2]
-    for outcome in (table, piped, kept, refused):
+    assert [outcome.code for outcome in (table, piped, report, refused)] == [1, 1, 1, 2]
+    for outcome in (table, piped, report, refused):
         assert not FORBIDDEN.search(outcome.out)
         assert not FORBIDDEN.search(outcome.err)
     assert "[red]x[/red] \\x1b[31m" in table.out

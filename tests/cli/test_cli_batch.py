@@ -34,9 +34,9 @@ def conversation(number: int) -> ConversationalTestCase:
 
 def yes(request: ReceivedRequest) -> Reply:
     """Yes to every question, in its form."""
-    wanted = request.body["response_format"]["json_schema"]["schema"]["properties"]
-    told = {"evidence": [], "reasoning": "it fits", "verdict": "yes", "missing": []}
-    return Reply(json.dumps({name: told[name] for name in wanted}), usage=(10, 5))
+    fields = request.body["response_format"]["json_schema"]["schema"]["properties"]
+    answer = {"evidence": [], "reasoning": "it fits", "verdict": "yes", "missing": []}
+    return Reply(json.dumps({name: answer[name] for name in fields}), usage=(10, 5))
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_an_evaluation_after_a_batch_asks_nothing(cases: Path, folder: str, monk
         sent = batch(server, "submit", folder, str(cases))
         waited = batch(server, "poll", folder, "--batch-status-check-interval", "0")
         fetched = batch(server, "collect", folder)
-        asked = len(server.requests)
+        count = len(server.requests)
         monkeypatch.setenv("TOOLMARK_JUDGE_BASE_URL", server.base_url)
         cache = SqliteCache(Path(folder) / "verdicts.sqlite")
         report = evaluate([conversation(number) for number in range(2)], [ToolUseMetric(judge=Judge("m", cache=cache))])
@@ -84,7 +84,7 @@ def test_an_evaluation_after_a_batch_asks_nothing(cases: Path, folder: str, monk
         "6 questions: 6 with a verdict, 0 under way, 0 to be sent again, 0 without a verdict\ntokens: 60 in, 30 out\n"
     )
     assert [case.results[0].score for case in report.cases] == [1.0, 1.0]
-    assert len(server.requests) == asked
+    assert len(server.requests) == count
     assert len(server.batched) == 6
 
 
@@ -178,10 +178,10 @@ def test_a_provider_that_refuses_is_told(cases: Path, folder: str) -> None:
 def test_a_dry_run_does_nothing(cases: Path, folder: str) -> None:
     """It says what would be sent and what that costs at half the price; nothing is sent, and nothing is written."""
     with FakeOpenAI(answer=yes) as server:
-        told = batch(server, "submit", folder, str(cases), "--dry-run", "--price", "2/8", "--answer-tokens", "100")
+        done = batch(server, "submit", folder, str(cases), "--dry-run", "--price", "2/8", "--answer-tokens", "100")
 
-    assert told.exit_code == 0
-    assert told.stdout == (
+    assert done.exit_code == 0
+    assert done.stdout == (
         "6 questions: 0 in the cache, 6 to be sent\n"
         "about 6,100 tokens in, 600 out (3 characters a token, 100 tokens an answer)\n"
         "about 0.00851 in all, at 2 in and 8 out a million tokens, halved for a batch\n"
@@ -206,10 +206,10 @@ def test_a_dry_run_does_nothing(cases: Path, folder: str) -> None:
 def test_what_would_cost_too_much_is_not_sent(cases: Path, folder: str, arguments: list[str], message: str) -> None:
     """Nor what nobody knows the cost of, where a limit was given."""
     with FakeOpenAI(answer=yes) as server:
-        told = batch(server, "submit", folder, str(cases), *arguments)
+        done = batch(server, "submit", folder, str(cases), *arguments)
 
-    assert told.exit_code == 2
-    assert message in told.stderr
+    assert done.exit_code == 2
+    assert message in done.stderr
     assert server.requests == ()
 
 
@@ -220,11 +220,11 @@ def test_what_is_cheap_enough_is_sent_and_what_is_known_costs_nothing(cases: Pat
         under_way = batch(server, "submit", folder, str(cases), "--dry-run")
         batch(server, "poll", folder, "--batch-status-check-interval", "0")
         batch(server, "collect", folder)
-        known = batch(server, "submit", folder, str(cases), "--max-cost", "0")
+        done = batch(server, "submit", folder, str(cases), "--max-cost", "0")
 
     assert sent.exit_code == 0
     assert under_way.stdout == "6 questions: 0 in the cache, 6 under way or given up, 0 to be sent\n"
-    assert known.stdout.startswith("6 questions: 6 in the cache, 0 to be sent\n6 questions: 6 with a verdict")
+    assert done.stdout.startswith("6 questions: 6 in the cache, 0 to be sent\n6 questions: 6 with a verdict")
     assert len(server.batched) == 6
 
 
@@ -234,7 +234,7 @@ def test_samples_and_canary_are_handed_on(cases: Path, folder: str, monkeypatch:
         sent = batch(server, "submit", folder, str(cases), "--samples", "3", "--canary")
         batch(server, "poll", folder, "--batch-status-check-interval", "0")
         batch(server, "collect", folder)
-        asked = len(server.requests)
+        count = len(server.requests)
         monkeypatch.setenv("TOOLMARK_JUDGE_BASE_URL", server.base_url)
         cache = SqliteCache(Path(folder) / "verdicts.sqlite")
         metric = ToolUseMetric(judge=Judge("m", cache=cache, samples=3, canary=True))
@@ -244,7 +244,7 @@ def test_samples_and_canary_are_handed_on(cases: Path, folder: str, monkeypatch:
     assert sent.stdout.startswith("24 questions: 0 in the cache, 24 to be sent\n")
     assert [case.results[0].score for case in report.cases] == [1.0, 1.0]
     assert report.cases[0].results[0].judge == {"model": "m", "prompts": "1", "samples": "3", "compromised": "true"}
-    assert len(server.requests) == asked
+    assert len(server.requests) == count
 
 
 def test_conversations_and_cases_do_not_stand_together(tmp_path: Path, folder: str) -> None:
@@ -252,10 +252,10 @@ def test_conversations_and_cases_do_not_stand_together(tmp_path: Path, folder: s
     path = tmp_path / "cases.jsonl"
     path.write_text(f"{conversation(0).to_json()}\n{LLMTestCase(tools_called=[]).to_json()}\n")
 
-    told = batch(None, "submit", folder, str(path))
+    done = batch(None, "submit", folder, str(path))
 
-    assert told.exit_code == 2
-    assert "cases.jsonl has conversations and test cases, which need different metrics" in told.stderr
+    assert done.exit_code == 2
+    assert "cases.jsonl has conversations and test cases, which need different metrics" in done.stderr
 
 
 def test_a_torn_end_is_told(cases: Path, folder: str) -> None:
@@ -263,10 +263,10 @@ def test_a_torn_end_is_told(cases: Path, folder: str) -> None:
     with cases.open("a", encoding="utf-8") as file:
         file.write('{"tur')
 
-    told = batch(None, "submit", folder, str(cases), "--dry-run")
+    done = batch(None, "submit", folder, str(cases), "--dry-run")
 
-    assert told.stdout.startswith("6 questions: 0 in the cache, 6 to be sent\n")
-    assert f"warning: {cases}:3: left out a torn line" in told.stderr
+    assert done.stdout.startswith("6 questions: 0 in the cache, 6 to be sent\n")
+    assert f"warning: {cases}:3: left out a torn line" in done.stderr
 
 
 def test_cases_are_scored_by_the_verdicts_alone(cases: Path, folder: str, tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ def test_cases_are_scored_by_the_verdicts_alone(cases: Path, folder: str, tmp_pa
         batch(server, "submit", folder, str(cases), "--samples", "3")
         batch(server, "poll", folder, "--batch-status-check-interval", "0")
         batch(server, "collect", folder)
-        asked = len(server.requests)
+        count = len(server.requests)
         scored = batch(server, "score", folder, str(cases), "--samples", "3", "--results", str(results))
         partly = batch(server, "score", folder, str(more), "--results", f"{results}.2")
 
@@ -292,14 +292,14 @@ def test_cases_are_scored_by_the_verdicts_alone(cases: Path, folder: str, tmp_pa
     assert partly.exit_code == 1
     assert "mean 1 over 2 cases; 2 passed, 0 failed (at 0.5), 0 skipped, 1 errored" in partly.stdout
     assert "this judge sends nothing" in (read_results(f"{results}.2").cases[2].results[0].error or "")
-    assert len(server.requests) == asked
+    assert len(server.requests) == count
 
 
 def test_scoring_needs_batches(cases: Path, folder: str, tmp_path: Path) -> None:
     """Without them there are no verdicts; nothing is written."""
-    told = batch(None, "score", folder, str(cases), "--results", str(tmp_path / "r"))
+    done = batch(None, "score", folder, str(cases), "--results", str(tmp_path / "r"))
 
-    assert told.exit_code == 2
-    assert "submit some first" in told.stderr
+    assert done.exit_code == 2
+    assert "submit some first" in done.stderr
     assert not (tmp_path / "r").exists()
     assert not Path(folder).exists()

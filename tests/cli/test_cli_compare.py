@@ -42,16 +42,16 @@ def report(text: str, *more: LLMTestCase, prefix: str = "run") -> Report:
 def written(folder: Path, **reports: Report | dict[str, Any]) -> list[str]:
     """The names of files that hold these reports."""
     paths = []
-    for name, given in reports.items():
+    for name, source in reports.items():
         paths.append(str(folder / f"{name}.json"))
-        text = given.to_json() if isinstance(given, Report) else json.dumps(given)
+        text = source.to_json() if isinstance(source, Report) else json.dumps(source)
         Path(paths[-1]).write_text(text, encoding="utf-8")
     return paths
 
 
-def run(*arguments: str, given: bytes = b"") -> Result:
+def run(*arguments: str, stdin: bytes = b"") -> Result:
     """The outcome of the command inside this process."""
-    return RUNNER.invoke(main, ["compare", *arguments], input=given)
+    return RUNNER.invoke(main, ["compare", *arguments], input=stdin)
 
 
 def test_what_is_shown(tmp_path: Path) -> None:
@@ -100,18 +100,18 @@ def test_what_score_writes_is_what_compare_reads(tmp_path: Path) -> None:
 def test_the_command_is_the_function(tmp_path: Path) -> None:
     """All options of the command line reach the library."""
     a, b = report(BEFORE), report(AFTER)
-    shown = run(*written(tmp_path, a=a, b=b), "--resamples=70", "--seed=4", "--json=-")
+    done = run(*written(tmp_path, a=a, b=b), "--resamples=70", "--seed=4", "--json=-")
     expected = compare(a, b, resamples=70, seed=4)
 
-    assert shown.exit_code == 0
-    assert json.loads(shown.stdout) == expected.to_dict()
+    assert done.exit_code == 0
+    assert json.loads(done.stdout) == expected.to_dict()
     assert expected.to_dict() != compare(a, b, resamples=70).to_dict()
 
 
 def test_json_goes_beside_the_table(tmp_path: Path) -> None:
     """Into a file, and the table is shown; one of the two may be standard input."""
     a, b = report(BEFORE), report(AFTER)
-    done = run(*written(tmp_path, a=a), "-", f"--json={tmp_path / 'c.json'}", given=b.to_json().encode())
+    done = run(*written(tmp_path, a=a), "-", f"--json={tmp_path / 'c.json'}", stdin=b.to_json().encode())
 
     assert json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))["in_both"] == 10
     assert "B  standard input: 10 cases" in done.stdout
@@ -174,11 +174,11 @@ def test_hostile_names_are_shown_and_not_obeyed(tmp_path: Path) -> None:
             result["judge"] = {"model": f"{HOSTILE}{side}"}
             result.update({"findings": [{"message": HOSTILE}]} if "findings" in result else {"reason": HOSTILE})
     refused = run(*written(tmp_path, a=a, b=b))
-    shown = run(*written(tmp_path, a=a, b=b), "--allow-different=judge", "--fail-on-regression")
+    allowed = run(*written(tmp_path, a=a, b=b), "--allow-different=judge", "--fail-on-regression")
 
-    assert (refused.exit_code, shown.exit_code) == (2, 1)
-    assert not FORBIDDEN.search(refused.output + shown.output + shown.stderr)
-    for text in (refused.stderr, shown.stdout, shown.stderr):
+    assert (refused.exit_code, allowed.exit_code) == (2, 1)
+    assert not FORBIDDEN.search(refused.output + allowed.output + allowed.stderr)
+    for text in (refused.stderr, allowed.stdout, allowed.stderr):
         assert "[red]x[/red] \\x1b[31m" in text
 
 
@@ -187,19 +187,19 @@ def test_lines_fit(width: int) -> None:
     """Nothing is wider than the console, and no line ends in blanks."""
     stream = io.StringIO()
     console = Console(file=stream, width=width, markup=False, highlight=False)
-    found = compare(report(BEFORE, case("old " * 30, "")), report(AFTER))
-    print_comparison(found, title_a="a file", title_b="another", console=console)
+    comparison = compare(report(BEFORE, case("old " * 30, "")), report(AFTER))
+    print_comparison(comparison, title_a="a file", title_b="another", console=console)
 
     assert all(len(line) <= width and line == line.rstrip() for line in stream.getvalue().splitlines())
 
 
 def test_limits_of_what_is_listed() -> None:
     """20 by default, all for 0; what is left out is counted."""
-    found = compare(report("|".join(["look book"] * 25)), report("|" * 24))
+    comparison = compare(report("|".join(["look book"] * 25)), report("|" * 24))
     listed = []
     for options in ({}, {"limit": 0}, {"limit": 3}):
         stream = io.StringIO()
-        print_comparison(found, title_a="a", title_b="b", console=make_console(stream), **options)
+        print_comparison(comparison, title_a="a", title_b="b", console=make_console(stream), **options)
         text = stream.getvalue()
         listed.append((len(re.findall(r"^ run \d+ ", text, re.MULTILINE)), "more (--limit 0 lists all)" in text))
 

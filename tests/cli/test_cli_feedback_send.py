@@ -33,7 +33,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from collectors import Answer, Collector, collecting, records_in, records_of, resource_of, scope_of
 
 RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
-TOLD = Script("Go.", [Step("boss", [ScriptedCall("add", "c1", {"token": "s3cr3t"}, "3")]), Step("boss", [], "Done.")])
+SCRIPT = Script("Go.", [Step("boss", [ScriptedCall("add", "c1", {"token": "s3cr3t"}, "3")]), Step("boss", [], "Done.")])
 FORMS = ("otel-events", "openinference")
 WORDS = {"otel-events": "events", "openinference": "spans"}
 OK = Answer()
@@ -50,8 +50,8 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def results_of(path: Path, *, cases: int = 1) -> Path:
     """Results of cases that were read from one trace: a score each."""
-    (found,) = read_traces(otlp(TOLD)).runs
-    case = found.to_test_case(expected_tools=[ToolCall(name="add", input_parameters={"token": "other"})])
+    (run,) = read_traces(otlp(SCRIPT)).runs
+    case = run.to_test_case(expected_tools=[ToolCall(name="add", input_parameters={"token": "other"})])
     metric = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
     evaluate([case] * cases, [metric], results=path, show_progress=False)
     return path
@@ -159,7 +159,7 @@ def test_a_collector_that_refuses_is_an_error(results: Path, form: str, monkeypa
     """Whatever it answers that is no yes: code 1, how many were sent, and why the others were not."""
     rejected = {"otel-events": "rejectedLogRecords", "openinference": "rejectedSpans"}[form]
     json_partial = json.dumps({"partialSuccess": {rejected: "1", "errorMessage": "too \u001b[2Jold"}}).encode()
-    given = [
+    rows = [
         (BAD, "/v1/"),
         (BAD, "answered 403 Forbidden\n"),
         (Answer(500, b"", "text/plain"), "answered 500 Internal Server Error\n"),
@@ -176,7 +176,7 @@ def test_a_collector_that_refuses_is_an_error(results: Path, form: str, monkeypa
         (partial(form, 1, "no quota"), "the collector rejected 1: no quota"),
         (partial(form, 1, ""), "the collector rejected 1\n"),
     ]
-    for answer, why in given:
+    for answer, why in rows:
         with collecting(answer) as collector:
             done = sent_to(collector, results, form, monkeypatch)
         assert (done.exit_code, done.stdout) == (1, ""), answer
@@ -189,7 +189,7 @@ def test_a_collector_that_refuses_is_an_error(results: Path, form: str, monkeypa
 @pytest.mark.parametrize("form", FORMS)
 def test_other_ways_to_say_yes(results: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Words beside a yes, JSON, no body, and what some collectors say that nobody reads."""
-    given = [
+    answers = [
         partial(form, 0, "consider packing"),
         Answer(200, b"{}", "application/json"),
         Answer(200, b"", "application/json"),
@@ -197,7 +197,7 @@ def test_other_ways_to_say_yes(results: Path, form: str, monkeypatch: pytest.Mon
         Answer(202, b"", "text/plain"),
         Answer(204, b"", ""),
     ]
-    for answer in given:
+    for answer in answers:
         with collecting(answer) as collector:
             done = sent_to(collector, results, form, monkeypatch)
         assert (done.exit_code, done.stderr) == (0, "sent: 1 score\n"), answer
@@ -271,7 +271,7 @@ def test_all_exporters_that_are_named_get_everything(results: Path, monkeypatch:
 
 def test_settings_that_send_nothing_end_with_2(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sending that was asked for and cannot be is never a success; nothing is sent."""
-    given = [
+    rows = [
         ("OTEL_LOGS_EXPORTER", "none", "nothing would be sent: OTEL_LOGS_EXPORTER is 'none'; unset it"),
         ("OTEL_LOGS_EXPORTER", "zipkin", "needs the exporter 'zipkin', which is not installed: pip install"),
         ("OTEL_SDK_DISABLED", "true", "nothing would be sent: no OpenTelemetry SDK"),
@@ -281,7 +281,7 @@ def test_settings_that_send_nothing_end_with_2(results: Path, monkeypatch: pytes
         ("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "0", "must be a whole number of at least 1, got '0'"),
         ("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "many", "must be a whole number of at least 1, got 'many'"),
     ]
-    for name, value, why in given:
+    for name, value, why in rows:
         with collecting() as collector, monkeypatch.context() as setting:
             setting.setenv(name, value)
             setting.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
@@ -318,8 +318,8 @@ def test_an_exporter_that_raises_is_told(results: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(OTLPLogExporter, "export", torn)
     done = run(results, "--as", "otel-events", "--send")
 
-    told = "error: the exporter 'otlp_proto_http' sent 0 of 1 event: OSError: torn\\n\\x1b[2J\n"
-    assert (done.exit_code, done.stderr) == (1, told)
+    message = "error: the exporter 'otlp_proto_http' sent 0 of 1 event: OSError: torn\\n\\x1b[2J\n"
+    assert (done.exit_code, done.stderr) == (1, message)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -368,9 +368,9 @@ def test_without_the_sdk_it_is_told_what_to_install(
 
 def test_results_that_cannot_be_sent_end_with_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A case without a trace, and no results at all; nothing is sent."""
-    (found,) = read_traces(otlp(TOLD)).runs
+    (run,) = read_traces(otlp(SCRIPT)).runs
     other = tmp_path / "other.jsonl"
-    case = found.model_copy(update={"run_id": "trace_1"}).to_test_case(expected_tools=[])
+    case = run.model_copy(update={"run_id": "trace_1"}).to_test_case(expected_tools=[])
     evaluate([case], [ToolCorrectnessMetric()], results=other, show_progress=False)
     with collecting() as collector:
         for source, says in ((other, "whose ids are not OpenTelemetry ids"), (tmp_path / "none.jsonl", "cannot read")):

@@ -59,10 +59,10 @@ def folder_of(folder: Path, *lines: Any, tools: Any = TOOLS) -> Path:
     return folder
 
 
-def run(folder: Path, *options: str, given: bytes | None = None) -> Result:
+def run(folder: Path, *options: str, stdin: bytes | None = None) -> Result:
     """The outcome of the command inside this process."""
-    file = "-" if given is not None else str(folder / "goldens.jsonl")
-    return RUNNER.invoke(main, ["lint", file, *options], input=given)
+    file = "-" if stdin is not None else str(folder / "goldens.jsonl")
+    return RUNNER.invoke(main, ["lint", file, *options], input=stdin)
 
 
 def test_what_is_shown(tmp_path: Path) -> None:
@@ -79,15 +79,15 @@ def test_the_command_is_the_function(tmp_path: Path) -> None:
     """JSON is the report of the library; kinds can be left out; standard input is read."""
     folder_of(tmp_path, *LINES)
     tools = f"--tools={tmp_path / 'tools.json'}"
-    shown = run(tmp_path, tools, "--json=-")
+    done = run(tmp_path, tools, "--json=-")
     beside = run(tmp_path, tools, f"--json={tmp_path / 'found.json'}", "--ignore=arguments", "--ignore=unreadable")
-    piped = run(tmp_path, tools, given=(tmp_path / "goldens.jsonl").read_bytes())
+    piped = run(tmp_path, tools, stdin=(tmp_path / "goldens.jsonl").read_bytes())
     report = lint(tmp_path / "goldens.jsonl", TOOLS)
 
-    assert json.loads(shown.stdout) == report.to_dict()
-    kept = [one for one in report.to_dict()["findings"] if one["kind"] not in ("arguments", "unreadable")]
-    assert json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["findings"] == kept
-    assert len(beside.stdout.splitlines()) == len(kept) < len(report)
+    assert json.loads(done.stdout) == report.to_dict()
+    findings = [one for one in report.to_dict()["findings"] if one["kind"] not in ("arguments", "unreadable")]
+    assert json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["findings"] == findings
+    assert len(beside.stdout.splitlines()) == len(findings) < len(report)
     assert piped.stdout == "\n".join(report.lines()).replace(str(tmp_path / "goldens.jsonl"), "<stdin>") + "\n"
 
 
@@ -116,7 +116,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
     """The one that is missing is named; standard input cannot be both."""
     assert "goldens.jsonl: No such file" in run(tmp_path).stderr
     assert run(tmp_path).exit_code == 2
-    assert "not both" in run(tmp_path, "--tools=-", given=b"").stderr
+    assert "not both" in run(tmp_path, "--tools=-", stdin=b"").stderr
 
 
 def test_what_a_file_says_is_shown_and_not_obeyed(tmp_path: Path) -> None:

@@ -67,12 +67,12 @@ def run(line: str) -> Result:
     return RUNNER.invoke(main, line.split())
 
 
-@pytest.mark.parametrize(("line", "kept"), READ_AND_WRITTEN, ids=lambda value: value or None)
-def test_what_is_read_is_not_written(folder: Path, line: str, kept: str) -> None:
+@pytest.mark.parametrize(("line", "message"), READ_AND_WRITTEN, ids=lambda value: value or None)
+def test_what_is_read_is_not_written(folder: Path, line: str, message: str) -> None:
     """The program ends before it reads or writes anything, and names the file."""
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     done = run(line)
-    if not kept:
+    if not message:
         assert done.exit_code == 0
         return
     assert (done.exit_code, done.stdout) == (2, "")

@@ -38,9 +38,9 @@ CASES = [
 REPORT = evaluate(CASES, [ToolCorrectnessMetric()], show_progress=False)
 
 
-def run(*arguments: str | Path, given: bytes | None = None) -> Result:
+def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
     """What `toolmark` does, inside this process."""
-    return RUNNER.invoke(main, [str(argument) for argument in arguments], input=given)
+    return RUNNER.invoke(main, [str(argument) for argument in arguments], input=stdin)
 
 
 @pytest.fixture
@@ -76,18 +76,18 @@ def test_it_prints_what_score_printed(runs: Path, written: Path, streamed: Path)
 
     assert run("report", streamed, "--title", "x").stdout == scored
     assert run("report", written, "--title", "x", "-q").stdout == run("score", runs, "--title", "x", "-q").stdout
-    assert run("report", "-", "--title", "x", given=streamed.read_bytes()).stdout == scored
-    assert run("report", "-", given=streamed.read_bytes()).stdout.startswith("standard input: 3 cases")
+    assert run("report", "-", "--title", "x", stdin=streamed.read_bytes()).stdout == scored
+    assert run("report", "-", stdin=streamed.read_bytes()).stdout.startswith("standard input: 3 cases")
 
 
 def test_trials_are_shown(tmp_path: Path) -> None:
     """As they are when they were just made."""
     path = tmp_path / "trials.json"
     path.write_text(trial_report({"a": "pf", "b": "pp"}, 2).to_json(), encoding="utf-8")
-    shown = run("report", path)
+    done = run("report", path)
 
-    assert "a (trial 2)" in shown.stdout
-    assert "1 flaky: a (1 of 2 passed)" in shown.stdout
+    assert "a (trial 2)" in done.stdout
+    assert "1 flaky: a (1 of 2 passed)" in done.stdout
 
 
 def test_quiet_and_verbose(streamed: Path) -> None:
@@ -104,10 +104,10 @@ def test_quiet_and_verbose(streamed: Path) -> None:
 
 def test_limits(streamed: Path) -> None:
     """Of the list, and of what is shown side by side."""
-    shown = run("report", streamed, "--limit", "1", "--details", "0").stdout
+    text = run("report", streamed, "--limit", "1", "--details", "0").stdout
 
-    assert " ... and 2 more (--limit 0 lists all)\n" in shown
-    assert "expected                               called" not in shown
+    assert " ... and 2 more (--limit 0 lists all)\n" in text
+    assert "expected                               called" not in text
 
 
 # Files
@@ -140,9 +140,9 @@ def without_about(text: str) -> str:
 @pytest.mark.parametrize("kind", ["html", "md", "junit", "json"])
 def test_a_format_on_standard_output(runs: Path, streamed: Path, tmp_path: Path, command: str, kind: str) -> None:
     """It stands there alone; what goes to files is still written."""
-    given = runs if command == "score" else streamed
+    source = runs if command == "score" else streamed
     done = run(
-        command, given, "--title", "t", f"--{kind}", "-", "--json" if kind == "md" else "--md", tmp_path / "other"
+        command, source, "--title", "t", f"--{kind}", "-", "--json" if kind == "md" else "--md", tmp_path / "other"
     )
     readers = {"html": str.splitlines, "md": str.splitlines, "junit": ET.fromstring, "json": json.loads}
 
@@ -250,7 +250,7 @@ def test_what_is_not_whole_does_not_pass_a_gate(streamed: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("data", "message"),
     [
         (b"", "error: <stdin>: "),
         (b"3", "error: <stdin>: expected "),
@@ -262,9 +262,9 @@ def test_what_is_not_whole_does_not_pass_a_gate(streamed: Path, tmp_path: Path) 
     ],
     ids=["empty", "number", "case", "binary"],
 )
-def test_what_is_no_report_exits_with_2(given: bytes, message: str, tmp_path: Path) -> None:
+def test_what_is_no_report_exits_with_2(data: bytes, message: str, tmp_path: Path) -> None:
     """It says what it seems to be, and writes nothing."""
-    done = run("report", "-", "--md", tmp_path / "out.md", given=given)
+    done = run("report", "-", "--md", tmp_path / "out.md", stdin=data)
 
     assert done.exit_code == 2
     assert message in done.stderr
@@ -295,12 +295,12 @@ def test_a_baseline(command: str, tmp_path: Path) -> None:
     (tmp_path / "runs.jsonl").write_text("".join(case.to_json() + "\n" for case in now), encoding="utf-8")
     after = evaluate(now, [ToolCorrectnessMetric()], show_progress=False)
     (tmp_path / "after.json").write_text(after.to_json(), encoding="utf-8")
-    given = "after.json" if command == "report" else "runs.jsonl"
-    shown = run_python([*COMMAND, command, given, "--baseline", "before.json", "-q", "--title", "after"], tmp_path)
-    page = run_python([*COMMAND, command, given, "--baseline", "before.json", "--md", "-"], tmp_path)
+    source = "after.json" if command == "report" else "runs.jsonl"
+    done = run_python([*COMMAND, command, source, "--baseline", "before.json", "-q", "--title", "after"], tmp_path)
+    page = run_python([*COMMAND, command, source, "--baseline", "before.json", "--md", "-"], tmp_path)
 
-    assert shown.err == page.err == ""
-    assert_golden("cli-report-baseline.txt", shown.out)
+    assert done.err == page.err == ""
+    assert_golden("cli-report-baseline.txt", done.out)
     assert "### ❌ Regressions: passed before, fail now\n\n`tool_correctness`\n\n- `right` 1 → 0: `Missing:" in page.out
     assert (
         "### ✅ Improvements: failed before, pass now\n\n`tool_correctness`\n\n- `wrong` 0 → 1: `Missing:" in page.out
@@ -341,8 +341,8 @@ def test_pipes_are_plain_and_no_colour_means_none(streamed: Path, tmp_path: Path
     assert "\x1b" not in plain.out
     assert re.search("\x1b\\[(1;)?3[0-9]m", forced.out)
     assert not re.search("\x1b\\[[0-9;]*(3[0-9]|9[0-7])[0-9;]*m", refused.out)
-    for shown in (forced, refused):
-        assert re.sub("\x1b\\[[0-9;]*m", "", shown.out) == plain.out
+    for done in (forced, refused):
+        assert re.sub("\x1b\\[[0-9;]*m", "", done.out) == plain.out
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
@@ -353,12 +353,12 @@ def test_every_encoding_of_a_pipe_will_do(tmp_path: Path, encoding: str) -> None
     (tmp_path / "r.json").write_text(report.to_json(), encoding="utf-8")
     command, settings = [*COMMAND, "report", "r.json"], {"PYTHONIOENCODING": encoding}
     for option in ("--html", "--md", "--junit"):
-        shown = run_python([*command, option, "-"], tmp_path, settings=settings)
+        outcome = run_python([*command, option, "-"], tmp_path, settings=settings)
         run_python([*command, option, "file"], tmp_path, settings=settings)
 
-        assert (shown.code, shown.err) == (0, "")
-        assert shown.out == (tmp_path / "file").read_text(encoding="utf-8")
-        assert "航班 é" in shown.out
+        assert (outcome.code, outcome.err) == (0, "")
+        assert outcome.out == (tmp_path / "file").read_text(encoding="utf-8")
+        assert "航班 é" in outcome.out
     done = subprocess.run(
         [sys.executable, *command], cwd=tmp_path, env=environment(**settings), capture_output=True, check=True
     )

@@ -31,14 +31,14 @@ def test_from_all_cases_to_a_few_and_back(days: Path) -> None:
     """A sample is drawn, scored by any command, and extrapolated; the population's share is in the interval."""
     drawn = toolmark("sample", "a.jsonl", "b.jsonl", "--size", "40", "--seed", "3", "--out", "s.jsonl", folder=days)
     scored = toolmark_score("s.jsonl", "--results", "r.jsonl", "-q", folder=days)
-    told = toolmark("extrapolate", "r.jsonl", folder=days)
+    done = toolmark("extrapolate", "r.jsonl", folder=days)
     written = json.loads(toolmark("extrapolate", "r.jsonl", "--json", "-", "--confidence", "0.8", folder=days).out)
 
     assert drawn == (0, "40 of 100 cases drawn into s.jsonl\n", "")
     assert len(read_cases(days / "s.jsonl")) == 40
     assert scored.code == 1
-    assert (told.code, told.err) == (0, "")
-    first, second = told.out.splitlines()
+    assert (done.code, done.err) == (0, "")
+    first, second = done.out.splitlines()
     assert first.startswith("tool_correctness: mean 0.")
     assert first.endswith("of 100 cases, estimated from 40; 40 scored, 0 skipped, 0 errored")
     assert second == "In brackets: 95 % intervals."

@@ -117,18 +117,18 @@ def test_wrong_input_exits_with_2(tmp_path: Path, arguments: list[str], message:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "options",
     [["--html", "x.html"], ["--md", "-"], ["--junit", "x.xml"], ["--limit", "5"], ["--baseline", "a"], ["--verbose"]],
-    ids=lambda asked: asked[0],
+    ids=lambda options: options[0],
 )
-def test_what_shows_single_cases_is_refused(tmp_path: Path, asked: list[str]) -> None:
+def test_what_shows_single_cases_is_refused(tmp_path: Path, options: list[str]) -> None:
     """Where only sums are kept, the message says how to see the cases; nothing is scored or written."""
     write(tmp_path / "a", GOOD)
 
-    done = toolmark_score("a", "a", *asked, folder=tmp_path)
+    done = toolmark_score("a", "a", *options, folder=tmp_path)
 
     assert done.code == 2
-    assert f"{asked[0]} shows single cases" in done.err
+    assert f"{options[0]} shows single cases" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 

@@ -27,9 +27,9 @@ HOSTILE = "[red]x[/red] \x1b[31m\x07\u202e"
 def case(number: int, called: str, reward: Any, **more: Any) -> dict[str, Any]:
     """A case in which `look` and `book` were wanted, as a file holds it."""
     tools = [{"name": name} for name in called.split()]
-    wanted = [{"name": "look"}, {"name": "book"}]
+    expected = [{"name": "look"}, {"name": "book"}]
     metadata = {"reward": reward, "task": number // 2}
-    return {"id": f"run {number}", "tools_called": tools, "expected_tools": wanted, "metadata": metadata, **more}
+    return {"id": f"run {number}", "tools_called": tools, "expected_tools": expected, "metadata": metadata, **more}
 
 
 def lines(*cases: Any) -> bytes:
@@ -83,7 +83,7 @@ def test_the_command_is_the_function() -> None:
     """All options of the command line reach the library, those of the metrics among them."""
     options = "--label=metadata.reward --threshold-label=0.5 --cluster=metadata.task --resamples=70 --seed=4"
     metrics = "--metric=tool-correctness --params=input --denominator=f1 --threshold=0.6 --strict"
-    shown = run(lines(*CASES), *options.split(), *metrics.split(), "--json=-")
+    done = run(lines(*CASES), *options.split(), *metrics.split(), "--json=-")
     metric = ToolCorrectnessMetric(
         evaluation_params=["input_parameters"], denominator="f1", threshold=0.6, strict_mode=True
     )
@@ -97,8 +97,8 @@ def test_the_command_is_the_function() -> None:
         seed=4,
     )
 
-    assert shown.exit_code == 0
-    assert json.loads(shown.stdout) == expected.to_dict()
+    assert done.exit_code == 0
+    assert json.loads(done.stdout) == expected.to_dict()
 
 
 def test_json_goes_beside_the_table(tmp_path: Path) -> None:
@@ -176,16 +176,16 @@ def test_hostile_names_are_shown_and_not_obeyed() -> None:
         for number, entry in enumerate([*CASES, *LACKING[:2]])
     ]
     refused = run(lines(*cases), f"--label={HOSTILE}s")
-    shown = run(lines(*cases), f"--label=metadata.{HOSTILE}", f"--cluster=metadata.{HOSTILE}")
+    accepted = run(lines(*cases), f"--label=metadata.{HOSTILE}", f"--cluster=metadata.{HOSTILE}")
     stream = io.StringIO()
-    found = validate(read_cases(io.BytesIO(lines(*cases))), [Raising()], label=f"metadata.{HOSTILE}")
-    print_validity(found, title=HOSTILE, console=make_console(stream))
+    validity = validate(read_cases(io.BytesIO(lines(*cases))), [Raising()], label=f"metadata.{HOSTILE}")
+    print_validity(validity, title=HOSTILE, console=make_console(stream))
 
-    assert (refused.exit_code, shown.exit_code) == (2, 0)
-    assert not FORBIDDEN.search(refused.output + shown.output + stream.getvalue())
-    for text in (shown.output, stream.getvalue()):
+    assert (refused.exit_code, accepted.exit_code) == (2, 0)
+    assert not FORBIDDEN.search(refused.output + accepted.output + stream.getvalue())
+    for text in (accepted.output, stream.getvalue()):
         assert "[red]x[/red] \\x1b[31m" in text
-    assert "10 cases" in shown.output
+    assert "10 cases" in accepted.output
     assert "9 cases without a score: Not measured: [red]x[/red]" in " ".join(stream.getvalue().split())
 
 
@@ -194,8 +194,8 @@ def test_lines_fit(width: int) -> None:
     """Nothing is wider than the console, and no line ends in blanks."""
     stream = io.StringIO()
     cases = [LLMTestCase.model_validate(entry) for entry in [*CASES, *LACKING[:1]]]
-    found = validate(cases, [ToolCorrectnessMetric(), ToolEfficiencyMetric()], label="metadata.reward")
-    print_validity(found, title="a file", console=Console(file=stream, width=width, markup=False, highlight=False))
+    validity = validate(cases, [ToolCorrectnessMetric(), ToolEfficiencyMetric()], label="metadata.reward")
+    print_validity(validity, title="a file", console=Console(file=stream, width=width, markup=False, highlight=False))
 
     assert all(len(line) <= width and line == line.rstrip() for line in stream.getvalue().splitlines())
 
@@ -212,9 +212,9 @@ def test_only_a_true_0_and_a_true_1_are_shown_as_such() -> None:
     """Two decimals otherwise."""
     cases = [case(0, "look book", 1)] * 300 + [case(1, "look", 0)] * 300 + [case(2, "look book", 0)]
     stream = io.StringIO()
-    found = validate(read_cases(io.BytesIO(lines(*cases))), [ToolCorrectnessMetric()], label="metadata.reward")
-    print_validity(found, title="a file", console=make_console(stream))
+    validity = validate(read_cases(io.BytesIO(lines(*cases))), [ToolCorrectnessMetric()], label="metadata.reward")
+    print_validity(validity, title="a file", console=make_console(stream))
 
-    assert found.metrics[0].auc is not None
-    assert 0.995 < found.metrics[0].auc < 1
+    assert validity.metrics[0].auc is not None
+    assert 0.995 < validity.metrics[0].auc < 1
     assert "0.9983" in stream.getvalue()

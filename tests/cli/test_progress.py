@@ -44,29 +44,29 @@ def on_a_terminal(folder: Path, *arguments: str) -> tuple[str, str]:
         stderr=slave,
     ) as process:
         os.close(slave)
-        shown = b""
+        screen = b""
         try:
             while chunk := os.read(master, 65536):
-                shown += chunk
+                screen += chunk
         except OSError:  # how Linux says that the other end was closed
             pass
         finally:
             os.close(master)
         assert process.stdout is not None
         out = process.stdout.read().decode()
-    assert process.returncode == 0, shown
-    return out, shown.decode()
+    assert process.returncode == 0, screen
+    return out, screen.decode()
 
 
 @drivers
 def test_a_terminal_shows_the_bar(tmp_path: Path, driver: str) -> None:
     """It counts cases on standard error, leaves standard output alone, and clears its line at the end."""
-    out, shown = on_a_terminal(tmp_path, driver, "default")
+    out, screen = on_a_terminal(tmp_path, driver, "default")
 
     assert out == "7\n"
-    assert "scoring" in shown
-    assert "7/7" in shown
-    assert shown.rstrip().endswith(("\x1b[2K", "\x1b[?25h"))
+    assert "scoring" in screen
+    assert "7/7" in screen
+    assert screen.rstrip().endswith(("\x1b[2K", "\x1b[?25h"))
 
 
 @drivers

@@ -14,10 +14,10 @@ from tracing import Script, calls_of, histories, langchain_message, read_calls
 Plain = dict[str, Any]
 
 
-def conversation(told: Script) -> list[Plain]:
+def conversation(script: Script) -> list[Plain]:
     """The messages of a history, as `dumps` writes them."""
-    entries: list[Any] = [told.words]
-    for step in told.steps:
+    entries: list[Any] = [script.words]
+    for step in script.steps:
         entries += [step, *step.calls]
     return [langchain_message(entry) for entry in entries]
 
@@ -39,14 +39,14 @@ def as_dumps(messages: list[Plain]) -> list[Plain]:
 
 
 @pytest.mark.parametrize("form", [list, as_dicts, as_dumps])
-@given(told=histories(nested=False))
-def test_every_form_of_a_dump_has_the_same_calls(form: Any, told: Script) -> None:
+@given(script=histories(nested=False))
+def test_every_form_of_a_dump_has_the_same_calls(form: Any, script: Script) -> None:
     """Names, ids, arguments, and whether they succeeded; the format is found, the answer and the words too."""
-    transcript = read(form(conversation(told)))
+    transcript = read(form(conversation(script)))
 
     assert transcript.format == "langchain"
-    assert read_calls(transcript.run.calls) == calls_of(told)
-    assert (transcript.run.input, transcript.run.actual_output) == (told.words, "Done.")
+    assert read_calls(transcript.run.calls) == calls_of(script)
+    assert (transcript.run.input, transcript.run.actual_output) == (script.words, "Done.")
     assert not transcript.run.warnings
 
 
@@ -90,8 +90,8 @@ def test_calls_that_stand_only_in_additional_kwargs_are_read() -> None:
 
 def test_model_and_tokens_are_those_of_the_messages() -> None:
     """Summed over them."""
-    told = {"usage_metadata": {"input_tokens": 3, "output_tokens": 1}, "response_metadata": {"model_name": "m-1"}}
-    run = read([{"type": "ai", "content": "Hi", **told}, {"type": "ai", "content": "Ho", **told}]).run
+    usage = {"usage_metadata": {"input_tokens": 3, "output_tokens": 1}, "response_metadata": {"model_name": "m-1"}}
+    run = read([{"type": "ai", "content": "Hi", **usage}, {"type": "ai", "content": "Ho", **usage}]).run
 
     assert (run.models, run.usage) == (["m-1"], {"input_tokens": 6, "output_tokens": 2})
 
@@ -116,14 +116,19 @@ def test_messages_and_dumps_of_the_package_itself_are_read() -> None:
     """The objects, and what the functions of the package write of them."""
     messages = pytest.importorskip("langchain_core.messages")
     load = pytest.importorskip("langchain_core.load")
-    given = [
+    objects = [
         messages.HumanMessage("Go."),
         messages.AIMessage("", tool_calls=[{"name": "add", "args": {"a": 1}, "id": "c1"}]),
         messages.ToolMessage("3", tool_call_id="c1"),
         messages.AIMessage("Done."),
     ]
 
-    for value in (given, messages.messages_to_dict(given), load.dumpd(given), [one.model_dump() for one in given]):
+    for value in (
+        objects,
+        messages.messages_to_dict(objects),
+        load.dumpd(objects),
+        [one.model_dump() for one in objects],
+    ):
         run = read(value).run
         assert read_calls(run.calls) == [("add", "c1", {"a": 1}, True, [])]
         assert (run.calls[0].output, run.actual_output) == ("3", "Done.")

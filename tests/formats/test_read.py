@@ -129,21 +129,21 @@ def test_chat_completions(messages: list[Plain], calls: list[tuple[Any, ...]], w
 
 def check(transcript: Transcript, calls: list[tuple[Any, ...]], warnings: list[str]) -> None:
     """Compare a transcript; an error is told by its beginning."""
-    found = briefs(transcript.run)
-    wanted = [
+    actual = briefs(transcript.run)
+    expected = [
         (*call[:3], got[3]) if call[2] == "invalid_arguments" and str(got[3]).startswith(call[3]) else call
-        for call, got in zip(calls, found, strict=False)
+        for call, got in zip(calls, actual, strict=False)
     ]
-    assert found == wanted
-    assert len(found) == len(calls)
+    assert actual == expected
+    assert len(actual) == len(calls)
     assert len(transcript.run.warnings) == len(warnings)
-    assert all(part in said for part, said in zip(warnings, transcript.run.warnings, strict=True))
+    assert all(part in warning for part, warning in zip(warnings, transcript.run.warnings, strict=True))
 
 
 # Responses
 
 
-def asked(name: str, call_id: str | None = "c1", arguments: str = "{}", **more: Any) -> Plain:
+def function_call(name: str, call_id: str | None = "c1", arguments: str = "{}", **more: Any) -> Plain:
     """A function call as an item."""
     return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments, **more}
 
@@ -181,30 +181,40 @@ CARRIED_OUT = {
 }
 
 RESPONSES: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
-    "answered": ([asked("add"), output("3")], [("add", {}, "ok", "3")], []),
-    "not answered": ([asked("add")], [("add", {}, "not_executed", None)], []),
+    "answered": ([function_call("add"), output("3")], [("add", {}, "ok", "3")], []),
+    "not answered": ([function_call("add")], [("add", {}, "not_executed", None)], []),
     "the id of the item says nothing": (
-        [asked("add", "a", id="__fake_id__"), asked("sub", "b", id="__fake_id__"), output("S", "b"), output("A", "a")],
+        [
+            function_call("add", "a", id="__fake_id__"),
+            function_call("sub", "b", id="__fake_id__"),
+            output("S", "b"),
+            output("A", "a"),
+        ],
         [("add", {}, "ok", "A"), ("sub", {}, "ok", "S")],
         [],
     ),
     "outputs by name": (
-        [asked("add", None), asked("sub", None), output("S", None, name="sub"), output("A", None, name="add")],
+        [
+            function_call("add", None),
+            function_call("sub", None),
+            output("S", None, name="sub"),
+            output("A", None, name="add"),
+        ],
         [("add", {}, "ok", "A"), ("sub", {}, "ok", "S")],
         ["the call has no id", "the tool message has no id of a call"],
     ),
     "an output that says it failed": (
-        [asked("add"), output("x", status="incomplete")],
+        [function_call("add"), output("x", status="incomplete")],
         [("add", {}, "error", "x")],
         [],
     ),
     "an output before its call": (
-        [output("3"), asked("add")],
+        [output("3"), function_call("add")],
         [("add", {}, "not_executed", None)],
         ["answers no open call before it (id 'c1')"],
     ),
     "arguments broken off": (
-        [asked("add", arguments='{"a": 1'), output("bad")],
+        [function_call("add", arguments='{"a": 1'), output("bad")],
         [("add", {}, "invalid_arguments", "not JSON")],
         ["the arguments of 'add' are not a JSON object"],
     ),
@@ -279,9 +289,9 @@ def test_calls_of_a_program_are_nested() -> None:
     run = read(
         [
             {"type": "program", "call_id": "p1", "code": "add()", "id": "x", "fingerprint": "f"},
-            asked("add", "c1", caller=caller),
+            function_call("add", "c1", caller=caller),
             output("3", "c1"),
-            asked("sub", "c2", caller=caller),
+            function_call("sub", "c2", caller=caller),
             {"type": "program_output", "call_id": "p1", "result": "done", "status": "completed"},
         ]
     ).run
@@ -304,7 +314,16 @@ def test_a_pending_approval_interrupts_the_run() -> None:
 
 def test_items_that_stand_together_are_one_step() -> None:
     """What the model asked for until something else came was asked in parallel."""
-    run = read([user(), asked("a", "1"), asked("b", "2"), output("x", "1"), output("y", "2"), asked("c", "3")]).run
+    run = read(
+        [
+            user(),
+            function_call("a", "1"),
+            function_call("b", "2"),
+            output("x", "1"),
+            output("y", "2"),
+            function_call("c", "3"),
+        ]
+    ).run
 
     assert [call.execution and call.execution.step for call in run.calls] == [0, 0, 1]
     assert run.calls[2].execution is not None
@@ -321,8 +340,8 @@ def use(name: str = "add", call_id: str = "t1", kind: str = "tool_use", **more: 
 
 def result(content: Any = ..., call_id: str = "t1", kind: str = "tool_result", **more: Any) -> Plain:
     """A block that answers one."""
-    given = {} if content is ... else {"content": content}
-    return {"type": kind, "tool_use_id": call_id, **given, **more}
+    fields = {} if content is ... else {"content": content}
+    return {"type": kind, "tool_use_id": call_id, **fields, **more}
 
 
 SEARCHED = [{"type": "web_search_result", "url": "https://a", "title": "A"}]
@@ -410,12 +429,12 @@ def test_types_and_servers_are_kept() -> None:
     served = agent([use("find", "m1", "mcp_tool_use", server_name="git"), result("R", "m1", "mcp_tool_result")])
     runs = [
         read([hosted, served, agent([use()])]).run,
-        read([{"type": "web_search_call", "id": "w", "action": WEB}, CARRIED_OUT, asked("add")]).run,
+        read([{"type": "web_search_call", "id": "w", "action": WEB}, CARRIED_OUT, function_call("add")]).run,
     ]
 
     for run in runs:
-        told = [(call.type, how.server, how.executed) for call in run.calls if (how := call.execution) is not None]
-        assert told == [("hosted", None, True), ("mcp", "git", True), ("function", None, False)]
+        rows = [(call.type, how.server, how.executed) for call in run.calls if (how := call.execution) is not None]
+        assert rows == [("hosted", None, True), ("mcp", "git", True), ("function", None, False)]
 
 
 def test_calls_that_code_made_are_nested() -> None:
@@ -447,7 +466,7 @@ def test_the_answer_stands_after_what_the_provider_ran() -> None:
     assert read([user(), agent(blocks)]).run.actual_output is None
     assert read([user(), agent([*blocks, text("So."), use()])]).run.actual_output is None
     assert read([user(), agent([use(), text("So.")])]).run.actual_output is None
-    assert read([user(), asked("add"), agent("So.")]).run.actual_output is None
+    assert read([user(), function_call("add"), agent("So.")]).run.actual_output is None
 
 
 # Turns
@@ -527,14 +546,14 @@ def test_what_was_spoken_and_what_was_refused_is_said() -> None:
 
 def test_a_late_answer_goes_to_the_turn_of_its_call() -> None:
     """Where a program answers after the user spoke again, the call stays where it was asked for."""
-    transcript = read([user("1"), asked("add"), user("2"), output("3"), agent("Done.")])
+    transcript = read([user("1"), function_call("add"), user("2"), output("3"), agent("Done.")])
 
     assert [briefs(run) for run in transcript.turns] == [[("add", {}, "ok", "3")], []]
     assert transcript.turns[1].actual_output == "Done."
 
 
 @pytest.mark.parametrize(
-    "messages", [[user(), asks(("to_b", "{}", "h1")), tool("B", "h1")], [user(), asked("to_b", "h1")]]
+    "messages", [[user(), asks(("to_b", "{}", "h1")), tool("B", "h1")], [user(), function_call("to_b", "h1")]]
 )
 def test_hand_offs_are_told_by_their_names(messages: list[Plain]) -> None:
     """A message does not show it, so that such a call counts unless its name is given."""
@@ -562,7 +581,7 @@ RESPONSE = {
     "object": "response",
     "model": "m",
     "status": "completed",
-    "output": [asked("add")],
+    "output": [function_call("add")],
     "usage": {"input_tokens": 3},
 }
 MESSAGE = {
@@ -597,22 +616,22 @@ HOLDERS: dict[str, tuple[object, str, str | None]] = {
     "input and output": ({"input": [user()], "output": ANSWER}, "openai-chat", "Go."),
     "responses response": (RESPONSE, "openai-responses", None),
     "responses, both": ({"input": "Go.", **RESPONSE}, "openai-responses", "Go."),
-    "responses, items": ({"input": [user()], "output": [asked("add")]}, "openai-responses", "Go."),
-    "responses, one item": (asked("add"), "openai-responses", None),
+    "responses, items": ({"input": [user()], "output": [function_call("add")]}, "openai-responses", "Go."),
+    "responses, one item": (function_call("add"), "openai-responses", None),
     "anthropic response": (MESSAGE, "anthropic", None),
     "anthropic request": ({"system": "x", "max_tokens": 9, "messages": [user(), MESSAGE]}, "anthropic", "Go."),
     "anthropic, both": ({"messages": [user()], "tools": [SPEC], "response": MESSAGE}, "anthropic", "Go."),
 }
 
 
-@pytest.mark.parametrize(("value", "name", "said"), HOLDERS.values(), ids=HOLDERS)
-def test_what_holds_messages_is_opened(value: object, name: str, said: str | None) -> None:
+@pytest.mark.parametrize(("value", "name", "question"), HOLDERS.values(), ids=HOLDERS)
+def test_what_holds_messages_is_opened(value: object, name: str, question: str | None) -> None:
     """Requests, responses, and both, in the forms in which people keep them; the format is named."""
     transcript = read(value)
 
     assert transcript.format == name
     assert [call.name for call in transcript.run.calls] == ["add"]
-    assert transcript.run.input == said
+    assert transcript.run.input == question
 
 
 @pytest.mark.parametrize(
@@ -621,7 +640,7 @@ def test_what_holds_messages_is_opened(value: object, name: str, said: str | Non
         {"messages": [user(), ANSWER], "response": COMPLETION},
         {"request": {"messages": [user(), {**ANSWER, "content": ""}]}, "response": COMPLETION},
         {"messages": [user(), agent([use()])], "response": MESSAGE},
-        {"input": [user(), asked("add")], "output": [asked("add", status="completed")]},
+        {"input": [user(), function_call("add")], "output": [function_call("add", status="completed")]},
     ],
 )
 def test_a_response_that_was_added_to_its_request_counts_once(value: Plain) -> None:
@@ -664,17 +683,17 @@ def test_what_a_response_says_of_itself_is_kept() -> None:
         ([{"type": "function", "function": {"name": "sub"}}], ANSWER, "unknown_tool"),
         ([{"type": "function", "function": {"name": "sub"}}, {"type": "web_search"}], ANSWER, "not_executed"),
         ([{"type": "custom", "custom": {"name": "add"}}], ANSWER, "not_executed"),
-        ([{"type": "function", "name": "sub"}], asked("add"), "unknown_tool"),
+        ([{"type": "function", "name": "sub"}], function_call("add"), "unknown_tool"),
         (
             [{"type": "namespace", "name": "n", "tools": [{"type": "function", "name": "add"}]}],
-            asked("add"),
+            function_call("add"),
             "not_executed",
         ),
-        ([{"type": "mcp", "server_label": "git"}], asked("add"), "not_executed"),
+        ([{"type": "mcp", "server_label": "git"}], function_call("add"), "not_executed"),
         ([{"type": "computer"}], {"type": "computer_call", "call_id": "c", "action": {}}, "not_executed"),
         ([{"name": "sub", "input_schema": {}}], agent([use()]), "unknown_tool"),
         ([{"name": "sub", "type": "custom"}, {"type": "mcp_toolset"}], agent([use()]), "not_executed"),
-        ([{"type": "function", "name": "sub"}, {"type": "function", "name": 3}], asked("add"), "not_executed"),
+        ([{"type": "function", "name": "sub"}, {"type": "function", "name": 3}], function_call("add"), "not_executed"),
     ],
 )
 def test_a_tool_is_unknown_only_where_all_are_known(tools: list[Plain], value: Plain, status: str) -> None:
@@ -693,7 +712,7 @@ def test_offered_tools_have_the_names_of_their_calls() -> None:
 
     specs = [read({"messages": [agent("Hi")], "tools": openai}).run.available_tools or []]
     specs.append(read({"messages": [agent("Hi")], "tools": claude}, format="anthropic").run.available_tools or [])
-    assert [[(spec.name, spec.type) for spec in found] for found in specs] == [
+    assert [[(spec.name, spec.type) for spec in offered] for offered in specs] == [
         [
             ("web_search", "hosted"),
             ("computer_use_preview", "function"),
@@ -718,9 +737,9 @@ REFUSED: dict[str, tuple[object, str]] = {
     "no choice": ({"choices": []}, "$.choices: expected one choice, got 0 choices"),
     "two lists": ({"messages": [user()], "input": [user()]}, "$: has 'messages' and 'input'"),
     "two formats": ([asks(("add", "{}", "c1")), user([result("3")])], "$[1]: looks like Anthropic messages"),
-    "two others": ([asked("add"), tool("3")], "$[1]: looks like OpenAI chat messages (role 'tool')"),
+    "two others": ([function_call("add"), tool("3")], "$[1]: looks like OpenAI chat messages (role 'tool')"),
     "calls of the user": ([user([use()])], "$[0].content[0]: a message of role 'user' has a call"),
-    "a call without a name": ([asked("")], "$[0].name: a call needs the name of its tool, got ''"),
+    "a call without a name": ([function_call("")], "$[0].name: a call needs the name of its tool, got ''"),
     "another without one": ([agent([use("")])], "$[0].content[0].name: a call needs the name of its tool"),
     "Pydantic AI": ([{"kind": "response", "parts": []}], "$[0]: expected messages of OpenAI, Anthropic or LangChain"),
     "responses in a list": (
@@ -729,13 +748,19 @@ REFUSED: dict[str, tuple[object, str]] = {
     ),
     "an unknown role": ([{"role": "oracle", "content": "x"}], "$[0].role: expected one of user"),
     "an unknown role among items": (
-        [asked("add"), {"role": "oracle", "content": "x"}],
+        [function_call("add"), {"role": "oracle", "content": "x"}],
         "$[1].role: expected one of user",
     ),
     "a choice without a message": ({"choices": [{"text": "a"}]}, "$.choices[0]: expected a choice with a message"),
     "tools that are no list": ({"messages": [user()], "tools": 3}, "$.tools: expected a list of tools, got 3"),
-    "listed tools that are none": ([asked("add"), {"type": "mcp_list_tools"}], "$[1].tools: expected a list of tools"),
-    "items that are no objects": ([asked("add"), 3], "$[1]: expected an item (an object with a role or a type), got 3"),
+    "listed tools that are none": (
+        [function_call("add"), {"type": "mcp_list_tools"}],
+        "$[1].tools: expected a list of tools",
+    ),
+    "items that are no objects": (
+        [function_call("add"), 3],
+        "$[1]: expected an item (an object with a role or a type), got 3",
+    ),
     "messages that are no list": ({"messages": 3}, "$.messages: expected a list of messages"),
     "blocks of an unknown role": ([agent([use()]), {"role": "oracle"}], "$[1].role: expected one of user, assistant"),
     "blocks that are no message": ([agent([use()]), 3], "$[1]: expected a message (an object with a role), got 3"),
@@ -753,7 +778,7 @@ def test_what_cannot_be_read_is_refused_with_the_reason(value: object, problem: 
 @pytest.mark.parametrize("name", ["openai-chat", "openai-responses", "anthropic"])
 def test_a_format_that_was_asked_for_is_held_to(name: Any) -> None:
     """What is of another format is a problem of its own message, not read as if nothing were called."""
-    values = {"openai-chat": [ANSWER], "openai-responses": [asked("add")], "anthropic": [agent([use()])]}
+    values = {"openai-chat": [ANSWER], "openai-responses": [function_call("add")], "anthropic": [agent([use()])]}
 
     assert [call.name for call in read(values.pop(name), format=name).run.calls] == ["add"]
     for other in values.values():
@@ -767,7 +792,7 @@ def test_arguments_that_are_too_deep_are_never_lost_silently() -> None:
         deep = {"a": deep}
 
     assert problems([agent([use(input=deep)])])[0].startswith("$[0].content[0]: deeper than 200 levels")
-    (call,) = read([asked("add", arguments=deep)]).run.calls  # type: ignore[arg-type]
+    (call,) = read([function_call("add", arguments=deep)]).run.calls  # type: ignore[arg-type]
     assert call.execution is not None
     assert call.execution.not_captured == ["input_parameters"]
 

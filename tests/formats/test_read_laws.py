@@ -14,7 +14,7 @@ from toolmark.cases import Run
 from toolmark.formats import Transcript, read
 
 
-def found(run: Run) -> list[tuple[Any, ...]]:
+def call_rows(run: Run) -> list[tuple[Any, ...]]:
     """What `expected` says of each call."""
     return [
         (call.name, call.input_parameters, call.output, how.status.value, call.id, how.step)
@@ -56,8 +56,8 @@ def test_what_was_rendered_is_read_back(name: str, history: list[Turn], data: st
     """Each call has its name, arguments, id, step and own answer, in whatever order the answers came."""
     run = of(history, name, lambda answers: data.draw(st.permutations(answers))).run
 
-    assert found(run) == expected(history)
-    assert run.input == history[0].said
+    assert call_rows(run) == expected(history)
+    assert run.input == history[0].question
 
 
 @pytest.mark.parametrize("name", RENDER)
@@ -88,10 +88,10 @@ def test_turns_are_the_users(history: list[Turn]) -> None:
         joined: list[tuple[str, list[str], bool]] = []
         for turn in history:
             calls = [call.name for group in turn.steps for call in group]
-            said = turn.said
+            question = turn.question
             if joined and not joined[-1][2]:
-                said = f"{joined.pop()[0]}\n{said}"
-            joined.append((said, calls, bool(turn.steps) or turn.answer is not None))
+                question = f"{joined.pop()[0]}\n{question}"
+            joined.append((question, calls, bool(turn.steps) or turn.answer is not None))
         assert [(run.input, [call.name for call in run.calls]) for run in runs] == [(t, c) for t, c, _ in joined]
         assert [turn.content for turn in turns if turn.role == "user"] == [text for text, _, _ in joined]
         assert [call for run in runs for call in run.calls] == transcript.run.calls
@@ -101,8 +101,8 @@ def test_turns_are_the_users(history: list[Turn]) -> None:
 @given(history=histories)
 def test_the_formats_agree(history: list[Turn]) -> None:
     """All three give the same answer of the run, and of each turn."""
-    seen = [[(run.actual_output, run.status) for run in (t.run, *t.turns)] for t in (of(history, n) for n in RENDER)]
+    answers = [[(run.actual_output, run.status) for run in (t.run, *t.turns)] for t in (of(history, n) for n in RENDER)]
 
-    assert seen[0] == seen[2]
+    assert answers[0] == answers[2]
     if all(call.output is not None for turn in history for group in turn.steps for call in group):
-        assert seen[0] == seen[1]
+        assert answers[0] == answers[1]

@@ -91,7 +91,7 @@ def test_a_record_with_trajectories_is_read_whole() -> None:
     case = case_from_record(record)
 
     assert (case.input, case.actual_output, case.expected_output) == ("Do it.", "Done.", "It is 3.")
-    assert [(made.name, made.output, made.id) for made in called(case)] == [("add", "ok", "c0")]
+    assert [(entry.name, entry.output, entry.id) for entry in called(case)] == [("add", "ok", "c0")]
     assert [tool.to_dict() for tool in expected(case)] == [
         {"name": name, "input_parameters": {"n": 1}, "output": "3"} for name in ("add", "sub")
     ]
@@ -155,9 +155,9 @@ def test_given_lists_win_over_trajectories() -> None:
     case = case_from_record(record)
     same = case_from_record({**record, "tools_called": [{"name": "add"}], "expected_tools": [{"name": "add"}]})
 
-    assert ([made.name for made in called(case)], [tool.name for tool in expected(case)]) == (["mul"], ["sub"])
+    assert ([entry.name for entry in called(case)], [tool.name for tool in expected(case)]) == (["mul"], ["sub"])
     assert case.run is not None
-    assert [made.name for made in case.run.calls] == ["add"]
+    assert [entry.name for entry in case.run.calls] == ["add"]
     assert [text.partition(":")[0] for text in warnings_of(case)] == ["$.tools_called", "$.expected_tools"]
     assert warnings_of(same) == []
     assert called(same)[0].output is None
@@ -190,7 +190,7 @@ def test_more_fields_of_a_tool_are_kept() -> None:
     custom = {"type": "custom", "custom": {"name": "shell", "input": "ls"}, "output": "x"}
     case = case_from_record({"tools_called": [tool, {"name": "add", "kind": "tool_call"}, custom]})
 
-    assert [made.to_dict() for made in called(case)] == [
+    assert [entry.to_dict() for entry in called(case)] == [
         {"name": "add", "type": "mcp", "reasoning": "why", "id": "3", "execution": {"status": "error"}},
         {"name": "add"},
         {"name": "shell", "type": "custom", "input_parameters": {"input": "ls"}, "output": "x"},
@@ -209,7 +209,7 @@ def test_unknown_types_are_reported_or_refused() -> None:
     """A called tool is kept without it; an expectation that nobody can check is an error."""
     case = case_from_record({"tools_called": [{"name": "a", "type": "robot"}, {"name": "a", "kind": ["x"]}]})
 
-    assert [made.type for made in called(case)] == [None, None]
+    assert [entry.type for entry in called(case)] == [None, None]
     assert [text.partition(": ")[0] for text in warnings_of(case)] == [
         "$.tools_called[0].type",
         "$.tools_called[1].kind",
@@ -346,9 +346,9 @@ def test_names_are_normalized_only_when_asked() -> None:
 
     plain, normalized = case_from_record(record), case_from_record(record, normalize_names=True)
 
-    assert [made.name for made in called(plain)] == ["agent_xg7c", "agent_xg7c", "read_data"]
+    assert [entry.name for entry in called(plain)] == ["agent_xg7c", "agent_xg7c", "read_data"]
     assert plain.run is None
-    assert [made.name for made in called(normalized)] == ["agent", "agent", "read_data"]
+    assert [entry.name for entry in called(normalized)] == ["agent", "agent", "read_data"]
     assert warnings_of(normalized) == ["renamed 'agent_xg7c' to 'agent' (2 calls)"]
 
 
@@ -361,7 +361,7 @@ def test_known_names_decide_where_the_rule_cannot() -> None:
     }
     case = case_from_record(record, normalize_names=True, known_names=["lookup_a1b2"])
 
-    assert [made.name for made in called(case)] == ["agent", "parse_ipv4", "lookup_a1b2", "other_nxle"]
+    assert [entry.name for entry in called(case)] == ["agent", "parse_ipv4", "lookup_a1b2", "other_nxle"]
     assert case.run is not None
     assert case.run.calls == case.tools_called
     assert warnings_of(case) == ["renamed 'agent_nxle' to 'agent'"]
@@ -388,7 +388,7 @@ def test_an_expected_name_with_a_suffix_is_reported_where_it_matters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "known", "stripped"),
+    ("name", "names", "stripped"),
     [
         ("agent_xg7c", [], "agent"),
         ("agent_XG7C", [], "agent"),
@@ -410,16 +410,16 @@ def test_an_expected_name_with_a_suffix_is_reported_where_it_matters() -> None:
         ("", [], ""),
     ],
 )
-def test_the_suffix_rule(name: str, known: list[str], stripped: str) -> None:
+def test_the_suffix_rule(name: str, names: list[str], stripped: str) -> None:
     """Last underscore, four ASCII letters and digits, both of them; or what is left is known and the name is not."""
-    assert strip_suffix(name, known) == stripped
+    assert strip_suffix(name, names) == stripped
 
 
-@given(name=st.text(max_size=12), known=st.lists(st.text(max_size=12)))
-def test_stripping_keeps_known_names_and_leaves_something(name: str, known: list[str]) -> None:
+@given(name=st.text(max_size=12), names=st.lists(st.text(max_size=12)))
+def test_stripping_keeps_known_names_and_leaves_something(name: str, names: list[str]) -> None:
     """What is stripped is a prefix, never empty unless the name was, and a known name stays."""
-    stripped = strip_suffix(name, known)
+    stripped = strip_suffix(name, names)
 
     assert name.startswith(stripped)
     assert bool(stripped) == bool(name)
-    assert name not in known or stripped == name
+    assert name not in names or stripped == name

@@ -27,7 +27,7 @@ def piece(arguments: str, **more: Any) -> Plain:
     return {"tool_calls": [{**more, "function": {**name, "arguments": arguments}}]}
 
 
-def found(events: list[Plain]) -> list[tuple[Any, ...]]:
+def calls_of(events: list[Plain]) -> list[tuple[Any, ...]]:
     """Name, arguments and id of each call."""
     return [(call.name, call.arguments, call.id) for call in read(events).run.calls]
 
@@ -42,17 +42,17 @@ def cut(data: st.DataObject, text: str) -> list[str]:
     return [text[start:end] for start, end in zip([0, *places], [*places, len(text)], strict=True)]
 
 
-@given(asked=st.lists(given_arguments, min_size=1, max_size=3), data=st.data())
-def test_chunks_add_up_wherever_they_were_cut(asked: list[Plain], data: st.DataObject) -> None:
+@given(requests=st.lists(given_arguments, min_size=1, max_size=3), data=st.data())
+def test_chunks_add_up_wherever_they_were_cut(requests: list[Plain], data: st.DataObject) -> None:
     """Calls that come in pieces, their indexes telling them apart, are whole again."""
     events = [chunk({"role": "assistant", "content": ""})]
-    for index, arguments in enumerate(asked):
+    for index, arguments in enumerate(requests):
         first, *rest = cut(data, json.dumps(arguments))
         events.append(chunk(piece(first, index=index, id=f"c{index}", type="function", name="add")))
         events += [chunk(piece(part, index=index)) for part in rest]
     events.append(chunk({}, "tool_calls"))
 
-    assert found(events) == [("add", arguments, f"c{index}") for index, arguments in enumerate(asked)]
+    assert calls_of(events) == [("add", arguments, f"c{index}") for index, arguments in enumerate(requests)]
     assert read(events).run.warnings == []
 
 
@@ -66,9 +66,9 @@ def test_servers_that_count_badly_are_understood() -> None:
     same = [chunk(piece("{}", index=0, id="a", name="add")), chunk(piece("{}", index=0, id="b", name="sub"), "stop")]
     empty = [chunk(piece('{"x"', index=0, id="a", name="add")), chunk(piece(": 1}", index=0, id="", name=""), "stop")]
 
-    assert found(no_index) == [("add", {}, "a"), ("sub", {"x": 1}, "b")]
-    assert found(same) == [("add", {}, "a"), ("sub", {}, "b")]
-    assert found(empty) == [("add", {"x": 1}, "a")]
+    assert calls_of(no_index) == [("add", {}, "a"), ("sub", {"x": 1}, "b")]
+    assert calls_of(same) == [("add", {}, "a"), ("sub", {}, "b")]
+    assert calls_of(empty) == [("add", {"x": 1}, "a")]
 
 
 def test_the_text_of_chunks_is_the_answer() -> None:
@@ -116,7 +116,7 @@ def test_the_last_event_of_responses_holds_the_response() -> None:
     broken = responses(None)
 
     for events in (whole, bare, broken):
-        assert found(events) == [("add", {"a": 1}, "c1")]
+        assert calls_of(events) == [("add", {"a": 1}, "c1")]
         assert read(events).format == "openai-responses"
     assert [len(read(events).run.warnings) for events in (whole, bare, broken)] == [0, 0, 1]
 
@@ -145,7 +145,7 @@ def test_blocks_of_anthropic_add_up() -> None:
     ]
     transcript = read(events)
 
-    assert found(events) == [("add", {"a": 1}, "t1")]
+    assert calls_of(events) == [("add", {"a": 1}, "t1")]
     assert (transcript.format, transcript.run.models) == ("anthropic", ["m"])
     assert transcript.run.usage == {"input_tokens": 3, "output_tokens": 5}
     assert transcript.conversation.turns[0].content == "Well."

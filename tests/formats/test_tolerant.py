@@ -46,9 +46,9 @@ LITERAL = "{'a': None, 'b': True}"
 )  # fmt: skip
 def test_what_a_text_means(raw: str, arguments: Any, how: str) -> None:
     """The object, and how it was read, from the outside in."""
-    found = read_tolerantly(raw)
+    result = read_tolerantly(raw)
 
-    assert found == (None if arguments is None else (arguments, how.removesuffix(", ")))
+    assert result == (None if arguments is None else (arguments, how.removesuffix(", ")))
 
 
 @pytest.mark.parametrize(
@@ -81,10 +81,10 @@ def test_every_wrapping_of_every_object(value: dict[str, Any]) -> None:
         f"```\n{value!r}\n```",
         json.dumps(repr(value)),
     ):
-        found = read_tolerantly(wrapped)
+        result = read_tolerantly(wrapped)
 
-        assert found is not None
-        assert found[0] == value
+        assert result is not None
+        assert result[0] == value
 
 
 @given(text=st.text(alphabet="{}[]'\",:`\\ \n1a", max_size=12))
@@ -92,9 +92,9 @@ def test_any_text_is_read_or_left(text: str) -> None:
     """Without an error or a warning, whatever it is."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = read_tolerantly(text)
+        result = read_tolerantly(text)
 
-    assert found is None or isinstance(found[0], dict)
+    assert result is None or isinstance(result[0], dict)
 
 
 # Messages, records, files

@@ -42,13 +42,13 @@ def answers(content: object, call_id: str | None = "c1", **more: object) -> Mess
 
 def outputs(run: Run) -> list[object]:
     """The output of each call, `"-"` where it is not set."""
-    return [made.output if "output" in made.model_fields_set else "-" for made in run.calls]
+    return [entry.output if "output" in entry.model_fields_set else "-" for entry in run.calls]
 
 
-def execution(made: ToolCall) -> Any:
+def execution(entry: ToolCall) -> Any:
     """The execution of a recorded call, which every call from messages has."""
-    assert made.execution is not None
-    return made.execution
+    assert entry.execution is not None
+    return entry.execution
 
 
 def problems(messages: object) -> list[str]:
@@ -97,7 +97,7 @@ def test_steps_count_the_messages_that_asked() -> None:
         ]
     )
 
-    assert [execution(made).step for made in run.calls] == [0, 0, 1]
+    assert [execution(entry).step for entry in run.calls] == [0, 0, 1]
 
 
 def test_a_call_without_an_answer_was_not_executed() -> None:
@@ -125,12 +125,12 @@ def test_no_arguments_read_as_an_empty_object(arguments: object) -> None:
 def test_arguments_that_are_no_object_are_kept_raw(arguments: object) -> None:
     """A mistake of the model is recorded as one: raw text, empty arguments, the answer as what it saw, a warning."""
     run = run_from_messages([asks(call(arguments=arguments)), answers("bad arguments")], path="$.agent_trajectory")
-    made = run.calls[0]
+    entry = run.calls[0]
 
-    assert made.input_parameters == {}
-    assert execution(made).status is CallStatus.INVALID_ARGUMENTS
-    assert execution(made).requested_parameters == arguments
-    assert execution(made).model_output == "bad arguments"
+    assert entry.input_parameters == {}
+    assert execution(entry).status is CallStatus.INVALID_ARGUMENTS
+    assert execution(entry).requested_parameters == arguments
+    assert execution(entry).model_output == "bad arguments"
     assert outputs(run) == ["-"]
     assert [text.partition(": ")[0] for text in run.warnings] == ["$.agent_trajectory[0].tool_calls[0]"]
 
@@ -187,10 +187,10 @@ def test_custom_calls_take_text() -> None:
     """A custom tool's free text stands under `input`."""
     custom = {"id": "c1", "type": "custom", "custom": {"name": "shell", "input": "ls -l"}}
 
-    made = run_from_messages([asks(custom), answers("total 0")]).calls[0]
+    entry = run_from_messages([asks(custom), answers("total 0")]).calls[0]
 
-    assert (made.name, made.type, made.input_parameters) == ("shell", ToolCallType.CUSTOM, {"input": "ls -l"})
-    assert made.output == "total 0"
+    assert (entry.name, entry.type, entry.input_parameters) == ("shell", ToolCallType.CUSTOM, {"input": "ls -l"})
+    assert entry.output == "total 0"
 
 
 @pytest.mark.parametrize("calls", [None, []])
@@ -232,7 +232,7 @@ def test_objects_with_model_dump_are_read() -> None:
 
     for message in (AssistantMessage(), {"role": "assistant", "tool_calls": [Entry()]}):
         run = run_from_messages([message, answers("1")])
-        assert [(made.name, made.input_parameters, made.output) for made in run.calls] == [("add", {"a": 1}, "1")]
+        assert [(entry.name, entry.input_parameters, entry.output) for entry in run.calls] == [("add", {"a": 1}, "1")]
 
 
 def test_a_flattened_call_is_read() -> None:
@@ -244,7 +244,7 @@ def test_a_flattened_call_is_read() -> None:
 
     run = run_from_messages([asks(*entries)])
 
-    assert [(made.name, made.input_parameters) for made in run.calls] == [("add", {"a": 1}), ("sub", {})]
+    assert [(entry.name, entry.input_parameters) for entry in run.calls] == [("add", {"a": 1}), ("sub", {})]
 
 
 def test_answers_may_come_in_any_order() -> None:
@@ -276,7 +276,7 @@ def test_one_id_answered_once_leaves_the_other_call_open() -> None:
     """One answer answers one call."""
     run = run_from_messages([asks(call(), call()), answers("1")])
 
-    assert [execution(made).status for made in run.calls] == [CallStatus.OK, CallStatus.NOT_EXECUTED]
+    assert [execution(entry).status for entry in run.calls] == [CallStatus.OK, CallStatus.NOT_EXECUTED]
 
 
 def test_one_id_for_two_tools_is_told_apart_by_name() -> None:
@@ -366,7 +366,7 @@ def test_legacy_function_calls_are_paired_by_name_and_order() -> None:
         ]
     )
 
-    assert [made.input_parameters for made in run.calls] == [{"n": 1}, {"n": 2}]
+    assert [entry.input_parameters for entry in run.calls] == [{"n": 1}, {"n": 2}]
     assert outputs(run) == ["1", "2"]
     assert ["function_call" in text for text in run.warnings] == [True, False]
     assert run.warnings[1].startswith("$.messages[3]: ")
@@ -377,9 +377,9 @@ def test_a_function_call_that_repeats_a_tool_call_counts_once() -> None:
     both = {**asks(call("add")), "function_call": {"name": "add", "arguments": "{}"}}
     other = {**asks(call("add")), "function_call": {"name": "sub", "arguments": "{}"}}
 
-    assert [made.name for made in run_from_messages([both]).calls] == ["add"]
+    assert [entry.name for entry in run_from_messages([both]).calls] == ["add"]
     assert "counts once" in run_from_messages([both]).warnings[0]
-    assert [made.name for made in run_from_messages([other]).calls] == ["add", "sub"]
+    assert [entry.name for entry in run_from_messages([other]).calls] == ["add", "sub"]
 
 
 def test_texts_are_the_first_question_and_the_final_answer() -> None:
@@ -495,7 +495,7 @@ def test_blocks_beside_the_calls_made_from_them_are_no_error() -> None:
     """Some converters leave the provider's blocks in the content; the calls are there all the same."""
     message = {**asks(call("add")), "content": [{"type": "tool_use", "id": "c1", "name": "add", "input": {}}]}
 
-    assert [made.name for made in run_from_messages([message]).calls] == ["add"]
+    assert [entry.name for entry in run_from_messages([message]).calls] == ["add"]
 
 
 json_values = st.recursive(
@@ -533,7 +533,7 @@ def test_what_was_rendered_is_read_back(plan: list[list[tuple[str, dict[str, Any
 
     run = run_from_messages(messages)
 
-    got = [(made.name, made.input_parameters, made.output, made.id, execution(made).step) for made in run.calls]
+    got = [(entry.name, entry.input_parameters, entry.output, entry.id, execution(entry).step) for entry in run.calls]
     assert got == expected
     assert run.warnings == []
 
@@ -544,13 +544,13 @@ def test_nothing_is_ever_lost(data: st.DataObject) -> None:
     ids = st.sampled_from([None, "a", "b"])
     names = st.sampled_from(["add", "sub"])
     messages: list[Message] = [{"role": "assistant", "content": "Hi"}]
-    asked = 0
+    requested = 0
     texts: dict[str, int] = {}
     for _ in range(data.draw(st.integers(0, 12))):
         if data.draw(st.booleans()):
             group = [call(data.draw(names), "{}", data.draw(ids)) for _ in range(data.draw(st.integers(1, 3)))]
             messages.append(asks(*group))
-            asked += len(group)
+            requested += len(group)
         else:
             text = f"answer {len(texts)}"
             texts[text] = len(messages)
@@ -559,12 +559,12 @@ def test_nothing_is_ever_lost(data: st.DataObject) -> None:
 
     run = run_from_messages(messages)
 
-    assert len(run.calls) == asked
-    kept = [made.output for made in run.calls if made.output is not None]
-    assert len(set(kept)) == len(kept)
+    assert len(run.calls) == requested
+    outputs_read = [entry.output for entry in run.calls if entry.output is not None]
+    assert len(set(outputs_read)) == len(outputs_read)
     for text, index in texts.items():
-        left_out = any(said.startswith(f"$.messages[{index}]: answers no open call") for said in run.warnings)
-        assert (text in kept) != left_out
+        left_out = any(warning.startswith(f"$.messages[{index}]: answers no open call") for warning in run.warnings)
+        assert (text in outputs_read) != left_out
 
 
 @given(outputs_given=st.lists(st.text(max_size=3), min_size=2, max_size=6), together=st.booleans())
@@ -584,7 +584,7 @@ def test_duplicate_ids_keep_their_order(outputs_given: list[str], together: bool
 def test_recorded_airline_runs_are_read_whole() -> None:
     """A hundred real runs: as many calls, expectations and answers as a plain count of the JSON finds."""
     records = [json.loads(line) for line in AIRLINE.read_text(encoding="utf-8").splitlines()]
-    made = expected = 0
+    calls_read = expected = 0
     for record in records:
         case = case_from_record(record)
         entries = [entry for message in record["agent_trajectory"] for entry in message.get("tool_calls") or ()]
@@ -600,7 +600,7 @@ def test_recorded_airline_runs_are_read_whole() -> None:
             (tool["name"], tool["args"]) for tool in record["expected_tools"]
         ]
         assert (case.id, case.input, case.metadata) == (record["id"], record["query"], record["metadata"])
-        made += len(entries)
+        calls_read += len(entries)
         expected += len(record["expected_tools"])
 
-    assert (len(records), made, expected) == (100, 621, 200)
+    assert (len(records), calls_read, expected) == (100, 621, 200)

@@ -34,7 +34,7 @@ def calls(*arguments: Any, name: str = "look_up") -> list[Item]:
     return [Item(name, None, values, ABSENT) for values in arguments]
 
 
-def shown(alignment: Alignment) -> str:
+def pairs_text(alignment: Alignment) -> str:
     """An alignment on one line: `0-0 1-2`, then calls out of order after `x`, then what is left of either side."""
     parts = [f"{pair.expected}-{pair.called}" for pair in alignment.pairs]
     parts += [f"x{pair.expected}-{pair.called}" for pair in alignment.out_of_order]
@@ -68,8 +68,8 @@ def shown(alignment: Alignment) -> str:
 )
 def test_by_name(expected: str, called: str, unordered: str, ordered: str) -> None:
     """Names alone: equal calls k-th with k-th; in order, what is left pairs up as out of order."""
-    assert shown(align(tools(expected), tools(called))) == unordered
-    assert shown(align(tools(expected), tools(called), ordered=True)) == ordered
+    assert pairs_text(align(tools(expected), tools(called))) == unordered
+    assert pairs_text(align(tools(expected), tools(called), ordered=True)) == ordered
 
 
 @pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])
@@ -86,8 +86,8 @@ def test_by_name(expected: str, called: str, unordered: str, ordered: str) -> No
 )
 def test_by_arguments(expected: list[Item], called: list[Item], matched: str, pairs: str, *, ordered: bool) -> None:
     """With arguments: the greatest sum of similarities first, then most pairs, then nearest, then first."""
-    found = align(expected, called, arguments=True, ordered=ordered)
-    assert (found.matched, shown(found)) == (Fraction(matched), pairs)
+    alignment = align(expected, called, arguments=True, ordered=ordered)
+    assert (alignment.matched, pairs_text(alignment)) == (Fraction(matched), pairs)
 
 
 def test_optimal_where_the_best_first_choice_is_a_trap() -> None:
@@ -100,25 +100,25 @@ def test_optimal_where_the_best_first_choice_is_a_trap() -> None:
 
 def test_an_unset_field_is_not_spent_on_an_equal_call() -> None:
     """An expected call that leaves its arguments open takes the called tool that nobody else can use."""
-    found = align(calls(ABSENT, {"x": 1}), calls({"x": 1}, {"x": 7}), arguments=True)
-    assert (found.matched, shown(found)) == (2, "0-1 1-0")
+    alignment = align(calls(ABSENT, {"x": 1}), calls({"x": 1}, {"x": 7}), arguments=True)
+    assert (alignment.matched, pairs_text(alignment)) == (2, "0-1 1-0")
 
 
 def test_a_text_may_equal_two_texts() -> None:
     """Of texts that equal each other's JSON form, the ones that are equal as they stand are paired."""
     texts = [Item("look_up", None, ABSENT, output) for output in ("1", '"1"')]
-    found = align(texts, texts[::-1], output=True)
-    assert (found.matched, shown(found)) == (2, "0-1 1-0")
+    alignment = align(texts, texts[::-1], output=True)
+    assert (alignment.matched, pairs_text(alignment)) == (2, "0-1 1-0")
 
 
 def test_pairs_of_similarity_0_do_not_cross_in_order() -> None:
     """In order, two calls of one tool with wrong arguments pair up in their order, and none is out of order."""
-    found = align(calls({"x": 1}, {"x": 2}), calls({"x": 3}, {"x": 4}), arguments=True, ordered=True)
-    assert (found.matched, shown(found)) == (0, "0-0 1-1")
+    alignment = align(calls({"x": 1}, {"x": 2}), calls({"x": 3}, {"x": 4}), arguments=True, ordered=True)
+    assert (alignment.matched, pairs_text(alignment)) == (0, "0-0 1-1")
 
 
 @pytest.mark.parametrize(
-    ("wanted", "made", "similarity"),
+    ("expected", "actual", "similarity"),
     [
         pytest.param(None, "mcp", 1.0, id="unset matches any type"),
         pytest.param("mcp", "mcp", 1.0, id="equal types"),
@@ -127,11 +127,11 @@ def test_pairs_of_similarity_0_do_not_cross_in_order() -> None:
         pytest.param("mcp", ABSENT, 1.0, id="not captured"),
     ],
 )
-def test_types(wanted: Any, made: Any, similarity: float) -> None:
+def test_types(expected: Any, actual: Any, similarity: float) -> None:
     """A type counts where the expected call has one, whatever else is compared; one not captured is left out."""
-    found = align([Item("a", wanted, ABSENT, ABSENT)], [Item("a", made, {}, None)])
-    assert found.pairs[0].similarity == similarity
-    assert [difference.kind for difference in found.pairs[0].differences] == ["wrong_type"] * (similarity == 0)
+    alignment = align([Item("a", expected, ABSENT, ABSENT)], [Item("a", actual, {}, None)])
+    assert alignment.pairs[0].similarity == similarity
+    assert [difference.kind for difference in alignment.pairs[0].differences] == ["wrong_type"] * (similarity == 0)
 
 
 @pytest.mark.parametrize(
@@ -139,16 +139,16 @@ def test_types(wanted: Any, made: Any, similarity: float) -> None:
 )
 def test_denominators(denominator: Denominator, score: float) -> None:
     """2 matched of 3 expected and 5 called: 2/3, 2/5, 2/5 and 2 x 2 / 8, rounded once."""
-    found = align(tools("abc"), tools("axbyz"))
-    assert found.score(denominator) == score
-    assert (found.recall, found.precision, found.f1) == (2 / 3, 0.4, 0.5)
+    alignment = align(tools("abc"), tools("axbyz"))
+    assert alignment.score(denominator) == score
+    assert (alignment.recall, alignment.precision, alignment.f1) == (2 / 3, 0.4, 0.5)
 
 
 def test_scores_are_rounded_once() -> None:
     """Three thirds are 1, not 0.9999999999999999: sums are exact, and only the score is a float."""
     expected, called = calls(*[{"x": i, "y": i, "z": i} for i in range(3)]), calls(*[{"x": i} for i in range(3)])
-    found = align(expected, called, arguments=True)
-    assert (found.matched, found.recall) == (1, 1 / 3)
+    alignment = align(expected, called, arguments=True)
+    assert (alignment.matched, alignment.recall) == (1, 1 / 3)
 
 
 def test_to_dict_is_plain() -> None:
@@ -271,7 +271,7 @@ def lines(work: Callable[[], object]) -> int:
     """How many lines of Python it takes, which does not depend on what else the machine does."""
     count = 0
 
-    def trace(_frame: object, event: str, _given: object) -> object:
+    def trace(_frame: object, event: str, _argument: object) -> object:
         nonlocal count
         count += event == "line"
         return trace
@@ -336,5 +336,5 @@ def test_the_stack_does_not_grow_with_the_calls(*, ordered: bool) -> None:
 @pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])
 def test_2000_calls_of_one_tool(*, ordered: bool) -> None:
     """2,000 calls of one tool on each side, none equal, are scored."""
-    found = align(*none_equal(2_000), arguments=True, ordered=ordered)
-    assert len(found.pairs) == 2_000
+    alignment = align(*none_equal(2_000), arguments=True, ordered=ordered)
+    assert len(alignment.pairs) == 2_000

@@ -86,11 +86,11 @@ def test_the_alignment_is_the_best_one_under_the_rule(sides: tuple[list[Item], l
     with mock.patch.object(oracles, "call_similarity", call_similarity):
         best = oracles.best_alignment(*sides, **setting)
 
-    found = align(*sides, **setting)
+    alignment = align(*sides, **setting)
 
-    assert found.matched == best.weight
-    assert tuple((pair.expected, pair.called) for pair in found.pairs) == best.pairs
-    assert tuple((pair.expected, pair.called) for pair in found.out_of_order) == best.out_of_order
+    assert alignment.matched == best.weight
+    assert tuple((pair.expected, pair.called) for pair in alignment.pairs) == best.pairs
+    assert tuple((pair.expected, pair.called) for pair in alignment.out_of_order) == best.out_of_order
 
 
 @given(_arguments, _arguments)
@@ -108,9 +108,11 @@ def test_large_groups_are_no_different(expected: list[Item], called: list[Item],
     expected, called = ([item._replace(name="t") for item in side] for side in (expected, called))
     assert len(expected) * len(called) >= _TOGETHER_FROM
 
-    found = Comparison(expected, called, arguments=True, output=output).matrix(range(len(expected)), range(len(called)))
+    matrix = Comparison(expected, called, arguments=True, output=output).matrix(
+        range(len(expected)), range(len(called))
+    )
 
-    assert [[Fraction(*ratio) for ratio in row] for row in found] == [
+    assert [[Fraction(*ratio) for ratio in row] for row in matrix] == [
         [call_similarity(e, c, arguments=True, output=output) for c in called] for e in expected
     ]
 
@@ -121,14 +123,14 @@ def test_every_value_left_out_is_named(a: dict[str, Any], b: dict[str, Any]) -> 
     (pair,) = align([Item("t", None, a, ABSENT)], [Item("t", None, b, ABSENT)], arguments=True).pairs
 
     def places(x: dict[str, Any], y: dict[str, Any], path: str) -> set[str]:
-        found: set[str] = set()
+        paths: set[str] = set()
         for key in x.keys() | y.keys():
             v, w = x.get(key), y.get(key)
             if isinstance(v, dict) and isinstance(w, dict):
-                found |= places(v, w, f"{path}.{key}")
+                paths |= places(v, w, f"{path}.{key}")
             elif any(marked(value) and not isinstance(value, dict) for value in (v, w)):
-                found.add(f"{path}.{key}")
-        return found
+                paths.add(f"{path}.{key}")
+        return paths
 
     assert set(pair.not_compared) == set(pair.redacted) == places(a, b, "input_parameters")
 

@@ -29,33 +29,33 @@ def cases(number: int, seed: int = 3) -> list[dict[str, Any]]:
     return [{"name": f"n{index}", **case(index, rng)} for index in range(number)]
 
 
-def rows_of(found: list[dict[str, Any]]) -> Any:
+def rows_of(items: list[dict[str, Any]]) -> Any:
     """A table with a case a row."""
-    return pa.table({"day": list(range(len(found))), "case": [json.dumps(one) for one in found]})
+    return pa.table({"day": list(range(len(items))), "case": [json.dumps(one) for one in items]})
 
 
 @pytest.mark.parametrize("cluster", [None, "metadata.task"])
 def test_results_are_those_of_files(tmp_path: Path, cluster: str | None) -> None:
     """Each row of results is a result of a file of results, and the totals are those of `score_files`, exactly."""
-    found = cases(600)
-    (tmp_path / "a").write_text("".join(json.dumps(one) + "\n" for one in found))
+    items = cases(600)
+    (tmp_path / "a").write_text("".join(json.dumps(one) + "\n" for one in items))
     totals = score_files([tmp_path / "a"], metrics(), results=tmp_path / "r", processes=1, cluster=cluster)
     scorer = pickle.loads(pickle.dumps(ArrowScorer(metrics(), cluster=cluster)))  # noqa: S301 - our own
 
-    results = scorer.table(rows_of(found))
+    results = scorer.table(rows_of(items))
 
     assert results.schema == scorer.schema
-    told = iter(results.to_pylist())
+    rows = iter(results.to_pylist())
     for line in body(tmp_path / "r"):
         for result in line["results"]:
-            row = next(told)
+            row = next(rows)
             assert (row["id"], row["name"]) == (line.get("id"), line.get("name"))
             assert json.loads(row["result"]) == result
             assert {name: row[name] for name in ("metric", "threshold", "status", "score", "passed")} == {
                 name: result.get(name) for name in ("metric", "threshold", "status", "score", "passed")
             }
             assert row["reason"] == (result.get("error") or result.get("reason"))
-    assert next(told, None) is None
+    assert next(rows, None) is None
     assert scorer.totals([results]) == totals
     assert "sk-0123456789" not in json.dumps(results.to_pylist())
 
@@ -103,10 +103,10 @@ def test_rows_that_are_no_case_are_kept_or_raised() -> None:
     table = pa.table({"case": [GOOD, *BAD, GOOD]})
     scorer = ArrowScorer(metrics())
 
-    found = scorer.table(table).to_pylist()
+    rows = scorer.table(table).to_pylist()
 
-    assert [row["status"] for row in found] == ["scored"] * 2 + ["unreadable"] * len(BAD) + ["scored"] * 2
-    for row in found[2:-2]:
+    assert [row["status"] for row in rows] == ["scored"] * 2 + ["unreadable"] * len(BAD) + ["scored"] * 2
+    for row in rows[2:-2]:
         assert row["reason"].startswith("$")
         assert {row[name] for name in ("metric", "score", "passed", "threshold", "result")} == {None}
     with pytest.raises(InvalidDataError, match="7 rows could not be read"):
@@ -137,11 +137,11 @@ def test_results_hold_no_secrets() -> None:
     table = pa.table({"tools_called": [*calls], "expected_tools": [calls[1], f'[{{"{secret}": 1}}]']})
     scorer = ArrowScorer([ToolCorrectnessMetric(evaluation_params=["input_parameters"])])
 
-    found = scorer.table(table).to_pylist()
+    rows = scorer.table(table).to_pylist()
 
-    assert [row["status"] for row in found] == ["scored", "unreadable"]
-    assert found[0]["score"] == 0
-    assert secret not in json.dumps(found)
+    assert [row["status"] for row in rows] == ["scored", "unreadable"]
+    assert rows[0]["score"] == 0
+    assert secret not in json.dumps(rows)
 
 
 def test_arguments_may_be_read_tolerantly() -> None:

@@ -31,9 +31,9 @@ def write(path: Path, rows: list[dict[str, Any]], **options: Any) -> Path:
 def lines(tmp_path: Path) -> list[dict[str, Any]]:
     """Twenty cases, as JSON has them; the file `plain` has them, too."""
     path = write_lines(tmp_path / "plain", 20)
-    found = [json.loads(line) for line in path.read_bytes().splitlines() if line.strip()]
-    path.write_text("".join(json.dumps(line) + "\n" for line in found))
-    return found
+    rows = [json.loads(line) for line in path.read_bytes().splitlines() if line.strip()]
+    path.write_text("".join(json.dumps(line) + "\n" for line in rows))
+    return rows
 
 
 def columns(line: dict[str, Any]) -> dict[str, Any]:
@@ -52,10 +52,10 @@ def test_rows_are_the_cases_of_json_lines(
     rows = [{"case": json.dumps(line), "day": 7} if form == "whole" else columns(line) for line in lines]
     path = write(tmp_path / "p", rows, row_group_size=6)
 
-    mine = score_files([path], metrics(), results=tmp_path / "r", processes=processes, part_bytes=100)
-    theirs = score_files([tmp_path / "plain"], metrics(), results=tmp_path / "s", processes=1)
+    summary = score_files([path], metrics(), results=tmp_path / "r", processes=processes, part_bytes=100)
+    expected = score_files([tmp_path / "plain"], metrics(), results=tmp_path / "s", processes=1)
 
-    assert mine == theirs
+    assert summary == expected
     assert without_start(tmp_path / "r") == without_start(tmp_path / "s")
 
 
@@ -96,10 +96,10 @@ def test_wrong_columns_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(DataFileError) as caught:
         score_files([path], metrics(), processes=1)
 
-    told = {problem.path: problem.message for problem in caught.value.problems}
-    assert set(told) == {"$.id", "$.tools_called", "$.toolz", "$.metadata"}
-    assert told["$.toolz"].startswith("no field of a case is called like this column")
-    assert "write JSON text, since in nested columns" in told["$.tools_called"]
+    messages = {problem.path: problem.message for problem in caught.value.problems}
+    assert set(messages) == {"$.id", "$.tools_called", "$.toolz", "$.metadata"}
+    assert messages["$.toolz"].startswith("no field of a case is called like this column")
+    assert "write JSON text, since in nested columns" in messages["$.tools_called"]
 
 
 def test_wrong_rows_are_told_with_their_numbers(tmp_path: Path) -> None:
@@ -112,8 +112,8 @@ def test_wrong_rows_are_told_with_their_numbers(tmp_path: Path) -> None:
     with pytest.raises(DataFileError) as caught:
         score_files([path, whole], metrics(), processes=1)
 
-    told = [(problem.line, problem.path) for problem in caught.value.problems]
-    assert told == [(2, "$.tools_called[0]"), (4, "$.tools_called"), (4, "$.expected_tools"), (2, "$"), (3, "$")]
+    places = [(problem.line, problem.path) for problem in caught.value.problems]
+    assert places == [(2, "$.tools_called[0]"), (4, "$.tools_called"), (4, "$.expected_tools"), (2, "$"), (3, "$")]
 
 
 def test_files_without_rows_and_broken_ones_are_told(tmp_path: Path) -> None:

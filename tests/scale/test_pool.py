@@ -21,10 +21,10 @@ from toolmark.scale.engines.local_pool import done
 
 def test_every_job_is_done_once() -> None:
     """Several processes share the jobs, and each is told with what was made of it."""
-    found = dict(done(double, range(20), 3))
+    results = dict(done(double, range(20), 3))
 
-    assert {job: value for job, (value, _) in found.items()} == {number: 2 * number for number in range(20)}
-    assert os.getpid() not in {pid for _, pid in found.values()}
+    assert {job: value for job, (value, _) in results.items()} == {number: 2 * number for number in range(20)}
+    assert os.getpid() not in {pid for _, pid in results.values()}
     assert multiprocessing.active_children() == []
 
 
@@ -53,8 +53,8 @@ def test_a_killed_process_is_told() -> None:
 
 def test_who_stops_listening_stops_the_processes() -> None:
     """When the results are no longer wanted, nobody works on them."""
-    with closing(done(double, range(100), 2)) as found:
-        next(found)
+    with closing(done(double, range(100), 2)) as results:
+        next(results)
     assert multiprocessing.active_children() == []
 
 

@@ -67,12 +67,12 @@ def cluster() -> Iterator[str]:
     settings = {**os.environ, **TOKEN, "PYTHONPATH": PATHS}
     head = subprocess.Popen(command, env=settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert head.stdout is not None
-    told: list[str] = []
+    lines: list[str] = []
     for line in head.stdout:
-        told.append(line)
+        lines.append(line)
         if "Ray runtime started" in line:
             break
-    assert "Ray runtime started" in "".join(told), "".join(told)
+    assert "Ray runtime started" in "".join(lines), "".join(lines)
     yield f"127.0.0.1:{port}"
     head.send_signal(signal.SIGTERM)
     head.communicate(timeout=60)
@@ -96,7 +96,7 @@ def test_a_cluster_is_used_and_goes_on(tmp_path: Path, cluster: str) -> None:
 
 def free_port() -> int:
     """A port of this machine on which nobody listens."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
         return port

@@ -34,8 +34,8 @@ posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are killed
 
 def score(folder: Path, name: str, **options: object) -> Totals:
     """Score the two files of a folder."""
-    given = {"results": folder / name, "processes": 1, "part_bytes": 900, **options}
-    return score_files([folder / "a", folder / "b"], metrics(), **given)  # type: ignore[arg-type]
+    settings = {"results": folder / name, "processes": 1, "part_bytes": 900, **options}
+    return score_files([folder / "a", folder / "b"], metrics(), **settings)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_killed_before_any_step(folder: Path) -> None:
     assert code == 0
     assert steps > 40
 
-    wanted = without_start(folder / "whole")
+    expected = without_start(folder / "whole")
     was_there = 0
     for step in range(1, steps + 1):
         name = f"results-{step}."
@@ -81,11 +81,11 @@ def test_killed_before_any_step(folder: Path) -> None:
         assert "joined.json" not in left or "manifest.json" in left, step
         if (folder / name).exists():
             assert "joined.json" in left or "000000.jsonl" not in left, step
-            assert without_start(folder / name) == wanted, step
+            assert without_start(folder / name) == expected, step
         if not (folder / name).exists() or (folder / f"{name}.parts" / "joined.json").exists():
             totals = score(folder, name, resume=True)
             assert totals.cases == 13
-        assert without_start(folder / name) == wanted, step
+        assert without_start(folder / name) == expected, step
         assert not list((folder / f"{name}.parts").glob("*")) or (folder / name).exists()
     assert 3 < was_there < steps / 2  # killed while it cleaned up
 
@@ -102,8 +102,8 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
     for kill in range(4):
         begun_with = _done_parts(tmp_path)
         child = subprocess.Popen([sys.executable, str(WORKER), str(tmp_path), "r", "2"], env=settings)
-        wanted = begun_with + rng.randint(1, 10)
-        while kill < 3 and _done_parts(tmp_path) < wanted:
+        target = begun_with + rng.randint(1, 10)
+        while kill < 3 and _done_parts(tmp_path) < target:
             assert child.poll() is None  # there are many more parts
             time.sleep(0.001)
         if kill < 3:
@@ -124,14 +124,14 @@ def _done_parts(folder: Path) -> int:
 
 def _alive(folder: Path) -> list[str]:
     """The processes that were started by the one that is killed, or by its children; they inherit its settings."""
-    found: list[str] = []
+    names: list[str] = []
     for place in Path("/proc").glob("[0-9]*/environ"):
         try:
             if f"KILLED_IN={folder}".encode() in place.read_bytes():
-                found.append(place.parent.name)
+                names.append(place.parent.name)
         except OSError:
             continue
-    return found
+    return names
 
 
 def test_parts_that_are_done_are_not_scored_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,12 +140,12 @@ def test_parts_that_are_done_are_not_scored_again(folder: Path, monkeypatch: pyt
     scored: list[int] = []
     inner = runs.scored
     monkeypatch.setattr(runs, "scored", lambda part, *rest: (scored.append(part.number), inner(part, *rest))[1])
-    told: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
 
-    score(folder, "r", resume=True, progress=lambda done, of: told.append((done, of)))
+    score(folder, "r", resume=True, progress=lambda done, of: reports.append((done, of)))
 
-    assert told[0][0] == 2
-    assert told[-1][0] == told[-1][1] == 2 + len(scored)
+    assert reports[0][0] == 2
+    assert reports[-1][0] == reports[-1][1] == 2 + len(scored)
     assert without_start(folder / "r") == without_start(folder / "whole")
 
 
@@ -158,11 +158,11 @@ def test_a_note_of_another_run_counts_for_nothing(folder: Path) -> None:
     begun(folder, "r", 1)
     for name, content in left.items():
         (parts / name).write_bytes(content)
-    told: list[int] = []
+    counts: list[int] = []
 
-    score(folder, "r", resume=True, progress=lambda done, _of: told.append(done))
+    score(folder, "r", resume=True, progress=lambda done, _of: counts.append(done))
 
-    assert told[0] == 0
+    assert counts[0] == 0
     assert without_start(folder / "r") == without_start(folder / "whole")
 
 
@@ -180,11 +180,11 @@ def test_who_scores_a_part_notes_that_it_is_done(folder: Path) -> None:
     run = runs.Run([str(folder / "a"), str(folder / "b")], options, 1, lambda _done, _of: None, target, lost)
     with target.opened(resume=False), pytest.raises(StoppedError):
         run.totals(900)
-    told: list[int] = []
+    counts: list[int] = []
 
-    score(folder, "r", resume=True, progress=lambda done, _of: told.append(done))
+    score(folder, "r", resume=True, progress=lambda done, _of: counts.append(done))
 
-    assert told[0] == 3
+    assert counts[0] == 3
     assert without_start(folder / "r") == without_start(folder / "whole")
 
 
@@ -236,10 +236,10 @@ def test_another_run_is_not_gone_on_with(
     """Other metrics, options or files are refused, and named; what is there stays."""
     monkeypatch.chdir(folder)
     begun(Path(), "r", 2)
-    given = {"files": ["a", "b"], "metrics": metrics(), "results": "r", "resume": True, "processes": 1, **options}
+    settings = {"files": ["a", "b"], "metrics": metrics(), "results": "r", "resume": True, "processes": 1, **options}
 
     with pytest.raises(ConfigurationError, match=message):
-        score_files(**given)  # type: ignore[arg-type]
+        score_files(**settings)  # type: ignore[arg-type]
 
     score(Path(), "r", resume=True)
     assert without_start(Path("r")) == without_start(Path("whole"))

@@ -36,8 +36,8 @@ def test_results_and_totals_are_those_of_evaluate(tmp_path: Path) -> None:
     totals = score_files(files, metrics(), results=tmp_path / "parts", processes=1, part_bytes=500)
 
     assert body(tmp_path / "parts") == body(tmp_path / "whole")
-    mine, theirs = (read_results(tmp_path / name) for name in ("parts", "whole"))
-    assert mine == theirs
+    in_parts, at_once = (read_results(tmp_path / name) for name in ("parts", "whole"))
+    assert in_parts == at_once
     assert totals.cases == 51
     for one, other in zip(totals.summaries, report.summaries, strict=True):
         assert str(one) == str(other)
@@ -101,7 +101,7 @@ def test_every_file_is_read_as_read_cases_reads_it(
     path = tmp_path / "file"
     path.write_bytes(begin + b"".join(lines) + end)
 
-    def told(score: bool) -> tuple[str, list[str], int]:
+    def outcome(score: bool) -> tuple[str, list[str], int]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -113,7 +113,7 @@ def test_every_file_is_read_as_read_cases_reads_it(
                 return str(error), [], len(error.problems)
         return "", [str(one.message) for one in caught if one.category is TornLineWarning], number
 
-    assert told(score=True) == told(score=False)
+    assert outcome(score=True) == outcome(score=False)
 
 
 @pytest.mark.parametrize("name", ["a.gz", "a.zst", "array"])
@@ -132,9 +132,9 @@ def test_packed_files_and_arrays_are_read_as_a_whole(tmp_path: Path, name: str) 
     score_files([plain], metrics(), results=tmp_path / "one", processes=1)
     score_files([tmp_path / name], metrics(), results=tmp_path / "two", processes=1, part_bytes=100)
 
-    mine, theirs = (read_results(tmp_path / result) for result in ("one", "two"))
-    assert [case.results for case in mine.cases] == [case.results for case in theirs.cases]
-    assert name == "array" or mine == theirs
+    packed, unpacked = (read_results(tmp_path / result) for result in ("one", "two"))
+    assert [case.results for case in packed.cases] == [case.results for case in unpacked.cases]
+    assert name == "array" or packed == unpacked
 
 
 def test_all_problems_of_all_files_are_told_at_once(tmp_path: Path) -> None:
@@ -148,8 +148,8 @@ def test_all_problems_of_all_files_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(DataFileError) as caught:
         score_files(files, metrics(), results=tmp_path / "r", processes=1, part_bytes=20)
 
-    told = [line.removeprefix(f"{tmp_path}/").split(": ")[0] for line in str(caught.value).splitlines()]
-    assert told == ["a:3", "a:5", "b:1", "c:2", "d:1"]
+    places = [line.removeprefix(f"{tmp_path}/").split(": ")[0] for line in str(caught.value).splitlines()]
+    assert places == ["a:3", "a:5", "b:1", "c:2", "d:1"]
     assert [problem.line for problem in caught.value.problems] == [3, 5, 1, 2, 1]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c", "d"]
 
@@ -203,9 +203,9 @@ def test_contents_can_be_left_out(tmp_path: Path) -> None:
     for name, contents in (("with", True), ("without", False)):
         score_files([path], metrics(), results=tmp_path / name, processes=1, contents=contents)
 
-    mine, theirs = (read_results(tmp_path / name) for name in ("with", "without"))
-    assert [one.name for one in mine.cases] == [one.name for one in theirs.cases]
-    assert mine.summaries == theirs.summaries
+    full, bare = (read_results(tmp_path / name) for name in ("with", "without"))
+    assert [one.name for one in full.cases] == [one.name for one in bare.cases]
+    assert full.summaries == bare.summaries
     assert b"sk-0123" not in (tmp_path / "with").read_bytes()
     assert "content" not in body(tmp_path / "without")[0]
 
@@ -261,10 +261,10 @@ def test_wrong_options_are_refused(
     monkeypatch.chdir(tmp_path)
     write_lines(tmp_path / "a", 3)
     (tmp_path / "there").write_text("x")
-    given = {"files": ["a"], "metrics": metrics(), **options}
+    settings = {"files": ["a"], "metrics": metrics(), **options}
 
     with pytest.raises(ConfigurationError, match=message):
-        score_files(**given)  # type: ignore[arg-type]
+        score_files(**settings)  # type: ignore[arg-type]
 
     assert sorted(path.name for path in Path().iterdir()) == ["a", "there"]
     assert (tmp_path / "there").read_text() == "x"

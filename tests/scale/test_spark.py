@@ -56,9 +56,9 @@ def test_java_that_is_not_there_is_told(folder: Path) -> None:
     """The message says what Spark said, and what to do."""
     (folder / "bin").mkdir()
     for name in ("bash", "dirname", "env", "sh", "uname", "ps", "find", "sed", "cut", "tr"):
-        found = next((Path(place, name) for place in os.get_exec_path() if Path(place, name).exists()), None)
-        if found is not None:
-            (folder / "bin" / name).symlink_to(found)
+        java = next((Path(place, name) for place in os.get_exec_path() if Path(place, name).exists()), None)
+        if java is not None:
+            (folder / "bin" / name).symlink_to(java)
     settings = {"PATH": str(folder / "bin"), "JAVA_HOME": ""}
 
     done = run_python(["-W", "ignore", *COMMAND, "score", "a", "--engine", "spark", *CHOSEN], folder, settings=settings)

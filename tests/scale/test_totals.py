@@ -65,12 +65,12 @@ def test_any_split_and_any_order_give_the_same(rows: list[tuple[MetricResult, st
 @given(ROWS)
 def test_totals_say_what_a_report_says(rows: list[tuple[MetricResult, str | None]]) -> None:
     """Counts and mean are those of the report, exactly, and the intervals too, but for rounding."""
-    mine, theirs = totals(rows).summaries[0], summary(rows)
+    actual, expected = totals(rows).summaries[0], summary(rows)
 
     counts = ("metric", "threshold", "passed", "failed", "skipped", "errored", "mean")
-    assert [getattr(mine, name) for name in counts] == [getattr(theirs, name) for name in counts]
+    assert [getattr(actual, name) for name in counts] == [getattr(expected, name) for name in counts]
     for name in ("mean_interval", "rate_interval"):
-        left, right = getattr(mine, name), getattr(theirs, name)
+        left, right = getattr(actual, name), getattr(expected, name)
         assert (left is None) == (right is None), name
         assert left is None or left == pytest.approx(right, abs=1e-7)
 
@@ -78,26 +78,26 @@ def test_totals_say_what_a_report_says(rows: list[tuple[MetricResult, str | None
 @given(ROWS)
 def test_totals_are_read_back(rows: list[tuple[MetricResult, str | None]]) -> None:
     """What is written as JSON is read back as it was."""
-    mine = totals(rows)
+    original = totals(rows)
 
-    assert Totals.from_dict(json.loads(json.dumps(mine.to_dict()))) == mine
+    assert Totals.from_dict(json.loads(json.dumps(original.to_dict()))) == original
 
 
 def test_sums_are_exact() -> None:
     """A sum of floats does not depend on their order, and large numbers of cases lose nothing."""
-    mine = totals([(result(0.1), None)] * 10)
+    sums = totals([(result(0.1), None)] * 10)
 
-    assert mine.metrics[0].total == 10 * Fraction(0.1)
-    assert mine.metrics[0].squares == 10 * Fraction(0.1) ** 2
-    assert mine.metrics[0].clusters == {}
+    assert sums.metrics[0].total == 10 * Fraction(0.1)
+    assert sums.metrics[0].squares == 10 * Fraction(0.1) ** 2
+    assert sums.metrics[0].clusters == {}
 
 
 def test_clusters_are_summed_apart() -> None:
     """Of each cluster it is known how many were scored, how many passed, and their sum."""
-    mine = totals([(result(1.0), "a"), (result(0.25), "a"), (result(None), "a"), (result(0.5), None)])
+    sums = totals([(result(1.0), "a"), (result(0.25), "a"), (result(None), "a"), (result(0.5), None)])
 
-    assert mine.metrics[0].clusters == {"a": (2, 1, Fraction(5, 4))}
-    assert mine.metrics[0].squares == Fraction(1, 4)
+    assert sums.metrics[0].clusters == {"a": (2, 1, Fraction(5, 4))}
+    assert sums.metrics[0].squares == Fraction(1, 4)
 
 
 def test_different_metrics_are_not_added() -> None:
