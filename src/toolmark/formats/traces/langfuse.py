@@ -126,7 +126,7 @@ def _span(fields: Fields, path: str) -> Span:
     if fields.get("level") == "ERROR":
         span.error = text_of(_get(fields, "statusMessage")) or span.error or "failed"
     if operation is None and span.kind == "other" and _returns_tool_message(fields):
-        span.kind, span.event = "tool", ToolRun(span.name)
+        span.kind, span.tool_run.tool = "tool", span.name
     if span.kind == "tool":
         _read_tool(fields, span.tool_run)
     else:

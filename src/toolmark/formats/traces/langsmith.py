@@ -111,7 +111,7 @@ def _span(fields: Fields, path: str, parent: Span | None) -> Span:
     if error is not None:
         span.error = error.partition("Traceback (most recent call last)")[0].strip() or error.splitlines()[0]
     if span.kind == "tool":
-        span.event = _tool_run(span.name, fields, extra)
+        span.tool_run = _tool_run(span.name, fields, extra)
     else:
         _read_messages(fields, span)
     if span.kind == "model":
@@ -153,4 +153,4 @@ def _read_model(fields: Fields, extra: Fields, metadata: Fields, span: Span) -> 
     # Later sources win: the counts of the run itself are more reliable than those that integrations leave in outputs.
     for counts in (outputs.get("usage"), details, outputs.get("usage_metadata"), fields):
         usage |= token_counts(object_of(counts), _USAGE)
-    span.event = ModelCall(model, usage=usage)
+    span.model_call = ModelCall(model, usage=usage)

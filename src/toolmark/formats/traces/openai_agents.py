@@ -22,7 +22,7 @@ from toolmark.formats.messages.field_readers import (
     text_of,
 )
 from toolmark.formats.traces.attribute_readers import token_counts
-from toolmark.formats.traces.span_tree import Handoff, ModelCall, Span, SpanKind, ToolRun
+from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
 from toolmark.formats.traces.timestamps import time_of
 from toolmark.formats.traces.trace_messages import messages_in
 from toolmark.matching.json_compare import ABSENT
@@ -102,13 +102,13 @@ def _span(fields: Fields, path: str) -> Span:
         parts = (error.get("message"), first_of(object_of(error.get("data")), "error", "message"))
         span.error = ": ".join(str(part) for part in parts if part) or "failed"
     if span.kind == "tool":
-        span.event = _tool_run(span.name, data)
+        span.tool_run = _tool_run(span.name, data)
     elif span.kind == "model":
         _read_model(data, span)
     elif span.kind == "agent":
         span.agent = text_of(data.get("name"))
     elif span.kind == "handoff":
-        span.event, span.agent = Handoff(text_of(data.get("to_agent"))), text_of(data.get("from_agent"))
+        span.handoff_to, span.agent = text_of(data.get("to_agent")), text_of(data.get("from_agent"))
     return span
 
 
@@ -133,4 +133,4 @@ def _read_model(data: Fields, span: Span) -> None:
     span.offered = list_of(first_of(data, "tools") or response.get("tools"))
     usage = as_object(data.get("usage")) or object_of(response.get("usage"))
     model = text_of(data.get("model")) or text_of(response.get("model"))
-    span.event = ModelCall(model, usage=token_counts(usage, _USAGE, least=0))
+    span.model_call = ModelCall(model, usage=token_counts(usage, _USAGE, least=0))

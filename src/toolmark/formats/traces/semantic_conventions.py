@@ -31,7 +31,7 @@ from toolmark.formats.traces.span_messages import (
     reply_of,
     surroundings_of,
 )
-from toolmark.formats.traces.span_tree import Handoff, ModelCall, Span, SpanKind, ToolRun
+from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
 from toolmark.formats.traces.trace_messages import (
     Message,
     Speaker,
@@ -182,11 +182,11 @@ def interpret(raw: RawSpan) -> Span:
         span.error = _exception(raw) or span.error
     handoff_to = _handoff_target(raw) if span.kind == "tool" else None
     if handoff_to is not None:
-        span.kind, span.event = "handoff", Handoff(handoff_to)
+        span.kind, span.handoff_to = "handoff", handoff_to
     elif span.kind == "tool":
-        span.event = _tool_run(raw)
+        span.tool_run = _tool_run(raw)
     elif span.kind == "model":
-        span.event = _model_call(raw)
+        span.model_call = _model_call(raw)
         span.offered = _offered_to_model(raw)
         span.prompt, span.reply = prompt_of(raw), reply_of(raw)
     else:
