@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from toolmark._internal.json import JsonObject
 from toolmark.formats.messages.field_readers import Fields, as_object, decoded, first_of, list_of
+from toolmark.formats.messages.lenient_arguments import read_tolerantly
 
 
 def json_object(value: object) -> Fields:
@@ -20,6 +22,12 @@ def json_object(value: object) -> Fields:
 def json_list(value: object) -> list[Any]:
     """Return the list that a value is, or that its JSON text holds; an empty one for anything else."""
     return list_of(decoded(value))
+
+
+def printed_object(text: object) -> JsonObject | None:
+    """Return the object that a text means, as JSON or as Python prints it; `None` where it means none."""
+    meaning = read_tolerantly(text)
+    return meaning[0] if meaning else None
 
 
 def lower_text(value: object) -> str:
