@@ -190,6 +190,11 @@ def requests_in(messages: Iterable[Message]) -> list[Request]:
     return [request for message in messages for request in message.requests]
 
 
+def answers_in(messages: Iterable[Message]) -> list[Answer]:
+    """Return the answers of messages to calls."""
+    return [message.answer for message in messages if message.answer is not None]
+
+
 def texts_of(messages: Iterable[Message], speaker: Speaker) -> list[str]:
     """Return the texts of one speaker that are not empty."""
     return [message.text for message in messages if message.speaker == speaker and message.text]
