@@ -22,7 +22,8 @@ SpanKind: TypeAlias = Literal["model", "tool", "agent", "handoff", "other"]
 MAX_TOOL_DEPTH = 40
 """Levels of tools inside of tools. Deeper tools are recorded at the last of these levels."""
 
-_LONG_AGO = datetime(1, 1, 1, tzinfo=timezone.utc)
+_LONG_AGO = datetime.min.replace(tzinfo=timezone.utc)
+_NEVER = datetime.max.replace(tzinfo=timezone.utc)
 
 
 @dataclass(slots=True)
@@ -129,6 +130,11 @@ class Span:
     def reply_messages(self) -> list[Message]:
         """The reply; empty also where it was not captured."""
         return self.reply or []
+
+    @property
+    def interval(self) -> tuple[datetime, datetime]:
+        """Start and end; a span without them overlaps no other."""
+        return self.started_at or _NEVER, self.ended_at or _LONG_AGO
 
     @property
     def ref(self) -> str:
