@@ -127,7 +127,7 @@ def test_it_works_where_other_metrics_do() -> None:
 
     assert [case.results[0].status.value for case in report.cases] == ["scored", "skipped", "failed"]
     assert_test(cases[1], [ToolErrorRate()])
-    with pytest.raises(MetricAssertionError, match=r"tool_error_rate: succeeded: 0 / 1 calls = 0 \(failed at 1\)"):
+    with pytest.raises(MetricAssertionError, match=r"tool_error_rate: succeeded: 0 / 1 call = 0 \(failed at 1\)"):
         assert_test(LLMTestCase(tools_called=calls_from("a:error")), [ToolErrorRate()])
     with pytest.raises(MissingFieldError, match="ToolErrorRate needs tools_called"):
         ToolErrorRate().measure(LLMTestCase())

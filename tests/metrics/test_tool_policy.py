@@ -219,7 +219,7 @@ def test_findings_and_reason() -> None:
     )
 
     assert result.reason.split("\n") == [
-        "allowed: 1 - 2 violating / 4 calls = 0.5 (failed at 1).",
+        "allowed: 2 / 4 checked calls = 0.5 (failed at 1).",
         "Forbidden: called #1 'wipe', denied by 'w*'.",
         "Not approved: called #2 'pay' ran, and metadata['approved_calls'] does not list it.",
         "Too early: called #2 'pay', before a call of 'look' had succeeded.",
@@ -275,8 +275,6 @@ def test_it_works_where_other_metrics_do() -> None:
     report = evaluate([bad, LLMTestCase(tools_called=[]), LLMTestCase()], [metric])
 
     assert [case.results[0].status.value for case in report.cases] == ["scored", "skipped", "failed"]
-    with pytest.raises(
-        MetricAssertionError, match=r"tool_policy\(denied, needs_approval\): allowed: 1 - 1 violating / 2"
-    ):
+    with pytest.raises(MetricAssertionError, match=r"tool_policy\(denied, needs_approval\): allowed: 1 / 2"):
         assert_test(bad, [metric])
     assert ToolPolicyMetric(allowed=[], strict_mode=True).label == "tool_policy(allowed, strict)"
