@@ -84,8 +84,8 @@ def test_ids_are_unique_unless_the_script_says_otherwise(path: str) -> None:
         item for body in bodies for item in (body.get("output") or body["choices"][0]["message"].get("tool_calls"))
     ]
     call_ids = [item.get("call_id", item["id"]) for item in items]
-    assert [call_ids.count(given) for given in ("", "c1")] == [2, 4]
-    ids = [body["id"] for body in bodies] + [found for found in call_ids if found not in {"", "c1"}]
+    assert [call_ids.count(call_id) for call_id in ("", "c1")] == [2, 4]
+    ids = [body["id"] for body in bodies] + [each for each in call_ids if each not in {"", "c1"}]
     ids += [item["id"] for item in items if "call_id" in item]
     assert len(ids) == len(set(ids)) == (6 if path == CHAT else 16)
 
@@ -105,10 +105,10 @@ def test_a_hand_over_calls_the_tool_that_frameworks_name_for_it() -> None:
 def test_usage_is_plausible_and_can_be_set() -> None:
     """Both APIs tell tokens under their own names: as many as the reply says, otherwise more for more text."""
     with FakeOpenAI(Reply("x", usage=(10, 5)), "short", "long " * 100) as server:
-        told = ask(server).json["usage"]
+        usage = ask(server).json["usage"]
         short, long = [ask(server, RESPONSES).json["usage"] for _ in range(2)]
 
-    assert (told["prompt_tokens"], told["completion_tokens"], told["total_tokens"]) == (10, 5, 15)
+    assert (usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]) == (10, 5, 15)
     assert 0 < short["output_tokens"] < long["output_tokens"]
     assert short["total_tokens"] == short["input_tokens"] + short["output_tokens"]
 
@@ -244,14 +244,19 @@ def test_a_stream_says_the_same_as_a_whole_answer() -> None:
             key: value for key, value in whole.items() if value
         }
         output = events[-1]["response"]["output"]
-        told: dict[tuple[int, int], str] = {}
+        deltas: dict[tuple[int, int], str] = {}
         for event in events:
             if event["type"].endswith(".delta"):
                 place = event["output_index"], event.get("content_index", 0)
-                told[place] = told.get(place, "") + event["delta"]
-        said = [[item["arguments"]] if "arguments" in item else response_texts([item]) for item in output]
-        assert told == {(i, j): piece for i, texts in enumerate(said) for j, piece in enumerate(texts) if piece}
-        assert [*itertools.chain.from_iterable(said)] == [*filter(lambda t: t is not None, (text, refusal)), *arguments]
+                deltas[place] = deltas.get(place, "") + event["delta"]
+        texts_of_items = [[item["arguments"]] if "arguments" in item else response_texts([item]) for item in output]
+        assert deltas == {
+            (i, j): piece for i, texts in enumerate(texts_of_items) for j, piece in enumerate(texts) if piece
+        }
+        assert [*itertools.chain.from_iterable(texts_of_items)] == [
+            *filter(lambda t: t is not None, (text, refusal)),
+            *arguments,
+        ]
 
     with FakeOpenAI(answer=lambda _: replies[-1]) as server, connected(server) as connection:
         check()
@@ -394,10 +399,10 @@ def test_each_model_may_have_its_own_script() -> None:
         return [chat_message(ask(server, model=name))["content"] for _ in range(10)]
 
     with FakeOpenAI("shared", models=scripts) as server, ThreadPoolExecutor(8) as pool:
-        said = list(pool.map(converse, names))
+        answers = list(pool.map(converse, names))
         other = chat_message(ask(server, model="other"))["content"]
 
-    assert said == list(scripts.values())
+    assert answers == list(scripts.values())
     assert other == "shared"
     assert server.errors == ()
 
@@ -407,9 +412,9 @@ def test_one_script_gives_each_step_once() -> None:
     steps = [f"step {n}" for n in range(40)]
 
     with FakeOpenAI(*steps) as server, ThreadPoolExecutor(8) as pool:
-        said = dict(pool.map(lambda n: (n, chat_message(ask(server, user=str(n)))["content"]), range(40)))
+        answers = dict(pool.map(lambda n: (n, chat_message(ask(server, user=str(n)))["content"]), range(40)))
 
-    assert [said[int(request.body["user"])] for request in server.requests] == steps
+    assert [answers[int(request.body["user"])] for request in server.requests] == steps
 
 
 def test_a_function_may_answer() -> None:
@@ -420,11 +425,11 @@ def test_a_function_may_answer() -> None:
 
     with FakeOpenAI(answer=answer, models={"scripted": ["mine"]}) as server:
         called = chat_message(ask(server))
-        said = response_texts(ask(server, RESPONSES, input="loud").json["output"])
+        texts = response_texts(ask(server, RESPONSES, input="loud").json["output"])
         scripted = chat_message(ask(server, model="scripted"))
 
     assert called["tool_calls"][0]["function"]["name"] == "add"
-    assert said == ["LOUD"]
+    assert texts == ["LOUD"]
     assert scripted["content"] == "mine"
 
 
@@ -439,16 +444,16 @@ def no_answer(_: ReceivedRequest) -> str:
 
 
 @pytest.mark.parametrize(
-    ("function", "told"), [(wrong_type, "must be AskFor or HandOff"), (no_answer, "LookupError: no such quest")]
+    ("function", "message"), [(wrong_type, "must be AskFor or HandOff"), (no_answer, "LookupError: no such quest")]
 )
-def test_a_function_that_fails_is_seen(function: Callable[[ReceivedRequest], Any], told: str) -> None:
+def test_a_function_that_fails_is_seen(function: Callable[[ReceivedRequest], Any], message: str) -> None:
     """What the author's function raises reaches the client, which should not try again, and `errors`."""
     with FakeOpenAI(answer=function) as server:
         answer = ask(server)
 
     assert (answer.status, answer.headers["x-should-retry"]) == (500, "false")
-    assert told in answer.json["error"]["message"]
-    assert told in server.errors[0]
+    assert message in answer.json["error"]["message"]
+    assert message in server.errors[0]
 
 
 def test_a_script_that_has_ended_is_seen() -> None:
@@ -465,7 +470,7 @@ def test_a_script_that_has_ended_is_seen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "body", "status", "told"),
+    ("method", "path", "body", "status", "message"),
     [
         ("POST", "/chat/completions", {"model": "m"}, 404, "there is no POST /chat/completions here"),
         ("GET", CHAT, None, 404, "there is no GET"),
@@ -477,14 +482,14 @@ def test_a_script_that_has_ended_is_seen() -> None:
         ("POST", CHAT, b"[1]", 400, "must be a JSON object"),
     ],
 )
-def test_a_bad_request_is_refused(method: str, path: str, body: Any, status: int, told: str) -> None:
+def test_a_bad_request_is_refused(method: str, path: str, body: Any, status: int, message: str) -> None:
     """What is asked wrongly is answered as OpenAI does, takes no step, and the connection goes on."""
     with FakeOpenAI("still there") as server, connected(server) as connection:
         refused = over(connection, path, body, method)
         answer = over(connection, CHAT, QUESTIONS[CHAT])
 
     assert refused.status == status
-    assert told in refused.json["error"]["message"]
+    assert message in refused.json["error"]["message"]
     assert chat_message(answer)["content"] == "still there"
 
 
@@ -531,7 +536,7 @@ def test_models_are_listed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: FakeOpenAI("a", answer=lambda _: "b"), "either steps or `answer`"),
         (lambda: FakeOpenAI(models={"m": "text"}), r"write \['text'\]"),
@@ -543,9 +548,9 @@ def test_models_are_listed() -> None:
         (lambda: FakeOpenAI("a").base_url, "does not listen yet"),
     ],
 )
-def test_what_cannot_be_played_is_refused_at_once(make: Callable[[], object], told: str) -> None:
+def test_what_cannot_be_played_is_refused_at_once(make: Callable[[], object], message: str) -> None:
     """A mistake in a script is an error where it was written, not an odd answer later."""
-    with pytest.raises(ConfigurationError, match=told):
+    with pytest.raises(ConfigurationError, match=message):
         make()
 
 
@@ -588,10 +593,10 @@ def test_closing_ends_what_waits(capfd: pytest.CaptureFixture[str]) -> None:
         start = time.monotonic()
         server.close()
         seconds = time.monotonic() - start
-        found = sorted(future.result() for future in outcomes)
+        errors = sorted(future.result() for future in outcomes)
 
     idle.close()
-    assert found == ["IncompleteRead", "IncompleteRead", "RemoteDisconnected", "RemoteDisconnected"]
+    assert errors == ["IncompleteRead", "IncompleteRead", "RemoteDisconnected", "RemoteDisconnected"]
     assert seconds < 1
     assert threads() == set()
     assert server.errors == ()
@@ -603,16 +608,16 @@ def test_closing_ends_what_waits(capfd: pytest.CaptureFixture[str]) -> None:
 def test_a_function_that_hangs_does_not_hold_up_closing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Closing waits only so long for the author's own function, and says that it did not end."""
     monkeypatch.setattr("toolmark.testing.fake_openai.http._PATIENCE", 0.05)
-    asked, release = threading.Event(), threading.Event()
+    started, release = threading.Event(), threading.Event()
 
     def hang(_: ReceivedRequest) -> str:
-        asked.set()
+        started.set()
         release.wait(10)
         return "late"
 
     with FakeOpenAI(answer=hang) as server, ThreadPoolExecutor(1) as pool:
         future = pool.submit(ask, server)
-        asked.wait(5)
+        started.wait(5)
         server.close()
         release.set()
 
@@ -643,11 +648,11 @@ def test_it_can_be_used_in_an_event_loop() -> None:
 
     async def main() -> tuple[str, bool]:
         async with FakeOpenAI("It is 3.", HttpFault.silence()) as server:
-            said = await asyncio.to_thread(ask, server)
+            reply = await asyncio.to_thread(ask, server)
             hanging = asyncio.create_task(asyncio.to_thread(ask, server))
             await asyncio.to_thread(until_asked, server, 2)
         [ended] = await asyncio.gather(hanging, return_exceptions=True)
-        return str(chat_message(said)["content"]), isinstance(ended, ConnectionError)
+        return str(chat_message(reply)["content"]), isinstance(ended, ConnectionError)
 
     assert asyncio.run(main()) == ("It is 3.", True)
     assert threads() == set()

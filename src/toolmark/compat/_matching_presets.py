@@ -65,10 +65,6 @@ class View(CallMetric):
     include_reason: bool = True
     verbose_mode: bool = False
 
-    def __post_init__(self) -> None:
-        """Check the options."""
-        self._set_threshold()
-
     @property
     @abstractmethod
     def _preset(self) -> Preset:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from toolmark.compat._matching_presets import BOTH, Preset, View, check_option, label_option
 
@@ -55,6 +55,8 @@ class TrajectoryMatch(View):
         1.0
     """
 
+    _name: ClassVar[str] = "adk.trajectory_match"
+
     match_type: MatchType = "EXACT"
     ignore_args: bool = False
 
@@ -62,10 +64,6 @@ class TrajectoryMatch(View):
         """Check the options."""
         check_option("match_type", self.match_type, MatchType)
         super().__post_init__()
-
-    @property
-    def _name(self) -> str:
-        return "adk.trajectory_match"
 
     @property
     def _options(self) -> Sequence[str]:

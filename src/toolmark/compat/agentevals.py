@@ -11,7 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
 from toolmark._internal.json import JsonObject, short_repr
 from toolmark._internal.text import printable
@@ -104,6 +104,8 @@ class TrajectoryMatch(View):
         1.0
     """
 
+    _name: ClassVar[str] = "agentevals.trajectory_match"
+
     trajectory_match_mode: TrajectoryMatchMode = "strict"
     tool_args_match_mode: ToolArgsMatchMode = "exact"
     tool_args_match_overrides: ToolArgsMatchOverrides | None = None
@@ -120,10 +122,6 @@ class TrajectoryMatch(View):
         checked = {tool: _check_override(tool, override) for tool, override in overrides.items()}
         object.__setattr__(self, "_overrides", checked)  # the dataclass is frozen
         super().__post_init__()
-
-    @property
-    def _name(self) -> str:
-        return "agentevals.trajectory_match"
 
     @property
     def _options(self) -> Sequence[str]:

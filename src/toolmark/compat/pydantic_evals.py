@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from toolmark._internal.text import plural, printable
 from toolmark.calls import CallStatus, ToolCall
@@ -126,11 +126,9 @@ class ToolCorrectness(_View):
         ConfigurationError: An option is out of range.
     """
 
-    allow_extra: bool = False
+    _name: ClassVar[str] = "pydantic_evals.tool_correctness"
 
-    @property
-    def _name(self) -> str:
-        return "pydantic_evals.tool_correctness"
+    allow_extra: bool = False
 
     @property
     def _options(self) -> Sequence[str]:
@@ -164,16 +162,14 @@ class TrajectoryMatch(_View):
         ConfigurationError: An option is out of range.
     """
 
+    _name: ClassVar[str] = "pydantic_evals.trajectory_match"
+
     order: TrajectoryOrder = "in_order"
 
     def __post_init__(self) -> None:
         """Check the options."""
         check_option("order", self.order, TrajectoryOrder)
         super().__post_init__()
-
-    @property
-    def _name(self) -> str:
-        return "pydantic_evals.trajectory_match"
 
     @property
     def _options(self) -> Sequence[str]:
@@ -210,6 +206,8 @@ class ArgumentCorrectness(_View):
         ConfigurationError: An option is out of range.
     """
 
+    _name: ClassVar[str] = "pydantic_evals.argument_correctness"
+
     tool_name: str
     match_mode: ArgumentMatchMode = "subset"
     occurrence: ArgumentOccurrence | int = "first"
@@ -224,10 +222,6 @@ class ArgumentCorrectness(_View):
         if not position:
             check_option("occurrence, unless it is a position from 0,", self.occurrence, ArgumentOccurrence)
         super().__post_init__()
-
-    @property
-    def _name(self) -> str:
-        return "pydantic_evals.argument_correctness"
 
     @property
     def _options(self) -> Sequence[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
 from toolmark._internal.text import number_text, plural
 from toolmark.calls import ToolCall
@@ -54,11 +54,9 @@ class ToolCallAccuracy(View):
         ConfigurationError: An option is out of range.
     """
 
-    strict_order: bool = True
+    _name: ClassVar[str] = "ragas.tool_call_accuracy"
 
-    @property
-    def _name(self) -> str:
-        return "ragas.tool_call_accuracy"
+    strict_order: bool = True
 
     @property
     def _options(self) -> Sequence[str]:
@@ -112,9 +110,7 @@ class ToolCallF1(View):
         ConfigurationError: An option is out of range.
     """
 
-    @property
-    def _name(self) -> str:
-        return "ragas.tool_call_f1"
+    _name: ClassVar[str] = "ragas.tool_call_f1"
 
     @property
     def _preset(self) -> Preset:
