@@ -1,4 +1,4 @@
-"""The laws of the capture kit.
+"""Laws of `toolmark.capture`.
 
 Independence: every legal order of the same observations is the same run, and it is the run that really was.
 Completeness: nothing that was asked for or ran is ever lost, whatever is told.
@@ -27,7 +27,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 @given(history=histories(), seed=seeds)
 def test_every_legal_order_is_the_run_that_really_was(history: History, seed: int) -> None:
-    """Which execution answers which request, and what became of it, does not depend on what was seen first."""
+    """The pairs and results of calls do not depend on the order of observations."""
     run = history.replay(seed).build()
 
     assert call_rows(run.calls) == history.expected()
@@ -76,8 +76,8 @@ def test_reading_changes_nothing(history: History, seed: int) -> None:
 
 
 @given(history=histories(), seed=seeds)
-def test_a_run_does_not_change_with_what_it_was_made_of(history: History, seed: int) -> None:
-    """Changing what was handed in, or a run that was read, changes no other run."""
+def test_run_is_independent_of_its_inputs(history: History, seed: int) -> None:
+    """Changing the inputs, or a run that was read, changes no other run."""
     builder = history.replay(seed, after_each=lambda _: None, own_copies=False)
     first = builder.build()
     before = first.to_dict()
@@ -204,7 +204,7 @@ def test_no_sequence_raises_or_loses_a_call(sequence: list[Any]) -> None:
 
 @given(sequence=st.lists(observations, max_size=20))
 def test_an_end_without_a_start_is_a_warning(sequence: list[Any]) -> None:
-    """What is told of an execution that never began is in no call, and the run says so."""
+    """The end of an execution without a start is in no call, and the run has a warning."""
     builder = RunBuilder()
     for method, args, kwargs in sequence:
         getattr(builder, method)(*args, **kwargs)

@@ -46,7 +46,7 @@ def test_an_interrupted_run_may_be_declared() -> None:
 
 
 def test_a_run_that_may_not_wait_did_not_execute_its_open_calls() -> None:
-    """Where ending is no way of waiting, unanswered calls were not executed, and the answer stands."""
+    """If the run cannot be waiting, unanswered calls were not executed, and the answer is used."""
     builder = builder_of(slow(1, "c1"))
 
     builder.ended("final")
@@ -56,7 +56,7 @@ def test_a_run_that_may_not_wait_did_not_execute_its_open_calls() -> None:
 
 
 def test_an_interrupted_tool_that_is_resumed_is_a_second_attempt() -> None:
-    """A tool that waits for a person is pending; when the run goes on it runs again, as the same call."""
+    """A tool that waits for a person is pending; on resumption it runs again as the same call."""
     builder = builder_of(Request("ask", {"q": "?"}, "c1"), Request("add", {"a": 1}, "c2"))
     builder.tool_started("t1", "ask", {"q": "?"}, call_id="c1")
     builder.tool_failed("t1", None, outcome=Outcome.SUSPENDED)
@@ -87,8 +87,8 @@ def test_resuming_forgets_how_the_run_had_ended() -> None:
     assert (builder.is_open, run.status, run.actual_output, run.error) == (True, RunStatus.OK, None, None)
 
 
-def test_a_sub_agent_goes_on_where_it_was_interrupted() -> None:
-    """The second attempt of the outer tool runs what the inner model asked for in the first: one inner call."""
+def test_interrupted_sub_agent_resumes_its_call() -> None:
+    """The second attempt of the outer tool runs the inner call requested in the first: one inner call."""
     builder = builder_of(Request("ask", {}, "c1"))
     builder.tool_started("outer 1", "ask", {}, call_id="c1")
     builder.model_asked([slow(1, "c1")], scope="outer 1")
@@ -111,8 +111,8 @@ def test_a_sub_agent_goes_on_where_it_was_interrupted() -> None:
 
 
 @pytest.mark.parametrize("asks_again", [True, False])
-def test_a_sub_agent_that_starts_anew_gives_up_what_it_was_waiting_for(asks_again: bool) -> None:
-    """A sub-agent without a memory begins again: the old inner call was given up, and holds up nothing."""
+def test_restarted_sub_agent_drops_its_waiting_call(asks_again: bool) -> None:
+    """A sub-agent without memory starts again: the old inner call is cancelled and blocks nothing."""
     builder = builder_of(Request("ask", {}, "c1"))
     builder.tool_started("outer 1", "ask", {}, call_id="c1")
     builder.model_asked([slow(1, "c1"), slow(2, "c2")], scope="outer 1")
@@ -139,7 +139,7 @@ def test_a_sub_agent_that_starts_anew_gives_up_what_it_was_waiting_for(asks_agai
 
 
 def test_a_cancelled_call_is_upgraded_by_its_late_end() -> None:
-    """A tool that the run did not wait for is cancelled, until it is seen to end after all."""
+    """A tool that the run did not wait for is cancelled until its end arrives."""
     builder = builder_of(slow(1, "c1"), slow(2, "c2"))
     builder.tool_started("t1", "slow", {"x": 1}, call_id="c1")
     builder.tool_started("t2", "slow", {"x": 2}, call_id="c2")
@@ -161,8 +161,8 @@ def test_a_cancelled_call_is_upgraded_by_its_late_end() -> None:
 
 
 @pytest.mark.parametrize(("failed", "status"), [(False, "ok"), (True, "error")])
-def test_a_result_that_was_shown_stands_for_an_end_that_was_not_seen(failed: bool, status: str) -> None:
-    """A tool that started and whose end was lost went as what the model was shown says."""
+def test_model_output_replaces_a_missing_end(failed: bool, status: str) -> None:
+    """A started tool without an end has the result that the model received."""
     builder = builder_of(slow(1, "c1"))
     builder.tool_started("t1", "slow", {"x": 1}, call_id="c1")
 
@@ -175,7 +175,7 @@ def test_a_result_that_was_shown_stands_for_an_end_that_was_not_seen(failed: boo
 
 
 def test_the_outcome_of_the_last_attempt_counts() -> None:
-    """A retry of one request is one call with its attempts; the last one tells how it went."""
+    """Retries of one request are attempts of one call; the last one sets its status."""
     builder = builder_of(Request("flaky", {"x": 1}, "c1"))
 
     for attempt in (1, 2, 3):
@@ -187,8 +187,8 @@ def test_the_outcome_of_the_last_attempt_counts() -> None:
     assert calls(builder) == [call("flaky", {"x": 1}, output="ok 1", attempts=3)]
 
 
-def test_a_rerun_of_what_had_succeeded_is_another_attempt() -> None:
-    """An id tells that the same request was run again, though it had succeeded: a resumed run may do that."""
+def test_rerun_after_success_is_another_attempt() -> None:
+    """The same id shows a rerun of the same request, as a resumed run may do."""
     builder = builder_of(slow(1, "c1"))
     ran(builder, "t1", "slow", {"x": 1}, "first", call_id="c1")
 
@@ -232,8 +232,8 @@ def test_a_run_may_be_read_before_it_ends_and_again() -> None:
     assert state(builder) == (RunStatus.OK, ["ok", "not_executed"])
 
 
-def test_the_run_holds_what_was_told_of_it() -> None:
-    """Question, answer, tools, models, tokens, times: the first start counts, tools stand once, tokens are summed."""
+def test_run_has_its_metadata() -> None:
+    """Input, answer, tools, models, tokens, times: first start, each tool once, summed tokens."""
     builder = RunBuilder(run_id="r1", conversation_id="talk")
     builder.labelled(tags=["nightly"], metadata={"seed": 7})
     builder.labelled(tags=["nightly"])
@@ -268,8 +268,8 @@ def test_the_run_holds_what_was_told_of_it() -> None:
 # What should not happen
 
 
-def test_what_cannot_be_understood_is_a_warning_once() -> None:
-    """Nothing is raised and nothing is lost: each doubt is told once, and stands in the run."""
+def test_inconsistent_observations_warn_once() -> None:
+    """Nothing is raised or lost; each problem is one warning of the run."""
     builder = builder_of(slow(1, "c1"))
     for _ in range(2):
         builder.tool_ended("never", "x")
@@ -295,7 +295,7 @@ def test_what_cannot_be_understood_is_a_warning_once() -> None:
 
 
 def test_a_result_that_answers_nothing_is_refused() -> None:
-    """The caller is told that no call is meant, and decides what to say; code's own calls are not answered."""
+    """The caller learns that no call matches and decides what to report; calls by code are not answered."""
     builder = builder_of(slow(1, "c1"))
     builder.tool_started("t1", "add", {"a": 1})
 
@@ -309,8 +309,8 @@ def test_a_result_that_answers_nothing_is_refused() -> None:
     assert builder.build().warnings == []
 
 
-def test_a_value_that_cannot_be_kept_is_marked() -> None:
-    """A value too deep to be kept is left out, the call says which, and the run warns; nothing is raised."""
+def test_value_that_cannot_be_stored_is_marked() -> None:
+    """A value that is too deep is left out; the call marks it, and the run has a warning."""
     deep: Any = 1
     for _ in range(300):
         deep = [deep]
@@ -329,8 +329,8 @@ def test_a_value_that_cannot_be_kept_is_marked() -> None:
     assert all("could not be stored" in warning for warning in run.warnings)
 
 
-def test_a_result_that_is_seen_again_is_no_other_result() -> None:
-    """Histories repeat what was shown: with equal ids, a repetition is not taken for the result of the next call."""
+def test_repeated_result_is_not_another_result() -> None:
+    """With equal ids, a result repeated in a history is not assigned to the next call."""
     builder = builder_of(slow(1, "dup"), slow(2, "dup"))
     for x in (1, 2):
         ran(builder, f"t{x}", "slow", {"x": x}, f"slow {x}", call_id="dup")
@@ -345,8 +345,8 @@ def test_a_result_that_is_seen_again_is_no_other_result() -> None:
     ]
 
 
-def test_a_different_result_replaces_the_one_that_was_shown() -> None:
-    """A result that was rewritten later is what the model was shown in the end; a mere copy in another form is not."""
+def test_different_result_replaces_the_earlier_one() -> None:
+    """A rewritten result is the final model output; a copy in another form is not."""
     builder = builder_of(slow(1, "c1"))
 
     builder.result_shown("draft", call_id="c1", failed=True)
@@ -356,8 +356,8 @@ def test_a_different_result_replaces_the_one_that_was_shown() -> None:
     assert calls(builder) == [unrun("slow", "ok", {"x": 1}, output="final")]
 
 
-def test_without_ids_a_program_may_call_what_the_model_was_refused() -> None:
-    """An execution that names no id is not taken for a request that was answered, unless its arguments say so."""
+def test_without_ids_a_program_may_repeat_a_rejected_call() -> None:
+    """An execution without an id matches an answered request only by its arguments."""
     builder = builder_of(slow(1, None))
     builder.result_shown("no!", name="slow", failed=True)
 
@@ -383,8 +383,8 @@ def test_without_ids_a_lost_end_does_not_hide_a_retry() -> None:
     ]
 
 
-def test_warnings_of_the_recorder_stand_in_the_run() -> None:
-    """What a recorder could not understand is told with the run, repetitions once."""
+def test_recorder_warnings_are_on_the_run() -> None:
+    """Repeated warnings are listed once."""
     builder = builder_of()
 
     builder.warn("something was lost")

@@ -13,7 +13,7 @@ MCP = ToolCallType.MCP
 
 
 def read(*entries: Request | tuple[object, str | None] | None) -> RunBuilder:
-    """A run of which these messages were read: a request each, results with their id, and `None` for the user."""
+    """Return a run from these messages: requests, results with their ids, and `None` for the user."""
     builder = RunBuilder()
     for index, what in enumerate(entries):
         if isinstance(what, Request):
@@ -34,8 +34,8 @@ def outputs(builder: RunBuilder) -> list[object]:
 # Results that were read
 
 
-def test_of_a_call_that_was_read_only_what_was_said_is_kept() -> None:
-    """Nobody saw it run, so nothing is said of attempts; where it stands is."""
+def test_call_from_messages_has_only_their_facts() -> None:
+    """Without a visible execution there are no attempts; the place is known."""
     builder = RunBuilder()
     builder.model_asked([Request("add", {}, "c1"), Request("add", {}, "c2", source="$[0]")], source="messages[3]")
 
@@ -64,8 +64,8 @@ def test_a_result_that_was_read_belongs_to_an_open_call(entries: list[Any], expe
     assert outputs(read(*entries)) == expected
 
 
-def test_a_result_that_was_read_is_never_shown_twice() -> None:
-    """One more than there are calls is left out with a warning that names its place, and changes nothing."""
+def test_read_result_is_never_used_twice() -> None:
+    """A surplus result is dropped with a warning that names its place."""
     builder = read(slow(1, "c1"), ("one", "c1"), ("two", "c1"))
 
     assert outputs(builder) == ["one"]
@@ -73,7 +73,7 @@ def test_a_result_that_was_read_is_never_shown_twice() -> None:
 
 
 def test_names_decide_where_ids_do_not() -> None:
-    """Without an id a result of another tool belongs to no call; with one the id wins, and the warning says so."""
+    """Without an id, the result of another tool matches no call; with one, the id decides, with a warning."""
     builder = RunBuilder()
     builder.model_asked([Request("add", {}), Request("sub", {}), Request("mul", {}, "c1")], source="[0]")
     places = [
@@ -91,7 +91,7 @@ def test_names_decide_where_ids_do_not() -> None:
 
 
 def test_a_result_without_content_is_not_captured() -> None:
-    """The call was answered; with what is not known, which is not the value null."""
+    """The call was answered with unknown content, which is not null."""
     builder = read(slow(1, "c1"), (ABSENT, "c1"), slow(2, "c2"), (None, "c2"))
     first, second = builder.build().calls
 
@@ -111,8 +111,8 @@ def test_a_result_without_content_is_not_captured() -> None:
         ({"failed": True, "ran": True}, "error", "no"),
     ],
 )
-def test_a_read_failure_is_the_tools_unless_somebody_refused(how: dict[str, Any], status: str, error: str) -> None:
-    """Of a message nobody can see whether the tool ran, so that its failing says nothing about a refusal."""
+def test_read_failure_is_an_error_unless_rejected(how: dict[str, Any], status: str, error: str) -> None:
+    """Messages do not show whether the tool ran, so a failure is not a rejection."""
     builder = RunBuilder()
     builder.model_asked([slow(1, "c1")], source="[0]")
     builder.result_read("no", call_id="c1", source="[1]", **how)
@@ -138,15 +138,15 @@ def test_a_failure_without_a_word_is_one_all_the_same(ran: bool) -> None:
 # What providers run
 
 
-def test_a_provider_that_tells_no_result_ran_the_tool_all_the_same() -> None:
+def test_hosted_call_without_a_result_was_executed() -> None:
     """The call is ok, and its output was not captured."""
     builder = builder_of(Request("web_search", {}, "w1", ToolCallType.HOSTED, ran=True))
 
     assert calls(builder) == [call("web_search", {}, "w1", not_captured=["output"]) | {"type": "hosted"}]
 
 
-def test_a_result_that_the_provider_shows_is_one_that_it_ran() -> None:
-    """Its call was executed; where it failed, by the provider's account."""
+def test_hosted_call_with_a_result_was_executed() -> None:
+    """A failed call has the provider's error."""
     builder = builder_of(Request("fetch", {}, "w1"), Request("fetch", {}, "w2"))
     builder.result_shown("page", call_id="w1", ran=True)
     builder.result_shown("gone", call_id="w2", ran=True, failed=True)
@@ -178,8 +178,8 @@ def test_a_list_of_tools_that_is_not_whole_makes_no_tool_unknown() -> None:
 # Requests that others carry out
 
 
-def test_a_request_that_another_carries_out_is_no_call_of_its_own() -> None:
-    """One call remains, where it was carried out; the newest of its id where ids repeat; one never seen is none."""
+def test_request_and_its_execution_item_are_one_call() -> None:
+    """The call is placed where it ran; for repeated ids the newest request is used."""
     builder = builder_of(Request("search", {"q": "x"}, "a1", MCP), Request("search", {"q": "y"}, "a2", MCP))
     builder.result_shown("no", call_id="a2", failed=True)
     builder.model_asked([Request("search", {"q": "x"}, "m1", MCP, result="RES", replaces="a1")])
@@ -196,7 +196,7 @@ def test_a_request_that_another_carries_out_is_no_call_of_its_own() -> None:
 
 
 def test_calls_of_a_program_are_its_children() -> None:
-    """They run and are answered beside it, and none of them counts at the top level."""
+    """They run and are answered separately, and none of them is a top-level call."""
     builder = builder_of(Request("program", {"code": "..."}, "p1"))
     builder.model_asked([Request("add", {"a": 1}, "c1", caller="p1"), Request("add", {"a": 2}, "c2", caller="p1")])
     ran(builder, "k1", "add", {"a": 1}, 3, call_id="c1")
@@ -211,8 +211,8 @@ def test_calls_of_a_program_are_its_children() -> None:
     ]
 
 
-def test_a_call_of_a_program_that_was_not_seen_is_kept_outside() -> None:
-    """Nothing is lost: the call counts at the top level, with a warning."""
+def test_call_of_an_unknown_program_is_top_level() -> None:
+    """The call is not lost, and the run has a warning."""
     builder = builder_of(Request("add", {}, "c1", caller="p1"))
 
     assert calls(builder) == [unrun("add", "pending")]

@@ -1,4 +1,4 @@
-"""Conversations are made of runs: a user turn and an assistant turn each, with the calls on the assistant's."""
+"""Conversations built from runs: a user turn and an assistant turn with the calls for each run."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def roles(case: ConversationalTestCase) -> list[tuple[str, str]]:
 
 
 def test_each_run_is_a_pair_of_turns() -> None:
-    """The user's text, then the answer with the calls of this run alone, though ids repeat."""
+    """The user's text, then the answer with only the calls of this run, even with repeated ids."""
     first, second = run(), run("3+2?", "five", calls=[])
 
     case = conversation([first, second], name="sums")
@@ -36,14 +36,14 @@ def test_each_run_is_a_pair_of_turns() -> None:
 
 
 def test_a_run_without_text_has_no_user_turn() -> None:
-    """A run that nobody spoke to begin is the assistant's alone; one without an answer is an empty turn."""
+    """A run without an input has only an assistant turn; one without an answer has an empty turn."""
     case = conversation([run(None), run("", None)])
 
     assert roles(case) == [("assistant", "three"), ("user", ""), ("assistant", "")]
 
 
-def test_the_assistants_turn_tells_how_the_run_ended() -> None:
-    """A run that did not simply answer says so on its turn, with its error and warnings."""
+def test_assistant_turn_has_the_status_of_the_run() -> None:
+    """A run that did not end normally has its status, error and warnings on its turn."""
     warned = run(answer=None, status=RunStatus.STOPPED, error="timeout", warnings=["lost one"], run_id="r1")
 
     plain, troubled = (case.turns[1] for case in (conversation([run()]), conversation([warned])))
@@ -70,7 +70,7 @@ def test_the_turns_show_the_calls_that_were_selected() -> None:
 
 
 def test_the_conversation_knows_all_tools_and_a_shared_id() -> None:
-    """Tools are listed once, the first description counts; an id is taken over only if all runs have it."""
+    """Each tool is listed once with its first description; an id is used only if all runs share it."""
     add, add_again, slow = ToolSpec(name="add", description="adds"), ToolSpec(name="add"), ToolSpec(name="slow")
     runs = [
         run(available_tools=[add], conversation_id="t"),
@@ -87,12 +87,12 @@ def test_the_conversation_knows_all_tools_and_a_shared_id() -> None:
 
 
 def test_no_runs_are_an_empty_conversation() -> None:
-    """Nothing said is nothing said, not an error."""
+    """No runs give an empty conversation without an error."""
     assert conversation([]) == ConversationalTestCase(turns=[])
 
 
 def test_runs_are_grouped_by_conversation() -> None:
-    """One conversation for each id in the order of their first runs; a run without an id is on its own."""
+    """One conversation for each id, in order of the first runs; a run without an id is separate."""
     runs = [
         run("a1", conversation_id="a"),
         run("alone"),

@@ -67,8 +67,8 @@ def timeless(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_each_form_is_what_the_library_gives(tmp_path: Path, results: Path, form: str) -> None:
-    """In a file, and the same on standard output, in ASCII, from a file or from standard input, packed or not."""
+def test_commands_and_library_write_the_same(tmp_path: Path, results: Path, form: str) -> None:
+    """In a file or on standard output, in ASCII; from a file or standard input, compressed or not."""
     expected = timeless(FORMS[form](scored(tmp_path / "again.jsonl")))
     target = tmp_path / "out.json"
     done = run("feedback", results, "--as", form, "--out", target)
@@ -84,7 +84,7 @@ def test_each_form_is_what_the_library_gives(tmp_path: Path, results: Path, form
 
 
 def test_from_traces_to_feedback_by_commands(tmp_path: Path) -> None:
-    """Convert, say what is expected, score, feed back: the span of the trace is still known."""
+    """Convert, add expectations, score, send feedback: the trace's span is preserved."""
     trace, cases, results, out = (tmp_path / name for name in ("t.json", "cases.jsonl", "r.jsonl", "f.json"))
     trace.write_text(json.dumps(langsmith(SCRIPT)), encoding="utf-8")
     assert run("convert", trace, "--to", cases).exit_code == 0
@@ -100,8 +100,8 @@ def test_from_traces_to_feedback_by_commands(tmp_path: Path) -> None:
     assert (case["score"], case["value"]) == (1.0, "pass")
 
 
-def test_no_terminal_obeys_what_a_trace_is_called(tmp_path: Path) -> None:
-    """Names of traces come from files of others."""
+def test_trace_names_are_escaped(tmp_path: Path) -> None:
+    """Names of traces come from third-party files."""
     named = "trace\x7f\x1b[2Jé"
     scored(tmp_path / "r.jsonl", named)
     done = run("feedback", tmp_path / "r.jsonl", "--as", "langfuse", "--out", "-")
@@ -111,8 +111,8 @@ def test_no_terminal_obeys_what_a_trace_is_called(tmp_path: Path) -> None:
     assert not {"\x7f", "\x1b"} & set(done.stdout)
 
 
-def test_what_was_not_measured_is_told(tmp_path: Path) -> None:
-    """As an error in events, and left out elsewhere; never a score of 0."""
+def test_unmeasured_cases_are_reported(tmp_path: Path) -> None:
+    """As an error in events, and left out elsewhere; never as a score of 0."""
     results = tmp_path / "r.jsonl"
     (read_run,) = read_traces(otlp(SCRIPT)).runs
     evaluate([read_run.to_test_case()], [ToolCorrectnessMetric()], results=results, show_progress=False)
@@ -125,7 +125,7 @@ def test_what_was_not_measured_is_told(tmp_path: Path) -> None:
     assert json.loads(out.read_text(encoding="utf-8")) == {"data": []}
 
 
-def test_an_evaluation_that_is_not_whole_is_told(tmp_path: Path, results: Path) -> None:
+def test_incomplete_evaluation_is_reported(tmp_path: Path, results: Path) -> None:
     """Its scores are written."""
     header, *_ = results.read_bytes().splitlines(keepends=True)
     results.write_bytes(header)
@@ -133,8 +133,8 @@ def test_an_evaluation_that_is_not_whole_is_told(tmp_path: Path, results: Path) 
     assert done.stderr.endswith("0 scores; the evaluation is incomplete\n")
 
 
-def test_what_is_wrong_ends_with_2_and_writes_nothing(tmp_path: Path, results: Path) -> None:
-    """A case without a trace, ids that are not OpenTelemetry ids, no results, no such form, no place to write."""
+def test_invalid_input_exits_with_2_and_writes_nothing(tmp_path: Path, results: Path) -> None:
+    """A case without a trace, invalid ids, no results, an unknown form, an invalid path."""
     out = tmp_path / "f.json"
     out.write_text("before", encoding="utf-8")
     plain, other = tmp_path / "plain.json", tmp_path / "other.jsonl"
@@ -157,7 +157,7 @@ def test_what_is_wrong_ends_with_2_and_writes_nothing(tmp_path: Path, results: P
 
 
 def test_results_are_not_overwritten(tmp_path: Path, results: Path) -> None:
-    """By whatever name they are called."""
+    """Under any name of the file."""
     link, before = tmp_path / "link.jsonl", results.read_bytes()
     link.symlink_to(results)
     for target in (results, link, tmp_path / "." / results.name):
@@ -167,8 +167,10 @@ def test_results_are_not_overwritten(tmp_path: Path, results: Path) -> None:
     assert results.read_bytes() == before
 
 
-def test_standard_input_and_output_are_no_file(tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where a file is called as they are."""
+def test_files_named_like_standard_streams_are_files(
+    tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if their names equal the stream names."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "-").write_text("mine", encoding="utf-8")
 
@@ -179,7 +181,7 @@ def test_standard_input_and_output_are_no_file(tmp_path: Path, results: Path, mo
 
 
 def test_a_command_line_that_contradicts_itself_ends_with_2(tmp_path: Path, results: Path) -> None:
-    """Where scores go is said once; only forms of OpenTelemetry are sent."""
+    """Only one target is allowed, and only OpenTelemetry forms are sent."""
     out = tmp_path / "f.json"
     rows = [
         (["--as", "otel-events"], "Missing option '--out' or '--send'"),

@@ -1,4 +1,4 @@
-"""`toolmark report`, and the options that it shares with `toolmark score`: what is read and written, exit codes."""
+"""`toolmark report`, and the options that it shares with `toolmark score`: input, output, exit codes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from toolmark.metrics import ToolCorrectnessMetric
 from toolmark.report.junit import render_junit
 from toolmark.report.markdown import render_markdown
 
-#: Up to click 8.1 the two streams had to be kept apart by an option, which is gone since.
+#: Up to click 8.1 an option was needed to separate the two streams; it was removed later.
 RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
 
 LOOK, PAY = ToolCall(name="look"), ToolCall(name="pay")
@@ -70,8 +70,8 @@ def runs(tmp_path: Path) -> Path:
 # In the terminal
 
 
-def test_it_prints_what_score_printed(runs: Path, written: Path, streamed: Path) -> None:
-    """Of a file of results; of a written report also, where nothing was the same and so need not be shown."""
+def test_report_prints_the_output_of_score(runs: Path, written: Path, streamed: Path) -> None:
+    """For a results file, and for a written report without the repeated parts."""
     scored = run("score", runs, "--title", "x").stdout
 
     assert run("report", streamed, "--title", "x").stdout == scored
@@ -81,7 +81,7 @@ def test_it_prints_what_score_printed(runs: Path, written: Path, streamed: Path)
 
 
 def test_trials_are_shown(tmp_path: Path) -> None:
-    """As they are when they were just made."""
+    """As in the original output."""
     path = tmp_path / "trials.json"
     path.write_text(trial_report({"a": "pf", "b": "pp"}, 2).to_json(), encoding="utf-8")
     done = run("report", path)
@@ -103,7 +103,7 @@ def test_quiet_and_verbose(streamed: Path) -> None:
 
 
 def test_limits(streamed: Path) -> None:
-    """Of the list, and of what is shown side by side."""
+    """Of the list and of the side-by-side view."""
     text = run("report", streamed, "--limit", "1", "--details", "0").stdout
 
     assert " ... and 2 more (--limit 0 lists all)\n" in text
@@ -114,7 +114,7 @@ def test_limits(streamed: Path) -> None:
 
 
 def test_every_format_in_one_go(streamed: Path, tmp_path: Path) -> None:
-    """Each whole, named on standard error, and nothing on standard output."""
+    """Each file is complete and named on standard error; standard output is empty."""
     paths = {kind: tmp_path / f"out.{kind}" for kind in ("html", "md", "junit", "json")}
     done = run("report", streamed, "--title", "t", *(f"--{kind}={path}" for kind, path in paths.items()))
 
@@ -131,7 +131,7 @@ def test_every_format_in_one_go(streamed: Path, tmp_path: Path) -> None:
 
 
 def without_about(text: str) -> str:
-    """JUnit XML without what is known of this very evaluation."""
+    """Return JUnit XML without the metadata of this evaluation."""
     text = re.sub(r' *<property name="about\.[^>]*>\n', "", text)
     return re.sub(r' (time|timestamp)="[^"]*"', "", text)
 
@@ -139,7 +139,7 @@ def without_about(text: str) -> str:
 @pytest.mark.parametrize("command", ["report", "score"])
 @pytest.mark.parametrize("kind", ["html", "md", "junit", "json"])
 def test_a_format_on_standard_output(runs: Path, streamed: Path, tmp_path: Path, command: str, kind: str) -> None:
-    """It stands there alone; what goes to files is still written."""
+    """Standard output has only this format; files are still written."""
     source = runs if command == "score" else streamed
     done = run(
         command, source, "--title", "t", f"--{kind}", "-", "--json" if kind == "md" else "--md", tmp_path / "other"
@@ -153,8 +153,8 @@ def test_a_format_on_standard_output(runs: Path, streamed: Path, tmp_path: Path,
     assert ", worst first\n" not in done.stdout
 
 
-def test_score_prints_its_table_beside_the_files(runs: Path, tmp_path: Path) -> None:
-    """As it always did."""
+def test_score_prints_its_table_as_well(runs: Path, tmp_path: Path) -> None:
+    """The table is unchanged by the other formats."""
     done = run("score", runs, "--md", tmp_path / "out.md", "--junit", tmp_path / "out.xml")
 
     assert "worst first" in done.stdout
@@ -177,10 +177,10 @@ def test_standard_output_has_room_for_one() -> None:
     [("folder", "it is a folder"), ("absent/out.md", "there is no folder absent")],
     ids=["folder", "no-folder"],
 )
-def test_what_cannot_be_written_is_told_before_anything_is_read(
+def test_unwritable_outputs_are_reported_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, place: str, message: str
 ) -> None:
-    """Better now than when a judge was asked a thousand times."""
+    """Before a judge is called a thousand times."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     done = run(command, "never-read.jsonl", "--md", place)
@@ -227,13 +227,13 @@ def test_a_pipe_with_a_name_stays_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "code"), [([], 0), (["--fail-under", "0.5"], 0), (["--fail-under", "0.51"], 1), (["--md", "-"], 0)]
 )
-def test_scores_matter_only_where_that_is_asked_for(streamed: Path, options: list[str], code: int) -> None:
-    """To show results is no gate, unless it is told to be one."""
+def test_scores_affect_the_exit_code_only_on_request(streamed: Path, options: list[str], code: int) -> None:
+    """Showing results is not a gate by default."""
     assert run("report", streamed, *options).exit_code == code
 
 
-def test_what_is_not_whole_does_not_pass_a_gate(streamed: Path, tmp_path: Path) -> None:
-    """An interrupted evaluation, a torn file, a case that could not be measured."""
+def test_incomplete_results_fail_a_gate(streamed: Path, tmp_path: Path) -> None:
+    """An interrupted evaluation, a torn file, an unmeasured case."""
     interrupted, torn, broken = (tmp_path / name for name in ("interrupted", "torn", "broken"))
     lines = streamed.read_bytes().splitlines(keepends=True)
     interrupted.write_bytes(b"".join(lines[:-1]))
@@ -262,8 +262,8 @@ def test_what_is_not_whole_does_not_pass_a_gate(streamed: Path, tmp_path: Path) 
     ],
     ids=["empty", "number", "case", "binary"],
 )
-def test_what_is_no_report_exits_with_2(data: bytes, message: str, tmp_path: Path) -> None:
-    """It says what it seems to be, and writes nothing."""
+def test_input_that_is_not_a_report_exits_with_2(data: bytes, message: str, tmp_path: Path) -> None:
+    """The message names the likely type; nothing is written."""
     done = run("report", "-", "--md", tmp_path / "out.md", stdin=data)
 
     assert done.exit_code == 2
@@ -272,8 +272,8 @@ def test_what_is_no_report_exits_with_2(data: bytes, message: str, tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_is_not_there_exits_with_2() -> None:
-    """It is named."""
+def test_missing_file_exits_with_2() -> None:
+    """The file is named."""
     done = run("report", "absent.json")
 
     assert (done.exit_code, done.stdout) == (2, "")
@@ -316,7 +316,7 @@ def test_a_baseline(command: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_baseline_that_cannot_be_compared_exits_with_2(tmp_path: Path, baseline: str, message: str) -> None:
-    """Nothing is shown or written then."""
+    """Nothing is shown or written in that case."""
     (tmp_path / "now.json").write_text(REPORT.to_json(), encoding="utf-8")
     other = evaluate([CASES[0].model_copy(update={"id": "x"})], [ToolCorrectnessMetric()], show_progress=False)
     (tmp_path / "other.json").write_text(other.to_json(), encoding="utf-8")
@@ -328,11 +328,11 @@ def test_a_baseline_that_cannot_be_compared_exits_with_2(tmp_path: Path, baselin
     assert not (tmp_path / "out.md").exists()
 
 
-# Wherever it is shown
+# Colors and encodings of the output
 
 
 def test_pipes_are_plain_and_no_colour_means_none(streamed: Path, tmp_path: Path) -> None:
-    """Whatever the environment says of colours, a pipe gets none unless they are forced, and NO_COLOR is heeded."""
+    """Without forced colors a pipe gets none, whatever the environment, and NO_COLOR is respected."""
     command = [*COMMAND, "report", str(streamed)]
     plain = run_python(command, tmp_path)
     forced = run_python(command, tmp_path, settings={"FORCE_COLOR": "1", "TERM": "xterm-256color"})
@@ -378,7 +378,7 @@ def test_secrets_stay_where_they_are(tmp_path: Path) -> None:
 
 
 def test_help_stays_quick() -> None:
-    """The renderers are loaded when they are asked for."""
+    """Renderers are loaded on demand."""
     program = (
         "import sys; from toolmark.cli.main import main;"
         "print([m for m in sys.modules if 'markdown' in m or 'junit' in m])"

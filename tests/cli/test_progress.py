@@ -34,7 +34,7 @@ drivers = pytest.mark.parametrize("driver", ["evaluate", "evaluate_async"])
 
 
 def on_a_terminal(folder: Path, *arguments: str) -> tuple[str, str]:
-    """Runs the program with standard error on a pseudo-terminal; returns its standard output and what was shown."""
+    """Run the program with standard error on a pseudo-terminal; return its standard output and the screen."""
     master, slave = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-W", "error", "-c", PROGRAM, *arguments],
@@ -79,13 +79,13 @@ def test_a_pipe_shows_no_bar(tmp_path: Path, driver: str) -> None:
 
 @drivers
 def test_the_bar_can_be_switched_off(tmp_path: Path, driver: str) -> None:
-    """`show_progress=False` holds on a terminal too."""
+    """`show_progress=False` applies on a terminal too."""
     assert on_a_terminal(tmp_path, driver, "no") == ("7\n", "")
 
 
 @drivers
-def test_asked_for_in_a_pipe_it_is_plain(tmp_path: Path, driver: str) -> None:
-    """`show_progress=True` obeys, but without escape sequences where nobody reads them."""
+def test_forced_progress_in_a_pipe_is_plain(tmp_path: Path, driver: str) -> None:
+    """`show_progress=True` prints without escape sequences in a pipe."""
     done = run_python(["-c", PROGRAM, driver, "yes"], tmp_path)
 
     assert done.code == 0

@@ -29,19 +29,19 @@ def kind_and_fields(message: Plain) -> tuple[str, Plain]:
 
 
 def as_dicts(messages: list[Plain]) -> list[Plain]:
-    """The same as `messages_to_dict` writes them."""
+    """Return the messages in the form of `messages_to_dict`."""
     return [{"type": kind, "data": {**fields, "type": kind}} for kind, fields in map(kind_and_fields, messages)]
 
 
 def as_dumps(messages: list[Plain]) -> list[Plain]:
-    """The same as `model_dump` writes them."""
+    """Return the messages in the form of `model_dump`."""
     return [{**fields, "type": kind} for kind, fields in map(kind_and_fields, messages)]
 
 
 @pytest.mark.parametrize("form", [list, as_dicts, as_dumps])
 @given(script=histories(nested=False))
 def test_every_form_of_a_dump_has_the_same_calls(form: Any, script: Script) -> None:
-    """Names, ids, arguments, and whether they succeeded; the format is found, the answer and the words too."""
+    """Names, ids, arguments and success are equal; format, answer and input are detected too."""
     transcript = read(form(conversation(script)))
 
     assert transcript.format == "langchain"
@@ -51,7 +51,7 @@ def test_every_form_of_a_dump_has_the_same_calls(form: Any, script: Script) -> N
 
 
 def test_calls_that_langchain_could_not_read_are_invalid() -> None:
-    """They stand apart, as text; the reason is LangChain's, where it gives one."""
+    """LangChain stores them separately as text; the reason is LangChain's if it gives one."""
     bad = {"name": "add", "args": "{oops", "id": "c2", "error": "no JSON", "type": "invalid_tool_call"}
     good = {"name": "add", "args": {}, "id": "c1"}
     run = read([{"type": "ai", "content": "", "tool_calls": [good], "invalid_tool_calls": [bad]}]).run
@@ -65,7 +65,7 @@ def test_calls_that_langchain_could_not_read_are_invalid() -> None:
 
 
 def test_blocks_that_repeat_calls_do_not_count_and_those_of_the_provider_do() -> None:
-    """Anthropic's blocks stand beside the calls made from them; what Anthropic ran stands only there."""
+    """Anthropic's blocks repeat the calls made from them; calls that Anthropic ran are only there."""
     content = [
         {"type": "text", "text": "Let me look."},
         {"type": "tool_use", "id": "c1", "name": "add", "input": {}},
@@ -80,8 +80,8 @@ def test_blocks_that_repeat_calls_do_not_count_and_those_of_the_provider_do() ->
     ]
 
 
-def test_calls_that_stand_only_in_additional_kwargs_are_read() -> None:
-    """As old versions wrote them."""
+def test_calls_only_in_additional_kwargs_are_read() -> None:
+    """Old versions wrote them there."""
     call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
     run = read([{"type": "ai", "content": "", "additional_kwargs": {"tool_calls": [call]}}]).run
 
@@ -104,8 +104,8 @@ REFUSED: dict[str, tuple[object, str]] = {
 
 
 @pytest.mark.parametrize(("value", "problem"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_read_is_refused_with_the_reason(value: object, problem: str) -> None:
-    """Nothing is silently left out."""
+def test_invalid_values_are_refused_with_the_reason(value: object, problem: str) -> None:
+    """Nothing is dropped silently."""
     with pytest.raises(InvalidDataError) as raised:
         read(value)
 

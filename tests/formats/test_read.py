@@ -1,4 +1,4 @@
-"""The reader of all formats: what each edge of a format becomes, what is found out, and what is refused."""
+"""The reader of all formats: edge cases of each format, format detection, and refused values."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def brief(call: ToolCall) -> tuple[Any, ...]:
 
 
 def briefs(run: Run) -> list[tuple[Any, ...]]:
-    """What scenarios say of the calls at the top level."""
+    """Return name, arguments, status and output of the top-level calls."""
     return [brief(call) for call in run.calls]
 
 
@@ -123,12 +123,12 @@ CHAT: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
 
 @pytest.mark.parametrize(("messages", "calls", "warnings"), CHAT.values(), ids=CHAT)
 def test_chat_completions(messages: list[Plain], calls: list[tuple[Any, ...]], warnings: list[str]) -> None:
-    """Every call is there once, with what became of it; what had to be guessed is told."""
+    """Every call appears once with its result; guesses are reported."""
     check(read([user(), *messages], format="openai-chat"), calls, warnings)
 
 
 def check(transcript: Transcript, calls: list[tuple[Any, ...]], warnings: list[str]) -> None:
-    """Compare a transcript; an error is told by its beginning."""
+    """Compare a transcript; an error is compared by its beginning."""
     actual = briefs(transcript.run)
     expected = [
         (*call[:3], got[3]) if call[2] == "invalid_arguments" and str(got[3]).startswith(call[3]) else call
@@ -284,7 +284,7 @@ def test_responses(items: list[Plain], calls: list[tuple[Any, ...]], warnings: l
 
 
 def test_calls_of_a_program_are_nested() -> None:
-    """They are the program's children, whichever way they ended; the program alone counts by default."""
+    """They are children of the program, however they ended; by default only the program counts."""
     caller = {"type": "program", "caller_id": "p1"}
     run = read(
         [
@@ -312,8 +312,8 @@ def test_a_pending_approval_interrupts_the_run() -> None:
     assert read([user(), approval("mar_1", "x"), user("Well?"), agent("No.")]).run.status is RunStatus.OK
 
 
-def test_items_that_stand_together_are_one_step() -> None:
-    """What the model asked for until something else came was asked in parallel."""
+def test_adjacent_items_are_one_step() -> None:
+    """Calls requested without another item between them are parallel."""
     run = read(
         [
             user(),
@@ -423,8 +423,8 @@ def test_anthropic(messages: list[Plain], calls: list[tuple[Any, ...]], warnings
     check(read([user(), *messages], format="anthropic"), calls, warnings)
 
 
-def test_types_and_servers_are_kept() -> None:
-    """Who runs a tool is told alike in all formats; what the provider ran was seen to run."""
+def test_types_and_servers_are_read() -> None:
+    """All formats report who runs a tool in the same way; hosted calls count as executed."""
     hosted = agent([use("web_search", "s1", "server_tool_use"), result(SEARCHED, "s1", "web_search_tool_result")])
     served = agent([use("find", "m1", "mcp_tool_use", server_name="git"), result("R", "m1", "mcp_tool_result")])
     runs = [
@@ -437,8 +437,8 @@ def test_types_and_servers_are_kept() -> None:
         assert rows == [("hosted", None, True), ("mcp", "git", True), ("function", None, False)]
 
 
-def test_calls_that_code_made_are_nested() -> None:
-    """A call whose caller is an execution of code is that call's child; its result comes later, and is its own."""
+def test_calls_by_code_are_nested() -> None:
+    """A call whose caller is a code execution is a child of that call; its result comes later."""
     caller = {"type": "code_execution_20250825", "tool_id": "s1"}
     run = read(
         [
@@ -454,8 +454,8 @@ def test_calls_that_code_made_are_nested() -> None:
     assert (run.actual_output, run.status) == ("3", RunStatus.OK)
 
 
-def test_the_answer_stands_after_what_the_provider_ran() -> None:
-    """Text before a call is no answer, text after what the provider ran is; blocks that follow each other are one."""
+def test_answer_follows_hosted_calls() -> None:
+    """Text before a call is not an answer, text after a hosted call is; adjacent blocks are joined."""
     blocks = [
         text("Let me."),
         use("web_search", "s1", "server_tool_use"),
@@ -472,8 +472,8 @@ def test_the_answer_stands_after_what_the_provider_ran() -> None:
 # Turns
 
 
-def test_results_alone_are_no_turn_and_results_with_words_are_results_first() -> None:
-    """The results belong to the calls before; the words begin the next turn."""
+def test_results_alone_are_not_a_turn() -> None:
+    """Results belong to the calls before; text next to them begins the next turn."""
     transcript = read(
         [
             user("1"),
@@ -498,7 +498,7 @@ def test_results_alone_are_no_turn_and_results_with_words_are_results_first() ->
 
 
 def test_words_without_an_answer_and_the_next_ones_are_one_turn() -> None:
-    """Adjacent words of the user are joined; instructions between them change nothing; empty ones are no words."""
+    """Adjacent user messages are joined; instructions between them change nothing; empty ones do not count."""
     transcript = read(
         [
             {"role": "system", "content": "Be brief."},
@@ -529,7 +529,7 @@ def test_words_without_an_answer_and_the_next_ones_are_one_turn() -> None:
 
 
 def test_an_image_alone_is_a_turn() -> None:
-    """The user showed something; that it was left out is told."""
+    """The user sent an image; a warning reports that it was left out."""
     transcript = read([user([{"type": "image_url", "image_url": {"url": "u"}}]), agent("A cat.")])
 
     assert [turn.content for turn in transcript.conversation.turns] == ["", "A cat."]
@@ -537,15 +537,15 @@ def test_an_image_alone_is_a_turn() -> None:
     assert "('image_url')" in transcript.run.warnings[0]
 
 
-def test_what_was_spoken_and_what_was_refused_is_said() -> None:
-    """Where a message has no text, its refusal is, or what was said aloud."""
+def test_audio_and_refusals_are_answers() -> None:
+    """If a message has no text, its refusal or audio transcript is used."""
     assert read([user(), agent(None, audio={"id": "a", "transcript": "Hello."})]).run.actual_output == "Hello."
     assert read([user(), agent(None, refusal="No.")]).run.actual_output == "No."
     assert read([user(), agent([{"type": "refusal", "refusal": "No."}])]).run.actual_output == "No."
 
 
-def test_a_late_answer_goes_to_the_turn_of_its_call() -> None:
-    """Where a program answers after the user spoke again, the call stays where it was asked for."""
+def test_late_answer_belongs_to_the_turn_of_its_call() -> None:
+    """If a program answers after the next user message, the call stays in its own turn."""
     transcript = read([user("1"), function_call("add"), user("2"), output("3"), agent("Done.")])
 
     assert [briefs(run) for run in transcript.turns] == [[("add", {}, "ok", "3")], []]
@@ -555,8 +555,8 @@ def test_a_late_answer_goes_to_the_turn_of_its_call() -> None:
 @pytest.mark.parametrize(
     "messages", [[user(), asks(("to_b", "{}", "h1")), tool("B", "h1")], [user(), function_call("to_b", "h1")]]
 )
-def test_hand_offs_are_told_by_their_names(messages: list[Plain]) -> None:
-    """A message does not show it, so that such a call counts unless its name is given."""
+def test_hand_offs_are_recognized_by_name(messages: list[Plain]) -> None:
+    """A message does not mark hand-offs, so such a call counts unless its name is passed."""
     transcript = read(messages, handoff_names=["to_b"])
 
     assert transcript.run.tools_called == transcript.turns[0].tools_called == []
@@ -625,8 +625,8 @@ HOLDERS: dict[str, tuple[object, str, str | None]] = {
 
 
 @pytest.mark.parametrize(("value", "name", "question"), HOLDERS.values(), ids=HOLDERS)
-def test_what_holds_messages_is_opened(value: object, name: str, question: str | None) -> None:
-    """Requests, responses, and both, in the forms in which people keep them; the format is named."""
+def test_envelopes_are_opened(value: object, name: str, question: str | None) -> None:
+    """Requests, responses and both together, in the usual log forms; the format is reported."""
     transcript = read(value)
 
     assert transcript.format == name
@@ -644,15 +644,15 @@ def test_what_holds_messages_is_opened(value: object, name: str, question: str |
     ],
 )
 def test_a_response_that_was_added_to_its_request_counts_once(value: Plain) -> None:
-    """Programs log the list that they then go on with; the repetition is told."""
+    """Programs log the same list again after adding to it; the repetition is reported."""
     run = read(value).run
 
     assert [call.name for call in run.calls] == ["add"]
     assert ["it counts once" in text for text in run.warnings] == [True]
 
 
-def test_a_call_that_is_made_again_counts_again() -> None:
-    """The same call, even with the same id, is another one once the first was answered."""
+def test_repeated_call_counts_again() -> None:
+    """After the first call was answered, the same call with the same id is another call."""
     searches = [{"type": "file_search_call", "id": "f", "status": "completed", "queries": [query]} for query in "ab"]
     runs = [
         read({"messages": [user(), ANSWER, tool("3")], "response": COMPLETION}).run,
@@ -662,8 +662,8 @@ def test_a_call_that_is_made_again_counts_again() -> None:
     assert [[call.name for call in run.calls] for run in runs] == [["add", "add"], ["file_search", "file_search"]]
 
 
-def test_what_a_response_says_of_itself_is_kept() -> None:
-    """Model, tokens under one name in all formats, the tools offered, and an end before the end."""
+def test_response_metadata_is_read() -> None:
+    """Model, token usage under common names, offered tools, and truncation."""
     run = read({"messages": [user()], "tools": [{"type": "function", "function": SPEC}], "response": COMPLETION}).run
     cut = read({**COMPLETION, "choices": [{"message": agent("Once upon"), "finish_reason": "length"}]}).run
     failed = read({**RESPONSE, "status": "failed", "error": {"code": "x", "message": "no"}}).run
@@ -696,15 +696,15 @@ def test_what_a_response_says_of_itself_is_kept() -> None:
         ([{"type": "function", "name": "sub"}, {"type": "function", "name": 3}], function_call("add"), "not_executed"),
     ],
 )
-def test_a_tool_is_unknown_only_where_all_are_known(tools: list[Plain], value: Plain, status: str) -> None:
-    """A server, a search or a set may bring tools that the list does not name."""
+def test_tool_is_unknown_only_if_all_are_listed(tools: list[Plain], value: Plain, status: str) -> None:
+    """A server, a search or a toolset may provide tools that the list does not name."""
     run = read({"messages": [value], "tools": tools}).run
 
     assert [call.execution and call.execution.status.value for call in run.calls] == [status]
 
 
 def test_offered_tools_have_the_names_of_their_calls() -> None:
-    """The dates and previews in the types of providers' tools are no part of the name."""
+    """Dates and previews in the types of hosted tools are not part of the name."""
     openai = [
         {"type": kind} for kind in ("web_search_preview_2025_03_11", "computer_use_preview", "file_search", "shell")
     ]
@@ -770,14 +770,14 @@ REFUSED: dict[str, tuple[object, str]] = {
 
 
 @pytest.mark.parametrize(("value", "problem"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_read_is_refused_with_the_reason(value: object, problem: str) -> None:
-    """Nothing is silently an empty list of calls."""
+def test_invalid_values_are_refused_with_the_reason(value: object, problem: str) -> None:
+    """No invalid value becomes an empty list of calls."""
     assert problems(value)[0].startswith(problem)
 
 
 @pytest.mark.parametrize("name", ["openai-chat", "openai-responses", "anthropic"])
-def test_a_format_that_was_asked_for_is_held_to(name: Any) -> None:
-    """What is of another format is a problem of its own message, not read as if nothing were called."""
+def test_requested_format_is_enforced(name: Any) -> None:
+    """A message of another format is a problem of its own and is not read as if it had no calls."""
     values = {"openai-chat": [ANSWER], "openai-responses": [function_call("add")], "anthropic": [agent([use()])]}
 
     assert [call.name for call in read(values.pop(name), format=name).run.calls] == ["add"]
@@ -816,7 +816,7 @@ def test_a_format_has_a_name() -> None:
 
 
 def test_paths_begin_where_the_caller_says() -> None:
-    """Problems and warnings name places in what the value was read from."""
+    """Paths of problems and warnings start at the prefix of the caller."""
     assert problems([{"role": "x"}], path="$.log[3]")[0].startswith("$.log[3][0].role")
     assert read([tool("3"), agent("Hi")], path="$.log").run.warnings[0].startswith("$.log[0]: ")
 

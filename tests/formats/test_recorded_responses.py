@@ -1,4 +1,4 @@
-"""Responses that the providers really sent: each is read, and no call of any is lost.
+"""Recorded responses of the providers: each is read, and no call is lost.
 
 Calls are counted a second time by a walk over the plain JSON that shares nothing with the readers. The recordings stand
 beside the repository (`TOOLMARK_SHARED` says where else); without them these tests are skipped.
@@ -179,8 +179,8 @@ def test_every_exchange_is_read_without_loss(exchanges: list[Exchange]) -> None:
         assert not orphans or entry.request.get("previous_response_id"), entry.where
 
 
-def test_an_error_of_the_provider_is_no_response(exchanges: list[Exchange]) -> None:
-    """It is refused with what it says."""
+def test_provider_error_is_not_a_response(exchanges: list[Exchange]) -> None:
+    """It is refused with its message."""
     errors = [
         e.response
         for e in exchanges

@@ -44,7 +44,7 @@ def cut(data: st.DataObject, text: str) -> list[str]:
 
 @given(requests=st.lists(given_arguments, min_size=1, max_size=3), data=st.data())
 def test_chunks_add_up_wherever_they_were_cut(requests: list[Plain], data: st.DataObject) -> None:
-    """Calls that come in pieces, their indexes telling them apart, are whole again."""
+    """Calls in pieces are joined by their indexes."""
     events = [chunk({"role": "assistant", "content": ""})]
     for index, arguments in enumerate(requests):
         first, *rest = cut(data, json.dumps(arguments))
@@ -81,7 +81,7 @@ def test_the_text_of_chunks_is_the_answer() -> None:
 
 
 def test_a_stream_that_broke_off_says_so() -> None:
-    """What came is read, and what is missing is told; half a call has invalid arguments."""
+    """The received part is read, and the missing part is reported; half a call has invalid arguments."""
     events = [chunk(piece('{"a": ', index=0, id="a", name="add")), {"error": {"message": "overloaded"}}]
     run = read(events).run
 
@@ -90,7 +90,7 @@ def test_a_stream_that_broke_off_says_so() -> None:
 
 
 def test_several_choices_are_refused_in_a_stream_too() -> None:
-    """They are alternatives."""
+    """Choices are alternatives, so more than one is refused."""
     with pytest.raises(InvalidDataError, match="2 choices"):
         read([chunk({"content": "a"}, "stop"), chunk({"content": "b"}, "stop", index=1)])
 
@@ -110,7 +110,7 @@ def responses(last: str | None, **body: Any) -> list[Plain]:
 
 
 def test_the_last_event_of_responses_holds_the_response() -> None:
-    """Where it does not hold the items, or never came, the items that were told of are read."""
+    """If it lacks the items, or is missing, the items of earlier events are read."""
     whole = responses("response.completed", status="completed", output=[CALL], model="m")
     bare = responses("response.completed", status="completed", output=[])
     broken = responses(None)
@@ -153,8 +153,8 @@ def test_blocks_of_anthropic_add_up() -> None:
     assert "has no end" in read(events[:-1]).run.warnings[0]
 
 
-def test_a_stream_may_stand_in_place_of_a_response() -> None:
-    """Beside the request, as programs log it."""
+def test_stream_may_replace_a_response() -> None:
+    """Programs log a stream next to the request."""
     pair = {
         "request": {"messages": [{"role": "user", "content": "Go."}]},
         "response": [chunk({"content": "Hi"}, "stop")],

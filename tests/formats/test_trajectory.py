@@ -24,7 +24,7 @@ Message = dict[str, Any]
 
 
 def call(name: str = "add", arguments: object = "{}", call_id: str | None = "c1") -> Message:
-    """One entry of `tool_calls`; without an id if it is `None`."""
+    """Return one entry of `tool_calls`; without an id if it is `None`."""
     entry: Message = {"type": "function", "function": {"name": name, "arguments": arguments}}
     return entry if call_id is None else {"id": call_id, **entry}
 
@@ -87,8 +87,8 @@ def test_a_plain_run_is_read_whole() -> None:
     }
 
 
-def test_steps_count_the_messages_that_asked() -> None:
-    """Calls of one message have one step; a message without calls does not count."""
+def test_steps_count_messages_with_calls() -> None:
+    """Calls of one message share a step; a message without calls does not count."""
     run = run_from_messages(
         [
             asks(call(call_id="a"), call(call_id="b")),
@@ -101,7 +101,7 @@ def test_steps_count_the_messages_that_asked() -> None:
 
 
 def test_a_call_without_an_answer_was_not_executed() -> None:
-    """Nobody answered, so there is no output, and the run has no final answer."""
+    """It has no output, and the run has no final answer."""
     run = run_from_messages([asks(call(), content="Let me add.")])
 
     assert execution(run.calls[0]).status is CallStatus.NOT_EXECUTED
@@ -122,8 +122,8 @@ def test_no_arguments_read_as_an_empty_object(arguments: object) -> None:
 @pytest.mark.parametrize(
     "arguments", ["{oops", "[1]", "3", "null", '{"a": NaN}', [1], 7, '{"a":' * 300 + "1" + "}" * 300]
 )
-def test_arguments_that_are_no_object_are_kept_raw(arguments: object) -> None:
-    """A mistake of the model is recorded as one: raw text, empty arguments, the answer as what it saw, a warning."""
+def test_invalid_arguments_stay_raw(arguments: object) -> None:
+    """Raw text, empty arguments, the answer as model output, and a warning."""
     run = run_from_messages([asks(call(arguments=arguments)), answers("bad arguments")], path="$.agent_trajectory")
     entry = run.calls[0]
 
@@ -165,8 +165,8 @@ def test_argument_objects_that_are_too_deep_are_an_error() -> None:
         (3, 3),
     ],
 )
-def test_outputs_are_text_or_kept_as_they_are(content: object, output: object) -> None:
-    """Parts that are all text are one text; anything else stays what it is."""
+def test_outputs_are_text_or_unchanged(content: object, output: object) -> None:
+    """Parts that are all text are joined; other outputs stay unchanged."""
     run = run_from_messages([asks(call()), answers(content)])
 
     assert outputs(run) == [output]
@@ -174,7 +174,7 @@ def test_outputs_are_text_or_kept_as_they_are(content: object, output: object) -
 
 
 def test_a_tool_message_without_content_is_not_captured() -> None:
-    """The call was answered, but with what was not recorded."""
+    """The call was answered, but the content was not recorded."""
     run = run_from_messages([asks(call()), answers(None)])
 
     assert execution(run.calls[0]).status is CallStatus.OK
@@ -236,7 +236,7 @@ def test_objects_with_model_dump_are_read() -> None:
 
 
 def test_a_flattened_call_is_read() -> None:
-    """A name beside the id, and a type left out, leave no doubt about the call."""
+    """A name next to the id, without a type, is unambiguous."""
     entries = [
         {"id": "a", "name": "add", "args": {"a": 1}},
         {"id": "b", "function": {"name": "sub", "arguments": "{}"}},
@@ -273,14 +273,14 @@ def test_one_id_for_several_calls_is_first_come_first_served(together: bool) -> 
 
 
 def test_one_id_answered_once_leaves_the_other_call_open() -> None:
-    """One answer answers one call."""
+    """One answer belongs to one call."""
     run = run_from_messages([asks(call(), call()), answers("1")])
 
     assert [execution(entry).status for entry in run.calls] == [CallStatus.OK, CallStatus.NOT_EXECUTED]
 
 
-def test_one_id_for_two_tools_is_told_apart_by_name() -> None:
-    """Where the answer names its tool, it goes to that one."""
+def test_one_id_for_two_tools_is_paired_by_name() -> None:
+    """An answer that names its tool belongs to that tool's call."""
     run = run_from_messages([asks(call("add"), call("sub")), answers("S", name="sub"), answers("A", name="add")])
 
     assert outputs(run) == ["A", "S"]
@@ -295,7 +295,7 @@ def test_more_answers_than_calls_are_reported() -> None:
 
 
 def test_a_tool_message_without_a_call_is_reported() -> None:
-    """So is one that comes before its call, or that nobody asked for."""
+    """As is one before its call, or without a request."""
     run = run_from_messages([answers("early"), asks(call()), answers("other", "c2")])
 
     assert outputs(run) == ["-"]
@@ -329,8 +329,8 @@ def test_names_come_before_order_where_ids_are_missing() -> None:
     assert any("name 'mul'" in text for text in run.warnings)
 
 
-def test_an_id_is_never_taken_by_an_answer_without_one() -> None:
-    """What can be paired by id is, before anything is paired by order."""
+def test_answer_without_an_id_never_claims_a_call_with_an_id() -> None:
+    """Pairs by id are made before pairs by order."""
     run = run_from_messages(
         [asks(call(call_id="a"), call(call_id=None)), answers("no id", None), answers("by id", "a")]
     )
@@ -373,7 +373,7 @@ def test_legacy_function_calls_are_paired_by_name_and_order() -> None:
 
 
 def test_a_function_call_that_repeats_a_tool_call_counts_once() -> None:
-    """Some servers send the same call in both forms; a different one is a call of its own."""
+    """Some servers send a call in both forms; a different one is a separate call."""
     both = {**asks(call("add")), "function_call": {"name": "add", "arguments": "{}"}}
     other = {**asks(call("add")), "function_call": {"name": "sub", "arguments": "{}"}}
 
@@ -382,8 +382,8 @@ def test_a_function_call_that_repeats_a_tool_call_counts_once() -> None:
     assert [entry.name for entry in run_from_messages([other]).calls] == ["add", "sub"]
 
 
-def test_texts_are_the_first_question_and_the_final_answer() -> None:
-    """Parts are joined; what is no text is reported; thinking is no answer."""
+def test_input_and_output_are_the_first_question_and_last_answer() -> None:
+    """Parts are joined; other content is reported; thinking is not an answer."""
     run = run_from_messages(
         [
             {"role": "user", "content": [{"type": "text", "text": "What is"}, {"type": "image_url"}, " this?"]},
@@ -401,8 +401,8 @@ def test_texts_are_the_first_question_and_the_final_answer() -> None:
 
 
 @pytest.mark.parametrize(("content", "kind"), [({"a": 1}, "dict"), ([3], "int"), ([{"type": "file"}], "file")])
-def test_content_that_is_no_text_is_reported(content: object, kind: str) -> None:
-    """A question is text; whatever else stands there is named."""
+def test_content_that_is_not_text_is_reported(content: object, kind: str) -> None:
+    """Any other content of a question is named."""
     run = run_from_messages([{"role": "user", "content": content}, {"role": "assistant", "blocks": [{}]}])
 
     assert run.input is None
@@ -410,20 +410,20 @@ def test_content_that_is_no_text_is_reported(content: object, kind: str) -> None
 
 
 def test_a_refusal_is_an_answer() -> None:
-    """It is what the user was told."""
+    """It is the text that the user received."""
     for message in ({"content": None, "refusal": "No."}, {"content": [{"type": "refusal", "refusal": "No."}]}):
         assert run_from_messages([{"role": "assistant", **message}]).actual_output == "No."
 
 
-def test_what_was_said_before_a_call_is_no_final_answer() -> None:
-    """A run that ends with a call or its answer did not answer."""
+def test_text_before_a_call_is_not_a_final_answer() -> None:
+    """A run that ends with a call or its answer has no final answer."""
     run = run_from_messages([{"role": "assistant", "content": "Sure."}, asks(call()), answers("3")])
 
     assert (run.actual_output, run.status) == (None, RunStatus.STOPPED)
 
 
 def test_calls_written_into_text_are_reported() -> None:
-    """A server that does not parse its model's calls leaves them in the text: that is no silent empty list."""
+    """A server that does not parse its model's calls leaves them in the text; they are not dropped silently."""
     run = run_from_messages([{"role": "assistant", "content": '<tool_call>{"name": "add"}</tool_call>'}])
 
     assert run.calls == []
@@ -436,8 +436,8 @@ def test_messages_are_a_list(messages: object) -> None:
     assert problems(messages) == ["$.messages"]
 
 
-def test_all_problems_are_told_at_once() -> None:
-    """Each with its own path; the calls that can be read do not hide them."""
+def test_all_problems_are_reported_at_once() -> None:
+    """Each has its own path; readable calls do not hide them."""
     messages = [
         "hello",
         {"role": "oracle", "content": "x"},
@@ -483,7 +483,7 @@ def test_all_problems_are_told_at_once() -> None:
     ],
 )
 def test_calls_in_another_format_are_an_error_that_names_it(message: Message, names: str) -> None:
-    """They are never taken for a trajectory in which nothing was called."""
+    """They are never read as a trajectory without calls."""
     with pytest.raises(InvalidDataError, match="looks like") as raised:
         run_from_messages([{"role": "user", "content": "Hi"}, message])
 
@@ -491,8 +491,8 @@ def test_calls_in_another_format_are_an_error_that_names_it(message: Message, na
     assert raised.value.problems[0].path == "$.messages[1]"
 
 
-def test_blocks_beside_the_calls_made_from_them_are_no_error() -> None:
-    """Some converters leave the provider's blocks in the content; the calls are there all the same."""
+def test_blocks_of_converted_calls_are_not_an_error() -> None:
+    """Some converters leave the provider's blocks in the content; the calls are also present."""
     message = {**asks(call("add")), "content": [{"type": "tool_use", "id": "c1", "name": "add", "input": {}}]}
 
     assert [entry.name for entry in run_from_messages([message]).calls] == ["add"]
@@ -514,8 +514,8 @@ plans = st.lists(
 
 
 @given(plan=plans, data=st.data())
-def test_what_was_rendered_is_read_back(plan: list[list[tuple[str, dict[str, Any]]]], data: st.DataObject) -> None:
-    """Whatever the order of the answers, and with arguments as text or object, each call is read back exactly."""
+def test_rendered_trajectory_is_read_back(plan: list[list[tuple[str, dict[str, Any]]]], data: st.DataObject) -> None:
+    """In any order of answers, and with arguments as text or object, each call is read back exactly."""
     messages: list[Message] = []
     expected: list[tuple[str, dict[str, Any], str | None, str, int]] = []
     for step, group in enumerate(plan):
@@ -594,7 +594,7 @@ def test_recorded_airline_runs_are_read_whole() -> None:
         assert [(c.name, c.input_parameters) for c in case.tools_called] == [
             (entry["function"]["name"], json.loads(entry["function"]["arguments"])) for entry in entries
         ]
-        # In these runs each call is answered before the next is made, so order alone tells the pairs.
+        # In these runs each call is answered before the next one, so order alone gives the pairs.
         assert [c.output for c in case.tools_called] == replies
         assert [(c.name, c.input_parameters) for c in case.expected_tools] == [
             (tool["name"], tool["args"]) for tool in record["expected_tools"]

@@ -25,7 +25,7 @@ SLOW = "TOOLMARK_SLOW_TESTS"
 
 
 def tools(names: str) -> list[Item]:
-    """Calls of tools that are named by one letter each, with nothing else set."""
+    """Return calls of tools with one-letter names and no other fields."""
     return [Item(name, None, ABSENT, ABSENT) for name in names]
 
 
@@ -35,7 +35,7 @@ def calls(*arguments: Any, name: str = "look_up") -> list[Item]:
 
 
 def pairs_text(alignment: Alignment) -> str:
-    """An alignment on one line: `0-0 1-2`, then calls out of order after `x`, then what is left of either side."""
+    """Format an alignment on one line: `0-0 1-2`, then calls out of order after `x`, then unmatched calls."""
     parts = [f"{pair.expected}-{pair.called}" for pair in alignment.pairs]
     parts += [f"x{pair.expected}-{pair.called}" for pair in alignment.out_of_order]
     parts += [f"-{index}" for index in alignment.missing]
@@ -67,7 +67,7 @@ def pairs_text(alignment: Alignment) -> str:
     ],
 )
 def test_by_name(expected: str, called: str, unordered: str, ordered: str) -> None:
-    """Names alone: equal calls k-th with k-th; in order, what is left pairs up as out of order."""
+    """By name only, equal calls are paired in order; if ordered, other equal names are out of order."""
     assert pairs_text(align(tools(expected), tools(called))) == unordered
     assert pairs_text(align(tools(expected), tools(called), ordered=True)) == ordered
 
@@ -91,7 +91,7 @@ def test_by_arguments(expected: list[Item], called: list[Item], matched: str, pa
 
 
 def test_optimal_where_the_best_first_choice_is_a_trap() -> None:
-    """Each expected call in turn taking its best partner gives 1/2 of 2 here; the optimum is 3/2."""
+    """Greedy pairing gives 1/2 of 2 here; the optimum is 3/2."""
     expected = calls({"x": 1, "y": 1}, {"x": 1, "y": 2})
     called = calls({"x": 1, "y": 2}, {"x": 9, "y": 1})
     for sides in ((expected, called), (expected[::-1], called), (expected, called[::-1])):
@@ -99,13 +99,13 @@ def test_optimal_where_the_best_first_choice_is_a_trap() -> None:
 
 
 def test_an_unset_field_is_not_spent_on_an_equal_call() -> None:
-    """An expected call that leaves its arguments open takes the called tool that nobody else can use."""
+    """An expected call without arguments is paired with the called one that matches no other."""
     alignment = align(calls(ABSENT, {"x": 1}), calls({"x": 1}, {"x": 7}), arguments=True)
     assert (alignment.matched, pairs_text(alignment)) == (2, "0-1 1-0")
 
 
 def test_a_text_may_equal_two_texts() -> None:
-    """Of texts that equal each other's JSON form, the ones that are equal as they stand are paired."""
+    """Among texts equal by their JSON form, identical ones are paired first."""
     texts = [Item("look_up", None, ABSENT, output) for output in ("1", '"1"')]
     alignment = align(texts, texts[::-1], output=True)
     assert (alignment.matched, pairs_text(alignment)) == (2, "0-1 1-0")
@@ -128,7 +128,7 @@ def test_pairs_of_similarity_0_do_not_cross_in_order() -> None:
     ],
 )
 def test_types(expected: Any, actual: Any, similarity: float) -> None:
-    """A type counts where the expected call has one, whatever else is compared; one not captured is left out."""
+    """A type is compared if the expected call has one, with any other fields; an uncaptured one is not."""
     alignment = align([Item("a", expected, ABSENT, ABSENT)], [Item("a", actual, {}, None)])
     assert alignment.pairs[0].similarity == similarity
     assert [difference.kind for difference in alignment.pairs[0].differences] == ["wrong_type"] * (similarity == 0)
@@ -196,7 +196,7 @@ def aims(alignment: Alignment, equal: set[tuple[int, int]]) -> tuple[Fraction, i
 
 @pytest.mark.parametrize("seed", range(8))
 def test_ordered_equals_the_textbook_subsequence(seed: int) -> None:
-    """The O(mn) table of the longest common subsequence, in which a pair is worth all aims, in their order."""
+    """The O(mn) dynamic program of the longest common subsequence, with all pair criteria in order of priority."""
     draw = random.Random(seed)
     expected, called = random_side(draw, draw.randint(5, 40)), random_side(draw, draw.randint(5, 40))
     equal = equal_of(expected, called)
@@ -250,7 +250,7 @@ def unique_names(size: int) -> Sequence[list[Item]]:
 
 
 def equal_calls(size: int) -> Sequence[list[Item]]:
-    """The same call again and again."""
+    """Return identical calls."""
     return calls(*[{"q": 1, "lang": "en"}] * size), calls(*[{"q": 1, "lang": "en"}] * size)
 
 
@@ -261,7 +261,7 @@ def permuted_calls(size: int) -> Sequence[list[Item]]:
 
 
 def none_equal(size: int) -> Sequence[list[Item]]:
-    """Calls of one tool of which no two are equal, but many alike in one or two of three arguments."""
+    """Return calls of one tool with no two equal, but many that share one or two of three arguments."""
     draw = random.Random(size)
     rows = [{"q": i, "page": draw.randrange(20), "lang": draw.randrange(5)} for i in range(size * 2)]
     return calls(*rows[:size]), calls(*rows[size:])

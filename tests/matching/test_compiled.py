@@ -46,7 +46,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def assigned(ratios: Sequence[Sequence[Any]], places: random.Random) -> tuple[Any, Callable[[], Any]]:
-    """What the compiled way says of a group at some positions, and how plain Python is asked."""
+    """Return the compiled assignment of a group at these positions, and a function for the plain Python one."""
     left = sorted(places.sample(range(20), len(ratios)))
     right = sorted(places.sample(range(20), len(ratios[0])))
     rows = [list(row) for row in ratios]
@@ -68,7 +68,7 @@ def test_groups_are_assigned_the_same(ratios: list[list[Any]], places: random.Ra
 @given(both=sides(full_items, full_items, 6) | sides(argument_items, argument_items, 6))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_alignments_are_the_same(*, ordered: bool, both: tuple[list[Item], list[Item]], always: list[bool]) -> None:
-    """Pairs, their similarities, and what is left of either side."""
+    """Pairs, similarities, and unmatched calls of both sides."""
     plain = align(*both, ordered=ordered, arguments=True, output=True)
     assert all(always)
     with pytest.MonkeyPatch.context() as without:
@@ -109,10 +109,10 @@ def test_numbers_that_do_not_fit_are_left_to_plain_python() -> None:
 
 
 @pytest.mark.parametrize(("rows", "columns", "assignment"), [(2, 2, (1, 0)), (2, 3, (0, 2)), (2, 3, (1, 0))])
-def test_what_is_not_proven_is_not_taken(
+def test_unproven_assignment_is_rejected(
     rows: int, columns: int, assignment: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If scipy were wrong, by rounding or otherwise, its answer would not be used."""
+    """A wrong answer of scipy, by rounding or otherwise, is not used."""
     monkeypatch.setattr(scipy.optimize, "linear_sum_assignment", lambda _costs: (np.arange(rows), np.array(assignment)))
     ratios = [[(1, 1) if row == column else (0, 1) for column in range(columns)] for row in range(rows)]
     cost = {(1, 1): -100, (0, 1): 0}
@@ -120,7 +120,7 @@ def test_what_is_not_proven_is_not_taken(
 
 
 def test_small_groups_load_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The packages are asked for where they pay, and not before."""
+    """The packages are loaded only for groups that benefit from them."""
 
     def never(_name: str) -> None:
         raise AssertionError

@@ -69,7 +69,7 @@ def test_strata_get_the_same_number(sizes: dict[str, int], size: int) -> None:
 
 @given(CASES, st.integers(1, 40), st.randoms())
 def test_the_smallest_keys_are_drawn(cases: list[tuple[str, int]], size: int, order: random.Random) -> None:
-    """Of each stratum the smallest keys, whatever the order in which the cases come."""
+    """The smallest keys of each stratum, in any order of cases."""
     members = {name: sorted(key for other, key in cases if other == name) for name in {name for name, _ in cases}}
     shuffled = list(cases)
     order.shuffle(shuffled)
@@ -90,7 +90,7 @@ def test_the_smallest_keys_are_drawn(cases: list[tuple[str, int]], size: int, or
 def test_the_sample_of_the_union_is_that_of_the_samples(
     cases: list[tuple[str, int]], size: int, cuts: list[int], order: random.Random
 ) -> None:
-    """Drafts of parts, merged in any order, draw what one draft of all does; also where they go on afterwards."""
+    """Merged drafts of parts, in any order, equal one draft of all, also if they continue afterwards."""
     bounds = sorted({0, len(cases), *(min(cut, len(cases)) for cut in cuts)})
     parts = [drafted(cases[low:high], size) for low, high in itertools.pairwise(bounds)]
     order.shuffle(parts)
@@ -107,8 +107,8 @@ def test_the_sample_of_the_union_is_that_of_the_samples(
 
 
 @pytest.mark.parametrize("size", range(6, 14))
-def test_what_is_let_go_is_never_needed(size: int) -> None:
-    """Of many more cases than are drawn, in strata of very different sizes; in one draft, and in merged ones."""
+def test_discarded_cases_are_never_needed(size: int) -> None:
+    """With many more cases than drawn and uneven strata, in one draft and in merged ones."""
     rng = random.Random(size)
     cases = [(rng.choice("aaaaaaabbc"), key) for key in rng.sample(range(10**6), 600)]
     members = {name: sorted(key for other, key in cases if other == name) for name in "abc"}
@@ -126,7 +126,7 @@ def test_what_is_let_go_is_never_needed(size: int) -> None:
 
 
 def test_every_set_is_drawn_as_often_by_symmetry() -> None:
-    """Over all ways in which six keys can be given to six cases, each set of three is drawn equally often."""
+    """Over all assignments of six keys to six cases, each set of three is drawn equally often."""
     drawn: Counter[frozenset[int]] = Counter()
     for order in itertools.permutations(range(6)):
         draft = Draft(3)
@@ -159,7 +159,7 @@ def test_every_case_has_the_same_chance() -> None:
 
 
 def test_the_key_depends_on_seed_place_and_case() -> None:
-    """Each of them counts; how the case is written does not."""
+    """Each of them matters; the formatting of the case does not."""
     first = key_of(1, "monday", 7, {"id": "a", "name": "é"})
 
     assert first == key_of(1, "monday", 7, {"name": "é", "id": "a"})

@@ -1,4 +1,4 @@
-"""From the results of a sample to all cases: what each stands for, and what makes the numbers impossible."""
+"""Extrapolation from a sample to all cases: weights of cases, and inconsistent input."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def drawn(folder: Path, cases: Sequence[dict[str, Any]], size: int, **options: A
 
 
 def without_origin(one: AnyCase) -> AnyCase:
-    """The case as if nobody had drawn it."""
+    """Return the case without its sample metadata."""
     metadata = {name: value for name, value in one.metadata.items() if name != "toolmark_sample"}
     return one.model_copy(update={"metadata": metadata})
 
 
 def test_a_simple_sample(tmp_path: Path) -> None:
-    """Mean and share of all cases, with the intervals of `toolmark.stats`; what could not be measured is told."""
+    """Mean and share of all cases with the intervals of `toolmark.stats`; unmeasured cases are reported."""
     sample = drawn(tmp_path, [case(number % 4 > 0) for number in range(396)] + [case(None)] * 4, 80, seed=2)
     report = evaluate(sample.cases, METRICS)
     scores = [one.results[0].score for one in report.cases if one.results[0].score is not None]
@@ -62,8 +62,8 @@ def test_a_simple_sample(tmp_path: Path) -> None:
     assert estimate.rate_interval == population_rate_interval(shares, confidence=0.9)
 
 
-def test_each_case_stands_for_its_stratum(tmp_path: Path) -> None:
-    """A small stratum of which relatively many were drawn counts no more than it is."""
+def test_each_case_represents_its_stratum(tmp_path: Path) -> None:
+    """An oversampled small stratum counts only by its size."""
     cases = [case(True)] * 950 + [case(False, "rare")] * 50
     sample = drawn(tmp_path, cases, 40, by="metadata.task")
     report = evaluate(sample.cases, METRICS)
@@ -86,8 +86,8 @@ def test_results_may_come_from_a_file(tmp_path: Path) -> None:
     assert extrapolate(read_results(tmp_path / "results.jsonl")) == extrapolate(report)
 
 
-def test_where_nothing_is_scored_nothing_is_said(tmp_path: Path) -> None:
-    """No mean, no share, and never 0."""
+def test_without_scores_there_is_no_estimate(tmp_path: Path) -> None:
+    """No mean and no share, rather than 0."""
     (estimate,) = extrapolate(evaluate(drawn(tmp_path, [case(None)] * 9, 3).cases, METRICS))
 
     assert (estimate.mean, estimate.mean_interval, estimate.rate, estimate.rate_interval) == (None, None, None, None)
@@ -131,8 +131,8 @@ def changed(sample: Sample, how: str) -> list[AnyCase]:
     ],
 )
 @pytest.mark.parametrize("by", [None, "metadata.task"])
-def test_results_that_are_no_whole_sample(tmp_path: Path, how: str, message: str, by: str | None) -> None:
-    """Numbers from them would be wrong, so there are none."""
+def test_incomplete_samples_are_refused(tmp_path: Path, how: str, message: str, by: str | None) -> None:
+    """Numbers from them would be wrong."""
     sample = drawn(tmp_path, [case(True, f"t{number % 2}") for number in range(30)], 10, by=by)
 
     with pytest.raises(InvalidDataError, match=message):
@@ -166,7 +166,7 @@ def test_a_confidence_is_between_0_and_1(tmp_path: Path) -> None:
     ],
 )
 def test_cases_that_lie_about_their_stratum(tmp_path: Path, lie: dict[str, Any], liars: int, message: str) -> None:
-    """Numbers that contradict each other are found, whoever wrote them."""
+    """Contradicting numbers are detected."""
     sample = drawn(tmp_path, [case(True)] * 9, 3, by="metadata.task")
     cases: list[AnyCase] = list(sample.cases[liars:])
     for one in sample.cases[:liars]:

@@ -27,7 +27,7 @@ TOOLS = [
 
 
 def case(number: int) -> dict[str, object]:
-    """A case of which code finds one of eight wrong, or so, and the judge one of ten."""
+    """Return a case; code finds about one of eight wrong, the judge one of ten."""
     called = "look_up" if number % 25 < 3 else "refund"
     return {
         "id": f"{number:04}",
@@ -39,15 +39,15 @@ def case(number: int) -> dict[str, object]:
 
 
 def judged(request: ReceivedRequest) -> Reply:
-    """No to a call where nobody asked for it; yes to everything else."""
+    """Answer no for a call without a request, and yes otherwise."""
     fields = request.body["response_format"]["json_schema"]["schema"]["properties"]
     wrong = "Where is my parcel?" in request.body["messages"][1]["content"] and "missing" not in fields
     answer = {"evidence": [], "reasoning": "it fits", "verdict": "no" if wrong else "yes", "missing": []}
     return Reply(json.dumps({name: answer[name] for name in fields}), usage=(600, 40))
 
 
-def test_the_way_runs_and_prints_what_stands_there(tmp_path: Path) -> None:
-    """From all cases to a sample, its cost, its verdicts, and back to all cases, whose truth is in the interval."""
+def test_documented_workflow_runs_as_printed(tmp_path: Path) -> None:
+    """From all cases to a sample, its cost, its verdicts, and an estimate whose interval covers the truth."""
     for name, numbers in (("monday", range(3000)), ("tuesday", range(3000, 5000))):
         lines = "".join(json.dumps(case(number)) + "\n" for number in numbers)
         (tmp_path / f"{name}.jsonl").write_text(lines, encoding="utf-8")

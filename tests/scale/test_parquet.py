@@ -29,7 +29,7 @@ def write(path: Path, rows: list[dict[str, Any]], **options: Any) -> Path:
 
 @pytest.fixture
 def lines(tmp_path: Path) -> list[dict[str, Any]]:
-    """Twenty cases, as JSON has them; the file `plain` has them, too."""
+    """Return twenty cases as JSON; the file `plain` holds them, too."""
     path = write_lines(tmp_path / "plain", 20)
     rows = [json.loads(line) for line in path.read_bytes().splitlines() if line.strip()]
     path.write_text("".join(json.dumps(line) + "\n" for line in rows))
@@ -60,7 +60,7 @@ def test_rows_are_the_cases_of_json_lines(
 
 
 def test_texts_are_texts_and_null_is_not_set(tmp_path: Path) -> None:
-    """A text that looks like JSON stays one where a text belongs; an argument that is null stays one, too."""
+    """A text that looks like JSON stays text in a text field; a null argument stays null."""
     row = {
         "input": '{"a": 1}',
         "actualOutput": None,
@@ -89,8 +89,8 @@ def test_records_have_columns_too(tmp_path: Path) -> None:
     assert body(tmp_path / "r")[0]["content"]["input"] == "[1]"
 
 
-def test_wrong_columns_are_told_at_once(tmp_path: Path) -> None:
-    """Nested columns are refused, since null and nothing are the same in them; unknown ones, too."""
+def test_wrong_columns_are_reported_at_once(tmp_path: Path) -> None:
+    """Nested columns, which cannot tell null from missing, and unknown ones are refused."""
     path = write(tmp_path / "p", [{"id": 7, "tools_called": [CALL], "toolz": "x", "metadata": {"a": 1}}])
 
     with pytest.raises(DataFileError) as caught:
@@ -102,8 +102,8 @@ def test_wrong_columns_are_told_at_once(tmp_path: Path) -> None:
     assert "write JSON text, since in nested columns" in messages["$.tools_called"]
 
 
-def test_wrong_rows_are_told_with_their_numbers(tmp_path: Path) -> None:
-    """Problems have the number of the row and the path in it, over all row groups."""
+def test_wrong_rows_are_reported_with_their_numbers(tmp_path: Path) -> None:
+    """Problems have the row number and the path in it, across row groups."""
     good = {"id": "a", "tools_called": "[]", "expected_tools": "[]"}
     rows = [good, {**good, "tools_called": "[7]"}, good, {**good, "expected_tools": "no", "tools_called": "{"}, {}]
     path = write(tmp_path / "p", rows, row_group_size=2)
@@ -116,8 +116,8 @@ def test_wrong_rows_are_told_with_their_numbers(tmp_path: Path) -> None:
     assert places == [(2, "$.tools_called[0]"), (4, "$.tools_called"), (4, "$.expected_tools"), (2, "$"), (3, "$")]
 
 
-def test_files_without_rows_and_broken_ones_are_told(tmp_path: Path) -> None:
-    """A file without rows is empty, and one that only begins like Parquet is broken."""
+def test_empty_and_broken_files(tmp_path: Path) -> None:
+    """A file without rows is empty; one with only a Parquet header is broken."""
     pq.write_table(pa.table({"case": pa.array([], pa.string())}), tmp_path / "empty")
     (tmp_path / "broken").write_bytes(b"PAR1 and no more")
 
@@ -129,8 +129,8 @@ def test_files_without_rows_and_broken_ones_are_told(tmp_path: Path) -> None:
     assert not is_parquet(str(tmp_path / "nowhere"))
 
 
-def test_parquet_without_the_package_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has the line that installs it."""
+def test_missing_parquet_package_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has the command that installs it."""
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     (tmp_path / "p").write_bytes(b"PAR1")
 

@@ -50,8 +50,8 @@ def days(tmp_path: Path) -> list[Path]:
     return [write_lines(tmp_path / "monday.jsonl", 40, 1), write_lines(tmp_path / "tuesday.jsonl", 60, 2)]
 
 
-def test_each_case_says_where_it_came_from(days: list[Path], tmp_path: Path) -> None:
-    """Nothing else of it is changed, but that one without a name is called after its place."""
+def test_each_case_has_its_origin(days: list[Path], tmp_path: Path) -> None:
+    """Nothing else changes, except that an unnamed case is named after its place."""
     lines = {path.name: path.read_text(encoding="utf-8").split("\n") for path in days}
 
     sample = sample_files(days, 30, seed=7, out=tmp_path / "sample.jsonl")
@@ -72,7 +72,7 @@ def test_each_case_says_where_it_came_from(days: list[Path], tmp_path: Path) -> 
     assert read_cases(tmp_path / "sample.jsonl") == list(sample.cases)
 
 
-def test_the_order_of_the_files_plays_no_part(days: list[Path]) -> None:
+def test_order_of_the_files_does_not_matter(days: list[Path]) -> None:
     """The same cases, in the same order."""
     assert sample_files(days, 20) == sample_files(days[::-1], 20)
 
@@ -130,15 +130,15 @@ def test_how_many_processes_read_plays_no_part(days: list[Path], monkeypatch: py
 
 
 def test_a_larger_sample_contains_the_smaller(days: list[Path]) -> None:
-    """And begins with it, so that one may go on; another seed draws another."""
+    """It begins with the smaller one and can be extended; another seed draws another sample."""
     small, large, other = (places(sample_files(days, size, seed=seed)) for size, seed in ((10, 0), (25, 0), (10, 1)))
 
     assert large[:10] == small
     assert set(other) != set(small)
 
 
-def test_all_are_drawn_where_there_are_fewer(days: list[Path]) -> None:
-    """Each once."""
+def test_small_populations_are_drawn_completely(days: list[Path]) -> None:
+    """Each case once."""
     sample = sample_files(days, 1000)
 
     assert len(sample.cases) == len(set(places(sample))) == sample.population == 100
@@ -164,7 +164,7 @@ def test_equal_cases_have_chances_of_their_own(tmp_path: Path) -> None:
 
 
 def test_each_stratum_gets_the_same_number(tmp_path: Path) -> None:
-    """Or all that it has; what its cases stand for is told of each."""
+    """Or all of its cases; each case has the size of its stratum."""
     tasks = ["common"] * 900 + ["rare"] * 60 + [None] * 3 + [4] * 37
     random.Random(0).shuffle(tasks)
     file = tmp_path / "cases.jsonl"
@@ -213,8 +213,8 @@ def test_cases_of_every_kind_keep_all_they_have(tmp_path: Path) -> None:
     assert by_line[4].metadata["more"] == 1
 
 
-def test_everything_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    """All files at once, and nothing is written; a case that was drawn before stands for others."""
+def test_all_unreadable_input_is_reported(tmp_path: Path) -> None:
+    """For all files at once, and nothing is written; a case that was sampled before is refused."""
     write_lines(tmp_path / "good.jsonl", 5)
     sample_files([tmp_path / "good.jsonl"], 2, out=tmp_path / "drawn.jsonl")
     (tmp_path / "bad.jsonl").write_text('{"id": 1}\nno\n{"tools": []}\n{"turns": 3}\n')
@@ -229,21 +229,21 @@ def test_everything_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     assert "bad.jsonl:3: $.tools" in message
     assert "bad.jsonl:4: $.turns" in message
     assert "drawn.jsonl:1: $.metadata.toolmark_sample: is already a case of a sample" in message
-    assert "drawn.jsonl:2: " not in message  # it is true of all that stand there, and said once
+    assert "drawn.jsonl:2: " not in message  # one message covers all cases of a file
     assert "empty.jsonl:1: $: the file is empty" in message
     assert not (tmp_path / "out.jsonl").exists()
 
 
-def test_a_torn_end_is_no_case(tmp_path: Path) -> None:
-    """It is told, and not counted."""
+def test_torn_last_line_is_not_a_case(tmp_path: Path) -> None:
+    """It is reported and not counted."""
     (tmp_path / "cases.jsonl").write_text('{"id": 1}\n{"id": 2}\n{"id": ')
 
     with pytest.warns(TornLineWarning, match=r"cases.jsonl:3: left out"):
         assert sample_files([tmp_path / "cases.jsonl"], 5).population == 2
 
 
-def test_bare_nan_and_python_literals_are_read_where_asked(tmp_path: Path) -> None:
-    """As `read_cases` does."""
+def test_bare_nan_and_python_literals_are_read_on_request(tmp_path: Path) -> None:
+    """As in `read_cases`."""
     (tmp_path / "cases.jsonl").write_text('{"tools_called": [{"name": "a", "args": "{\'x\': 1}", "output": NaN}]}\n')
     with pytest.raises(DataFileError):
         sample_files([tmp_path / "cases.jsonl"], 5)
@@ -270,13 +270,13 @@ def test_bare_nan_and_python_literals_are_read_where_asked(tmp_path: Path) -> No
     ],
 )
 def test_wrong_options(days: list[Path], options: dict[str, Any], message: str) -> None:
-    """Each is told with what is accepted."""
+    """Each error lists the accepted values."""
     with pytest.raises(ConfigurationError, match=message):
         sample_files(**{"files": days, "size": 10, **options})
 
 
-def test_a_file_that_changes_meanwhile_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody could say of how many cases the sample was drawn."""
+def test_file_changed_while_sampling_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The population size would be unknown."""
     file = write_lines(tmp_path / "cases.jsonl", 10)
     read = sample_module.documents
 

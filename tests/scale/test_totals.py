@@ -1,4 +1,4 @@
-"""Sums of results: exact, and the same in whatever order they are added."""
+"""Exact sums of results, independent of the order of addition."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def totals(rows: list[tuple[MetricResult, str | None]]) -> Totals:
 
 
 def summary(rows: list[tuple[MetricResult, str | None]]) -> MetricSummary:
-    """What a report says of rows; those in no cluster are one each."""
+    """Summarize rows as a report does; a row without a cluster is its own cluster."""
     clusters = [(key, place) if key is None else (key, None) for place, (_, key) in enumerate(rows)]
     return MetricSummary.of("m", [one for one, _ in rows], clusters)
 
@@ -63,8 +63,8 @@ def test_any_split_and_any_order_give_the_same(rows: list[tuple[MetricResult, st
 
 
 @given(ROWS)
-def test_totals_say_what_a_report_says(rows: list[tuple[MetricResult, str | None]]) -> None:
-    """Counts and mean are those of the report, exactly, and the intervals too, but for rounding."""
+def test_totals_equal_those_of_a_report(rows: list[tuple[MetricResult, str | None]]) -> None:
+    """Counts and mean exactly, intervals up to rounding."""
     actual, expected = totals(rows).summaries[0], summary(rows)
 
     counts = ("metric", "threshold", "passed", "failed", "skipped", "errored", "mean")
@@ -77,7 +77,7 @@ def test_totals_say_what_a_report_says(rows: list[tuple[MetricResult, str | None
 
 @given(ROWS)
 def test_totals_are_read_back(rows: list[tuple[MetricResult, str | None]]) -> None:
-    """What is written as JSON is read back as it was."""
+    """A JSON round trip keeps the values."""
     original = totals(rows)
 
     assert Totals.from_dict(json.loads(json.dumps(original.to_dict()))) == original
@@ -92,8 +92,8 @@ def test_sums_are_exact() -> None:
     assert sums.metrics[0].clusters == {}
 
 
-def test_clusters_are_summed_apart() -> None:
-    """Of each cluster it is known how many were scored, how many passed, and their sum."""
+def test_clusters_are_summed_separately() -> None:
+    """For each cluster the number scored, the number passed, and the sum."""
     sums = totals([(result(1.0), "a"), (result(0.25), "a"), (result(None), "a"), (result(0.5), None)])
 
     assert sums.metrics[0].clusters == {"a": (2, 1, Fraction(5, 4))}
@@ -114,14 +114,14 @@ def test_different_metrics_are_not_added() -> None:
 
 
 @pytest.mark.parametrize("plain", [{}, {"cases": 1, "metrics": [{}]}, {"cases": 1, "metrics": [{"total": "1/0"}]}, []])
-def test_what_are_no_totals_is_refused(plain: object) -> None:
-    """Anything else than what was written is a clear error."""
+def test_invalid_totals_are_refused(plain: object) -> None:
+    """Any other value is a clear error."""
     with pytest.raises(InvalidDataError, match="not the output of Totals"):
         Totals.from_dict(plain)  # type: ignore[arg-type]
 
 
 def test_passed_means_all_passed() -> None:
-    """One that failed, or could not be measured, is enough; skipped ones are not."""
+    """One failed or unmeasured result is enough; skipped ones do not count."""
     assert totals([(result(1.0), None), (result(None, is_skipped=True), None)]).passed
     assert not totals([(result(1.0), None), (result(0.0), None)]).passed
     assert not totals([(result(1.0), None), (result(None), None)]).passed
