@@ -99,18 +99,20 @@ def test_what_is_no_run_is_said() -> None:
 
 def test_each_golden_has_its_own_conversation() -> None:
     """No two questions share a conversation, or what is kept of one."""
-    seen: list[Conversation] = []
+    conversations: list[Conversation] = []
 
     async def remembers(question: str, conversation: Conversation) -> Run:
-        seen.append(conversation)
+        conversations.append(conversation)
         conversation.memory["before"] = question
         return await looks_up(question, conversation)
 
     cases = asyncio.run(answered([golden("a"), golden("b")], remembers))
 
-    assert len({conversation.id for conversation in seen}) == 2
-    assert [conversation.memory for conversation in seen] == [{"before": "a"}, {"before": "b"}]
-    assert [case.run and case.run.conversation_id for case in cases] == [conversation.id for conversation in seen]
+    assert len({conversation.id for conversation in conversations}) == 2
+    assert [conversation.memory for conversation in conversations] == [{"before": "a"}, {"before": "b"}]
+    assert [case.run and case.run.conversation_id for case in cases] == [
+        conversation.id for conversation in conversations
+    ]
 
 
 @pytest.mark.parametrize("limit", [1, 3, 50])

@@ -1,4 +1,4 @@
-"""Agents for the tests: the framework's own classes round a model whose answers are written down."""
+"""Agents for the tests: the framework's own classes around a scripted model."""
 
 # ruff: noqa: ARG002 - tools, models and sinks need not use all that they are given
 
@@ -24,7 +24,7 @@ USAGE = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
 
 
 class ScriptedModel(BaseChatModel):
-    """A chat model that answers by the script. It has no state: how far it is, the messages show."""
+    """A chat model that answers from the script. It is stateless: the messages show how many steps are done."""
 
     script: Any = ()
     """Answers in their order, or for each text of the user, or a function from that text to answers."""
@@ -66,7 +66,7 @@ class ScriptedModel(BaseChatModel):
 
 
 class StreamingModel(ScriptedModel):
-    """The same, letter by letter."""
+    """A scripted model that streams letter by letter."""
 
     def _stream(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
@@ -204,7 +204,7 @@ def summary(call: Any) -> dict[str, Any]:
 
 
 def summaries(calls: Sequence[Any]) -> list[dict[str, Any]]:
-    """All of them."""
+    """Summarize several calls."""
     return [summary(call) for call in calls]
 
 

@@ -46,7 +46,7 @@ def test_turns_of_a_conversation_remember(keeps: bool) -> None:
 
 
 def scripted_for(script: Any, lengths: list[int]) -> Any:
-    """A model that notes how many messages it is given."""
+    """Return a model that records how many messages it receives."""
     from lc_agents import ScriptedModel
 
     class Counting(ScriptedModel):
@@ -57,8 +57,8 @@ def scripted_for(script: Any, lengths: list[int]) -> Any:
     return Counting(script=script)
 
 
-def test_conversations_are_apart() -> None:
-    """Another conversation knows nothing of the first."""
+def test_conversations_are_separate() -> None:
+    """A conversation sees nothing of an earlier one."""
     lengths: list[int] = []
     agent = as_agent(make_agent(scripted_for(SCRIPT, lengths), [add]))
 
@@ -68,8 +68,8 @@ def test_conversations_are_apart() -> None:
     assert lengths == [1, 1]
 
 
-def test_an_agent_that_fails_is_scored_as_far_as_it_came() -> None:
-    """The call before the failure counts, and the error stands beside the score."""
+def test_failed_agent_is_scored_on_its_calls() -> None:
+    """The call before the failure is scored; the error is reported with the score."""
     agent = make_agent(scripted(asks(("add", {"a": 1}, "c1")), asks(("add", {"a": 2}, "c2")), "never"), [add])
     golden = Golden(input="hi", expected_tools=[ToolCall(name="add")])
     limited = as_agent(agent, config={"recursion_limit": 3})

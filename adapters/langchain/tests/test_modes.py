@@ -31,7 +31,7 @@ def ainvoke(config: Any) -> None:
 
 
 def stream(config: Any) -> None:
-    """Streamed by every mode at once."""
+    """Streamed in all stream modes at the same time."""
     for _ in agent(streaming=True).stream(HI, config, stream_mode=["values", "updates", "messages", "debug"]):
         pass
 
@@ -121,7 +121,7 @@ def test_a_recorder_that_is_attached_twice_records_once() -> None:
 
 
 def test_two_recorders_both_record() -> None:
-    """Recorders are told apart by identity, so that the framework takes none of two for a duplicate."""
+    """Recorders compare by identity, so the framework does not drop one of two as a duplicate."""
     first, second = ToolCallRecorder(), ToolCallRecorder()
 
     invoke({"callbacks": [first, second]})

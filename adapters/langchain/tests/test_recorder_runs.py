@@ -55,7 +55,7 @@ def test_two_hundred_runs_at_once() -> None:
 
 
 def test_a_crash_in_the_middle() -> None:
-    """What was seen before a crash stands on the run, whose status and error say what happened."""
+    """Calls before a crash are recorded; status and error of the run describe the crash."""
 
     def crash(messages: Any) -> Any:
         raise ConnectionError("provider is down")
@@ -103,7 +103,7 @@ def test_a_cancelled_run() -> None:
 
 
 def test_conversations_by_label() -> None:
-    """Runs of one label are one conversation, whatever the framework knows of threads."""
+    """Runs with one label are one conversation, independent of the framework's threads."""
     recorder = ToolCallRecorder()
     with recorder.conversation("support-7"):
         agent().invoke(HI, {"callbacks": [recorder]})
@@ -139,7 +139,7 @@ def test_a_conversation_for_all_runs() -> None:
 
 
 def test_runs_that_overlap_in_a_thread() -> None:
-    """Two runs of one thread at the same time keep the order of their starts, and the second says so."""
+    """Two overlapping runs of one thread keep the order of their starts, and the second has a warning."""
     recorder = ToolCallRecorder()
     shared = agent(checkpointer=memory())
     first = shared.stream(HI, thread("T", recorder), stream_mode="values")
@@ -153,7 +153,7 @@ def test_runs_that_overlap_in_a_thread() -> None:
 
 
 def test_a_resumption_without_its_beginning() -> None:
-    """A run that goes on with one that was taken out says that its beginning is missing."""
+    """A run that resumes one that was popped has a warning that its beginning is missing."""
     recorder = ToolCallRecorder()
     waiting = react_agent(scripted(*SCRIPT), [add], checkpointer=memory(), interrupt_before=["tools"])
     waiting.invoke(HI, thread("T", recorder))
@@ -205,11 +205,11 @@ def test_a_loop_that_raises() -> None:
     assert [call.execution.status.value for call in run.calls] == ["not_executed"]
 
 
-# What is no run of an agent
+# Chains that are not agent runs
 
 
-def test_prompts_and_parsers_alone_are_no_runs() -> None:
-    """A prompt that is filled in inside `record()` makes no run."""
+def test_prompts_and_parsers_are_not_runs() -> None:
+    """Formatting a prompt inside `record()` does not create a run."""
     with record() as recorder:
         ChatPromptTemplate.from_messages([("user", "{q}")]).invoke({"q": "hi"})
 
@@ -232,7 +232,7 @@ def test_a_chain_is_a_run() -> None:
 
 
 def test_times() -> None:
-    """A run and its calls know when they began and how long they took."""
+    """A run and its calls have start times and durations."""
 
     @tool
     def nap(x: int) -> str:

@@ -39,8 +39,8 @@ def recorded(agent: Any, inputs: Any = HI) -> ToolCallRecorder:
 
 
 @scenario("S01")
-def test_parallel_calls_stand_in_the_models_order() -> None:
-    """Calls asked for in one message stand as the model wrote them, although the second ended first."""
+def test_parallel_calls_keep_the_models_order() -> None:
+    """Calls of one message keep the model's order, although the second ends first."""
     recorder = recorded(make_agent(scripted(*parallel_script()), [slow, add]))
 
     assert summaries(recorder.run.calls) == PARALLEL
@@ -50,7 +50,7 @@ def test_parallel_calls_stand_in_the_models_order() -> None:
 
 @scenario("S02")
 def test_a_run_has_its_question_answer_tools_and_usage() -> None:
-    """A run knows what was asked, what was answered, which tools were offered, and what it cost."""
+    """A run has its question, answer, offered tools and usage."""
     run = recorded(make_agent(scripted(*parallel_script()), [slow, add])).run
 
     assert (run.input, run.actual_output, run.status.value) == ("hi", "final", "ok")
@@ -124,7 +124,7 @@ def test_one_node_for_all_calls() -> None:
 
 @scenario("S13")
 def test_injected_arguments_are_left_out() -> None:
-    """State and call id that the framework injects are no arguments, on any version."""
+    """A state and a call id that the framework injects are not arguments, on any version."""
 
     @tool
     def st(x: int, state: Annotated[dict, InjectedState], call: Annotated[str, InjectedToolCallId]) -> str:
@@ -138,7 +138,7 @@ def test_injected_arguments_are_left_out() -> None:
 
 @scenario("S14")
 def test_artifact() -> None:
-    """What a tool returns beside its content is kept apart."""
+    """An artifact that a tool returns is stored separately from its content."""
 
     @tool(response_format="content_and_artifact")
     def o(x: int) -> tuple[str, dict[str, Any]]:
@@ -152,7 +152,7 @@ def test_artifact() -> None:
 
 @scenario("S15")
 def test_blocks() -> None:
-    """Content blocks are kept as they were returned, although tracers are shown another form of them."""
+    """Content blocks are stored as returned, although tracers receive another form of them."""
     blocks = [
         {"type": "text", "text": "a picture"},
         {"type": "image", "source_type": "base64", "mime_type": "image/png", "data": "aGk="},
@@ -226,7 +226,7 @@ def test_answered_from_a_cache() -> None:
 
 @scenario("S37", needs="wrap_tool_call")
 def test_arguments_rewritten() -> None:
-    """Arguments that middleware rewrites are the call's, and what the model asked for is kept beside them."""
+    """Arguments rewritten by middleware are the call's arguments; the requested ones are stored separately."""
     from langchain.agents.middleware import wrap_tool_call
 
     @wrap_tool_call
@@ -294,7 +294,7 @@ def test_returned_directly() -> None:
 
 @scenario("S49")
 def test_a_tool_alone() -> None:
-    """A tool that a program runs with a call of its own is a call by code."""
+    """A tool that a program calls directly is a call by code."""
     recorder = ToolCallRecorder()
 
     add.invoke({"type": "tool_call", "name": "add", "args": {"a": 5}, "id": "z1"}, {"callbacks": [recorder]})

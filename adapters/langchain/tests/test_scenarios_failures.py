@@ -44,7 +44,7 @@ def recorded(agent: Any, raises: type[BaseException] | None = None) -> ToolCallR
 
 @scenario("S07")
 def test_unknown_tool() -> None:
-    """A call of a tool that does not exist is a call; no event tells of it but what the model was shown."""
+    """A call of a tool that does not exist is a call; only the messages to the model show it."""
     recorder = recorded(react_agent(scripted(asks(("nope", {"x": 1}, "c1")), "final"), [slow]))
 
     text = "Error: nope is not a valid tool, try one of [slow]."
@@ -55,7 +55,7 @@ def test_unknown_tool() -> None:
 
 @scenario("S08")
 def test_error_that_the_node_handles() -> None:
-    """An exception that the node turns into a message is the call's error, and the message what the model was shown."""
+    """An exception that the node turns into a message is the call's error; the message is its model output."""
     model = scripted(asks(("boom", {"x": 1}, "c1")), "final")
 
     recorder = recorded(react_agent(model, ToolNode([boom], handle_tool_errors="custom")))
@@ -67,8 +67,8 @@ def test_error_that_the_node_handles() -> None:
 
 
 @scenario("S09")
-def test_error_that_nobody_handles() -> None:
-    """An exception that ends the run keeps the call, and makes the run an error without an answer."""
+def test_unhandled_error_ends_the_run() -> None:
+    """An exception that ends the run keeps the call; the run is an error without an answer."""
     model = scripted(asks(("boom", {"x": 1}, "c1")), "final")
 
     recorder = recorded(react_agent(model, ToolNode([boom], handle_tool_errors=False)), ValueError)
@@ -108,8 +108,8 @@ def test_arguments_that_the_tool_rejects() -> None:
 
 
 @scenario("S12")
-def test_arguments_that_are_no_json() -> None:
-    """Arguments that cannot be read are kept as text, and the call was not executed."""
+def test_arguments_that_are_not_json() -> None:
+    """Unreadable arguments are stored as text, and the call was not executed."""
     recorder = recorded(make_agent(scripted(asks(invalid=[("slow", "{x: ", "c1", "bad json")])), [slow]))
 
     (call,) = recorder.run.calls
@@ -122,7 +122,7 @@ def test_arguments_that_are_no_json() -> None:
 
 @scenario("S22")
 def test_parallel_calls_of_an_async_run_that_fails() -> None:
-    """A sync tool that ends after its run did is completed later, and makes no run of its own."""
+    """A sync tool that ends after its run is completed later and does not create a run."""
 
     @tool
     async def aslow(x: int) -> str:
@@ -166,7 +166,7 @@ def test_parallel_calls_of_an_async_run_that_fails() -> None:
 
 @scenario("S23")
 def test_timeout() -> None:
-    """A tool in the middle of a run that is given up was cancelled, and the run was stopped."""
+    """A tool that runs when its run times out is cancelled, and the run is stopped."""
 
     @tool
     async def aslow(x: int) -> str:
@@ -222,7 +222,7 @@ def test_stream_that_is_closed() -> None:
 
 @scenario("S50")
 def test_readable_and_unreadable_arguments() -> None:
-    """Of one message with both, the call that can be read runs, and the other is kept beside it."""
+    """Of two calls in one message, the readable one runs, and the unreadable one is recorded."""
     script = asks(("slow", {"x": 2}, "c2"), invalid=[("slow", "{x: ", "c1", "bad json")])
 
     recorder = recorded(make_agent(scripted(script, "final"), [slow]))
@@ -235,7 +235,7 @@ def test_readable_and_unreadable_arguments() -> None:
 
 
 def test_unknown_tool_of_an_async_run() -> None:
-    """An unknown tool is one also where no model events tell which tools were offered (async on Python 3.10)."""
+    """An unknown tool is detected even without model events that list the offered tools (async, Python 3.10)."""
     recorder = ToolCallRecorder()
     agent = react_agent(scripted(asks(("nope", {"x": 1}, "c1")), "final"), [slow])
 
@@ -246,7 +246,7 @@ def test_unknown_tool_of_an_async_run() -> None:
 
 
 def test_steps_that_run_out() -> None:
-    """A run that reaches the limit of its steps was stopped, whichever way the framework says so."""
+    """A run that reaches its step limit is stopped, however the framework reports the limit."""
     agent = react_agent(scripted(*[asks(("add", {"a": 1}, "c1"))] * 9), [add])
     recorder = ToolCallRecorder()
 

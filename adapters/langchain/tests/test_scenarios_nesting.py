@@ -85,7 +85,7 @@ def test_tool_that_calls_a_tool() -> None:
 
 @scenario("S19")
 def test_hand_off() -> None:
-    """A hand-off goes well, is no called tool by default, and names the agent it goes to."""
+    """A hand-off succeeds, is not a called tool by default, and names its target agent."""
 
     @tool
     def transfer_to_bob(state: Annotated[dict, InjectedState], call: Annotated[str, InjectedToolCallId]) -> Command:
@@ -112,7 +112,7 @@ def test_hand_off() -> None:
 
 @scenario("S39", needs="tool_strategy")
 def test_structured_output_through_a_pseudo_tool() -> None:
-    """Structured output that comes as a call is no call and no tool; its value is the answer."""
+    """A pseudo-tool call for structured output is neither a call nor a tool; its value is the answer."""
     from langchain.agents.structured_output import ToolStrategy
 
     script = [asks(("add", {"a": 1}, "c1")), asks(("Ans", {"value": "x"}, "c2")), asks(("Ans", {"value": 3}, "c3"))]
@@ -126,7 +126,7 @@ def test_structured_output_through_a_pseudo_tool() -> None:
 
 @scenario("S40")
 def test_hosted_tool() -> None:
-    """A tool that the provider ran is a hosted call with its result; the texts round it are the answer."""
+    """A tool that the provider ran is a hosted call with its result; the texts before and after it are the answer."""
     results = [{"type": "web_search_result", "url": "https://example.org", "title": "Cats"}]
     content = [
         {"type": "text", "text": "Searching "},
@@ -144,7 +144,7 @@ def test_hosted_tool() -> None:
 
 @scenario("S41")
 def test_structured_output_of_the_prebuilt_agent() -> None:
-    """Structured output asked for in a request of its own is no call; its value is the answer."""
+    """A separate request for structured output is not a call; its value is the answer."""
     model = scripted(asks(("add", {"a": 1}, "c1")), "text", asks(("Ans2", {"value": 3}, "c2")))
 
     run = recorded(react_agent(model, [add], response_format=Ans2)).run
@@ -178,7 +178,7 @@ def test_loop_by_hand() -> None:
 
 @scenario("S43")
 def test_loop_by_hand_with_a_function() -> None:
-    """A function called past the framework is not seen to run; what the model was shown is its output."""
+    """A function called outside the framework was not executed; its output is what the model received."""
     run = recorded(loop(lambda args: add.func(**args)), "q").run
 
     assert summaries(run.calls) == [called("add", {"a": 1}, "c1", "3", executed=False)]
@@ -218,7 +218,7 @@ def test_model_inside_a_tool() -> None:
 
 @scenario("S51")
 def test_opaque_root() -> None:
-    """Of a remote agent only input and output are seen; what follows the last question is the run."""
+    """A remote agent exposes only input and output; the messages after the last question are the run."""
     call = {"name": "add", "args": {"a": 1}, "id": "c1", "type": "tool_call"}
     old = {"name": "add", "args": {"a": 7}, "id": "c0", "type": "tool_call"}
     messages = [
@@ -240,7 +240,7 @@ def test_opaque_root() -> None:
 
 @scenario("S52")
 def test_cached_node() -> None:
-    """A node that is answered from the graph's cache tells nothing; what the model was shown still is the output."""
+    """A node answered from the graph's cache emits no event; the output is what the model received."""
     from langgraph.cache.memory import InMemoryCache
     from langgraph.graph import END
     from langgraph.prebuilt import ToolNode

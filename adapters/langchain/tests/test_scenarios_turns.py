@@ -27,12 +27,12 @@ HI = {"messages": [("user", "hi")]}
 
 
 def numbers() -> ScriptedModel:
-    """A model that adds 2 to the number it is given; its calls all have one id."""
+    """Return a model that adds 2 to the number it receives; all its calls have the same id."""
     return ScriptedModel(script=lambda text: [asks(("add", {"a": int(text)}, "c1")), "final"])
 
 
 def assert_separate(recorder: ToolCallRecorder, amount: int) -> None:
-    """Each run has its own call and nothing else."""
+    """Each run has only its own call."""
     runs = sorted(recorder.runs, key=lambda run: int(run.input or ""))
     assert [run.input for run in runs] == [str(number) for number in range(amount)]
     for number, run in enumerate(runs):
@@ -97,7 +97,7 @@ def test_turns_of_a_thread() -> None:
 
 @scenario("S27")
 def test_turns_with_a_history() -> None:
-    """An app that hands in the history gives the same runs; the history is no part of them."""
+    """An app that passes the history gives the same runs; the history is not part of them."""
     recorder = ToolCallRecorder()
     agent = make_agent(ScriptedModel(script=TURNS), [add])
     history: list[Any] = []
@@ -155,7 +155,7 @@ def test_approved() -> None:
 
 @scenario("S30", needs="middleware")
 def test_edited() -> None:
-    """An edited call has the arguments it ran with, and beside them those the model asked for."""
+    """An edited call has the arguments it ran with; the requested ones are stored separately."""
     edited = {"name": "slow", "args": {"x": 2}}
 
     run = decided({"type": "edit", "edited_action": edited}).run
@@ -167,7 +167,7 @@ def test_edited() -> None:
 
 @scenario("S31", needs="middleware")
 def test_rejected() -> None:
-    """A rejected call was not executed, and its error is what the person said."""
+    """A rejected call was not executed, and its error is the person's reply."""
     run = decided({"type": "reject", "message": "no!"}).run
 
     first, second = run.calls
@@ -212,7 +212,7 @@ def test_interrupted_inside_a_tool() -> None:
 
 @scenario("S34")
 def test_interrupted_before_the_tools() -> None:
-    """A graph that stops before its tools leaves no event; the run is interrupted, and goes on in place."""
+    """A graph that stops before its tools emits no event; the run is interrupted and resumed in place."""
     recorder = ToolCallRecorder()
     script = [asks(("add", {"a": 1}, "c1")), "final"]
     agent = react_agent(scripted(*script), [add], checkpointer=memory(), interrupt_before=["tools"])

@@ -1,4 +1,4 @@
-"""Agents for the tests: the framework's own classes round a model whose answers are written down."""
+"""Agents for the tests: the framework's own classes around a scripted model."""
 
 # ruff: noqa: ARG002 - models need not use all that they are given
 
@@ -50,7 +50,7 @@ class ScriptedLLM(FunctionCallingLLM):
 
     @property
     def metadata(self) -> LLMMetadata:
-        """It can call tools."""
+        """A model that supports tool calls."""
         return LLMMetadata(is_function_calling_model=True, model_name="scripted-1")
 
     def _next(self) -> tuple[Step, ChatResponse]:
@@ -137,7 +137,7 @@ class ScriptedLLM(FunctionCallingLLM):
     def get_tool_calls_from_response(
         self, response: ChatResponse, error_on_no_tool_call: bool = True, **kwargs: Any
     ) -> list[ToolSelection]:
-        """Read the calls, taking `{}` for arguments that are no JSON object, as the providers' classes do."""
+        """Read the calls. Arguments that are not a JSON object become `{}`, as in the providers' classes."""
         selections: list[ToolSelection] = []
         for name, arguments, call_id in calls_in(response.message):
             parsed = arguments
@@ -175,7 +175,7 @@ def as_ask(call: AskFor | HandOff) -> AskFor:
 
 
 def calls_in(message: ChatMessage) -> list[tuple[str, Any, str]]:
-    """The calls of a message, with their arguments as they were written."""
+    """Return the calls of a message with their raw arguments."""
     if ToolCallBlock is not None:
         blocks = [block for block in message.blocks if isinstance(block, ToolCallBlock)]
         return [(block.tool_name, block.tool_kwargs, block.tool_call_id or "") for block in blocks]
@@ -199,7 +199,7 @@ def agent(*steps: Any, tools: Sequence[Any] = (), name: str = "A", usage: Any = 
 
 @dataclass
 class Played:
-    """What came of one run: what was recorded, what the user saw."""
+    """One run: its recording, and the events and result that the user received."""
 
     recorded: list[Run]
     events: list[Event] = field(default_factory=list)
@@ -219,7 +219,7 @@ class Played:
 async def play(
     played: Any, question: str = "hi", *, human: str | None = "yes", patience: float = 20, **options: Any
 ) -> Played:
-    """Run an agent inside `record()` and read its stream, as a user would; `human` answers whoever asks for one."""
+    """Run an agent inside `record()` and read its stream as a user does; `human` answers requests for input."""
     with record() as rec:
         handler = played.run(user_msg=question, **options)
         log = Played([], question=question)
@@ -293,7 +293,7 @@ def add(a: int, b: int) -> int:
 
 
 async def slow(ms: int) -> str:
-    """Take so many milliseconds."""
+    """Sleep for the number of milliseconds."""
     await asyncio.sleep(ms / 1000)
     return f"slept {ms}"
 

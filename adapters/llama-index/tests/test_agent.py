@@ -60,8 +60,8 @@ def test_turns_of_a_conversation_remember() -> None:
     assert lengths[-1] > lengths[0] + 1
 
 
-def test_conversations_are_apart() -> None:
-    """Another conversation knows nothing of the first."""
+def test_conversations_are_separate() -> None:
+    """A conversation sees nothing of an earlier one."""
     lengths: list[int] = []
     agent = as_agent(make_agent("one", "two", lengths=lengths))
 
@@ -71,8 +71,8 @@ def test_conversations_are_apart() -> None:
     assert lengths[0] == lengths[1]
 
 
-def test_an_agent_that_fails_is_scored_as_far_as_it_came() -> None:
-    """The call before the failure counts, and the error stands beside the score."""
+def test_failed_agent_is_scored_on_its_calls() -> None:
+    """The call before the failure is scored; the error is reported with the score."""
     agent = make_agent(asks(("add", {"a": 1}, "c1")), RuntimeError("503"))
     golden = Golden(input="1+2?", expected_tools=[ToolCall(name="add")])
 

@@ -27,7 +27,7 @@ def agents_events(outcome: Played) -> list[Event]:
 
 
 def test_several_runs() -> None:
-    """Each run ends with its own last event; input and result are those of the last."""
+    """Each run ends with its own last event; input and result belong to the last run."""
     first, second = adding("one", "first"), adding("two", "second")
 
     runs = runs_from_events([*first.events, *second.events], second.result, input="the second")
@@ -37,7 +37,7 @@ def test_several_runs() -> None:
 
 
 def test_no_events() -> None:
-    """No events are no runs; a result alone is one without calls."""
+    """No events give no runs; a result alone gives one run without calls."""
     assert runs_from_events([]) == []
     assert [run.actual_output for run in runs_from_events([], result="x")] == ["x"]
 
@@ -51,7 +51,7 @@ def test_without_the_last_event() -> None:
 
 
 def test_without_the_last_event_from_json() -> None:
-    """The recap of the last answer looks like requests once it was saved; it repeats what was done, and is none."""
+    """A saved last answer looks like requests, but only repeats earlier calls and is not counted."""
     texts = [JsonSerializer().serialize(event) for event in agents_events(adding())]
 
     (run,) = runs_from_events(texts)
@@ -61,7 +61,7 @@ def test_without_the_last_event_from_json() -> None:
 
 
 def test_events_that_end_too_early() -> None:
-    """A record that stops in the middle says so, and a call without a result was given up."""
+    """A truncated record has a warning, and a call without a result is cancelled."""
     outcome = adding()
     upto = next(index for index, event in enumerate(outcome.events) if isinstance(event, ToolCallResult))
 
@@ -73,7 +73,7 @@ def test_events_that_end_too_early() -> None:
 
 
 def test_events_that_begin_too_late() -> None:
-    """Calls whose request is missing are taken for the model's, with a warning."""
+    """Results without a request are attributed to the model, with a warning."""
     outcome = adding()
     after = next(index for index, event in enumerate(outcome.events) if isinstance(event, AgentOutput)) + 1
 
@@ -96,7 +96,7 @@ def test_results_alone() -> None:
 
 
 def test_a_result_that_was_saved() -> None:
-    """An agent's result may come as the object that JSON made of it."""
+    """The result of an agent may be the object that was parsed from its JSON."""
     outcome = adding()
 
     (run,) = runs_from_events(agents_events(outcome), result=outcome.result.model_dump())
@@ -105,7 +105,7 @@ def test_a_result_that_was_saved() -> None:
 
 
 def test_the_callers_time_limit() -> None:
-    """`asyncio.wait_for` raises its own error, which stops the run and is no failure of it."""
+    """The error of `asyncio.wait_for` stops the run and is not a failure of it."""
 
     async def go() -> Played:
         return await play(agent(asks(("slow", {"ms": 2000}, "c1")), "d", tools=[slow]), patience=0.2)
@@ -117,8 +117,8 @@ def test_the_callers_time_limit() -> None:
     assert summaries(run.calls) == [("slow", {"ms": 2000}, "c1", "cancelled")]
 
 
-def test_a_failure_that_only_the_events_tell() -> None:
-    """What the model asked for at a limit of steps is a call, also where nobody says what was caught."""
+def test_failure_visible_only_in_events() -> None:
+    """Requests at a step limit are calls, even if the caught exception is not passed."""
     outcome = played(lambda: agent(ADDED, asks(("add", {"a": 1, "b": 1}, "c2")), tools=[add]), max_iterations=2)
 
     (run,) = runs_from_events(outcome.events)
@@ -135,7 +135,7 @@ class Report(StopEvent):
 
 
 class Reporting(Workflow):
-    """A workflow whose result is an event of its own."""
+    """A workflow that ends with a custom event."""
 
     @step
     async def go(self, ev: StartEvent) -> Report:
@@ -145,7 +145,7 @@ class Reporting(Workflow):
 
 @pytest.mark.parametrize("with_result", [True, False])
 def test_a_result_of_the_users_own(with_result: bool) -> None:
-    """A workflow may end with an event of its own kind; what is in it is the answer."""
+    """A workflow may end with a custom event; its content is the answer."""
 
     async def go() -> tuple[list[Event], Any, Any]:
         with record() as rec:
@@ -161,7 +161,7 @@ def test_a_result_of_the_users_own(with_result: bool) -> None:
 
 
 def test_saved_failures() -> None:
-    """How a run failed is read from its last event, where the version tells it."""
+    """The failure of a run is read from its last event if the version reports it there."""
     saved: list[Any] = [
         {"qualified_name": "workflows.events.WorkflowFailedEvent", "value": {"exception": FAILURE}},
         {"qualified_name": "workflows.events.WorkflowFailedEvent", "value": FAILURE},
@@ -182,8 +182,8 @@ def test_saved_failures() -> None:
 FAILURE = {"exception_type": "builtins.RuntimeError", "exception_message": "rate"}
 
 
-def test_what_is_no_event() -> None:
-    """All places are named at once."""
+def test_invalid_events_are_reported() -> None:
+    """All invalid places are reported at once."""
     good = JsonSerializer().serialize(adding().events[0])
 
     with pytest.raises(InvalidDataError) as caught:
@@ -195,7 +195,7 @@ def test_what_is_no_event() -> None:
 
 
 def test_events_of_other_kinds_are_passed_over() -> None:
-    """A workflow's own events, and those of streams, tell nothing of calls."""
+    """Custom events of a workflow and stream events do not affect calls."""
 
     class Progress(Event):
         percent: int

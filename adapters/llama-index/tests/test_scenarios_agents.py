@@ -26,7 +26,7 @@ class Weather(BaseModel):
 
 @scenario("24-C", "24-E")
 def test_structured_output(mode: str) -> None:
-    """The form in which the answer is asked for is a call to the model, and none of the agent."""
+    """The pseudo-tool for a structured answer is not a call of the agent."""
     form = [AskFor("Weather", {"city": "Paris", "degrees": 3}, "s1")]
     factory = lambda: agent(  # noqa: E731 - made inside the event loop
         asks(("add", {"a": 1, "b": 2}, "c1")), "Paris 3", form, tools=[add], output_cls=Weather
@@ -60,8 +60,8 @@ GOOD = 'Thought: I add.\nAction: add\nAction Input: {"a": 1, "b": 2}\n'
 
 
 @scenario("26-C", "26-E", needs="empty_answers")
-def test_a_react_agent_that_is_asked_again(mode: str) -> None:
-    """Text that cannot be read, or none, is no call, no turn of the user and no answer."""
+def test_react_agent_that_is_prompted_again(mode: str) -> None:
+    """Unparsable or empty text is not a call, a user turn or an answer."""
     run = played(lambda: react("Thought: I add.\nAction: add", "", GOOD, "Thought: ok\nAnswer: 3")).run(mode)
 
     assert without_ids(run.tools_called) == [("add", {"a": 1, "b": 2}, 3)]
@@ -71,7 +71,7 @@ def test_a_react_agent_that_is_asked_again(mode: str) -> None:
 
 @scenario("27-C", "27-E")
 def test_a_react_agent_that_writes_bad_json(mode: str) -> None:
-    """LlamaIndex hands `{}` over; the record says that the arguments were invalid, and what was written."""
+    """LlamaIndex passes `{}` on; the call has invalid arguments and their raw text."""
     written = 'Thought: t\nAction: add\nAction Input: {"a": 1 "b" 2}\n'
     run = played(lambda: react(written, "Thought: ok\nAnswer: x")).run(mode)
 
@@ -127,7 +127,7 @@ def test_an_agent_that_writes_code(mode: str) -> None:
 
 @scenario("29-tracked", needs="context_in_threads")
 def test_functions_that_code_calls() -> None:
-    """What the code of such an agent calls is seen where the function is tracked: a child of the execution."""
+    """Calls made by an agent's code are recorded where the function is tracked, as children of the execution."""
     run = played(lambda: code_act(CODE, "3", function=track(add))).run("C")
 
     (call,) = run.calls
@@ -153,7 +153,7 @@ def agents_of(run: Any) -> list[Any]:
 
 @scenario("30-C", "30-E")
 def test_a_hand_over(mode: str) -> None:
-    """Handing over is no tool call; each call has the agent that made it."""
+    """A hand-off is not a tool call; each call has the agent that made it."""
     run = played(
         lambda: team(
             [asks(("search", {"q": "x"}, "c1")), [HandOff("W", "h1")]], [asks(("write", {"text": "t"}, "c2")), "done"]
@@ -174,8 +174,8 @@ def test_a_hand_over(mode: str) -> None:
 
 
 @scenario("31-C", "31-E")
-def test_a_hand_over_beside_a_call(mode: str) -> None:
-    """It can be counted where that is wanted, and stands in the model's order."""
+def test_hand_off_next_to_a_call(mode: str) -> None:
+    """A hand-off can be included; it then keeps the model's order."""
     run = played(lambda: team([[AskFor("search", {"q": "x"}, "c1"), HandOff("W", "h1")]], ["done"])).run(mode)
 
     counted = run.select_calls(handoffs=True)
@@ -186,7 +186,7 @@ def test_a_hand_over_beside_a_call(mode: str) -> None:
 
 @scenario("32-C", "32-E")
 def test_a_hand_over_that_is_refused(mode: str) -> None:
-    """One to nobody is no tool call either; that it was refused is its error, which LlamaIndex calls a success."""
+    """A hand-off to an unknown agent is not a tool call; the refusal is its error, although LlamaIndex sees success."""
     run = played(lambda: team([[HandOff("ghost", "h1")], "me"], [])).run(mode)
 
     assert run.tools_called == []
@@ -217,7 +217,7 @@ def asks_another(*, forward: bool) -> Any:
 
 @scenario("34-C", "34-E")
 def test_an_agent_in_a_tool(mode: str) -> None:
-    """Its calls are inside the call of the tool; its events, which nobody passed on, cannot be read."""
+    """The calls of an agent inside a tool are children of the tool's call; its own events are not available."""
     run = played(lambda: asks_another(forward=False)).run(mode)
 
     assert summaries(run.tools_called) == [("ask_sub", {"q": "hey"}, "o1", "sub says")]
@@ -241,7 +241,7 @@ def test_an_agent_in_a_tool_whose_events_are_passed_on(mode: str) -> None:
 
 
 def test_agents_at_the_same_time_in_a_tool() -> None:
-    """Two agents that a tool runs at once are both inside its call."""
+    """Two agents that a tool runs concurrently are both children of its call."""
 
     async def ask_both(q: str) -> str:
         """Ask two."""
@@ -336,7 +336,7 @@ def test_a_tool_that_calls_a_tool() -> None:
 
 
 class Side(Workflow):
-    """A program that runs two agents at once."""
+    """A program that runs two agents concurrently."""
 
     @step
     async def go(self, ev: StartEvent) -> StopEvent:
@@ -357,7 +357,7 @@ class Side(Workflow):
 
 @pytest.mark.parametrize("way", ["workflow", "loop"])
 def test_agents_at_the_same_time(way: str) -> None:
-    """Two agents that a program runs at once, with the same ids, each run what they asked for themselves."""
+    """Two concurrent agents whose calls share ids keep their own calls."""
 
     async def go() -> Any:
         with record() as rec:

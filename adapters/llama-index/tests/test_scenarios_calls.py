@@ -40,8 +40,8 @@ def test_no_call(mode: str) -> None:
 
 
 @scenario("03-C", "03-E")
-def test_parallel_calls_stand_in_the_models_order(mode: str) -> None:
-    """The slow call is first, as the model asked, although the other one ended first."""
+def test_parallel_calls_keep_the_models_order(mode: str) -> None:
+    """The slow call is first, as the model requested, although the other ends first."""
     run = played(lambda: agent(asks(("slow", {"ms": 60}, "c1"), ("slow", {"ms": 1}, "c2")), "d", tools=[slow])).run(
         mode
     )
@@ -54,7 +54,7 @@ def test_parallel_calls_stand_in_the_models_order(mode: str) -> None:
 
 @scenario("04-C", "04-E")
 def test_a_tool_that_raises(mode: str) -> None:
-    """What a tool raises is its call's error; what the model was shown is no output."""
+    """A tool's exception is the error of its call; the text that the model received is not an output."""
     run = played(lambda: agent(asks(("boom", {"x": "q"}, "c1")), "sorry", tools=[boom])).run(mode)
 
     (call,) = run.tools_called
@@ -66,7 +66,7 @@ def test_a_tool_that_raises(mode: str) -> None:
 
 @scenario("05-C", "05-E")
 def test_an_unknown_tool(mode: str) -> None:
-    """A tool that is not there was called and not executed; LlamaIndex's answer is what the model was shown."""
+    """An unknown tool was called and not executed; the model output is LlamaIndex's answer."""
     run = played(lambda: agent(asks(("nope", {"z": 1}, "c1")), "d", tools=[add])).run(mode)
 
     (call,) = run.tools_called
@@ -93,8 +93,8 @@ def test_a_missing_argument(mode: str) -> None:
 
 
 @scenario("07-C", "07-E")
-def test_arguments_that_are_no_json(mode: str) -> None:
-    """LlamaIndex hands `{}` to the tool; the record says that the arguments were invalid, and what was written."""
+def test_arguments_that_are_not_json(mode: str) -> None:
+    """LlamaIndex passes `{}` to the tool; the call has invalid arguments and their raw text."""
     run = played(lambda: agent(asks(("add", "{not json", "c1")), "d", tools=[add])).run(mode)
 
     (call,) = run.tools_called
@@ -129,14 +129,14 @@ def test_the_name_of_the_tool_as_id(mode: str) -> None:
 
 
 def mutate(items: list) -> str:  # type: ignore[type-arg]
-    """Change what it is given."""
+    """Change the argument in place."""
     items.append("MUT")
     return "ok"
 
 
 @scenario("17")
 def test_changed_arguments() -> None:
-    """Arguments are kept as they were handed over, although LlamaIndex's own events show them changed."""
+    """Arguments are recorded before the tool changes them, although LlamaIndex's own events show the change."""
     seen_by = played(lambda: agent(asks(("mutate", {"items": ["a"]}, "c1")), "d", tools=[mutate]))
 
     assert summaries(seen_by.run("C").tools_called) == [("mutate", {"items": ["a"]}, "c1", "ok")]
@@ -150,7 +150,7 @@ async def ctxtool(ctx: Context, note: str) -> str:
 
 @scenario("18-C", "18-E")
 def test_a_tool_that_takes_a_context(mode: str) -> None:
-    """What LlamaIndex injects is no argument."""
+    """A context that LlamaIndex injects is not an argument."""
     run = played(lambda: agent(asks(("ctxtool", {"note": "n"}, "c1")), "d", tools=[ctxtool])).run(mode)
 
     assert summaries(run.tools_called) == [("ctxtool", {"note": "n"}, "c1", "noted n")]
@@ -226,11 +226,11 @@ def test_a_query_engine(mode: str) -> None:
 
 
 class Bare(BaseTool):
-    """A tool that is no function, and not async."""
+    """A tool that is neither a function nor async."""
 
     @property
     def metadata(self) -> ToolMetadata:
-        """What is said of it."""
+        """The tool's metadata."""
         return ToolMetadata(name="bare", description="bare")
 
     def __call__(self, input: Any) -> ToolOutput:
@@ -250,7 +250,7 @@ def test_a_plain_tool(mode: str) -> None:
 
 @scenario("25-C", "25-E")
 def test_calls_that_stream_in_pieces(mode: str) -> None:
-    """What a stream shows before the arguments are whole is no call."""
+    """Partial arguments in a stream are not a call."""
     model = llm(asks(("add", {"a": 1, "b": 2}, "c1")), "ok", chunks=["", '{"a": 1'])
     run = played(lambda: agent(llm=model, tools=[add])).run(mode)
 
@@ -287,8 +287,8 @@ def test_partial_arguments(mode: str) -> None:
 
 
 @scenario("46-C", "46-E")
-def test_a_failed_call_that_is_asked_again(mode: str) -> None:
-    """The same request in a new message is a new call, also with the same id."""
+def test_failed_call_requested_again(mode: str) -> None:
+    """The same request in a new message is a new call, even with the same id."""
     tries: list[int] = []
 
     def flaky(x: int) -> str:
@@ -330,7 +330,7 @@ def answer() -> Any:
 
 @scenario("11s-C", "11s-E")
 def test_objects(mode: str) -> None:
-    """Data is kept as data; of other objects the text counts, without addresses; of an answer also its sources."""
+    """Data is stored as data; other objects as text without addresses; answers include their sources."""
     request = asks(("opaque", {}, "c1"), ("numbers", {}, "c2"), ("answer", {}, "c3"))
     run = played(lambda: agent(request, "d", tools=[opaque, numbers, answer])).run(mode)
 

@@ -1,4 +1,4 @@
-"""Scenarios 10-16, 33, 44, 48: tools that answer for the agent, limits, failures, and people who are asked."""
+"""Scenarios 10-16, 33, 44, 48: tools that answer for the agent, limits, failures, and human input."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from toolmark_llama_index import ToolCallRecorder, record, runs_from_events
 
 @scenario("10-C", "10-E")
 def test_a_tool_that_answers(mode: str) -> None:
-    """The output of a tool that returns directly is the answer; outputs of the calls before are kept, too."""
+    """The output of a tool that returns directly is the answer; earlier outputs are recorded as well."""
     run = played(
         lambda: agent(asks(("add", {"a": 1, "b": 1}, "c0")), asks(("direct", {"x": "1"}, "c1")), tools=[add, DIRECT])
     ).run(mode)
@@ -23,7 +23,7 @@ def test_a_tool_that_answers(mode: str) -> None:
 
 @scenario("11-C", "11-E")
 def test_a_tool_that_answers_and_fails(mode: str) -> None:
-    """One that fails does not answer; the model does."""
+    """A direct-return tool that fails does not answer; the model does."""
     run = played(lambda: agent(asks(("direct", {"x": "err"}, "c1")), "rec", tools=[DIRECT])).run(mode)
 
     assert [outcome(call) for call in run.tools_called] in (["! RuntimeError: direct failed"], ["! direct failed"])
@@ -76,7 +76,7 @@ def test_an_answer_at_the_limit(mode: str) -> None:
 
 @scenario("15-C", "15-E")
 def test_a_model_that_fails(mode: str) -> None:
-    """What was called until then is kept."""
+    """Calls before the model's failure are kept."""
     run = played(lambda: agent(asks(("add", {"a": 1, "b": 2}, "c1")), RuntimeError("rate limit"), tools=[add])).run(
         mode
     )
@@ -97,7 +97,7 @@ def test_a_time_limit(mode: str) -> None:
         ("slow", {"ms": 3000}, "c1", "cancelled"),
     ]
     assert status_of(run) == ("stopped", None)
-    if WORKFLOWS_2 or mode == "E":  # the first releases tell the instrumentation nothing of it
+    if WORKFLOWS_2 or mode == "E":  # the first releases report nothing to the instrumentation here
         assert "timed out" in (run.error or "")
     else:
         assert "time limit" in (run.error or "")
@@ -115,8 +115,8 @@ ASKS_A_PERSON = (asks(("add", {"a": 1, "b": 1}, "c0"), ("danger", {"target": "db
 
 
 @scenario("33-C", "33-E")
-def test_a_person_is_asked(mode: str) -> None:
-    """A tool that waits for a person is begun again from its beginning; that is one call, and another attempt."""
+def test_human_input_during_a_tool(mode: str) -> None:
+    """A tool that waits for a person restarts from its beginning; it is one call with another attempt."""
     run = played(lambda: agent(*ASKS_A_PERSON, tools=[add, danger])).run(mode)
 
     assert summaries(run.tools_called) == [
@@ -129,7 +129,7 @@ def test_a_person_is_asked(mode: str) -> None:
 
 
 async def in_two_parts() -> tuple[list[object], object, BaseException | None, object]:
-    """Leave a run that waits for a person, and go on with it in a second handler: its events, and how it ended."""
+    """Leave a waiting run and resume it in a second handler; return its events and how it ended."""
     workflow = agent(*ASKS_A_PERSON, tools=[add, danger])
     events: list[object] = []
     with record() as rec:
@@ -174,7 +174,7 @@ SURVIVES = tuple(map(int, pydantic.VERSION.split(".")[:2])) < (2, 14)
 
 @scenario("44-E")
 def test_a_run_in_two_parts_from_its_events() -> None:
-    """The events of both parts, one after the other, are one run; a call that both tell of is one call."""
+    """The events of both parts form one run; a call that both parts contain counts once."""
     events, result, error, _ = asyncio.run(in_two_parts())
 
     (run,) = runs_from_events(events, result, error, "hi")
@@ -205,7 +205,7 @@ def test_a_run_in_two_parts_as_recorded() -> None:
 
 
 def test_a_run_that_is_left_while_it_waits() -> None:
-    """It waits with its call, and is neither wrong nor stopped; where tools are not suspended, it was cancelled."""
+    """The run waits with its call, neither failed nor stopped; where tools are not suspended, the call is cancelled."""
 
     async def go() -> ToolCallRecorder:
         with record() as rec:
@@ -239,8 +239,8 @@ def fatal() -> str:
 
 
 @scenario("48-C", "48-E")
-def test_a_tool_that_raises_what_nobody_handles(mode: str) -> None:
-    """The stream of such a run never ends; the record does, and keeps every call."""
+def test_tool_with_an_unhandled_exception(mode: str) -> None:
+    """The stream of such a run never ends; the record does and has every call."""
     steps = (asks(("add", {"a": 1, "b": 2}, "c0")), asks(("fatal", {}, "c1")), "never said")
     run = asyncio.run(play(agent(*steps, tools=[add, fatal]), patience=PATIENCE)).run(mode)
 

@@ -16,7 +16,7 @@ from toolmark_llama_index import available_tools, record, runs_from_events
 
 @scenario("36")
 def test_runs_at_the_same_time() -> None:
-    """Three runs of the same tools at once, with the same id, are three runs; recorders side by side do not mix."""
+    """Three concurrent runs of the same tools with the same ids stay separate, as do parallel recorders."""
 
     async def one(rec: Any, ms: int) -> Any:
         with rec:
@@ -45,7 +45,7 @@ def test_runs_at_the_same_time() -> None:
 
 @scenario("37")
 def test_a_conversation() -> None:
-    """Turns come from the runs: each has its own calls, whatever the memory holds."""
+    """Each turn has only the calls of its own run, whatever the memory holds."""
 
     async def go() -> Any:
         memory = ChatMemoryBuffer.from_defaults(token_limit=10_000)
@@ -94,7 +94,7 @@ def test_a_context_after_a_failure(mode: str) -> None:
 
 @scenario("39")
 def test_the_state_of_an_agent() -> None:
-    """The user's text is the user's, although LlamaIndex writes the state into what the model is shown."""
+    """The recorded input is the user's text, although LlamaIndex adds the state to the model's prompt."""
     run = played(lambda: AgentWorkflow(agents=[agent("ok")], initial_state={"k": 1}), "hello").run("C")
 
     assert run.input == "hello"
@@ -103,7 +103,7 @@ def test_the_state_of_an_agent() -> None:
 
 @scenario("43-event", "43-text", "43-object")
 def test_events_that_were_saved(mode: str) -> None:
-    """Events that went through LlamaIndex's JSON give the same run; the last answer's recap is no request."""
+    """Events that went through LlamaIndex's JSON give the same run; the recap in the last answer is not a request."""
     serializer = JsonSerializer()
     outcome = played(lambda: agent(asks(("add", {"a": 1, "b": 2}, "c1")), "3", tools=[add]))
     texts = [serializer.serialize(event) for event in outcome.events]
@@ -131,7 +131,7 @@ def test_tokens(mode: str) -> None:
 
 @scenario("49")
 def test_the_stream_is_the_users() -> None:
-    """A user who reads the stream inside `record()` sees all of it, and afterwards nothing listens any more."""
+    """A user who reads the stream inside `record()` receives all events; afterwards no handler is left."""
     root = get_dispatcher()
     before = list(root.span_handlers), list(root.event_handlers)
 
@@ -153,7 +153,7 @@ def test_the_stream_is_the_users() -> None:
 
 @scenario("50")
 def test_the_tools_of_an_agent() -> None:
-    """Name, description and JSON Schema of what the model can choose from; the run knows them, too."""
+    """Name, description and JSON Schema of each offered tool, also on the run."""
     workflow = agent("hi", tools=[add, search])
 
     specs = asyncio.run(available_tools(workflow))

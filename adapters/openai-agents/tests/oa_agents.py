@@ -42,7 +42,7 @@ async def hard(x: int) -> str:
 
 @function_tool(strict_mode=False)
 async def slow(d: float) -> str:
-    """Take so many seconds."""
+    """Sleep for the number of seconds."""
     await asyncio.sleep(d)
     return f"slept {d}"
 
@@ -54,7 +54,7 @@ def make_agent(*steps: Any, tools: Sequence[Any] = (), name: str = "A", **more: 
 
 @dataclass
 class Played:
-    """What came of one run."""
+    """A recorded run with the caller's result or error."""
 
     run: Run
     result: Any = None
@@ -92,12 +92,12 @@ async def played(mode: str, agent: Any, prompt: Any = "hi", **options: Any) -> P
 
 
 def play(mode: str, agent: Any, prompt: Any = "hi", **options: Any) -> Played:
-    """The same, without an event loop."""
+    """Run `played` in a new event loop."""
     return asyncio.run(played(mode, agent, prompt, **options))
 
 
 def summary(call: ToolCall) -> dict[str, Any]:
-    """What of a call the scenarios name; what is as usual is left out."""
+    """Return the fields of a call that differ from the defaults."""
     how = call.execution
     assert how is not None
     usual = {"status": "ok", "type": "function", "agent": "A"}
@@ -111,7 +111,7 @@ def summary(call: ToolCall) -> dict[str, Any]:
 
 
 def summaries(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
-    """All of them."""
+    """Summarize several calls."""
     return [summary(call) for call in calls]
 
 
@@ -122,7 +122,7 @@ def called(name: str, args: dict[str, Any], call_id: str | None, output: Any = .
 
 
 def handled(text: str, kind: str = "ValueError") -> str:
-    """The error of a tool whose exception was handled, as far as this release tells it to a recorder."""
+    """Return the recorded error of a handled tool exception, as detailed as this release reports it."""
     if TELLS_EXCEPTIONS:
         return f"{kind}: {text}"
     return text if TELLS_TEXTS else E0

@@ -41,7 +41,7 @@ def own_loop() -> Iterator[None]:
 
 
 def says(text: str) -> ResponseOutputMessage:
-    """An item in which the model says something."""
+    """Return an item with text of the model."""
     part = ResponseOutputText(text=text, type="output_text", annotations=[], logprobs=[])
     number = next(_numbers)
     return ResponseOutputMessage(
@@ -50,7 +50,7 @@ def says(text: str) -> ResponseOutputMessage:
 
 
 def asks(ask: AskFor | HandOff) -> ResponseFunctionToolCall:
-    """An item in which the model asks for a call of a function."""
+    """Return an item in which the model requests a function call."""
     if isinstance(ask, HandOff):
         ask = AskFor(f"transfer_to_{ask.to}", {}, ask.id)
     return ResponseFunctionToolCall(
@@ -105,7 +105,7 @@ class Scripted(Model):
     async def stream_response(
         self, system_instructions: Any, input: Any, *args: Any, **kwargs: Any
     ) -> AsyncIterator[Any]:
-        """Stream the next answer: its items as they are done, and the whole."""
+        """Stream the next answer: each finished item, then the whole response."""
         output = await self._output(input)
         for index, item in enumerate(output):
             yield ResponseOutputItemDoneEvent(

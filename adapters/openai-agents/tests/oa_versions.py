@@ -18,10 +18,10 @@ TELLS_EXCEPTIONS = VERSION >= (0, 24)
 """The exception of a tool that was handled can be seen; before, only its text can."""
 
 TELLS_TEXTS = VERSION < (0, 23)
-"""The text of a handled exception stands in the span of the tool."""
+"""The tool's span has the text of a handled exception."""
 
 KEEPS_MCP_HINTS = VERSION >= (0, 24)
-"""What the server of a local MCP tool says of it stays with the tool."""
+"""A tool of a local MCP server keeps its hints."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Feature:
     probe: Callable[[], object]
 
     def is_due(self) -> bool:
-        """Whether the installed release is said to have it."""
+        """Whether the installed release should have the feature."""
         return self.since <= VERSION
 
 

@@ -29,7 +29,7 @@ WEB_SEARCH = {
 
 @dataclass(frozen=True)
 class Played:
-    """What came of a script.
+    """The outcome of a script.
 
     Attributes:
         run: What was recorded.
@@ -106,8 +106,8 @@ def test_parallel_calls_and_a_later_one(api: Any, *, streamed: bool) -> None:
 
 @BOTH
 @STREAMED
-def test_the_endpoint_was_told_what_the_run_says(api: Any, *, streamed: bool) -> None:
-    """What is recorded is what went over the wire: the tools that were offered, and the results that the model saw."""
+def test_endpoint_received_what_the_run_records(api: Any, *, streamed: bool) -> None:
+    """The record matches the HTTP requests: offered tools and results for the model."""
     played = play(api, [AskFor("add", {"a": 1}, "c1")], "It is 3.", streamed=streamed)
 
     first, second = [request.body for request in played.requests]
@@ -122,7 +122,7 @@ def test_the_endpoint_was_told_what_the_run_says(api: Any, *, streamed: bool) ->
 @BOTH
 @STREAMED
 def test_tokens_of_all_turns_are_added_up(api: Any, *, streamed: bool) -> None:
-    """The usage of a run is the sum of what the endpoint reported, and its model is the one that was asked."""
+    """The usage of a run is the sum of the reported usage, and its model is the requested one."""
     played = play(
         api,
         Reply(calls=[AskFor("add", {"a": 1}, "c1")], usage=(10, 5)),
@@ -154,7 +154,7 @@ def test_a_search_of_the_provider(*, streamed: bool) -> None:
 @BOTH
 @STREAMED
 def test_a_refusal(api: Any, *, streamed: bool) -> None:
-    """A model that refuses ends the run with an error, on old versions with an empty answer; the calls are kept."""
+    """A refusal ends the run with an error, on old versions with an empty answer; the calls are kept."""
     played = play(api, [AskFor("add", {"a": 1}, "c1")], Reply(refusal="I cannot."), streamed=streamed)
 
     assert summaries(played.run.tools_called) == [("add", "c1", {"a": 1}, 3, CallStatus.OK)]
@@ -179,7 +179,7 @@ def test_a_refusal(api: Any, *, streamed: bool) -> None:
 def test_an_endpoint_that_fails_in_the_second_turn(
     api: Any, fault: HttpFault, kind: type[Exception], *, streamed: bool
 ) -> None:
-    """The error ends the run and is on it; the calls of the first turn are kept, with what they returned."""
+    """The run has the error, and the calls of the first turn with their outputs."""
     played = play(api, [AskFor("add", {"a": 1, "b": 2}, "c1"), AskFor("add", {"a": 5}, "c2")], fault, streamed=streamed)
 
     assert isinstance(played.error, kind)
@@ -195,8 +195,8 @@ def test_an_endpoint_that_fails_in_the_second_turn(
 
 @BOTH
 @STREAMED
-def test_arguments_that_are_no_json(api: Any, *, streamed: bool) -> None:
-    """What the model wrote is kept as it stands, whatever the SDK made of it."""
+def test_arguments_that_are_not_json(api: Any, *, streamed: bool) -> None:
+    """The model's raw text is kept, however the SDK handles it."""
     played = play(api, [AskFor("add", '{"a": 1', "c1")], "Sorry.", streamed=streamed)
 
     [call] = played.run.tools_called
@@ -207,7 +207,7 @@ def test_arguments_that_are_no_json(api: Any, *, streamed: bool) -> None:
 
 @BOTH
 def test_runs_at_the_same_time(api: Any) -> None:
-    """Runs that share an endpoint, a client and a recorder keep their own calls, told apart by their model's name."""
+    """Concurrent runs that share endpoint, client and recorder keep their own calls, matched by model name."""
 
     async def main() -> dict[str, list[Any]]:
         scripts = {f"m{n}": [[AskFor("add", {"a": n, "b": 0}, "c1")], f"said {n}"] for n in range(5)}

@@ -32,7 +32,7 @@ from toolmark.testing import AskFor
 
 @scenario("01")
 def test_parallel_calls(mode: str) -> None:
-    """Calls asked for together stand in the model's order, although the second ended first."""
+    """Parallel calls keep the model's order, although the second ends first."""
     requests = [AskFor("slow", {"d": 0.03}, "c1"), AskFor("slow", {"d": 0.0}, "c2")]
 
     run = play(mode, make_agent(requests, "done", tools=[slow])).run
@@ -58,7 +58,7 @@ def _failing(mode: str, **options: Any) -> list[Any]:
 
 @scenario("02")
 def test_handled_exception(mode: str) -> None:
-    """A tool's exception that the SDK puts into words is the call's error; the words are what the model was shown."""
+    """The call's error is the tool's exception; its model output is the text that the SDK makes of it."""
     calls = _failing(mode)
 
     text = model_output(calls[0])
@@ -71,7 +71,7 @@ def test_handled_exception(mode: str) -> None:
 
 @scenario("03")
 def test_handled_exception_without_tracing(mode: str) -> None:
-    """Without spans the exception is still known where the SDK tells it, else the words are."""
+    """Without spans, the error is the exception if the SDK reports it, else the text."""
     calls = _failing(mode, run_config=RunConfig(tracing_disabled=True))
 
     error = "ValueError: bad 1" if TELLS_EXCEPTIONS and mode != "result" else model_output(calls[0])
@@ -80,7 +80,7 @@ def test_handled_exception_without_tracing(mode: str) -> None:
 
 @scenario("03b", LIVE)
 def test_failure_in_the_users_own_words(mode: str) -> None:
-    """What the tool's own function makes of an exception is what the model is shown; the failure is still known."""
+    """The model output is the text of the tool's own error function; the call still has the failure."""
 
     @function_tool(strict_mode=False, failure_error_function=lambda _context, _error: "try later")
     async def own(x: int) -> str:
@@ -115,7 +115,7 @@ def test_timeout(mode: str) -> None:
 
 @scenario("04")
 def test_exception_that_ends_the_run(mode: str) -> None:
-    """The call that ended the run is in it, with the tool's own exception; a call beside it keeps its result."""
+    """The call that ended the run has the tool's exception; a parallel call keeps its result."""
     requests = [AskFor("add", {"a": 1, "b": 2}, "c1"), AskFor("hard", {"x": 7}, "c2")]
     agent = make_agent([AskFor("add", {"a": 0, "b": 0}, "c0")], requests, tools=[add, hard])
 
@@ -137,8 +137,8 @@ def test_exception_that_ends_the_run(mode: str) -> None:
 
 
 @scenario("05")
-def test_arguments_that_are_no_json(mode: str) -> None:
-    """Argument text that is cut off: empty arguments, the text beside them, no output."""
+def test_arguments_that_are_not_json(mode: str) -> None:
+    """Truncated argument text gives empty arguments, the raw text, and no output."""
     call = play(mode, make_agent([AskFor("add", '{"a": 1', "c1")], "done", tools=[add])).calls[0]
 
     assert call.execution is not None
@@ -150,7 +150,7 @@ def test_arguments_that_are_no_json(mode: str) -> None:
 
 @scenario("06", LIVE)
 def test_unknown_tool_ends_the_run(mode: str) -> None:
-    """A call of a tool that there is not ends the run before the calls beside it run; all are in it."""
+    """A call of an unknown tool ends the run before its parallel calls run; all of them are recorded."""
     requests = [AskFor("add", {"a": 1, "b": 2}, "c1"), AskFor("nope", {"q": 1}, "c2")]
 
     one = play(mode, make_agent(requests, tools=[add]))
@@ -185,7 +185,7 @@ def test_out_of_turns_and_handled(mode: str) -> None:
 
 @scenario("08", LIVE)
 def test_model_that_fails(mode: str) -> None:
-    """When the model fails in the second turn, the calls of the first are kept."""
+    """If the model fails in the second turn, the calls of the first are kept."""
     agent = make_agent([AskFor("add", {"a": 1, "b": 2}, "c1")], RuntimeError("503"), tools=[add])
 
     one = play(mode, agent)
@@ -195,8 +195,8 @@ def test_model_that_fails(mode: str) -> None:
 
 
 @scenario("25", needs="not_found")
-def test_unknown_tool_that_the_model_is_told_of(mode: str) -> None:
-    """Where the SDK tells the model that there is no such tool, the run goes on."""
+def test_unknown_tool_that_is_reported_to_the_model(mode: str) -> None:
+    """If the SDK reports the unknown tool to the model, the run continues."""
     config: Any = RunConfig(tool_not_found_behavior="return_error_to_model")
 
     one = play(mode, make_agent([AskFor("nope", {"q": 1}, "c1")], "done", tools=[add]), run_config=config)
@@ -271,7 +271,7 @@ if PARTS:
 @pytest.mark.parametrize(("value", "expected"), [case[1:] for case in OUTPUTS], ids=[case[0] for case in OUTPUTS])
 @scenario("31")
 def test_outputs(mode: str, value: Any, expected: Any) -> None:
-    """What a tool returned is kept as a value; objects that are no data, as the text that the model is shown."""
+    """An output is stored as a value; objects that are not data are stored as the text the model receives."""
 
     @function_tool(strict_mode=False)
     async def give() -> Any:
@@ -325,7 +325,7 @@ def test_hooks_of_the_user(mode: str) -> None:
 
 @scenario("32b", LIVE, needs="formatter")
 def test_formatter_of_the_user(mode: str) -> None:
-    """The user's words for a failure are what the model is shown; the exception is still known."""
+    """The model output is the text of the user's formatter; the call still has the exception."""
     config: Any = RunConfig(tool_error_formatter=lambda _: "USER x")
 
     (call,) = play(mode, make_agent([AskFor("boom", {"x": 1}, "c1")], "done", tools=[boom]), run_config=config).calls

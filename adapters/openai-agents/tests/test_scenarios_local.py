@@ -99,10 +99,10 @@ class Server(MCPServer):
         return CallToolResult(content=content, **{key: failed})
 
     async def list_prompts(self) -> Any:
-        """None."""
+        """No prompts."""
 
     async def get_prompt(self, name: str, arguments: Any = None) -> Any:
-        """None."""
+        """No prompt."""
 
 
 @scenario("21")
@@ -157,7 +157,7 @@ def _shell(executor: Any) -> Any:
 
 @scenario("22", needs="shell")
 def test_shell(mode: str) -> None:
-    """A local shell has its commands as arguments; what it printed is its output."""
+    """A local shell call has its commands as arguments and the printed text as output."""
 
     async def execute(_request: Any) -> Any:
         outcome = agents.ShellCallOutcome(type="exit", exit_code=0)
@@ -230,7 +230,7 @@ def _patch_item(call_id: str, operation: dict[str, Any]) -> Any:
 
 @scenario("22d", LIVE)
 def test_local_shell_that_raises(mode: str) -> None:
-    """It ends the run with an exception that carries nothing; the call is known all the same."""
+    """The exception that ends the run carries no data; the call is recorded anyway."""
 
     async def execute(_request: Any) -> str:
         raise RuntimeError("ls boom")
@@ -242,7 +242,7 @@ def test_local_shell_that_raises(mode: str) -> None:
 
     one = play(mode, make_agent([item], "done", tools=[agents.LocalShellTool(executor=execute)]))
 
-    if VERSION < (0, 8):  # where a message asks for nothing else, this release does not run it, and ends
+    if VERSION < (0, 8):  # this release ends the run at a message with only this call
         assert summaries(one.calls) == [called("local_shell", action, "c1", status="not_executed")]
         return
     assert summaries(one.calls) == [
@@ -294,7 +294,7 @@ def _guarded(where: str, how: str) -> Any:
 
 @scenario("24")
 def test_guardrail_that_refuses_a_call(mode: str) -> None:
-    """The tool did not run: the call was rejected, and the words are what the model was shown."""
+    """The call was rejected without running the tool; its model output is the guardrail's message."""
     (call,) = play(
         mode, make_agent([AskFor("secret", {"x": 1}, "c1")], "done", tools=[_guarded("input", "reject")])
     ).calls
@@ -317,7 +317,7 @@ def test_guardrail_that_refuses_a_call_and_ends_the_run(mode: str) -> None:
 
 @scenario("24c")
 def test_guardrail_that_replaces_an_output(mode: str) -> None:
-    """The tool ran; its output is what the guardrail put in its place."""
+    """The tool ran; its output is the guardrail's replacement."""
     (call,) = play(
         mode, make_agent([AskFor("secret", {"x": 1}, "c1")], "done", tools=[_guarded("output", "reject")])
     ).calls
@@ -349,7 +349,7 @@ def _check(case: ConversationalTestCase) -> None:
 
 @scenario("26")
 def test_conversation_of_a_session(mode: str) -> None:
-    """Each run gives a turn of the user and one of the assistant; what a session remembers is not counted again."""
+    """Each run gives a user turn and an assistant turn; earlier items of the session are not counted again."""
 
     async def go() -> tuple[list[Run], list[ConversationalTestCase]]:
         session = SQLiteSession("one")
@@ -373,7 +373,7 @@ def test_conversation_of_a_session(mode: str) -> None:
 
 @scenario("26b")
 def test_conversation_of_chained_inputs(mode: str) -> None:
-    """The same where each run is given the items of the last."""
+    """A conversation whose runs receive the items of the previous run gives the same turns."""
 
     async def go() -> list[Run]:
         prompt: Any = "q1"

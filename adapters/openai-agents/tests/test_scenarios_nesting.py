@@ -1,4 +1,4 @@
-"""Scenarios 10-17, 27-29: agents as tools, runs inside tools, hand-overs, people who approve, runs at once."""
+"""Scenarios 10-17, 27-29: agents as tools, runs inside tools, hand-offs, approvals, concurrent runs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_agent_as_tool(mode: str) -> None:
 
 @scenario("11", LIVE)
 def test_two_agents_as_tools_at_once(mode: str) -> None:
-    """Each call inside stands under the call of the tool that it was made in."""
+    """Each inner call is a child of the tool call in which it was made."""
     sub = Agent(name="Sub", model=_ByQuestion(), tools=[add]).as_tool("ask", "Ask.")
     requests = [AskFor("ask", {"input": "1"}, "o1"), AskFor("ask", {"input": "2"}, "o2")]
 
@@ -76,7 +76,7 @@ def _ByQuestion() -> Any:  # noqa: N802 - makes a model
     from oa_models import Scripted, items_of
 
     class ByQuestion(Scripted):
-        """Asks by what it is asked, and answers after that."""
+        """A model that selects its steps by the question."""
 
         async def _output(self, messages: Any) -> list[Any]:
             await asyncio.sleep(0.01)
@@ -187,7 +187,7 @@ def test_two_hand_overs_at_once(mode: str) -> None:
 def _danger() -> Any:
     @function_tool(needs_approval=True)
     async def danger(n: int) -> str:
-        """Need somebody's leave."""
+        """A tool that needs approval."""
         return f"danger{n}"
 
     return danger
@@ -231,7 +231,7 @@ async def _decide(result: Any, agent: Agent[Any], *, stored: bool) -> Any:
 @pytest.mark.parametrize("stored", [False, True], ids=["kept", "stored"])
 @scenario("16", needs="approvals")
 def test_approvals(mode: str, stored: bool) -> None:
-    """A run that waits for a person is one run when it goes on: each call once, with what became of it."""
+    """A run that waits for approval stays one run when it resumes: each call once, with its final status."""
     agent = _careful([_danger(), add])
 
     async def go() -> tuple[Run, Run, int]:
@@ -253,7 +253,7 @@ def test_approvals(mode: str, stored: bool) -> None:
 
 @scenario("16b", LIVE, needs="approvals")
 def test_approvals_of_a_run_that_was_not_recorded(mode: str) -> None:
-    """A run that goes on with one of another process holds the calls of both."""
+    """A run that resumes one of another process has the calls of both."""
     agent = _careful([_danger(), add])
 
     async def go() -> Run:
@@ -270,7 +270,7 @@ def test_approvals_of_a_run_that_was_not_recorded(mode: str) -> None:
 
 @scenario("16c", LIVE, needs="approvals")
 def test_approvals_of_runs_that_look_alike(mode: str) -> None:
-    """Runs with the same question and the same ids that wait at the same time go on as themselves."""
+    """Concurrent waiting runs with the same question and ids resume separately."""
 
     async def go() -> list[Run]:
         agents = [make_agent([AskFor("danger", {"n": n}, "c1")], f"done {n}", tools=[_danger()]) for n in range(3)]
@@ -291,7 +291,7 @@ def test_approvals_of_runs_that_look_alike(mode: str) -> None:
 @pytest.mark.parametrize("stored", [False, True], ids=["kept", "stored"])
 @scenario("17", LIVE, needs="approvals")
 def test_approvals_inside_a_tool(mode: str, stored: bool) -> None:
-    """A call that waits inside an agent that is a tool lets the tool's call wait, too."""
+    """A call that waits inside an agent tool leaves the tool's call pending as well."""
     sub = make_agent([AskFor("danger", {"n": 1}, "in1")], "sub done", tools=[_danger()], name="Sub")
     agent = make_agent([AskFor("ask", {"input": "q"}, "o1")], "done", tools=[sub.as_tool("ask", "Ask.")])
 
@@ -324,7 +324,7 @@ def test_ids_that_come_again(mode: str) -> None:
 
     one = play(mode, make_agent(*steps, "done", tools=[add]))
 
-    if ENFORCES_IDS:  # such a run ends at once, and its second message reaches no hook
+    if ENFORCES_IDS:  # such a run ends immediately, and no hook receives its second message
         assert type(one.error).__name__ == "ModelBehaviorError"
         steps.pop()
     assert summaries(one.calls) == [

@@ -41,7 +41,7 @@ def _hosted_items() -> list[Any]:
 
 @scenario("18")
 def test_tools_of_the_provider(mode: str) -> None:
-    """Each is a call with a name, arguments and what it returned; one that failed is no success."""
+    """Each hosted tool gives a call with name, arguments and result; a failed one is an error."""
     run = play(mode, make_agent(_hosted_items())).run
 
     hosted = {"type": "hosted"}
@@ -123,7 +123,7 @@ ABOUT = {"type": "mcp", "server": "git"}
 
 @scenario("20")
 def test_approval_of_calls_of_mcp_servers(mode: str) -> None:
-    """One that is approved and carried out is one call, one that is denied is rejected."""
+    """An approved call that ran is one call; a denied one is rejected."""
 
     def decide(request: Any) -> Any:
         return {"approve": request.data.id == "mar_1"}
@@ -137,8 +137,8 @@ def test_approval_of_calls_of_mcp_servers(mode: str) -> None:
 
 
 @scenario("20b")
-def test_approval_that_nobody_gave(mode: str) -> None:
-    """Without anybody to ask, the call waits."""
+def test_approval_without_an_answer(mode: str) -> None:
+    """Without an answer, the call waits."""
     run: Run = _asking(mode, None, _approval(1, "x")).run
 
     assert summaries(run.tools_called) == [called("search", {"q": "x"}, "mar_1", status="pending", **ABOUT)]

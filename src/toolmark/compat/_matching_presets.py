@@ -56,8 +56,6 @@ class Preset:
 class View(CallMetric):
     """Base of the views. They compare the `tools_called` of a case with its `expected_tools`, a plain list of calls."""
 
-    _metric: ClassVar[str]
-    """The name of the metric in its label."""
     _choices: ClassVar[Mapping[str, object]] = {}
     """Options with the `Literal` of their values."""
     _labels: ClassVar[Mapping[str, str]] = {}
@@ -72,11 +70,7 @@ class View(CallMetric):
         """Check the options."""
         for option, literal in self._choices.items():
             check_choice(option, getattr(self, option), literal)
-        self._set_threshold()
-
-    @property
-    def _name(self) -> str:
-        return self._metric
+        super().__post_init__()
 
     @property
     def _options(self) -> Sequence[str]:

@@ -55,7 +55,7 @@ class TrajectoryMatch(View):
         1.0
     """
 
-    _metric: ClassVar[str] = "adk.trajectory_match"
+    _name: ClassVar[str] = "adk.trajectory_match"
     _choices: ClassVar[Mapping[str, object]] = {"match_type": MatchType}
     _labels: ClassVar[Mapping[str, str]] = {"match_type": "{}", "ignore_args": "ignore_args"}
 

@@ -103,7 +103,7 @@ class TrajectoryMatch(View):
         1.0
     """
 
-    _metric: ClassVar[str] = "agentevals.trajectory_match"
+    _name: ClassVar[str] = "agentevals.trajectory_match"
     _choices: ClassVar[Mapping[str, object]] = {
         "trajectory_match_mode": TrajectoryMatchMode,
         "tool_args_match_mode": ToolArgsMatchMode,
@@ -124,7 +124,7 @@ class TrajectoryMatch(View):
             overrides,
         )
         checked = {tool: _check_override(tool, override) for tool, override in overrides.items()}
-        object.__setattr__(self, "_overrides", checked)  # the dataclass is frozen
+        self._set(_overrides=checked)
         super().__post_init__()
 
     @property

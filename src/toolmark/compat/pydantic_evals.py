@@ -120,7 +120,7 @@ class ToolCorrectness(_View):
         ConfigurationError: An option is out of range.
     """
 
-    _metric: ClassVar[str] = "pydantic_evals.tool_correctness"
+    _name: ClassVar[str] = "pydantic_evals.tool_correctness"
     _labels: ClassVar[Mapping[str, str]] = {"allow_extra": "allow_extra", "include_failed": "include_failed"}
 
     allow_extra: bool = False
@@ -153,7 +153,7 @@ class TrajectoryMatch(_View):
         ConfigurationError: An option is out of range.
     """
 
-    _metric: ClassVar[str] = "pydantic_evals.trajectory_match"
+    _name: ClassVar[str] = "pydantic_evals.trajectory_match"
     _choices: ClassVar[Mapping[str, object]] = {"order": TrajectoryOrder}
     _labels: ClassVar[Mapping[str, str]] = {"order": "{}", "include_failed": "include_failed"}
 
@@ -190,7 +190,7 @@ class ArgumentCorrectness(_View):
         ConfigurationError: An option is out of range.
     """
 
-    _metric: ClassVar[str] = "pydantic_evals.argument_correctness"
+    _name: ClassVar[str] = "pydantic_evals.argument_correctness"
     _choices: ClassVar[Mapping[str, object]] = {"match_mode": ArgumentMatchMode}
     _labels: ClassVar[Mapping[str, str]] = {
         "tool_name": "{}",

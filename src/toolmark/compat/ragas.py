@@ -53,7 +53,7 @@ class ToolCallAccuracy(View):
         ConfigurationError: An option is out of range.
     """
 
-    _metric: ClassVar[str] = "ragas.tool_call_accuracy"
+    _name: ClassVar[str] = "ragas.tool_call_accuracy"
     _labels: ClassVar[Mapping[str, str]] = {"strict_order": "strict_order=False"}
 
     strict_order: bool = True
@@ -106,7 +106,7 @@ class ToolCallF1(View):
         ConfigurationError: An option is out of range.
     """
 
-    _metric: ClassVar[str] = "ragas.tool_call_f1"
+    _name: ClassVar[str] = "ragas.tool_call_f1"
 
     @property
     def _preset(self) -> Preset:
