@@ -10,10 +10,10 @@ from toolmark._internal.text import plural, printable
 from toolmark.calls import ToolCall, ToolEffect, ToolSpec
 from toolmark.errors import ConfigurationError
 from toolmark.metrics.effect_verbs import guess_effect
-from toolmark.metrics.name_patterns import matches
+from toolmark.metrics.name_patterns import first_match
 
-MOST_NAMES = 10
-"""Names that a warning lists."""
+MOST_LISTED = 10
+"""Names or calls that a warning lists."""
 
 
 def read_effects(value: object) -> dict[str, ToolEffect]:
@@ -50,17 +50,15 @@ class ToolEffects:
 
     def of(self, name: str) -> ToolEffect | None:
         """Return the effect of a tool; `None` if it is unknown."""
-        stated = self._stated(name)
-        return guess_effect(name) if stated is None and self.guess else stated
+        effect = self._stated(name)
+        return guess_effect(name) if effect is None and self.guess else effect
 
     def _stated(self, name: str) -> ToolEffect | None:
-        if name in self.declared:
-            return self.declared[name]
-        for pattern, effect in self.declared.items():
-            if matches(name, [pattern]):
-                return effect
+        pattern = name if name in self.declared else first_match(name, self.declared)
+        if pattern is not None:
+            return self.declared[pattern]
         for specs in self.tools:
-            effects = {spec.effect for spec in specs if spec.name == name and spec.effect is not None}
+            effects = {spec.effect for spec in specs if spec.name == name} - {None}
             if len(effects) == 1:
                 return effects.pop()
         return None
@@ -86,15 +84,18 @@ class ToolEffects:
                 warnings.append(f"effects guessed from the names of tools: {'; '.join(groups)}")
         unknown = [call.name for call in expected if self.of(call.name) is None]
         if unknown:
-            calls = (
-                f"{plural(len(unknown), 'expected call')} of unknown effect counted as writes ({list_names(unknown)})"
-            )
-            warnings.append(f"{calls}; declare them with effects=, or in available_tools")
+            amount = plural(len(unknown), "expected call")
+            advice = "declare them with effects=, or in available_tools"
+            warnings.append(f"{amount} of unknown effect counted as writes ({list_names(unknown)}); {advice}")
         return warnings
 
 
 def list_names(names: Iterable[str]) -> str:
     """Return the distinct names in quotes; of many, the first ten and how many more there are."""
-    distinct = list(dict.fromkeys(names))
-    more = f" and {len(distinct) - MOST_NAMES} more" if len(distinct) > MOST_NAMES else ""
-    return ", ".join(repr(printable(name)) for name in distinct[:MOST_NAMES]) + more
+    return list_first([repr(printable(name)) for name in dict.fromkeys(names)])
+
+
+def list_first(texts: Sequence[str]) -> str:
+    """Return texts with commas between them; of many, the first ten and how many more there are."""
+    more = f" and {len(texts) - MOST_LISTED} more" if len(texts) > MOST_LISTED else ""
+    return ", ".join(texts[:MOST_LISTED]) + more
