@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from toolmark._internal.model import drop_none
 from toolmark.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase
 from toolmark.expect import Alternatives, Plan
 from toolmark.expect.json_form import expectation_json
@@ -21,7 +20,7 @@ from toolmark.matching.argument_pattern import json_of
 from toolmark.matching.json_compare import ABSENT, Difference
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison
-from toolmark.report.report import CaseResult, Report
+from toolmark.report.report import CaseResult, Report, case_names
 from toolmark.report.text.ordering import Entry
 from toolmark.result import Finding, MetricResult, QuestionResult, UnitResult, redact_at_path
 
@@ -98,8 +97,7 @@ def _redacted(value: Any, redactor: Redactor) -> Any:  # noqa: ANN401 - of any c
     if isinstance(value, Mapping):
         return redactor(dict(value))
     if isinstance(value, BaseModel):  # a case; what was evaluated may be no case at all, and then failed
-        names = drop_none({name: getattr(value, name, None) for name in ("id", "name")})
-        return value.model_copy(update={name: redactor(text) for name, text in names.items()})
+        return value.model_copy(update={name: redactor(text) for name, text in case_names(value).items()})
     if type(value) not in _FIELDS:
         return redactor(value)
     fields = {name: _redacted(getattr(value, name), redactor) for name in _FIELDS[type(value)]}

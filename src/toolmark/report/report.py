@@ -9,6 +9,7 @@ from math import fsum
 from typing import Any
 
 from toolmark._internal.json import json_text, replace_nonfinite, to_json_value
+from toolmark._internal.model import drop_none
 from toolmark._internal.text import number_text, plural
 from toolmark.cases import AnyCase
 from toolmark.redact import DEFAULT, Redactor
@@ -41,7 +42,7 @@ class CaseResult:
     @property
     def name(self) -> str:
         """The case's id, else its name, else its position from 1 as `#3`; trials of one golden share it."""
-        names = self._names()
+        names = case_names(self.case)
         return names.get("id") or names.get("name") or f"#{self.cluster + 1}"
 
     @property
@@ -61,18 +62,18 @@ class CaseResult:
 
     def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
         """Return this as redacted JSON values, with the case's id and name but not its content."""
-        plain: dict[str, Any] = {"index": self.index, **self._names()}
-        for name in ("trial", "golden"):
-            if getattr(self, name) is not None:
-                plain[name] = getattr(self, name)
+        numbers = drop_none({"trial": self.trial, "golden": self.golden})
+        plain: dict[str, Any] = {"index": self.index, **case_names(self.case), **numbers}
         if self.apart:
             plain["apart"] = [self.results[place].metric for place in sorted(self.apart)]
         return {**plain, "results": [result.to_dict(redactor) for result in self.own_results]}
 
-    def _names(self) -> dict[str, str]:
-        # An object that is not a case can be evaluated too: it fails, and has neither id nor name.
-        names = {name: getattr(self.case, name, None) for name in ("id", "name")}
-        return {name: value for name, value in names.items() if isinstance(value, str)}
+
+def case_names(case: object) -> dict[str, str]:
+    """Return the id and the name of a case, as far as it has them."""
+    # An object that is not a case can be evaluated too: it fails, and has neither id nor name.
+    names = {name: getattr(case, name, None) for name in ("id", "name")}
+    return {name: value for name, value in names.items() if isinstance(value, str)}
 
 
 _FIGURES = (

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from toolmark._internal.json import canonical_json, json_text, short_repr, to_json_value
+from toolmark._internal.model import drop_none
 from toolmark._internal.text import printable
 from toolmark._internal.version import installed_version
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT
+from toolmark.report.report import case_names
 from toolmark.results.case_json import case_to_json, to_plain
 from toolmark.results.jsonl import FORMAT, Header, ResultsContent, WrittenMetric, read_lines
 from toolmark.results.layout import Row
@@ -168,17 +170,13 @@ def _row_to_json(
     row: Row, item_fingerprint: str, case: Mapping[str, Any], number: int = 1, of: int = 1
 ) -> dict[str, Any]:
     """Return the JSON form of a row without secrets: row `number` of `of` of its unit, with `case` as its content."""
-    plain: dict[str, Any] = {"place": row.place, "fingerprint": item_fingerprint}
-    if row.trial is not None:
-        plain["trial"] = row.trial
+    plain: dict[str, Any] = {"place": row.place, "fingerprint": item_fingerprint, **drop_none({"trial": row.trial})}
     if of > 1:
         plain |= {"row": number, "of": of}
     if row.component is not None:
         plain |= {"component": row.component, "source": row.source}
-    for name in ("id", "name"):
-        if isinstance(getattr(row.case, name, None), str):
-            plain[name] = getattr(row.case, name)
-    return {**plain, **case, "results": [result.to_dict(DEFAULT) for result in row.results]}
+    results = [result.to_dict(DEFAULT) for result in row.results]
+    return {**plain, **case_names(row.case), **case, "results": results}
 
 
 def _hash(text: str) -> str:
