@@ -173,18 +173,19 @@ def _template() -> Template:
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    filters: tuple[Callable[..., Any], ...] = (
+    functions: tuple[Callable[..., Any], ...] = (
         *(case_verdict, result_verdict, decision_text, decided_by, judge_facts, judge_totals),
         *(clip, value_clip, short_json, json_text, optional, percent, difference_text, chances, usage_texts),
         *(problem_text, is_failure, count_calls, handoff_text),
     )
-    environment.filters |= {function.__name__: function for function in filters}
-    environment.filters |= {
+    filters: dict[str, Callable[..., Any]] = {
+        **{function.__name__: function for function in functions},
         "clip_line": partial(clip, limit=LONGEST_LINE),
         "line": partial(shorten, limit=LONGEST_LINE),
         "long_line": partial(shorten, limit=2 * LONGEST_LINE),
         "name": partial(shorten, limit=LONGEST_NAME),
     }
+    environment.filters.update(filters)
     style, script = _source("page.css"), _source("page.js")
     constants = {
         "count": count_text,

@@ -26,7 +26,8 @@ _SIDE_BY_SIDE = frozenset[FindingKind](
 
 def case_verdict(case: CaseResult) -> Verdict:
     """Return the worst verdict of any metric on a case."""
-    return min(map(result_verdict, case.own_results), key=VERDICTS.index, default="skipped")
+    verdicts = {result_verdict(result) for result in case.own_results}
+    return next((verdict for verdict in VERDICTS if verdict in verdicts), "skipped")
 
 
 def worst_first(case: CaseResult) -> tuple[int, float, int]:
