@@ -39,7 +39,7 @@ expected_names = st.one_of(names, names, st.just(Glob("a*")))
 
 @st.composite
 def calls(draw: Any, labels: list[str], *, ordering: bool = True) -> Any:
-    """One expected call; it comes after some of the labels given so far, and may add one."""
+    """Draw an expected call that follows some of the earlier labels and may add one."""
     if draw(st.integers(0, 2)) == 0:
         return draw(plain_calls)
     label = None
