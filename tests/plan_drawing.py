@@ -11,7 +11,7 @@ from toolmark.expect import Expect, Forbid, Glob, OneOf, Parallel, Plan
 
 names = st.sampled_from(["a", "b", "ab"])
 arguments = st.sampled_from([{}, {"x": 1}, {"x": 1, "y": 1}, {"x": 2, "y": 1}])
-plain_calls = st.builds(lambda name, given: ToolCall(name=name, input_parameters=given), names, arguments)
+plain_calls = st.builds(lambda name, values: ToolCall(name=name, input_parameters=values), names, arguments)
 
 
 def drawn_calls(draw: Any, size: int = 4) -> list[ToolCall]:

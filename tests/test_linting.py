@@ -166,7 +166,7 @@ def test_duplicate_ids() -> None:
     ("item", "path", "text"),
     [
         (ToolCall(name="bok"), "[0].name", "expects the tool 'bok', which is not available; did you mean 'book'?"),
-        (Expect("pay"), ".plan[0].expect", "expects the tool 'pay', which is not available; there are book, look_up"),
+        (Expect("pay"), ".plan[0].expect", "expects the tool 'pay', which is not available; there are 'book'"),
         (Expect(Glob("pay_*")), ".plan[0].expect", "expects pay_*, which matches no available tool; there are"),
         (Expect(Regex("x.*")), ".plan[0].expect", "expects /x.*/, which matches no available tool"),
         (

@@ -135,7 +135,7 @@ def test_the_asynchronous_client_is_served_too() -> None:
 def test_models_are_read() -> None:
     """The client lists and retrieves models."""
     with FakeOpenAI(models={"gpt": ["x"]}) as server, client(server) as api:
-        assert [model.id for model in api.models.list()] == ["gpt"]
+        assert [model.id for model in api.models.list()] == ["gpt", "any"]
         assert api.models.retrieve("gpt").owned_by == "toolmark"
 
 
