@@ -111,9 +111,7 @@ def spans_of(report: Report, at: datetime | None, redactor: Redactor) -> list[Ev
     """Return the scores of a report as spans; arguments and errors as in `events_of`."""
     moment = _nanoseconds(at)
     spans: list[EvaluationSpan] = []
-    for scored in results_of(report, redactor, hexadecimal=True):
-        if scored.result.status is not ResultStatus.SCORED:
-            continue
+    for scored in scores_of(report, redactor, hexadecimal=True):
         start = "evaluations.0.evaluation"
         digest = hashlib.sha256(scored.key.encode()).hexdigest()
         attributes: dict[str, str | float] = {
@@ -151,6 +149,13 @@ def results_of(report: Report, redactor: Redactor, *, hexadecimal: bool = False)
     for case, result in report.results():
         if result.status is not ResultStatus.SKIPPED:
             yield Scored(*targets[case.index], result, result.to_dict(redactor))
+
+
+def scores_of(report: Report, redactor: Redactor, *, hexadecimal: bool = False) -> Iterator[Scored]:
+    """Yield the results that have a score; arguments and errors as in `results_of`."""
+    for scored in results_of(report, redactor, hexadecimal=hexadecimal):
+        if scored.result.status is ResultStatus.SCORED:
+            yield scored
 
 
 def details(scored: Scored) -> dict[str, Any]:
