@@ -109,7 +109,7 @@ def langsmith_feedback(report: Report, *, redactor: Redactor = DEFAULT) -> list[
     ]
 
 
-def langfusescores_of(report: Report, *, redactor: Redactor = DEFAULT) -> list[dict[str, Any]]:
+def langfuse_scores(report: Report, *, redactor: Redactor = DEFAULT) -> list[dict[str, Any]]:
     """Return a report as Langfuse scores, one entry a score, as its API and `create_score` accept it.
 
     Raises:
