@@ -114,14 +114,17 @@ def _validity(
     scores = [cast("float", result.score) for result, _, _ in rows]
     passed = [bool(result.passed) for result, _, _ in rows]
     rated, clusters = [fine for _, fine, _ in rows], [key for _, _, key in rows]
+    by_label: dict[bool, list[float]] = {True: [], False: []}
+    for score, fine in zip(scores, rated, strict=True):
+        by_label[fine].append(score)
     verdicts = Counter(zip(rated, passed, strict=True))
     statuses = Counter(result.status for result in results)
     unscored = Counter(_first_line(result) for result in results if result.score is None)
     return MetricValidity(
         metric=results[0].metric,
         threshold=results[0].threshold,
-        good=sum(rated),
-        bad=len(rated) - sum(rated),
+        good=len(by_label[True]),
+        bad=len(by_label[False]),
         good_passed=verdicts[True, True],
         bad_passed=verdicts[False, True],
         skipped=statuses[ResultStatus.SKIPPED],
@@ -131,8 +134,8 @@ def _validity(
         auc=auc(scores, rated),
         interval=auc_interval(scores, rated, clusters, **options),
         balanced_accuracy=balanced_accuracy(passed, rated),
-        mean_good=mean_of([score for score, fine in zip(scores, rated, strict=True) if fine]),
-        mean_bad=mean_of([score for score, fine in zip(scores, rated, strict=True) if not fine]),
+        mean_good=mean_of(by_label[True]),
+        mean_bad=mean_of(by_label[False]),
     )
 
 
