@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -269,16 +270,12 @@ class MetricResult:
 
 def redact_at_path(value: Any, path: str | None, redactor: Redactor = DEFAULT) -> Any:  # noqa: ANN401 - a JSON value
     """Return the value at a JSON path, redacted; any key of the path may be secret."""
-    names = re.findall(r"[^.\[\]\"]+", path or "")
-    wrapped = value
-    for name in reversed(names):
-        wrapped = {name: wrapped}
-    safe: Any = redactor(wrapped)
-    for name in names:
-        if not isinstance(safe, dict):
-            break
-        safe = safe[name]
-    return safe
+    return redactor.at(_names_in(path or ""), value)
+
+
+@lru_cache(maxsize=1024)
+def _names_in(path: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"[^.\[\]\"]+", path))
 
 
 def display_value(value: Any, path: str | None, redactor: Redactor = DEFAULT, limit: int = 80) -> str:  # noqa: ANN401 - JSON
@@ -292,7 +289,9 @@ def display_value(value: Any, path: str | None, redactor: Redactor = DEFAULT, li
     """
     plain = json_of(value)
     safe = redact_at_path(plain, path, redactor)
-    return printable(value.describe()) if isinstance(value, ValuePattern) and safe == plain else short_json(safe, limit)
+    if isinstance(value, ValuePattern) and safe == plain:
+        return printable(value.describe())
+    return short_json(safe, limit)
 
 
 def _restored(state: dict[str, Any]) -> MetricResult:

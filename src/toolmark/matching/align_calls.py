@@ -91,14 +91,11 @@ def align(
 
 def total(ratios: Iterable[Ratio]) -> Fraction:
     """Return the exact sum of similarities."""
-    whole = 0
-    parts: dict[int, int] = {}
+    numerators: dict[int, int] = {}
     for numerator, denominator in ratios:
-        if denominator == 1:
-            whole += numerator
-        else:
-            parts[denominator] = parts.get(denominator, 0) + numerator
-    return sum((Fraction(numerator, denominator) for denominator, numerator in parts.items()), Fraction(whole))
+        numerators[denominator] = numerators.get(denominator, 0) + numerator
+    common = lcm(*numerators)
+    return Fraction(sum(part * (common // denominator) for denominator, part in numerators.items()), common)
 
 
 def _in_any_order(sides: Comparison, expected: Sequence[int], called: Sequence[int]) -> _Pairs:
@@ -136,7 +133,9 @@ def _of_one_name(sides: Comparison, left: list[int], right: list[int]) -> _Pairs
     paired = set(equal.values())
     left = [e for e in left if e not in equal]
     right = [c for c in right if c not in paired]
-    if left and right:
+    if len(left) == 1 == len(right):
+        pairs[left[0], right[0]] = sides.ratio(sides.expected[left[0]], sides.called[right[0]])
+    elif left and right:
         pairs.update(_assigned(sides.matrix(left, right), left, right, {}))
     return pairs
 

@@ -24,10 +24,12 @@ from toolmark.matching.json_compare import (
     outputs_equal,
     similarity,
 )
-from toolmark.matching.redacted_values import has_mark, place, without_marks
+from toolmark.matching.redacted_values import has_mark, may_hold_mark, place, without_marks
 from toolmark.matching.shared_leaves import common, leaves_of
 
 Matrix = list[list[Ratio]]
+
+_MUTABLE = (dict, list, ValuePattern)
 
 _TOGETHER_FROM = 16
 """Pairs from which looking at all arguments together costs less than comparing each with each."""
@@ -82,7 +84,7 @@ class Comparison:
         values: list[object] = [_tree(item.arguments) for item in items] if self.arguments else []
         if self.output and any(not isinstance(item.output, Absent) for item in self.expected):
             values += [item.output for item in items]
-        return frozenset([id(value) for value in values if has_mark(value)])
+        return frozenset([id(value) for value in values if has_mark(value)]) if may_hold_mark(values) else frozenset()
 
     def _holds_mark(self, *values: object) -> bool:
         return bool(self.marked) and any(id(_tree(value)) in self.marked for value in values)
@@ -259,4 +261,6 @@ def _of_one_form(outputs: list[object]) -> bool:
 
 def _copied(difference: Difference) -> Difference:
     """Return a difference that no later change of the case can reach."""
+    if not isinstance(difference.expected, _MUTABLE) and not isinstance(difference.called, _MUTABLE):
+        return difference
     return replace(difference, expected=deepcopy(difference.expected), called=deepcopy(difference.called))
