@@ -17,7 +17,7 @@ Similarities are exact fractions. Over their common denominator the first four a
 Two shortcuts give the same answer sooner:
 
 - The unordered problem separates into one assignment for each name.
-- Within a name, equal pairs are taken out first if every call has a key (`Comparison.keys`). The distance
+- Within a name, equal pairs are taken out first if every call has values (`Comparison.exact_values`). The distance
   d = 1 - similarity then keeps the triangle inequality: for an equal pair (e, c) and any calls x and y,
   d(x, y) <= d(x, c) + d(e, y), so that (e, c) and (x, y) weigh no less than (x, c) and (e, y). A field left open, a
   matcher or a text output that may equal a value breaks the inequality; such a group is assigned as a whole.
@@ -41,11 +41,13 @@ from toolmark.matching import assignment_scipy
 from toolmark.matching.alignment import Alignment, Item
 from toolmark.matching.argument_pattern import ONE, Ratio
 from toolmark.matching.assignment import Costs, assign, smallest
-from toolmark.matching.call_similarity import Comparison, Keys, Matrix
+from toolmark.matching.call_similarity import Comparison, ExactValues, Matrix
+from toolmark.matching.json_compare import frozen, json_equal
 
 _Pairs: TypeAlias = "dict[tuple[int, int], Ratio]"
 """Pairs of positions with their similarity."""
 
+_FEW_PAIRS = 64
 _ARRAY_FROM = 1 << 16
 """Cells from which a matrix of costs is kept in machine integers: a list of 4 million ints takes 160 MB."""
 _INT64 = 1 << 62
@@ -125,9 +127,9 @@ def _by_name(
 
 def _of_one_name(sides: Comparison, left: list[int], right: list[int]) -> _Pairs:
     """Return the best pairs of one name."""
-    keys = sides.keys(left, right)
-    equal = _equal_pairs(left, right, keys)
-    if not keys.complete:
+    values = sides.exact_values(left, right)
+    equal = _equal_pairs(left, right, values)
+    if not values.complete:
         return _assigned(sides.matrix(left, right), left, right, equal)
     pairs = dict.fromkeys(equal.items(), ONE)
     paired = set(equal.values())
@@ -140,15 +142,25 @@ def _of_one_name(sides: Comparison, left: list[int], right: list[int]) -> _Pairs
     return pairs
 
 
-def _equal_pairs(left: Sequence[int], right: Sequence[int], keys: Keys) -> dict[int, int]:
-    """Return the partners of equal calls: the k-th expected call of a key gets the k-th called one."""
-    waiting: dict[Hashable, deque[int]] = {}
-    for c, key in zip(right, keys.called, strict=True):
-        if key is not None:
-            waiting.setdefault(key, deque()).append(c)
+def _equal_pairs(left: Sequence[int], right: Sequence[int], values: ExactValues) -> dict[int, int]:
+    """Return the partners of equal calls: the k-th of several equal expected calls gets the k-th called one."""
+    called = [(c, value) for c, value in zip(right, values.called, strict=True) if value is not None]
+    expected = [(e, value) for e, value in zip(left, values.expected, strict=True) if value is not None]
     partners: dict[int, int] = {}
-    for e, key in zip(left, keys.expected, strict=True):
-        queue = waiting.get(key)
+    # A few values are compared with each other sooner than a key of each is made.
+    if len(left) * len(right) <= _FEW_PAIRS:
+        for e, value in expected:
+            for index, (c, other) in enumerate(called):
+                if json_equal(value, other):
+                    partners[e] = c
+                    del called[index]
+                    break
+        return partners
+    waiting: dict[Hashable, deque[int]] = {}
+    for c, value in called:
+        waiting.setdefault(frozen(value), deque()).append(c)
+    for e, value in expected:
+        queue = waiting.get(frozen(value))
         if queue:
             partners[e] = queue.popleft()
     return partners
@@ -163,7 +175,7 @@ def _in_order(sides: Comparison) -> _Pairs:
     equal: dict[int, int] = {}
     most = 0
     for left, right in _by_name(sides, expected, called):
-        equal.update(_equal_pairs(left, right, sides.keys(left, right)))
+        equal.update(_equal_pairs(left, right, sides.exact_values(left, right)))
         most += min(len(left), len(right))
     partners = [equal[e] for e in sorted(equal)]
     if len(equal) == most and partners == sorted(partners):

@@ -30,19 +30,20 @@ def expected_item(call: ToolCall, *, output: bool = False) -> Item:
     return Item(
         call.name,
         None if call.type is None else call.type.value,
-        call.arguments if "input_parameters" in fields else ABSENT,
+        call.input_parameters or {} if "input_parameters" in fields else ABSENT,
         _comparable_output(call, output=output) if "output" in fields else ABSENT,
     )
 
 
 def called_item(call: ToolCall, *, output: bool = False) -> Item:
     """Return a called tool for comparison; fields that were not recorded are absent."""
+    missing = () if call.execution is None else call.execution.not_captured
     kind = None if call.type is None else call.type.value
     return Item(
         call.name,
-        kind if call.captured("type") else ABSENT,
-        call.arguments if call.captured("input_parameters") else ABSENT,
-        _comparable_output(call, output=output) if call.captured("output") else ABSENT,
+        ABSENT if "type" in missing else kind,
+        ABSENT if "input_parameters" in missing else call.input_parameters or {},
+        ABSENT if "output" in missing else _comparable_output(call, output=output),
     )
 
 

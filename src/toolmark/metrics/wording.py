@@ -23,7 +23,8 @@ def alignment_findings(alignment: Alignment, expected: Sequence[str], called: Se
     """
     by_position: list[tuple[int, Finding]] = []
     for pair in alignment.pairs:
-        by_position += [(pair.expected, finding) for finding in _pair_findings(pair, expected[pair.expected])]
+        if pair.differences or pair.not_compared:
+            by_position += [(pair.expected, finding) for finding in _pair_findings(pair, expected[pair.expected])]
     for pair in alignment.out_of_order:
         name = expected[pair.expected]
         by_position.append((pair.expected, _order_finding(pair, name)))
