@@ -82,18 +82,19 @@ def _too_deep() -> InvalidDataError:
 
 
 def _convert(value: Any, trail: _Trail, depth: int, notes: list[str] | None) -> Any:
-    if type(value) is not dict and type(value) is not list:
-        value = _convert_outer(value, trail, notes)
-        if type(value) in _SCALARS:
+    kind = type(value)
+    while kind is not dict and kind is not list:
+        if kind in _SCALARS:
             return value
+        value = _convert_outer(value, trail, notes)  # a model may stand for a value that is not JSON either
+        kind = type(value)
     if depth >= MAX_DEPTH:
         raise _too_deep()
     # Every recorded argument passes here: scalars inside are taken without another call.
-    if isinstance(value, list):
-        return [
-            item if type(item) in _SCALARS else _convert(item, (trail, index), depth + 1, notes)
-            for index, item in enumerate(value)
-        ]
+    if kind is list:
+        if _SCALARS.issuperset(map(type, value)):
+            return value.copy()
+        return [_convert(item, (trail, index), depth + 1, notes) for index, item in enumerate(value)]
     result: JsonObject = {}
     for key, item in value.items():
         text = key
