@@ -200,7 +200,7 @@ def _subsequence(sides: Comparison, expected: range, called: range, equal: dict[
     for left, right in _by_name(sides, expected, called):
         cells.update((e, (right, row)) for e, row in zip(left, sides.matrix(left, right), strict=True))
     weights = _Weights(
-        (ratio for _, row in cells.values() for ratio in row),
+        [row for _, row in cells.values()],
         pairs=min(len(expected), len(called)),
         size=max(expected.stop, called.stop),
         equal=equal,
@@ -210,7 +210,8 @@ def _subsequence(sides: Comparison, expected: range, called: range, equal: dict[
     values: dict[int, Sequence[int]] = {}
     for e in sorted(cells, reverse=True):
         columns, ratios = cells[e]
-        row = [weights.of(e, c, ratio) + after.at(c + 1) for c, ratio in zip(columns, ratios, strict=True)]
+        own = weights.row(e, columns, ratios)
+        row = [weight + after.at(c + 1) for c, weight in zip(columns, own, strict=True)]
         values[e] = array("q", row) if compact else row
         for c, value in zip(columns, row, strict=True):
             after.raise_to(c, value)
@@ -220,7 +221,7 @@ def _subsequence(sides: Comparison, expected: range, called: range, equal: dict[
         for c, ratio, value in zip(*cells[e], values[e], strict=True):
             if value == goal and c >= column:
                 pairs[e, c] = ratio
-                goal, column = goal - weights.of(e, c, ratio), c + 1
+                goal, column = goal - weights.row(e, [c], [ratio])[0], c + 1
                 break
     return pairs
 
@@ -260,8 +261,8 @@ class _Weights:
     `per_equal`, and equal pairs to less than the smallest difference between two sums of similarities.
     """
 
-    def __init__(self, ratios: Iterable[Ratio], *, pairs: int, size: int, equal: dict[int, int]) -> None:
-        distinct = set(ratios)
+    def __init__(self, rows: Iterable[Sequence[Ratio]], *, pairs: int, size: int, equal: dict[int, int]) -> None:
+        distinct: set[Ratio] = set().union(*rows)
         scale = lcm(*(denominator for _, denominator in distinct))
         per_pair = pairs * size + 1
         self.per_equal = per_pair * (pairs + 1) if equal else 0
@@ -272,16 +273,20 @@ class _Weights:
         }
         self.greatest = scale * unit + self.per_equal + per_pair
 
-    def of(self, e: int, c: int, ratio: Ratio) -> int:
-        """Return the weight of a pair; always more than 0."""
-        weight = self.of_ratio[ratio] - abs(e - c)
-        return weight + self.per_equal if self.equal.get(e) == c else weight
+    def row(self, e: int, columns: Sequence[int], ratios: Sequence[Ratio]) -> list[int]:
+        """Return the weights of the pairs of one expected call; always more than 0."""
+        of_ratio = self.of_ratio
+        weights = [of_ratio[ratio] - abs(e - c) for c, ratio in zip(columns, ratios, strict=True)]
+        partner = self.equal.get(e)
+        if partner in columns:
+            weights[columns.index(partner)] += self.per_equal
+        return weights
 
 
 def _assigned(ratios: Matrix, left: list[int], right: list[int], equal: dict[int, int]) -> _Pairs:
     """Return the optimal assignment of one name's expected and called positions."""
     weights = _Weights(
-        (ratio for row in ratios for ratio in row),
+        ratios,
         pairs=min(len(left), len(right)),
         size=max(left[-1], right[-1]) + 1,
         equal=equal,
@@ -294,7 +299,7 @@ def _assigned(ratios: Matrix, left: list[int], right: list[int], equal: dict[int
         rows: list[Sequence[int]] = []
         compact = len(left) * len(right) >= _ARRAY_FROM and weights.greatest < _INT64
         for e, row in zip(left, ratios, strict=True):
-            costs = [-weights.of(e, c, ratio) for c, ratio in zip(right, row, strict=True)]
+            costs = [-weight for weight in weights.row(e, right, row)]
             rows.append(array("q", costs) if compact else costs)
         partner = _best_partners(rows, len(right))
     return {(left[i], right[j]): ratios[i][j] for i, j in enumerate(partner) if j >= 0}
