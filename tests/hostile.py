@@ -71,19 +71,19 @@ class Repeating:
         """Keep what to say."""
         self.label = f"{status.value}{text}"
         self.threshold = 0.5
-        self._said = text
+        self._text = text
         self._status = status
 
     def measure(self, _case: object) -> MetricResult:
         """Return a result without a score."""
-        error = self._said if self._status is ResultStatus.FAILED else None
+        error = self._text if self._status is ResultStatus.FAILED else None
         return MetricResult(
             metric=self.label,
             status=self._status,
             threshold=0.5,
-            reason=self._said,
+            reason=self._text,
             error=error,
-            warnings=(self._said,),
+            warnings=(self._text,),
         )
 
     async def a_measure(self, case: object) -> MetricResult:

@@ -36,10 +36,10 @@ class Finished(NamedTuple):
 
 def environment(**settings: str) -> dict[str, str]:
     """The environment of a program that finds the toolmark under test, whatever its folder is."""
-    kept = {name: value for name, value in os.environ.items() if name not in _PERSONAL}
+    inherited = {name: value for name, value in os.environ.items() if name not in _PERSONAL}
     paths = [str(Path(toolmark.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     return {
-        **kept,
+        **inherited,
         "PYTHONPATH": os.pathsep.join(str(Path(path).resolve()) for path in paths if path),
         "PYTHONIOENCODING": "utf-8",
         **settings,
@@ -47,13 +47,13 @@ def environment(**settings: str) -> dict[str, str]:
 
 
 def run_python(
-    arguments: Sequence[str], folder: Path, *, given: bytes = b"", settings: dict[str, str] | None = None
+    arguments: Sequence[str], folder: Path, *, stdin: bytes = b"", settings: dict[str, str] | None = None
 ) -> Finished:
     """Runs Python in a folder, warnings being errors, and waits for its end; it has a pipe wherever it looks."""
     done = subprocess.run(
         [sys.executable, "-W", "error", *arguments],
         cwd=folder,
-        input=given,
+        input=stdin,
         env=environment(**settings or {}),
         capture_output=True,
         check=False,
@@ -62,9 +62,9 @@ def run_python(
     return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def toolmark_score(*arguments: str, folder: Path, given: bytes = b"") -> Finished:
+def toolmark_score(*arguments: str, folder: Path, stdin: bytes = b"") -> Finished:
     """Runs `toolmark score` in a folder."""
-    return run_python([*COMMAND, "score", *arguments], folder, given=given)
+    return run_python([*COMMAND, "score", *arguments], folder, stdin=stdin)
 
 
 def without_times(text: str) -> dict[str, Any]:

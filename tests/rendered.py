@@ -24,7 +24,7 @@ class Call:
 class Turn:
     """What the user said, the groups of calls that were asked for at once, and the answer."""
 
-    said: str
+    question: str
     steps: list[list[Call]]
     answer: str | None
 
@@ -52,22 +52,22 @@ histories = st.lists(turns, min_size=1, max_size=3)
 
 def expected(history: list[Turn]) -> list[tuple[Any, ...]]:
     """Name, arguments, output, status, id and step of each call."""
-    found: list[tuple[Any, ...]] = []
+    rows: list[tuple[Any, ...]] = []
     step = 0
     for turn in history:
         for group in turn.steps:
             for call in group:
                 status = "not_executed" if call.output is None else "ok"
-                found.append((call.name, call.arguments, call.output, status, f"call_{len(found) + 1}", step))
+                rows.append((call.name, call.arguments, call.output, status, f"call_{len(rows) + 1}", step))
             step += 1
-    return found
+    return rows
 
 
 def chat(history: list[Turn], shuffle: Any) -> list[Plain]:
     """Messages of Chat Completions; answers in an order that `shuffle` chooses."""
     out = Rendered()
     for turn in history:
-        out.messages.append({"role": "user", "content": turn.said})
+        out.messages.append({"role": "user", "content": turn.question})
         for group in turn.steps:
             ids = [out.next_id() for _ in group]
             entries = [
@@ -86,7 +86,7 @@ def responses(history: list[Turn], shuffle: Any) -> list[Plain]:
     """Items of the Responses API."""
     out = Rendered()
     for turn in history:
-        out.messages.append({"role": "user", "content": [{"type": "input_text", "text": turn.said}]})
+        out.messages.append({"role": "user", "content": [{"type": "input_text", "text": turn.question}]})
         for group in turn.steps:
             ids = [out.next_id() for _ in group]
             out.messages.append({"type": "reasoning", "id": "rs", "summary": []})
@@ -109,7 +109,7 @@ def anthropic(history: list[Turn], shuffle: Any) -> list[Plain]:
     out = Rendered()
     results: list[Plain] = []
     for turn in history:
-        out.messages.append({"role": "user", "content": [*results, {"type": "text", "text": turn.said}]})
+        out.messages.append({"role": "user", "content": [*results, {"type": "text", "text": turn.question}]})
         results = []
         for group in turn.steps:
             if results:

@@ -169,7 +169,7 @@ def fields(
     """Keyword arguments: some always given, of the others about half."""
     unset = st.just(_UNSET)
     return st.fixed_dictionaries({**always, **{name: unset | values for name, values in sometimes.items()}}).map(
-        lambda given: {name: value for name, value in given.items() if value is not _UNSET}
+        lambda chosen: {name: value for name, value in chosen.items() if value is not _UNSET}
     )
 
 
@@ -216,7 +216,7 @@ def call_fields(levels: int = 1) -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-calls = call_fields().map(lambda given: ToolCall(**given))
+calls = call_fields().map(lambda chosen: ToolCall(**chosen))
 
 
 def _few(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

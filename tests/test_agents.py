@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolmark import Golden, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, ToolSpec, evaluate, evaluate_async
-from toolmark.agents import Conversation, run_goldens
+from toolmark.agents import AgentCallable, Conversation
 from toolmark.cases import RunStatus
 from toolmark.errors import ConfigurationError
 
@@ -36,6 +36,12 @@ async def fails(question: str, conversation: Conversation) -> Run:
 async def ends_badly(question: str, _conversation: Conversation) -> Run:
     """An agent whose run ends with an error after a call."""
     return Run(input=question, calls=[LOOKUP], status=RunStatus.ERROR, error="TimeoutError: model")
+
+
+async def answered(goldens: list[Golden], agent: AgentCallable, **options: Any) -> list[Any]:
+    """The cases of an evaluation."""
+    report = await evaluate_async(goldens=goldens, agent=agent, metrics=[METRIC], **options)
+    return [case.case for case in report.cases]
 
 
 def test_goldens_are_evaluated() -> None:
@@ -93,18 +99,20 @@ def test_what_is_no_run_is_said() -> None:
 
 def test_each_golden_has_its_own_conversation() -> None:
     """No two questions share a conversation, or what is kept of one."""
-    seen: list[Conversation] = []
+    conversations: list[Conversation] = []
 
     async def remembers(question: str, conversation: Conversation) -> Run:
-        seen.append(conversation)
+        conversations.append(conversation)
         conversation.memory["before"] = question
         return await looks_up(question, conversation)
 
-    cases = asyncio.run(run_goldens([golden("a"), golden("b")], remembers))
+    cases = asyncio.run(answered([golden("a"), golden("b")], remembers))
 
-    assert len({conversation.id for conversation in seen}) == 2
-    assert [conversation.memory for conversation in seen] == [{"before": "a"}, {"before": "b"}]
-    assert [case.run and case.run.conversation_id for case in cases] == [conversation.id for conversation in seen]
+    assert len({conversation.id for conversation in conversations}) == 2
+    assert [conversation.memory for conversation in conversations] == [{"before": "a"}, {"before": "b"}]
+    assert [case.run and case.run.conversation_id for case in cases] == [
+        conversation.id for conversation in conversations
+    ]
 
 
 @pytest.mark.parametrize("limit", [1, 3, 50])
@@ -121,7 +129,7 @@ def test_concurrency_is_limited(limit: int) -> None:
         return await looks_up(question, conversation)
 
     goldens = [golden(f"{number}") for number in range(20)]
-    cases = asyncio.run(run_goldens(goldens, counts, max_concurrency=limit))
+    cases = asyncio.run(answered(goldens, counts, max_concurrency=limit))
 
     assert most == min(limit, 20)
     assert [case.input for case in cases] == [one.input for one in goldens]
@@ -139,7 +147,7 @@ def test_whoever_cancels_the_evaluation_cancels_the_agents() -> None:
         raise AssertionError
 
     async def go() -> None:
-        task = asyncio.create_task(run_goldens([golden("a"), golden("b")], waits))
+        task = asyncio.create_task(answered([golden("a"), golden("b")], waits))
         await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -160,7 +168,7 @@ def test_what_a_golden_says_comes_first() -> None:
     one = golden(
         "q", tags=["golden"], metadata={"a": 2}, available_tools=[ToolSpec(name="lookup")], expected_output="x"
     )
-    (case,) = asyncio.run(run_goldens([one], tagged))
+    (case,) = asyncio.run(answered([one], tagged))
 
     assert (case.input, case.expected_output) == ("q", "x")
     assert (case.tags, case.metadata) == (["golden", "run"], {"a": 2, "b": 1})

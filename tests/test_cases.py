@@ -197,9 +197,9 @@ def test_the_given_fields_are_neither_changed_nor_kept(model: Any, data: st.Data
     before = repr(given_fields)
     one = model(**given_fields)
     assert repr(given_fields) == before
-    kept = one.to_json()
+    snapshot = one.to_json()
     _empty(given_fields)
-    assert one.to_json() == kept
+    assert one.to_json() == snapshot
 
 
 def _empty(value: Any) -> None:

@@ -183,21 +183,32 @@ def test_every_bad_line_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(DataFileError) as raised:
         read_cases(path)
 
-    told = str(raised.value).split("\n")
-    assert [line.removeprefix(f"{path}:").split(":")[0] for line in told] == ["2", "7", "13", "13", "17", "19", "20"]
-    assert f"{path}:17: $.tools_called[0].name: expected a string, got 3" in told
-    assert f"{path}:7: $.tools_caled: unknown field 'tools_caled'; did you mean 'tools_called'? valid fields" in told[1]
-    assert told[5] == f"{path}:19: $: expected an object (a test case or a record), got str"
+    messages = str(raised.value).split("\n")
+    assert [line.removeprefix(f"{path}:").split(":")[0] for line in messages] == [
+        "2",
+        "7",
+        "13",
+        "13",
+        "17",
+        "19",
+        "20",
+    ]
+    assert f"{path}:17: $.tools_called[0].name: expected a string, got 3" in messages
+    assert (
+        f"{path}:7: $.tools_caled: unknown field 'tools_caled'; did you mean 'tools_called'? valid fields"
+        in messages[1]
+    )
+    assert messages[5] == f"{path}:19: $: expected an object (a test case or a record), got str"
     assert [problem.line for problem in raised.value.problems] == [2, 7, 13, 13, 17, 19, 20]
     assert raised.value.problems[4].path == "$.tools_called[0].name"
 
 
 def test_many_bad_lines_are_all_told() -> None:
     """None is left out, however many there are."""
-    told = complaints(b'{"id": []}\n' * 3000)
+    messages = complaints(b'{"id": []}\n' * 3000)
 
-    assert len(told) == 3000
-    assert told[-1] == "<file>:3000: $.id: expected a string, got []"
+    assert len(messages) == 3000
+    assert messages[-1] == "<file>:3000: $.id: expected a string, got []"
 
 
 def test_bad_items_of_an_array_are_told_by_their_path() -> None:
@@ -269,9 +280,9 @@ def test_bare_constants_are_read_if_allowed(form: bytes) -> None:
 )
 def test_what_is_no_file_of_cases_is_told(data: bytes, message: str) -> None:
     """One clear sentence with the place, never a bare Python error."""
-    (told,) = complaints(data)
+    (complaint,) = complaints(data)
 
-    assert message in told
+    assert message in complaint
 
 
 def test_corrupted_gzip_data_is_told() -> None:

@@ -52,7 +52,7 @@ BOOK = {
 TOOLS = [{"name": "book", "parameters": BOOK}, {"name": "look_up"}, {"name": "look_out"}]
 
 
-def found(expected: Any, tools: Any = TOOLS) -> list[tuple[str, str, str]]:
+def findings_of(expected: Any, tools: Any = TOOLS) -> list[tuple[str, str, str]]:
     """Kind, path within the case, and message of what is found in one expectation."""
     report = lint([Golden(input="x", expected_tools=expected)], tools)
     return [(one.kind.value, one.path.removeprefix("$[0].expected_tools"), one.message) for one in report]
@@ -66,7 +66,7 @@ def read(*values: Any, tools: Any = None) -> LintReport:
 
 def booked(*calls: Any, **options: Any) -> list[tuple[str, str, str]]:
     """What is found in a plan of calls."""
-    return found(Plan(calls, **options))
+    return findings_of(Plan(calls, **options))
 
 
 def test_nothing_wrong() -> None:
@@ -163,10 +163,10 @@ def test_duplicate_ids() -> None:
 
 
 @pytest.mark.parametrize(
-    ("item", "path", "said"),
+    ("item", "path", "text"),
     [
         (ToolCall(name="bok"), "[0].name", "expects the tool 'bok', which is not available; did you mean 'book'?"),
-        (Expect("pay"), ".plan[0].expect", "expects the tool 'pay', which is not available; there are book, look_up"),
+        (Expect("pay"), ".plan[0].expect", "expects the tool 'pay', which is not available; there are 'book'"),
         (Expect(Glob("pay_*")), ".plan[0].expect", "expects pay_*, which matches no available tool; there are"),
         (Expect(Regex("x.*")), ".plan[0].expect", "expects /x.*/, which matches no available tool"),
         (
@@ -176,12 +176,12 @@ def test_duplicate_ids() -> None:
         ),
     ],
 )
-def test_unknown_tools(item: Any, path: str, said: str) -> None:
+def test_unknown_tools(item: Any, path: str, text: str) -> None:
     """Names that no tool has, and matchers that accept none."""
-    ((kind, where, message),) = found([item] if isinstance(item, ToolCall) else Plan([item]))
+    ((kind, where, message),) = findings_of([item] if isinstance(item, ToolCall) else Plan([item]))
 
     assert (kind, where) == ("unknown_tool", path)
-    assert said in message
+    assert text in message
 
 
 def test_tools_of_a_plan_are_known_too() -> None:
@@ -202,7 +202,7 @@ def test_whose_tools() -> None:
     assert not read(case)
     assert [one.kind for one in read(case, tools=TOOLS)] == [LintKind.UNKNOWN_TOOL]
     assert [one.kind for one in read({**case, "available_tools": []})] == [LintKind.UNKNOWN_TOOL]
-    assert found([ToolCall(name="web_search", type="hosted")]) == []
+    assert findings_of([ToolCall(name="web_search", type="hosted")]) == []
 
 
 @pytest.mark.parametrize(
@@ -220,14 +220,16 @@ def test_whose_tools() -> None:
 def test_arguments_without_matchers(kind: Any, arguments: Any, wrong: dict[str, str]) -> None:
     """They are checked as a call's would be, whatever says that they are expected."""
     call = kind(name="book", input_parameters=arguments)
-    seen = found(Plan([call]))
+    findings = findings_of(Plan([call]))
 
-    assert {where.removeprefix(".plan[0].input_parameters").removeprefix("."): said for _, where, said in seen} == wrong
-    assert {kind for kind, _, _ in seen} == {"arguments"}
+    assert {
+        where.removeprefix(".plan[0].input_parameters").removeprefix("."): text for _, where, text in findings
+    } == wrong
+    assert {kind for kind, _, _ in findings} == {"arguments"}
 
 
 @pytest.mark.parametrize(
-    ("place", "matcher", "said"),
+    ("place", "matcher", "messages"),
     [
         ("city", AnyOf("a", 5, 6), ["5 does not fit type 'string'", "6 does not fit type 'string'"]),
         ("city", Approx(5), ["about 5 (rel 1e-06) does not fit type 'string'"]),
@@ -250,14 +252,14 @@ def test_arguments_without_matchers(kind: Any, arguments: Any, wrong: dict[str, 
         ("seats", Contains(5), ["contains 5 does not fit type 'integer'"]),
     ],
 )
-def test_matchers_that_accept_what_the_tool_does_not_take(place: str, matcher: Any, said: list[str]) -> None:
+def test_matchers_that_accept_what_the_tool_does_not_take(place: str, matcher: Any, messages: list[str]) -> None:
     """Each value that is accepted and does not fit, and each that must be there and may be missing."""
-    seen = booked(Expect("book", {"city": "a", place: matcher}))
+    findings = booked(Expect("book", {"city": "a", place: matcher}))
 
-    assert {kind for kind, _, _ in seen} == {"arguments"}
-    assert len(seen) == len(said)
-    assert all(part in message for part, (_, _, message) in zip(said, seen, strict=True))
-    assert all(place in path for _, path, _ in seen)
+    assert {kind for kind, _, _ in findings} == {"arguments"}
+    assert len(findings) == len(messages)
+    assert all(part in message for part, (_, _, message) in zip(messages, findings, strict=True))
+    assert all(place in path for _, path, _ in findings)
 
 
 @pytest.mark.parametrize(
@@ -293,7 +295,7 @@ def test_what_may_fit_is_no_finding(place: str, matcher: Any) -> None:
 
 def test_arguments_that_are_not_specified() -> None:
     """Where others may be given, none is missing; what is named is checked all the same."""
-    assert found([ToolCall(name="book")]) == []
+    assert findings_of([ToolCall(name="book")]) == []
     assert booked(Expect("book"), Expect("book", {"seats": 1}, extra_arguments=True)) == []
     assert booked(Expect("book", at={"seats": Exact(1)}), Forbid("book", {"seats": 2})) == []
     assert [path for _, path, _ in booked(Expect("book", at={"seats": Exact("x")}))] == [".plan[0].at.seats"]
@@ -318,11 +320,11 @@ def test_names_by_pattern_must_fit_one_tool() -> None:
     wrong = Expect(Glob("book*"), {"seat": "x"})
 
     assert booked(Expect(Glob("*"), {"seat": "x"})) == []
-    assert found(Plan([Expect(Glob("book*"), {"seat": 1})]), [*TOOLS, other]) == []
-    assert [message for _, _, message in found(Plan([wrong]), [other, TOOLS[0]])] == [
+    assert findings_of(Plan([Expect(Glob("book*"), {"seat": 1})]), [*TOOLS, other]) == []
+    assert [message for _, _, message in findings_of(Plan([wrong]), [other, TOOLS[0]])] == [
         "\"x\" does not fit type 'integer'"
     ]
-    assert len(found(Plan([wrong]), [TOOLS[0], other])) == 2
+    assert len(findings_of(Plan([wrong]), [TOOLS[0], other])) == 2
 
 
 @pytest.mark.parametrize(
@@ -338,10 +340,10 @@ def test_rules_about_several_arguments_are_asked_of_one_call_alone(schema: dict[
     """Without a matcher it is certain that a call does not fit; with one, another choice may."""
     tools = [{"name": "f", "parameters": schema}]
 
-    assert len(found([ToolCall(name="f", input_parameters={"a": 1})], tools)) == 1
-    assert found(Plan([Expect("f", {"a": AnyOf(1, 2), "b": Optional(1)})]), tools) == []
-    assert found(Plan([Expect("f", {"a": Present()})]), tools) == []
-    assert found(Plan([Expect("f", {"a": 1}, extra_arguments=True)]), tools) == []
+    assert len(findings_of([ToolCall(name="f", input_parameters={"a": 1})], tools)) == 1
+    assert findings_of(Plan([Expect("f", {"a": AnyOf(1, 2), "b": Optional(1)})]), tools) == []
+    assert findings_of(Plan([Expect("f", {"a": Present()})]), tools) == []
+    assert findings_of(Plan([Expect("f", {"a": 1}, extra_arguments=True)]), tools) == []
 
 
 def test_schemas_that_cannot_be_used() -> None:
@@ -378,12 +380,12 @@ def test_what_is_forbidden_and_expected() -> None:
     ]
 
     for forbid, call in forbidden:
-        seen = [
+        places = [
             (kind, path)
             for kind, path, _ in booked(OneOf([call], [ToolCall(name="zzq")]), forbid)
             if kind != "unknown_tool"
         ]
-        assert seen == [("contradiction", ".plan[0].one_of[0]")], (forbid, call)
+        assert places == [("contradiction", ".plan[0].one_of[0]")], (forbid, call)
     for forbid, call in fine:
         assert booked(call, forbid) == [], (forbid, call)
     ((_, _, message),) = booked(rome, Forbid("book"))
@@ -415,12 +417,12 @@ def test_what_looks_like_a_matcher_in_a_plain_call() -> None:
     arguments = {"city": {"$is": "ignore"}, "list": [1, {"$is": "regex"}]}
     call = ToolCall(name="look_up", input_parameters=arguments, output={"$is": "present"})
 
-    assert [(kind, path) for kind, path, _ in found([call])] == [
+    assert [(kind, path) for kind, path, _ in findings_of([call])] == [
         ("literal_matcher", "[0].input_parameters.city"),
         ("literal_matcher", "[0].input_parameters.list[1]"),
         ("literal_matcher", "[0].output"),
     ]
-    assert found(Plan([Expect("look_up", {"city": Exact({"$is": "ignore"})})])) == []
+    assert findings_of(Plan([Expect("look_up", {"city": Exact({"$is": "ignore"})})])) == []
 
 
 def test_matchers_that_do_nothing() -> None:
@@ -451,7 +453,7 @@ def test_alternatives_that_are_the_same() -> None:
     assert [(kind, path) for kind, path, _ in booked(OneOf(one, two, [one]))] == [
         ("same_alternative", ".plan[0].one_of[2]")
     ]
-    assert [path for _, path, _ in found(plans)] == [".alternatives[2]", ".alternatives[3]"]
+    assert [path for _, path, _ in findings_of(plans)] == [".alternatives[2]", ".alternatives[3]"]
 
 
 def test_tools_of_a_file() -> None:

@@ -50,7 +50,7 @@ class Counted(NamedTuple):
 @pytest.fixture(scope="module")
 def runs() -> list[Counted]:
     """The runs as `json` reads them."""
-    found: list[Counted] = []
+    runs_read: list[Counted] = []
     for line in FILE.read_text(encoding="utf-8").splitlines():
         run = json.loads(line)
         called = [
@@ -58,8 +58,8 @@ def runs() -> list[Counted]:
             for message in run["agent_trajectory"]
             for call in message.get("tool_calls") or []
         ]
-        found.append(Counted(run["id"], [(call["name"], call["args"]) for call in run["expected_tools"]], called))
-    return found
+        runs_read.append(Counted(run["id"], [(call["name"], call["args"]) for call in run["expected_tools"]], called))
+    return runs_read
 
 
 @pytest.fixture(scope="module")

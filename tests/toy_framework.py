@@ -197,18 +197,18 @@ def drive(task: Task) -> Any:
     error: BaseException | None = None
     while True:
         try:
-            wanted = task.send(value) if error is None else task.throw(error)
+            request = task.send(value) if error is None else task.throw(error)
         except StopIteration as end:
             return end.value
         value, error = None, None
         try:
-            if isinstance(wanted, Answer):
-                value = wanted.model.next_step()
-            elif isinstance(wanted, Result):
-                value = wanted.tool.function(**wanted.arguments)
+            if isinstance(request, Answer):
+                value = request.model.next_step()
+            elif isinstance(request, Result):
+                value = request.tool.function(**request.arguments)
             else:
                 with ThreadPoolExecutor() as pool:
-                    value = list(pool.map(drive, wanted.tasks))
+                    value = list(pool.map(drive, request.tasks))
         except Exception as raised:  # noqa: BLE001 - the agent decides
             error = raised
 
@@ -219,20 +219,20 @@ async def adrive(task: Task, heard: Callable[[str], None] | None = None) -> Any:
     error: BaseException | None = None
     while True:
         try:
-            wanted = task.send(value) if error is None else task.throw(error)
+            request = task.send(value) if error is None else task.throw(error)
         except StopIteration as end:
             return end.value
         value, error = None, None
         try:
-            if isinstance(wanted, Answer):
-                value = wanted.model.next_step()
+            if isinstance(request, Answer):
+                value = request.model.next_step()
                 if heard is not None:
                     for chunk in value.chunks():
                         heard(chunk)
-            elif isinstance(wanted, Result):
-                value = await wanted.tool.coroutine(**wanted.arguments)
+            elif isinstance(request, Result):
+                value = await request.tool.coroutine(**request.arguments)
             else:
-                value = await asyncio.gather(*map(adrive, wanted.tasks))
+                value = await asyncio.gather(*map(adrive, request.tasks))
         except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - the agent decides
             error = raised
 

@@ -30,8 +30,8 @@ class DropsFailedCalls(Recorder):
     def run(self, run: str) -> Run:
         """Leave out calls that failed."""
         whole = super().run(run)
-        kept = [call for call in whole.calls if call.execution and call.execution.status is not CallStatus.ERROR]
-        return whole.model_copy(update={"calls": kept})
+        calls = [call for call in whole.calls if call.execution and call.execution.status is not CallStatus.ERROR]
+        return whole.model_copy(update={"calls": calls})
 
 
 class CompletionOrder(Recorder):
@@ -114,12 +114,12 @@ class JoinsRepeatedIds(Recorder):
     def __init__(self) -> None:
         """Remember ids."""
         super().__init__()
-        self.seen: set[tuple[int, str | None]] = set()
+        self.requests: set[tuple[int, str | None]] = set()
 
     def answered(self, builder: RunBuilder, event: Answered) -> None:
         """Leave out requests whose id was seen."""
-        calls = tuple(call for call in event.step.calls if (id(builder), call.id) not in self.seen)
-        self.seen.update((id(builder), call.id) for call in calls)
+        calls = tuple(call for call in event.step.calls if (id(builder), call.id) not in self.requests)
+        self.requests.update((id(builder), call.id) for call in calls)
         super().answered(builder, replace(event, step=replace(event.step, calls=calls)))
 
 
@@ -129,12 +129,12 @@ class JoinsEqualRequests(Recorder):
     def __init__(self) -> None:
         """Remember requests."""
         super().__init__()
-        self.seen: list[AskFor | HandOff] = []
+        self.requests: list[AskFor | HandOff] = []
 
     def answered(self, builder: RunBuilder, event: Answered) -> None:
         """Leave out requests that were seen."""
-        calls = tuple(call for call in event.step.calls if replace(call, id=None) not in self.seen)
-        self.seen.extend(replace(call, id=None) for call in calls)
+        calls = tuple(call for call in event.step.calls if replace(call, id=None) not in self.requests)
+        self.requests.extend(replace(call, id=None) for call in calls)
         super().answered(builder, replace(event, step=replace(event.step, calls=calls)))
 
 

@@ -58,50 +58,56 @@ def test_the_numbers_are_those_of_the_labelled_cases(
     rows: list[tuple[int, Any, int]], positive_from: float, clustered: bool
 ) -> None:
     """AUC, interval, balanced accuracy, counts and means follow from score, label and cluster of each labelled case."""
-    cases = [case(made, 4, reward=reward, task=task) for made, reward, task in rows]
-    known = [(made / 4, reward >= positive_from, task) for made, reward, task in rows if reward is not None]
-    if not known:
+    cases = [case(calls_made, 4, reward=reward, task=task) for calls_made, reward, task in rows]
+    rows_scored = [
+        (calls_made / 4, reward >= positive_from, task) for calls_made, reward, task in rows if reward is not None
+    ]
+    if not rows_scored:
         return
-    found = of(cases, positive_from=positive_from, cluster="metadata.task" if clustered else None)
-    scores, good, tasks = [row[0] for row in known], [row[1] for row in known], [row[2] for row in known]
-    (metric,) = found.metrics
+    validity = of(cases, positive_from=positive_from, cluster="metadata.task" if clustered else None)
+    scores, good, tasks = (
+        [row[0] for row in rows_scored],
+        [row[1] for row in rows_scored],
+        [row[2] for row in rows_scored],
+    )
+    (metric,) = validity.metrics
 
-    assert (found.cases, found.good, found.bad, found.unlabelled) == (
+    assert (validity.cases, validity.good, validity.bad, validity.unlabelled) == (
         len(rows),
         sum(good),
         len(good) - sum(good),
-        len(rows) - len(known),
+        len(rows) - len(rows_scored),
     )
     assert metric.auc == auc(scores, good)
     assert metric.interval == auc_interval(scores, good, tasks if clustered else None, resamples=50)
     assert metric.balanced_accuracy == balanced_accuracy([score >= 0.5 for score in scores], good)
-    assert metric.scored == len(known)
-    assert metric.good_passed == sum(fine and score >= 0.5 for score, fine, _ in known)
-    assert metric.bad_passed == sum(not fine and score >= 0.5 for score, fine, _ in known)
-    right = [score for score, fine, _ in known if fine]
+    assert metric.scored == len(rows_scored)
+    assert metric.good_passed == sum(fine and score >= 0.5 for score, fine, _ in rows_scored)
+    assert metric.bad_passed == sum(not fine and score >= 0.5 for score, fine, _ in rows_scored)
+    right = [score for score, fine, _ in rows_scored if fine]
     assert metric.mean_good == (pytest.approx(sum(right) / len(right)) if right else None)
 
 
 def test_a_case_without_a_label_is_not_measured() -> None:
     """It is counted and named, and does not change a number."""
     more = [*GOOD_AND_BAD, case(0, 1, other=1), case(0, 1, reward=None).model_copy(update={"id": "null"})]
-    found, without = of(more), of(GOOD_AND_BAD)
+    validity, without = of(more), of(GOOD_AND_BAD)
 
-    assert found.metrics == without.metrics
-    assert (found.unlabelled, found.good, found.bad) == (2, 2, 2)
-    assert found.notes == ("2 of 6 cases (#5, null) have no metadata.reward, and were not measured",)
+    assert validity.metrics == without.metrics
+    assert (validity.unlabelled, validity.good, validity.bad) == (2, 2, 2)
+    assert validity.notes == ("2 of 6 cases (#5, null) have no metadata.reward, and were not measured",)
     assert without.notes == ()
 
 
 def test_a_case_without_a_score_is_not_zero() -> None:
     """What could not be measured and what was skipped are counted with the reasons; the numbers are of the rest."""
-    found = of([*GOOD_AND_BAD, unmeasured(reward=1), unmeasured(reward=0), unmeasured(reward=0)])
+    validity = of([*GOOD_AND_BAD, unmeasured(reward=1), unmeasured(reward=0), unmeasured(reward=0)])
     skipped = validate(GOOD_AND_BAD, [ToolRecoveryMetric()], label="metadata.reward")
 
-    assert found.metrics[0].auc == of(GOOD_AND_BAD).metrics[0].auc
-    assert found.metrics[0].mean_good == of(GOOD_AND_BAD).metrics[0].mean_good
-    assert (found.metrics[0].scored, found.metrics[0].failed, found.metrics[0].skipped) == (4, 3, 0)
-    ((reason, cases),) = found.metrics[0].unscored
+    assert validity.metrics[0].auc == of(GOOD_AND_BAD).metrics[0].auc
+    assert validity.metrics[0].mean_good == of(GOOD_AND_BAD).metrics[0].mean_good
+    assert (validity.metrics[0].scored, validity.metrics[0].failed, validity.metrics[0].skipped) == (4, 3, 0)
+    ((reason, cases),) = validity.metrics[0].unscored
     assert "expected_tools" in reason
     assert cases == 3
     assert (skipped.metrics[0].scored, skipped.metrics[0].skipped, skipped.metrics[0].auc) == (0, 4, None)
@@ -111,12 +117,16 @@ def test_a_case_without_a_score_is_not_zero() -> None:
 def test_metrics_stand_in_their_order() -> None:
     """One entry each, under the names that reports give them."""
     metrics = [ToolEfficiencyMetric(), ToolCorrectnessMetric(), ToolCorrectnessMetric(threshold=0.9)]
-    found = validate(GOOD_AND_BAD, metrics, label="metadata.reward")
+    validity = validate(GOOD_AND_BAD, metrics, label="metadata.reward")
 
-    assert [metric.metric for metric in found.metrics] == ["tool_efficiency", "tool_correctness", "tool_correctness #2"]
-    assert [metric.threshold for metric in found.metrics] == [0.5, 0.5, 0.9]
-    assert found.metrics[1].auc == found.metrics[2].auc
-    assert [metric.good_passed for metric in found.metrics[1:]] == [2, 1]
+    assert [metric.metric for metric in validity.metrics] == [
+        "tool_efficiency",
+        "tool_correctness",
+        "tool_correctness #2",
+    ]
+    assert [metric.threshold for metric in validity.metrics] == [0.5, 0.5, 0.9]
+    assert validity.metrics[1].auc == validity.metrics[2].auc
+    assert [metric.good_passed for metric in validity.metrics[1:]] == [2, 1]
 
 
 @pytest.mark.parametrize(
@@ -146,10 +156,10 @@ def test_where_a_label_stands(label: str | Callable[[LLMTestCase], object], good
 def test_a_label_that_rounding_kept_below_is_good() -> None:
     """Within 1e-9, as thresholds are; what is further below is not."""
     nearly = 0.7 + 0.1 + 0.1 + 0.1
-    found = of([case(reward=nearly), case(reward=1 - 1e-6), case(reward=math.inf), case(reward=-math.inf)])
+    validity = of([case(reward=nearly), case(reward=1 - 1e-6), case(reward=math.inf), case(reward=-math.inf)])
 
     assert nearly < 1
-    assert (found.good, found.bad) == (2, 2)
+    assert (validity.good, validity.bad) == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -226,11 +236,11 @@ def test_clusters_of_equal_values() -> None:
 def test_a_case_without_a_cluster_is_one_of_its_own() -> None:
     """And that is said."""
     cases = [case(number % 2, 1, reward=number % 2, **({"task": 1} if number < 4 else {})) for number in range(7)]
-    found = of(cases, cluster="metadata.task")
+    validity = of(cases, cluster="metadata.task")
 
-    assert found.metrics[0].interval is not None
-    assert found.metrics[0].interval.clusters == 4
-    assert found.notes == ("3 of 7 cases (#5, #6, #7) have no metadata.task, and each is a separate cluster",)
+    assert validity.metrics[0].interval is not None
+    assert validity.metrics[0].interval.clusters == 4
+    assert validity.notes == ("3 of 7 cases (#5, #6, #7) have no metadata.task, and each is a separate cluster",)
 
 
 def test_the_order_of_cases_does_not_matter_but_to_the_random_numbers() -> None:
@@ -252,11 +262,11 @@ def test_an_interval_can_be_repeated() -> None:
 
 def test_validity_as_json_and_text() -> None:
     """All numbers in JSON, null where there is none; one line a metric as text."""
-    found = of(GOOD_AND_BAD, cluster=lambda one: one.metadata["reward"])
+    validity = of(GOOD_AND_BAD, cluster=lambda one: one.metadata["reward"])
     none = of([case(reward=1)])
-    plain = json.loads(found.to_json())
+    plain = json.loads(validity.to_json())
 
-    assert plain == found.to_dict()
+    assert plain == validity.to_dict()
     assert plain["metrics"][0]["auc"] == 0.875
     assert plain["metrics"][0]["interval"].keys() == {"low", "high", "resamples", "left_out", "clusters"}
     assert (plain["cluster"], plain["good"], plain["unlabelled"]) == ("<lambda>", 2, 0)

@@ -44,8 +44,8 @@ def table() -> ModuleType:
 @pytest.fixture(scope="module")
 def results() -> dict[str, Any]:
     """What the benchmark measured when it was last written."""
-    found: dict[str, Any] = json.loads((BENCHMARK / "results.json").read_text(encoding="utf-8"))
-    return found
+    values: dict[str, Any] = json.loads((BENCHMARK / "results.json").read_text(encoding="utf-8"))
+    return values
 
 
 def rows(results: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
@@ -100,7 +100,7 @@ def test_the_figures_in_words_are_those_of_the_table(results: dict[str, Any]) ->
     """Every number that the page draws a conclusion from is one of the table, rounded."""
     page = PAGE.read_text(encoding="utf-8")
     words = page[page.index("## What it shows") : page.index("## What it does not show")]
-    known = {
+    figures = {
         f"{row[name]:.2f}"
         for row in rows(results).values()
         for name in ("auc", "auc where expected", "balanced")
@@ -109,17 +109,17 @@ def test_the_figures_in_words_are_those_of_the_table(results: dict[str, Any]) ->
     named = set(re.findall(r"\b0\.\d\d\b", words))
 
     assert len(named) > 5
-    assert named <= known
+    assert named <= figures
 
 
 @needs_benchmark
 def test_pins_are_exact_and_name_no_address() -> None:
     """One version a line, with the environments that it is for."""
     pin = re.compile(r"[a-z0-9][a-z0-9._-]*(\[[a-z0-9,-]+\])?==[^\s;@]+( ; .*)?")
-    found = {path.stem: path.read_text(encoding="utf-8").splitlines() for path in BENCHMARK.glob("pins/*.txt")}
+    pins = {path.stem: path.read_text(encoding="utf-8").splitlines() for path in BENCHMARK.glob("pins/*.txt")}
 
-    assert found.keys() == {"agentevals", "deepeval", "google_adk", "ragas"}
-    assert [line for lines in found.values() for line in lines if not pin.fullmatch(line)] == []
+    assert pins.keys() == {"agentevals", "deepeval", "google_adk", "ragas"}
+    assert [line for lines in pins.values() for line in lines if not pin.fullmatch(line)] == []
 
 
 def test_the_options_of_the_page_exist() -> None:

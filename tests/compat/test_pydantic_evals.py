@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from peer_inputs import INPUTS, Calls, call, case
-from shorthand import made
+from shorthand import calls_from
 from toolmark import CallStatus, Execution, ResultStatus, ToolCall
 from toolmark.compat.pydantic_evals import ArgumentCorrectness, ToolCorrectness, TrajectoryMatch
 from toolmark.errors import ConfigurationError
@@ -93,7 +93,7 @@ def test_failed_calls_count_if_asked_for_and_those_that_never_ran_never(status: 
 
 def test_calls_that_are_left_out_are_told() -> None:
     """The result says how many calls it did not look at, and why; and which it cannot have known to be failures."""
-    measured = case([call("a")], made("a:error a b:pending a:ok"))
+    measured = case([call("a")], calls_from("a:error a b:pending a:ok"))
 
     assert TrajectoryMatch(order="any_order").measure(measured).warnings == (
         "1 call left out: never executed",
@@ -106,7 +106,7 @@ def test_calls_that_are_left_out_are_told() -> None:
 
 def test_positions_are_those_of_the_case() -> None:
     """Findings and the alignment count every call of the case, also those that are left out of the score."""
-    measured = case([call("b")], made("a:error c:error b:ok c:ok"))
+    measured = case([call("b")], calls_from("a:error c:error b:ok c:ok"))
 
     result = TrajectoryMatch().measure(measured)
 
@@ -145,7 +145,7 @@ def test_occurrences(name: str) -> None:
 
 def test_failed_calls_are_no_occurrences() -> None:
     """The first call is the first that did not fail, unless failed ones are asked for; positions are the case's."""
-    measured = case([call("a", n="2")], made("a(1):error a(2):ok"))
+    measured = case([call("a", n="2")], calls_from("a(1):error a(2):ok"))
 
     assert ArgumentCorrectness("a").measure(measured).score == 1
     result = ArgumentCorrectness("a", include_failed=True).measure(measured)
@@ -157,7 +157,7 @@ def test_failed_calls_are_no_occurrences() -> None:
     [
         ([], [call("a")], "Skipped: the case expects no first call of 'a'."),
         ([ToolCall(name="a")], [call("a")], "Skipped: expected #1 'a' does not specify arguments."),
-        ([call("a", x=1)], made("a(?)"), "Skipped: the arguments of called #1 'a' were not recorded."),
+        ([call("a", x=1)], calls_from("a(?)"), "Skipped: the arguments of called #1 'a' were not recorded."),
     ],
 )
 def test_what_cannot_be_asked_is_skipped(expected: Calls, called: Calls, why: str) -> None:

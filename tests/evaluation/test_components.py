@@ -448,11 +448,11 @@ def test_the_goldens_rows_are_those_without_components(plan: list[list[tuple[boo
     one, two = (evaluate(observed_callback=app, **options) for app in (with_components, without))
     rows = [case for case in one.cases if " > " not in case.label]
 
-    def made(run: Run | None) -> list[tuple[str, Any]]:
+    def calls_of(run: Run | None) -> list[tuple[str, Any]]:
         return [(call.name, call.input_parameters) for call in (run.calls if run is not None else [])]
 
     assert [case.results[0].score for case in rows] == [case.results[0].score for case in two.cases]
-    assert [made(case.case.run) for case in rows] == [made(case.case.run) for case in two.cases]  # type: ignore[union-attr]
+    assert [calls_of(case.case.run) for case in rows] == [calls_of(case.case.run) for case in two.cases]  # type: ignore[union-attr]
     amounts = [pages for steps_of_one in plan for is_component, pages in steps_of_one if is_component]
     inner_rows = [case for case in one.cases if " > " in case.label]
     assert [len(case.case.tools_called) for case in inner_rows] == amounts  # type: ignore[union-attr, arg-type]

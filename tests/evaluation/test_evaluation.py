@@ -43,8 +43,8 @@ def awaited(*arguments: Any, **options: Any) -> Report:
 @pytest.fixture(params=[evaluate, awaited], ids=["evaluate", "evaluate_async"])
 def driver(request: pytest.FixtureRequest) -> Driver:
     """Both ways to evaluate; whatever holds for one must hold for the other."""
-    found: Driver = request.param
-    return found
+    value: Driver = request.param
+    return value
 
 
 def case(called: str | None, expected: str | None, **fields: Any) -> LLMTestCase:

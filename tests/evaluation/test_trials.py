@@ -50,8 +50,8 @@ def awaited(**options: Any) -> Report:
 @pytest.fixture(params=[evaluate, awaited], ids=["evaluate", "evaluate_async"])
 def driver(request: pytest.FixtureRequest) -> Callable[..., Report]:
     """Both ways to evaluate."""
-    found: Callable[..., Report] = request.param
-    return found
+    value: Callable[..., Report] = request.param
+    return value
 
 
 def goldens(amount: int) -> list[Golden]:
@@ -61,12 +61,12 @@ def goldens(amount: int) -> list[Golden]:
 
 def agent_of(plan: Plan) -> Callable[[str, Conversation], Any]:
     """An agent whose trials go as planned, in the order in which they are asked."""
-    made = [0] * len(plan)
+    counts = [0] * len(plan)
 
     async def agent(question: str, conversation: Conversation) -> Run:
         place = int(question)
-        outcome = plan[place][made[place]]
-        made[place] += 1
+        outcome = plan[place][counts[place]]
+        counts[place] += 1
         await asyncio.sleep(0)
         if outcome is None:
             raise RuntimeError("the line is dead")
@@ -160,7 +160,7 @@ def test_trials_are_compared_by_number() -> None:
 
 def test_components_have_trials() -> None:
     """A trial of a component passes if it did each time; components of a golden are one cluster."""
-    asked = [0]
+    count = [0]
 
     @observe(metrics=[METRIC])
     def part(passes: bool) -> None:
@@ -168,9 +168,9 @@ def test_components_have_trials() -> None:
 
     @observe
     def app(_question: str) -> str:
-        asked[0] += 1
+        count[0] += 1
         part(True)
-        part(asked[0] != 2)
+        part(count[0] != 2)
         return ""
 
     report = evaluate(goldens=goldens(2), observed_callback=app, trials=2, max_concurrency=1)
@@ -295,14 +295,14 @@ def test_what_judging_took_is_summed_up() -> None:
         result("yes", usage={"requests": 2}, cost=0.5),
         result("no", None, "cannot_tell", usage={"requests": 1, "a": 3}),
     )
-    known, cached = result("yes", usage={"requests": 1}, cost=0.25), result("yes")
+    paid, cached = result("yes", usage={"requests": 1}, cost=0.25), result("yes")
 
-    found = MetricSummary.of("m", [yes, no, result("yes", "no", by="code")])
-    assert (found.coverage, found.usage, found.cost) == (0.5, {"requests": 3, "a": 3}, None)
-    assert MetricSummary.of("m", [yes, known, cached]).cost == 0.75
+    summary = MetricSummary.of("m", [yes, no, result("yes", "no", by="code")])
+    assert (summary.coverage, summary.usage, summary.cost) == (0.5, {"requests": 3, "a": 3}, None)
+    assert MetricSummary.of("m", [yes, paid, cached]).cost == 0.75
     assert MetricSummary.of("m", [cached]).cost is None
     assert MetricSummary.of("m", [result("yes", by="code")]).coverage is None
-    assert found.to_dict()["coverage"] == 0.5
+    assert summary.to_dict()["coverage"] == 0.5
     assert "cost" not in MetricSummary.of("m", []).to_dict()
 
 

@@ -119,8 +119,8 @@ def test_camel_case_and_other_names_of_arguments() -> None:
 def test_a_case_takes_an_expectation_in_each_form(make: Any) -> None:
     """As a plan, as a list with one of its items in it, as JSON; a list of calls stays one."""
     plan = Plan([ToolCall(name="a"), Expect("b", optional=True)])
-    for given in (plan, list(plan.calls), expectation_json(plan), expectation_json(plan)["plan"]):
-        case = make(input="i", expected_tools=given)
+    for expectation in (plan, list(plan.calls), expectation_json(plan), expectation_json(plan)["plan"]):
+        case = make(input="i", expected_tools=expectation)
         assert case.expected_tools == plan
         assert make.from_json(case.to_json()) == case
     assert make(input="i", expected_tools=[{"name": "a"}]).expected_tools == [ToolCall(name="a")]
@@ -198,7 +198,7 @@ BAD: list[Any] = [
 
 def test_everything_wrong_is_told_at_once() -> None:
     """With its path; inside of a case, under the field's path."""
-    told: list[str] = []
+    lines: list[str] = []
     for value in BAD:
         with pytest.raises(InvalidDataError) as caught:
             read_expectation(value)
@@ -206,8 +206,8 @@ def test_everything_wrong_is_told_at_once() -> None:
             LLMTestCase(expected_tools=value)
         inside = [problem.path for problem in in_case.value.problems]
         assert inside == [problem.path.replace("$", "$.expected_tools", 1) for problem in caught.value.problems]
-        told += [shorten(json.dumps(value), 150), *(f"  {problem}" for problem in caught.value.problems), ""]
-    assert_golden("expectation-problems.txt", "\n".join(told))
+        lines += [shorten(json.dumps(value), 150), *(f"  {problem}" for problem in caught.value.problems), ""]
+    assert_golden("expectation-problems.txt", "\n".join(lines))
 
 
 def test_a_plan_with_a_function_is_written_and_not_read() -> None:

@@ -42,7 +42,7 @@ from toolmark.expect import (
     expectation_json,
     read_expectation,
 )
-from toolmark.expect.json_form import MATCHERS
+from toolmark.expect.matcher import MATCHERS
 
 Date = DateEqual
 TEN = datetime.datetime(2026, 5, 20, 10)  # noqa: DTZ001 - a time without an offset
@@ -174,26 +174,28 @@ def test_without_matchers_a_template_is_an_object(expected: dict[str, Any], call
 
 
 @given(twins, twins)
-def test_laws_of_single_values(wanted: Any, value: Any) -> None:
+def test_laws_of_single_values(expected: Any, value: Any) -> None:
     """What equals is accepted by every matcher that is looser than equality, and `AnyOf` of one value is that value."""
-    same = equal(wanted, value)
-    accepts = {kind: scored({"x": kind(wanted)}, {"x": value}) == 1 for kind in (Exact, IgnoreCase, Normalized, Approx)}
+    same = equal(expected, value)
+    accepts = {
+        kind: scored({"x": kind(expected)}, {"x": value}) == 1 for kind in (Exact, IgnoreCase, Normalized, Approx)
+    }
     assert accepts[Exact] == same
     assert all(accepts.values()) or not same
-    assert (scored({"x": AnyOf(wanted, 9)}, {"x": value}) == 1) == (same or equal(value, 9))
-    assert (scored({"x": Optional(wanted)}, {"x": value}) == 1) == same
+    assert (scored({"x": AnyOf(expected, 9)}, {"x": value}) == 1) == (same or equal(value, 9))
+    assert (scored({"x": Optional(expected)}, {"x": value}) == 1) == same
 
 
 @given(st.lists(st.sampled_from([0, 1, 2]), max_size=4), st.lists(st.sampled_from([0, 1, 2]), max_size=4))
-def test_lists_as_multisets(wanted: list[int], values: list[int]) -> None:
+def test_lists_as_multisets(expected: list[int], values: list[int]) -> None:
     """`Unordered` is equality of sorted lists; `Subset` and `Superset` count, and both together are `Unordered`."""
 
     def accepts(kind: type[Matcher]) -> bool:
-        return scored({"x": kind(wanted)}, {"x": values}) == 1  # type: ignore[call-arg]
+        return scored({"x": kind(expected)}, {"x": values}) == 1  # type: ignore[call-arg]
 
-    assert accepts(Unordered) == (sorted(wanted) == sorted(values))
-    assert accepts(Subset) == all(values.count(item) <= wanted.count(item) for item in values)
-    assert accepts(Superset) == all(wanted.count(item) <= values.count(item) for item in wanted)
+    assert accepts(Unordered) == (sorted(expected) == sorted(values))
+    assert accepts(Subset) == all(values.count(item) <= expected.count(item) for item in values)
+    assert accepts(Superset) == all(expected.count(item) <= values.count(item) for item in expected)
     assert accepts(Unordered) == (accepts(Subset) and accepts(Superset))
 
 
@@ -240,8 +242,8 @@ def test_what_a_call_does_not_say_of_its_arguments_is_not_compared() -> None:
     plan = [Expect("t", at={"x": Regex("a+")})]
     metric = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
 
-    def score(given: dict[str, Any], expected: Any) -> Any:
-        case = LLMTestCase(tools_called=[ToolCall(name="t", input_parameters=given)], expected_tools=Plan(expected))
+    def score(arguments: dict[str, Any], expected: Any) -> Any:
+        case = LLMTestCase(tools_called=[ToolCall(name="t", input_parameters=arguments)], expected_tools=Plan(expected))
         return metric.measure(case).score
 
     assert score({"x": "a", "y": 2}, plan) == 1

@@ -47,20 +47,20 @@ def test_what_it_returns_and_raises() -> None:
 
 def test_ctrl_c_lets_it_end_first() -> None:
     """It is cancelled, between two steps, and may still tidy up; then the interrupt is raised."""
-    told: list[str] = []
+    events: list[str] = []
 
     async def goes() -> None:
         interrupt()
-        told.append("not in the middle")
+        events.append("not in the middle")
         try:
             await asyncio.sleep(60)
         finally:
             await asyncio.sleep(0.001)
-            told.append("tidied up")
+            events.append("tidied up")
 
     with pytest.raises(KeyboardInterrupt):
         run_interruptible(goes())
-    assert told == ["not in the middle", "tidied up"]
+    assert events == ["not in the middle", "tidied up"]
 
 
 def test_a_second_one_waits_for_nothing() -> None:
@@ -135,12 +135,12 @@ def test_in_a_notebook_it_is_cancelled_too() -> None:
 
 def test_other_threads_wait_as_ever() -> None:
     """Signals are none of theirs."""
-    found: list[int] = []
+    results: list[int] = []
 
     async def answers() -> int:
         return 3
 
-    thread = threading.Thread(target=lambda: found.append(run_interruptible(answers())))
+    thread = threading.Thread(target=lambda: results.append(run_interruptible(answers())))
     thread.start()
     thread.join()
-    assert found == [3]
+    assert results == [3]

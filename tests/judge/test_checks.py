@@ -11,13 +11,13 @@ import pytest
 from judging import RuleJudge
 from processes import environment
 from toolmark import CallStatus, Execution, LLMTestCase, ToolCall, ToolCorrectnessMetric, ToolSpec
-from toolmark._argument_validation import Checked, Schemas
+from toolmark._argument_validation import Schemas, Validation
 from toolmark.redact import REDACTED
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 
-def checked(schema: dict[str, Any] | None, arguments: dict[str, Any] | None, **fields: Any) -> Checked:
+def checked(schema: dict[str, Any] | None, arguments: dict[str, Any] | None, **fields: Any) -> Validation:
     """The result of validating the arguments of one call."""
     spec = ToolSpec(name="a", **({} if schema is None else {"input_schema": schema}))
     return Schemas([spec]).check(ToolCall(name="a", input_parameters=arguments, **fields))

@@ -196,8 +196,8 @@ def fits(call: ToolCall) -> bool | None:
 @given(calls=calls_drawn)
 def test_argument_schema_against_the_rules_written_by_hand(calls: Calls) -> None:
     """The score is the share of calls that fit, among those of which it can be said."""
-    known = [fit for fit in map(fits, calls) if fit is not None]
-    expected = sum(known) / len(known) if known else None
+    fitting = [fit for fit in map(fits, calls) if fit is not None]
+    expected = sum(fitting) / len(fitting) if fitting else None
 
     assert measured(toolmark.ArgumentSchemaMetric, {}, calls).score == expected
 
@@ -218,7 +218,7 @@ def failed(call: ToolCall) -> bool:
     return status(call) in {"error", "invalid_arguments", "unknown_tool"}
 
 
-def known(call: ToolCall) -> bool:
+def is_known(call: ToolCall) -> bool:
     """Whether the arguments of a call are known."""
     return status(call) != "invalid_arguments" and call.captured("input_parameters")
 
@@ -229,7 +229,7 @@ def is_redundant(calls: Calls, index: int) -> bool:
     earlier = [
         other
         for other in calls[:index]
-        if known(other) and other.name == call.name and same(other.arguments, call.arguments)
+        if is_known(other) and other.name == call.name and same(other.arguments, call.arguments)
     ]
     if any(status(other) in {"", "ok"} for other in earlier):
         return True
@@ -240,12 +240,12 @@ def is_redundant(calls: Calls, index: int) -> bool:
 @given(calls=calls_drawn)
 def test_efficiency_against_the_definition(calls: Calls) -> None:
     """The score is the share of calls that are not redundant, among those whose arguments are known."""
-    places = [index for index, call in enumerate(calls) if known(call)]
-    wanted = [index for index in places if is_redundant(calls, index)]
+    places = [index for index, call in enumerate(calls) if is_known(call)]
+    expected = [index for index in places if is_redundant(calls, index)]
     result = measured(toolmark.ToolEfficiencyMetric, {}, calls)
 
-    assert [finding.called for finding in result.findings if finding.kind == "redundant"] == wanted
-    assert result.score == ((len(places) - len(wanted)) / len(places) if places else None)
+    assert [finding.called for finding in result.findings if finding.kind == "redundant"] == expected
+    assert result.score == ((len(places) - len(expected)) / len(places) if places else None)
 
 
 @given(letters=st.text("abc", max_size=14))
@@ -263,14 +263,14 @@ def test_loops_against_all_blocks(letters: str) -> None:
     }
     result = measured(toolmark.ToolEfficiencyMetric, {}, [ToolCall(name=letter) for letter in letters])
     loops = [finding for finding in result.findings if finding.kind == "loop"]
-    found = {
+    repeats = {
         (finding.called, int(match[1]))
         for finding in loops
         if (match := re.search(r"the same (\d+) calls", finding.message))
     }
 
     # Each run of blocks is told once, at its first place.
-    assert found == {(start, size) for start, size in blocks if (start - 1, size) not in blocks}
+    assert repeats == {(start, size) for start, size in blocks if (start - 1, size) not in blocks}
 
 
 def breaks(calls: Calls, index: int, approved: set[int]) -> list[str]:
@@ -280,14 +280,14 @@ def breaks(calls: Calls, index: int, approved: set[int]) -> list[str]:
     before = [
         other for other in calls[:index] if other.name == "note" and status(other) in {"", "ok"} and apart(other, call)
     ]
-    told = ["forbidden"] if call.name == "what" else []
+    kinds = ["forbidden"] if call.name == "what" else []
     if call.name == "book" and ran and status(call) not in {"pending", "rejected"} and index not in approved:
-        told.append("not_approved")
+        kinds.append("not_approved")
     if call.name in {"look", "book"} and not before:
-        told.append("too_early")
+        kinds.append("too_early")
     if call.name == "look" and call.captured("input_parameters") and same(call.arguments.get("a"), 1):
-        told.append("forbidden_argument")
-    return told
+        kinds.append("forbidden_argument")
+    return kinds
 
 
 @given(calls=calls_drawn, approved=st.sets(st.integers(0, 7)))
@@ -302,12 +302,12 @@ def test_policy_against_its_rules_written_by_hand(calls: Calls, approved: set[in
     )
     case = LLMTestCase(tools_called=numbered, metadata={"approved_calls": sorted(approved)})
     result = metric.measure(case)
-    told = [breaks(numbered, index, approved) for index in range(len(numbered))]
+    kinds_of_all = [breaks(numbered, index, approved) for index in range(len(numbered))]
     unknown = [call.name == "look" and not call.captured("input_parameters") for call in numbered]
-    decided = [bool(kinds) for kinds, hidden in zip(told, unknown, strict=True) if kinds or not hidden]
+    decided = [bool(kinds) for kinds, hidden in zip(kinds_of_all, unknown, strict=True) if kinds or not hidden]
 
     assert [(finding.called, finding.kind) for finding in result.findings] == [
-        (index, kind) for index, kinds in enumerate(told) for kind in kinds
+        (index, kind) for index, kinds in enumerate(kinds_of_all) for kind in kinds
     ]
     assert result.score == (decided.count(False) / len(decided) if decided else None)
 
@@ -319,7 +319,7 @@ def in_time(calls: Calls) -> Calls:
 
 def recovered(calls: Calls) -> list[bool | None]:
     """For each episode, whether something answered its last failure; None where a call that tries again waits."""
-    found: list[bool | None] = []
+    outcomes: list[bool | None] = []
     for last, call in enumerate(calls):
         same = [index for index in range(last + 1, len(calls)) if calls[index].name == call.name]
         answers = [index for index in same if status(calls[index]) == "ok" and apart(calls[index], call)]
@@ -331,8 +331,8 @@ def recovered(calls: Calls) -> list[bool | None]:
         if status(call) == "unknown_tool":
             answers += [index for index in any_tool if apart(calls[index], call)]
         waits = any(status(calls[index]) == "pending" and apart(calls[index], call) for index in same)
-        found.append(True if answers else None if waits else False)
-    return found
+        outcomes.append(True if answers else None if waits else False)
+    return outcomes
 
 
 @given(calls=calls_drawn)

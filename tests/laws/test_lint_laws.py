@@ -71,13 +71,13 @@ def accepting(value: Any, *, required: bool) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def wanted(draw: st.DrawFn, schema: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
+def expectation_tree(draw: st.DrawFn, schema: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
     """Expected arguments that an object fits, with matchers at random places."""
     tree: dict[str, Any] = {}
     for name, item in value.items():
         inner = schema["properties"][name]
         if "properties" in inner and draw(st.booleans()):
-            tree[name] = draw(wanted(inner, item))
+            tree[name] = draw(expectation_tree(inner, item))
         else:
             tree[name] = draw(accepting(item, required=name in schema["required"]))
     return tree
@@ -97,7 +97,7 @@ def test_what_is_made_of_a_valid_call_is_clean(
     schema, value = pair
     Draft202012Validator(schema).validate(value)
 
-    assert findings(schema, data.draw(wanted(schema, value))) == []
+    assert findings(schema, data.draw(expectation_tree(schema, value))) == []
     plain = [ToolCall(name="f", input_parameters=value)]
     assert not lint([Golden(input="x", expected_tools=plain)], [{"name": "f", "parameters": schema}])
 
@@ -106,7 +106,7 @@ def test_what_is_made_of_a_valid_call_is_clean(
 def test_every_way_to_break_it_is_found(data: st.DataObject, pair: tuple[dict[str, Any], dict[str, Any]]) -> None:
     """A value of another type, in a matcher or not; an argument that is not there; one that must be."""
     schema, value = pair
-    tree = data.draw(wanted(schema, value))
+    tree = data.draw(expectation_tree(schema, value))
     typed = [name for name in value if schema["properties"][name].get("type") not in (None, "object")]
 
     broken = {"unknown": {**tree, "zzz": data.draw(st.sampled_from([1, Ignore(), Optional(1)]))}}
@@ -170,10 +170,10 @@ def test_what_is_found_is_certain(
     schema = {**pair[0], **rules}
     every = list(itertools.islice(accepted(tree), 2000))
     unfit = [value for value in every if not Draft202012Validator(schema).is_valid(value)]
-    found = findings(schema, tree)
+    reported = findings(schema, tree)
 
-    assert unfit or not found
+    assert unfit or not reported
     if len(every) == 1:
-        assert bool(found) == bool(unfit)
+        assert bool(reported) == bool(unfit)
     if len(unfit) == len(every) and not rules:
-        assert found
+        assert reported

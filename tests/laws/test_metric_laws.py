@@ -157,11 +157,11 @@ TABLE: dict[str, list[tuple[dict[str, Any], set[Law]]]] = {
     "MultimodalToolCorrectnessMetric": [({}, {blind_to_order, monotone, nested})],
 }
 ROWS = [
-    pytest.param(getattr(toolmark.metrics, name), options, kept, id=" ".join([name, *options.values()]))
+    pytest.param(getattr(toolmark.metrics, name), options, holding, id=" ".join([name, *options.values()]))
     for name, rows in TABLE.items()
-    for options, kept in rows
+    for options, holding in rows
 ]
-of_every_row = pytest.mark.parametrize(("metric", "options", "kept"), ROWS)
+of_every_row = pytest.mark.parametrize(("metric", "options", "holding"), ROWS)
 
 
 def test_every_metric_has_declared_its_laws() -> None:
@@ -187,10 +187,10 @@ def test_every_denominator_stands_in_the_table() -> None:
 @few
 @given(more=_options, expected=_calls, called=_calls)
 def test_laws_of_all(
-    metric: type[Metric], options: dict[str, Any], kept: set[Law], more: Any, expected: Calls, called: Calls
+    metric: type[Metric], options: dict[str, Any], holding: set[Law], more: Any, expected: Calls, called: Calls
 ) -> None:
     """Every metric keeps the laws of all, under all options; a law is one of all or is declared, not both."""
-    assert kept.isdisjoint(OF_ALL)
+    assert holding.isdisjoint(OF_ALL)
     for law in OF_ALL:
         law(metric, {**more, **options}, expected, called)
 
@@ -199,21 +199,21 @@ def test_laws_of_all(
 @few
 @given(more=_options, expected=_calls, called=_calls)
 def test_declared_laws(
-    metric: type[Metric], options: dict[str, Any], kept: set[Law], more: Any, expected: Calls, called: Calls
+    metric: type[Metric], options: dict[str, Any], holding: set[Law], more: Any, expected: Calls, called: Calls
 ) -> None:
     """A metric keeps the laws that it has declared, under all options."""
     for law in OF_SOME:
-        if law in kept:
+        if law in holding:
             law(metric, {**more, **options}, expected, called)
 
 
 @pytest.mark.parametrize("law", OF_SOME, ids=lambda law: law.__name__)
 @of_every_row
 def test_laws_that_are_not_declared_do_not_hold(
-    law: Law, metric: type[Metric], options: dict[str, Any], kept: set[Law]
+    law: Law, metric: type[Metric], options: dict[str, Any], holding: set[Law]
 ) -> None:
     """A law that a metric has not declared is really broken by some small case: the table says what is true."""
-    assert law in kept or breaks(law, metric, options)
+    assert law in holding or breaks(law, metric, options)
 
 
 def breaks(law: Law, metric: type[Metric], options: dict[str, Any]) -> bool:

@@ -53,8 +53,8 @@ def test_an_ordered_plan_scores_what_the_list_of_all_its_alignments_says(
 ) -> None:
     """Ordered: the same of the alignments that keep the order; a group is one step, without order inside."""
     best = max(plan_oracle.score(one, denominator) for one in plan_oracle.totals(plan, tools, ordered=True))
-    found = scored(plan, tools, denominator=denominator, should_consider_ordering=True)
-    assert found == pytest.approx(float(best), abs=1e-12)
+    result = scored(plan, tools, denominator=denominator, should_consider_ordering=True)
+    assert result == pytest.approx(float(best), abs=1e-12)
 
 
 modes = st.fixed_dictionaries(
@@ -150,8 +150,8 @@ def test_each_call_that_comes_too_early_is_worth_nothing(order: list[str], denom
     chain = ["a", "b", "c", "d"]
     plan = Plan([Expect(name, label=name, after=chain[max(at - 1, 0) : at]) for at, name in enumerate(chain)])
     tools = [ToolCall(name=name) for name in order]
-    kept = sum(not at or order.index(chain[at - 1]) < order.index(name) for at, name in enumerate(chain))
-    assert scored(plan, tools, denominator=denominator) == kept / 4
+    timely = sum(not at or order.index(chain[at - 1]) < order.index(name) for at, name in enumerate(chain))
+    assert scored(plan, tools, denominator=denominator) == timely / 4
 
 
 @given(plans(), called(), modes)

@@ -141,10 +141,10 @@ def test_f1_is_symmetric(one: Calls, other: Calls) -> None:
 @given(expected=expected_drawn, called=called_drawn)
 def test_a_forbidden_call_is_0_and_without_one_nothing_changes(expected: Calls, called: Calls) -> None:
     """Exactly a call that was not left out."""
-    kept = [call for call in called if did(call)]
+    effective = [call for call in called if did(call)]
     result = measured(expected, called, forbidden=["p?y"])
 
-    if any(call.name == "pay" for call in kept):
+    if any(call.name == "pay" for call in effective):
         assert (result.score, result.parts["allowed"]) == (0, 0)
     else:
         assert (result.score, result.parts["allowed"]) == (score(expected, called), 1)
@@ -180,17 +180,17 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...]
     return [(path, value)]
 
 
-def credit(wanted: ToolCall, made: ToolCall) -> Fraction:
+def credit(reference: ToolCall, actual: ToolCall) -> Fraction:
     """Equal leaves / leaves of either side."""
-    if wanted.name != made.name:
+    if reference.name != actual.name:
         return Fraction(0)
-    if "input_parameters" not in wanted.model_fields_set:
+    if "input_parameters" not in reference.model_fields_set:
         return Fraction(1)
-    ours, theirs = dict(leaves(wanted.arguments)), dict(leaves(made.arguments))
-    both = {*ours, *theirs}
+    left, right = dict(leaves(reference.arguments)), dict(leaves(actual.arguments))
+    both = {*left, *right}
     if not both:
         return Fraction(1)
-    return Fraction(sum(path in ours and path in theirs and same(ours[path], theirs[path]) for path in both), len(both))
+    return Fraction(sum(path in left and path in right and same(left[path], right[path]) for path in both), len(both))
 
 
 def greatest(expected: Calls, called: Calls) -> Fraction:
@@ -209,17 +209,17 @@ def greatest(expected: Calls, called: Calls) -> Fraction:
 @given(expected=expected_drawn, called=called_drawn)
 def test_the_score_against_all_ways_to_pair(expected: Calls, called: Calls) -> None:
     """F1 of the best pairing of writes x (0.9 + 0.1 x share of expected reads made), counted by hand."""
-    wanted = {call.name for call in expected if call.name not in {"look", "find"}}
-    kept = [call for call in called if did(call)]
+    names = {call.name for call in expected if call.name not in {"look", "find"}}
+    effective = [call for call in called if did(call)]
     writes = (
-        [call for call in expected if call.name in wanted],
-        [call for call in kept if call.name in {"book", "pay", *wanted}],
+        [call for call in expected if call.name in names],
+        [call for call in effective if call.name in {"book", "pay", *names}],
     )
-    reads = [[call.name for call in side if call.name in {"look", "find"}] for side in (expected, kept)]
+    reads = [[call.name for call in side if call.name in {"look", "find"}] for side in (expected, effective)]
     total = len(writes[0]) + len(writes[1])
     f1 = float(2 * greatest(*writes) / total) if total else 1.0
-    made = sum(min(reads[0].count(name), reads[1].count(name)) for name in {*reads[0]})
-    recall = made / len(reads[0]) if reads[0] else 1.0
+    paired = sum(min(reads[0].count(name), reads[1].count(name)) for name in {*reads[0]})
+    recall = paired / len(reads[0]) if reads[0] else 1.0
 
     assert abs(score(expected, called) - f1 * (0.9 + 0.1 * recall)) < 1e-12
 
@@ -227,16 +227,16 @@ def test_the_score_against_all_ways_to_pair(expected: Calls, called: Calls) -> N
 @given(expected=expected_drawn, called=called_drawn)
 def test_order_against_all_subsequences(expected: Calls, called: Calls) -> None:
     """The part is the greatest sum of credits in order / the greatest in any order; it is not told of one pair."""
-    wanted = {call.name for call in expected if call.name not in {"look", "find"}}
-    ours = [call for call in expected if call.name in wanted]
-    theirs = [call for call in called if did(call) and call.name in {"book", "pay", *wanted}]
+    names = {call.name for call in expected if call.name not in {"look", "find"}}
+    reference = [call for call in expected if call.name in names]
+    effective = [call for call in called if did(call) and call.name in {"book", "pay", *names}]
     result = measured(expected, called)
-    free = greatest(ours, theirs)
+    free = greatest(reference, effective)
     pairs = len(result.alignment.pairs) if result.alignment else 0
     order = result.parts.get("write_order")
 
     assert (order is not None) == (pairs > 1 and free > 0)
-    assert order is None or abs(order - float(in_order(ours, theirs) / free)) < 1e-12
+    assert order is None or abs(order - float(in_order(reference, effective) / free)) < 1e-12
 
 
 def in_order(expected: Calls, called: Calls) -> Fraction:

@@ -154,10 +154,10 @@ def test_agreeing_on_one_more_argument_never_costs(a: dict[str, Any], b: dict[st
 @given(a=nested_objects, b=nested_objects)
 def test_differences_are_exactly_the_places_that_differ(a: dict[str, Any], b: dict[str, Any]) -> None:
     """There is a difference exactly where similarity is below 1; each names a place, and what stands there."""
-    found = list(argument_differences(a, b))
-    assert (not found) == json_equal(a, b)
-    assert len({difference.path for difference in found}) == len(found)
-    for difference in found:
+    differences = list(argument_differences(a, b))
+    assert (not differences) == json_equal(a, b)
+    assert len({difference.path for difference in differences}) == len(differences)
+    for difference in differences:
         assert difference.expected is at(a, difference.path)
         assert difference.called is at(b, difference.path)
         assert (difference.kind == "missing_argument") == (difference.called is ABSENT)
@@ -245,18 +245,18 @@ def test_the_argument_is_neither_changed_nor_kept(value: Any) -> None:
         warnings.simplefilter("ignore", ToolmarkWarning)
         call = ToolCall(name="look_up", input_parameters={"value": value}, output=value)
     assert repr(value) == before
-    kept = repr(call)
+    snapshot = repr(call)
     spoil(value)
-    assert repr(call) == kept
+    assert repr(call) == snapshot
 
 
 @given(value=json_values())
 def test_two_fields_never_share_a_value(value: Any) -> None:
     """One object given twice is two values in the call, so that changing one leaves the other."""
     call = ToolCall(name="look_up", input_parameters={"value": value}, output=value)
-    kept = repr(call.output)
+    snapshot = repr(call.output)
     spoil(call.arguments)
-    assert repr(call.output) == kept
+    assert repr(call.output) == snapshot
 
 
 # Text

@@ -137,7 +137,7 @@ def test_values_under_secret_keys_stay_out_of_reasons() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "warning"),
     [
         pytest.param(
             ToolCall(name="book", execution=Execution(not_captured=["input_parameters"])),
@@ -151,24 +151,24 @@ def test_values_under_secret_keys_stay_out_of_reasons() -> None:
         pytest.param(ToolCall(name="web", type=ToolCallType.HOSTED), "of a provider", id="a tool of the provider"),
     ],
 )
-def test_what_cannot_be_checked_is_left_out(call: ToolCall, told: str) -> None:
+def test_what_cannot_be_checked_is_left_out(call: ToolCall, warning: str) -> None:
     """It counts neither for nor against, and the result says so; alone it is skipped."""
     alone, beside = measured(call), measured(call, book(seats="x"), book(seats=1))
 
     assert (alone.status, alone.score) == (ResultStatus.SKIPPED, None)
     assert beside.score == 0.5
     for result in (alone, beside):
-        assert any(text.startswith("1 call left out: ") and told in text for text in result.warnings)
-        assert told in result.reason
+        assert any(text.startswith("1 call left out: ") and warning in text for text in result.warnings)
+        assert warning in result.reason
 
 
 def test_a_schema_elsewhere_is_never_asked_for() -> None:
     """A reference to an address sends nothing there, even if somebody would answer."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            requests.append(self.path)
             self.send_response(200)
             self.end_headers()
             self.wfile.write(b"{}")
@@ -179,7 +179,7 @@ def test_a_schema_elsewhere_is_never_asked_for() -> None:
         result = ArgumentSchemaMetric([tool]).measure(LLMTestCase(tools_called=[ToolCall(name="a")]))
         server.shutdown()
 
-    assert asked == []
+    assert requests == []
     assert [finding.kind for finding in result.findings] == ["invalid_schema"]
 
 

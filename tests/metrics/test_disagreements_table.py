@@ -71,10 +71,10 @@ def test_ordering_example() -> None:
 @pytest.mark.parametrize("params", [None, (), [], [ToolCallParams.TOOL]], ids=["unset", "()", "[]", "[TOOL]"])
 def test_evaluation_params_default(metric: Any, params: Any) -> None:
     """Names alone are compared unless told otherwise; an empty list says the same."""
-    made = metric() if params is None else metric(evaluation_params=params)
-    assert made.evaluation_params == (ToolCallParams.TOOL,)
+    built = metric() if params is None else metric(evaluation_params=params)
+    assert built.evaluation_params == (ToolCallParams.TOOL,)
     wrong = case([ToolCall(name="a", input_parameters={"x": 1}, output=1)], [ToolCall(name="a", output=2)])
-    assert made.measure(wrong).score == 1
+    assert built.measure(wrong).score == 1
 
 
 def test_evaluation_params_default_of_the_command_line(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_available_tools_without_a_judge(kind: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "known", "bare"),
+    ("name", "names", "bare"),
     [
         pytest.param("search_agent_xg7c", (), "search_agent", id="letters and digits"),
         pytest.param("search_agent_nxle", (), "search_agent_nxle", id="letters alone, unknown"),
@@ -132,9 +132,9 @@ def test_available_tools_without_a_judge(kind: Any) -> None:
         pytest.param("read_data", (), "read_data", id="a word"),
     ],
 )
-def test_random_name_suffixes(name: str, known: tuple[str, ...], bare: str) -> None:
+def test_random_name_suffixes(name: str, names: tuple[str, ...], bare: str) -> None:
     """A suffix goes if it has letters and digits, or if the bare name is a known tool and the full one is not."""
-    assert strip_suffix(name, known) == bare
+    assert strip_suffix(name, names) == bare
 
 
 def test_random_name_suffixes_are_kept_unless_asked_for() -> None:

@@ -34,7 +34,7 @@ def measured(expected: Any, called: str | list[ToolCall], **options: Any) -> Met
 
 
 @pytest.mark.parametrize(
-    ("expected", "called", "options", "score", "told"),
+    ("expected", "called", "options", "score", "reason"),
     [
         # optional and times
         (Plan([Expect("a"), Expect("b", optional=True)]), "a", {}, 1, "1 matched / 1 expected = 1"),
@@ -90,11 +90,11 @@ def measured(expected: Any, called: str | list[ToolCall], **options: Any) -> Met
         (Plan([Expect(Glob("get_*"))]), "set_user", {}, 0, "Missing: expected #1 'get_*' was not called."),
     ],
 )  # fmt: skip
-def test_the_table(expected: Any, called: str, options: dict[str, Any], score: float, told: str) -> None:
+def test_the_table(expected: Any, called: str, options: dict[str, Any], score: float, reason: str) -> None:
     """As docs/expectations.md has it."""
     result = measured(expected, called, **options)
     assert result.score == pytest.approx(score)
-    assert told in str(result.reason)
+    assert reason in str(result.reason)
 
 
 def test_matchers_that_are_not_asked_are_told() -> None:

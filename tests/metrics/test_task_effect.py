@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shorthand import made
+from shorthand import calls_from
 from toolmark import (
     ConfigurationError,
     LLMTestCase,
@@ -30,7 +30,7 @@ EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write", "mai
 
 def measured(expected: str, called: str, **options: Any) -> MetricResult:
     """The result of calls in shorthand."""
-    case = LLMTestCase(expected_tools=made(expected), tools_called=made(called))
+    case = LLMTestCase(expected_tools=calls_from(expected), tools_called=calls_from(called))
     return TaskEffectMetric(**{"effects": EFFECTS, **options}).measure(case)
 
 
@@ -191,11 +191,11 @@ def test_unknown_effects() -> None:
 
 def test_a_guess_is_only_made_if_asked_for() -> None:
     """And told."""
-    told = measured("cancel_order", "get_order cancel_order delete_order", effects={}, guess_effects=True)
+    guessed = measured("cancel_order", "get_order cancel_order delete_order", effects={}, guess_effects=True)
     silent = measured("cancel_order", "get_order cancel_order delete_order", effects={})
 
-    assert told.score == pytest.approx(2 / 3)
-    assert "read: 'get_order'; write: 'cancel_order', 'delete_order'" in told.warnings[0]
+    assert guessed.score == pytest.approx(2 / 3)
+    assert "read: 'get_order'; write: 'cancel_order', 'delete_order'" in guessed.warnings[0]
     assert silent.score == 1
     assert [finding.tool for finding in silent.findings] == ["get_order", "delete_order"]
 
@@ -203,7 +203,7 @@ def test_a_guess_is_only_made_if_asked_for() -> None:
 def test_tools_of_the_case_and_the_metric() -> None:
     """What a tool does may stand in `available_tools`; the metric's own win."""
     tools = [{"name": "a", "effect": "read"}, {"name": "b", "annotations": {"readOnlyHint": True}}]
-    case = LLMTestCase(expected_tools=[], tools_called=made("a b"), available_tools=tools)
+    case = LLMTestCase(expected_tools=[], tools_called=calls_from("a b"), available_tools=tools)
 
     assert TaskEffectMetric().measure(case).score == 1
     assert TaskEffectMetric(available_tools=[{"name": "a", "effect": "write"}]).measure(case).score == 0
@@ -355,7 +355,7 @@ def test_a_side_that_is_not_given(missing: str) -> None:
 
 def test_a_plan_that_says_no_more_than_a_list_is_one() -> None:
     """What other plans are is tested apart."""
-    same = LLMTestCase(expected_tools=Plan([ToolCall(name="book")]), tools_called=made("book"))
+    same = LLMTestCase(expected_tools=Plan([ToolCall(name="book")]), tools_called=calls_from("book"))
     assert TaskEffectMetric().measure(same).score == 1
 
 
@@ -371,19 +371,26 @@ def test_the_evidence_on_recorded_runs() -> None:
     def area(**options: Any) -> float | None:
         return auc([float(TaskEffectMetric(**options).measure(case)) for case in cases], good)
 
-    asked: dict[str, Any] = {"guess_effects": True, "error_pattern": "^Error"}
-    told = [
-        area(**asked),
-        area(**asked, read_weight=0),
-        area(**asked, read_weight=1),
+    settings: dict[str, Any] = {"guess_effects": True, "error_pattern": "^Error"}
+    areas = [
+        area(**settings),
+        area(**settings, read_weight=0),
+        area(**settings, read_weight=1),
         area(guess_effects=True),
         area(error_pattern="^Error"),
-        area(**asked, effects={"transfer_*": "write"}),
+        area(**settings, effects={"transfer_*": "write"}),
     ]
     page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
 
-    assert [f"{found:.3f}".lstrip("0") for found in told if found] == [".990", ".991", ".966", ".867", ".892", ".711"]
-    assert all(f"| {found:.3f} |".replace("0.", ".") in page for found in told)
+    assert [f"{number:.3f}".lstrip("0") for number in areas if number] == [
+        ".990",
+        ".991",
+        ".966",
+        ".867",
+        ".892",
+        ".711",
+    ]
+    assert all(f"| {number:.3f} |".replace("0.", ".") in page for number in areas)
 
 
 def test_every_case_with_both_sides_is_scored() -> None:

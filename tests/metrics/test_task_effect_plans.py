@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shorthand import made
+from shorthand import calls_from
 from toolmark import ConfigurationError, LLMTestCase, MetricResult, TaskEffectMetric, ToolCall
 from toolmark.expect import (
     Absent,
@@ -34,7 +34,7 @@ LOOK, FIND, BOOK, PAY = (ToolCall(name=name) for name in ("look", "find", "book"
 def case_of(expected: Any, called: str | list[ToolCall]) -> LLMTestCase:
     """A case with the items of a plan, or a plan, and with calls in shorthand."""
     expected = Plan(expected) if isinstance(expected, list) else expected
-    return LLMTestCase(expected_tools=expected, tools_called=made(called) if isinstance(called, str) else called)
+    return LLMTestCase(expected_tools=expected, tools_called=calls_from(called) if isinstance(called, str) else called)
 
 
 def measured(expected: Any, called: str | list[ToolCall], **options: Any) -> MetricResult:
@@ -79,7 +79,7 @@ def of_arguments(expected: Any, called: Any, **options: Any) -> MetricResult:
 def test_totals(plan: list[Any], called: str, score: float) -> None:
     """By hand."""
     tools = [{"name": name} for name in EFFECTS]
-    case = LLMTestCase(expected_tools=Plan(plan), tools_called=made(called), available_tools=tools)
+    case = LLMTestCase(expected_tools=Plan(plan), tools_called=calls_from(called), available_tools=tools)
 
     assert TaskEffectMetric(effects=EFFECTS).measure(case).score == pytest.approx(score)
 
@@ -108,8 +108,8 @@ def test_rules_between_writes_and_reads_are_told_to_play_no_part() -> None:
     result = measured(plan, "book@1 look@2 find@3 pay@4")
 
     assert result.score == 1
-    told = "not checked, since writes and reads are compared separately: 'book after seen', 'find, pay in one step'"
-    assert told in result.warnings
+    warning = "not checked, since writes and reads are compared separately: 'book after seen', 'find, pay in one step'"
+    assert warning in result.warnings
     assert not measured([Expect("pay", label="paid"), Expect("book", after=["paid"])], "pay book").warnings
 
 
@@ -165,8 +165,8 @@ def test_findings_name_places_in_the_call() -> None:
     matcher = IgnoreCase("ann")
     result = of_arguments({"p": [{"n": matcher}], "q": 1}, {"p": [{"n": "bob"}], "r": [1]})
 
-    found = [(finding.kind, finding.path, finding.expected_value) for finding in result.findings]
-    assert found[:2] == [
+    findings = [(finding.kind, finding.path, finding.expected_value) for finding in result.findings]
+    assert findings[:2] == [
         ("wrong_argument", "$.input_parameters.p[0].n", matcher),
         ("missing_argument", "$.input_parameters.q", 1),
     ]

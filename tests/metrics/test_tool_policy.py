@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shorthand import made
+from shorthand import calls_from
 from toolmark import (
     ConfigurationError,
     InvalidDataError,
@@ -24,7 +24,7 @@ from toolmark.redact import REDACTED
 
 def measured(calls: str, **options: Any) -> Any:
     """The result of one case."""
-    return ToolPolicyMetric(**options).measure(LLMTestCase(tools_called=made(calls)))
+    return ToolPolicyMetric(**options).measure(LLMTestCase(tools_called=calls_from(calls)))
 
 
 def violations(result: Any) -> list[tuple[str, int]]:
@@ -33,7 +33,7 @@ def violations(result: Any) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize(
-    ("calls", "options", "wanted"),
+    ("calls", "options", "expected"),
     [
         pytest.param("look wipe", {"denied": ["wipe"]}, [1], id="denied"),
         pytest.param("look wipe", {"denied": ["wip"]}, [], id="a part of a name is no name"),
@@ -46,17 +46,17 @@ def violations(result: Any) -> list[tuple[str, int]]:
         pytest.param("get_a get_b", {"allowed": ["get_?"], "denied": ["get_b"]}, [1], id="denied wins"),
     ],
 )
-def test_names(calls: str, options: dict[str, Any], wanted: list[int]) -> None:
+def test_names(calls: str, options: dict[str, Any], expected: list[int]) -> None:
     """A call of a denied tool, or of one that is not allowed, is a violation; each counts once."""
     result = measured(calls, **options)
 
-    assert violations(result) == [("forbidden", index) for index in wanted]
-    assert result.score == pytest.approx(1 - len(wanted) / len(calls.split()))
-    assert result.passed == (not wanted)
+    assert violations(result) == [("forbidden", index) for index in expected]
+    assert result.score == pytest.approx(1 - len(expected) / len(calls.split()))
+    assert result.passed == (not expected)
 
 
 @pytest.mark.parametrize(
-    ("calls", "wanted"),
+    ("calls", "expected"),
     [
         pytest.param("look:ok change:ok", [], id="before it"),
         pytest.param("change:ok look:ok", [0], id="after it"),
@@ -71,11 +71,11 @@ def test_names(calls: str, options: dict[str, Any], wanted: list[int]) -> None:
         pytest.param("other:ok", [], id="another tool"),
     ],
 )
-def test_what_is_required_before(calls: str, wanted: list[int]) -> None:
+def test_what_is_required_before(calls: str, expected: list[int]) -> None:
     """Before a call there must be an earlier one of each required tool that succeeded."""
     result = measured(calls, required_before={"change": ["look"]})
 
-    assert violations(result) == [("too_early", index) for index in wanted]
+    assert violations(result) == [("too_early", index) for index in expected]
 
 
 def test_required_tools_are_all_required_and_may_be_patterns() -> None:
@@ -111,7 +111,7 @@ def test_required_tools_are_all_required_and_may_be_patterns() -> None:
 )
 def test_what_needs_approval(call: str, metadata: dict[str, Any], *, fine: bool) -> None:
     """A call that ran must be listed as approved, by the case or by its run."""
-    calls = [one.model_copy(update={"id": "c1"}) for one in made(call)]
+    calls = [one.model_copy(update={"id": "c1"}) for one in calls_from(call)]
     metric = ToolPolicyMetric(needs_approval=["pay"])
     of_case = metric.measure(LLMTestCase(tools_called=calls, metadata=metadata))
     of_run = metric.measure(LLMTestCase(tools_called=calls, run=Run(metadata=metadata)))
@@ -131,7 +131,7 @@ def test_a_cancelled_call_that_was_seen_to_run() -> None:
 @pytest.mark.parametrize("listed", ["c1", {"c1": True}, [True], [None]])
 def test_a_list_of_approved_calls_that_is_none(listed: Any) -> None:
     """It is an error with the case's name, not a violation and not an approval."""
-    case = LLMTestCase(id="k", tools_called=made("pay:ok"), metadata={"approved_calls": listed})
+    case = LLMTestCase(id="k", tools_called=calls_from("pay:ok"), metadata={"approved_calls": listed})
 
     with pytest.raises(InvalidDataError, match="of case 'k' must be a list of ids or positions"):
         ToolPolicyMetric(needs_approval=["pay"]).measure(case)
@@ -219,7 +219,7 @@ def test_findings_and_reason() -> None:
     )
 
     assert result.reason.split("\n") == [
-        "allowed: 1 - 2 violating / 4 calls = 0.5 (failed at 1).",
+        "allowed: 2 / 4 checked calls = 0.5 (failed at 1).",
         "Forbidden: called #1 'wipe', denied by 'w*'.",
         "Not approved: called #2 'pay' ran, and metadata['approved_calls'] does not list it.",
         "Too early: called #2 'pay', before a call of 'look' had succeeded.",
@@ -237,7 +237,7 @@ def test_secrets_stay_out_of_reasons() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({}, "must have at least one rule"),
         ({"denied": "wipe"}, "denied must be a list of tool names"),
@@ -255,9 +255,9 @@ def test_secrets_stay_out_of_reasons() -> None:
         ({"denied": ["a"], "threshold": 7}, "threshold"),
     ],
 )
-def test_options_that_are_none(options: dict[str, Any], told: str) -> None:
+def test_options_that_are_none(options: dict[str, Any], message: str) -> None:
     """They are refused by name, before anything is measured."""
-    with pytest.raises(ConfigurationError, match=told):
+    with pytest.raises(ConfigurationError, match=message):
         ToolPolicyMetric(**options)
 
 
@@ -270,13 +270,11 @@ def test_no_call_is_skipped() -> None:
 
 def test_it_works_where_other_metrics_do() -> None:
     """`evaluate` and `assert_test` take it; the label tells which kinds of rules there are."""
-    bad = LLMTestCase(tools_called=made("wipe:ok look:ok"))
+    bad = LLMTestCase(tools_called=calls_from("wipe:ok look:ok"))
     metric = ToolPolicyMetric(denied=["wipe"], needs_approval=["pay"])
     report = evaluate([bad, LLMTestCase(tools_called=[]), LLMTestCase()], [metric])
 
     assert [case.results[0].status.value for case in report.cases] == ["scored", "skipped", "failed"]
-    with pytest.raises(
-        MetricAssertionError, match=r"tool_policy\(denied, needs_approval\): allowed: 1 - 1 violating / 2"
-    ):
+    with pytest.raises(MetricAssertionError, match=r"tool_policy\(denied, needs_approval\): allowed: 1 / 2"):
         assert_test(bad, [metric])
     assert ToolPolicyMetric(allowed=[], strict_mode=True).label == "tool_policy(allowed, strict)"

@@ -72,29 +72,29 @@ def files() -> list[str]:
 
 def test_the_top_level_is_the_intended_one(files: list[str]) -> None:
     """A newcomer sees a short list at the root; whatever joins it is decided here."""
-    found = {name.partition("/")[0] for name in files}
+    names = {name.partition("/")[0] for name in files}
 
-    assert sorted(found - TOP_LEVEL - OPTIONAL) == []
-    assert sorted(TOP_LEVEL - found) == []
+    assert sorted(names - TOP_LEVEL - OPTIONAL) == []
+    assert sorted(TOP_LEVEL - names) == []
 
 
 def test_no_lock_file_is_tracked(files: list[str]) -> None:
     """Lock files record where packages were downloaded from; versions are pinned in `requirements/` instead."""
-    found = [name for name in files if name.rpartition("/")[2] in LOCK_FILES]
+    lock_files = [name for name in files if name.rpartition("/")[2] in LOCK_FILES]
 
-    assert not found, "\n".join(found)
+    assert not lock_files, "\n".join(lock_files)
 
 
 def test_no_registry_is_named(files: list[str]) -> None:
     """Where packages come from is the installer's business, so that mirrors and closed networks work."""
-    found = [
+    lines = [
         f"{name}:{number}: {line.strip()[:100]}"
         for name in files
         for number, line in enumerate((ROOT / name).read_text(encoding="utf-8", errors="replace").splitlines(), 1)
         if REGISTRIES.search(line)
     ]
 
-    assert not found, "\n".join(found)
+    assert not lines, "\n".join(lines)
 
 
 def test_every_pin_is_exact(files: list[str]) -> None:

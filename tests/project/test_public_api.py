@@ -63,13 +63,13 @@ def test_every_name_says_that_it_is_ours(name: str) -> None:
 def test_type_checkers_see_what_is_loaded() -> None:
     """The imports that only type checkers read name the same homes as the table that is used at run time."""
     block = next(node for node in SOURCE.body if isinstance(node, ast.If))
-    seen = {
+    imported = {
         alias.name: str(node.module).removeprefix("toolmark.")
         for node in block.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert seen == toolmark._HOME
+    assert imported == toolmark._HOME
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -75,8 +75,8 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.parametrize(("program", "shown"), PROGRAMS)
-def test_python_prints_what_stands_below_it(tmp_path: Path, program: Block, shown: Block) -> None:
+@pytest.mark.parametrize(("program", "output"), PROGRAMS)
+def test_python_prints_what_stands_below_it(tmp_path: Path, program: Block, output: Block) -> None:
     """As a program of its own, in an empty folder, with warnings as errors."""
     if "import pyarrow" in program.text:
         pytest.importorskip("pyarrow", reason="pyarrow, of the extra `parquet`, is not installed here")
@@ -84,8 +84,8 @@ def test_python_prints_what_stands_below_it(tmp_path: Path, program: Block, show
     done = run_python(["program.py"], tmp_path)
 
     assert done.err == ""
-    assert done == (0, shown.text, "")
-    assert shown.language == ""
+    assert done == (0, output.text, "")
+    assert output.language == ""
 
 
 def test_there_are_programs() -> None:
@@ -143,7 +143,7 @@ def test_the_page_of_comparison_names_everything(tmp_path: Path) -> None:
     """Each option stands in its table, and each thing that may differ; its commands run, one after the other."""
     options = options_of("compare")
     kinds = options["--allow-different"].type
-    shown = re.findall(r"^toolmark (.*)$", COMPARISON, re.MULTILINE)
+    commands = re.findall(r"^toolmark (.*)$", COMPARISON, re.MULTILINE)
     table = "\n".join(line for line in COMPARISON.splitlines() if line.startswith("| `--"))
     for name in ("before.jsonl", "after.jsonl"):
         case = LLMTestCase(id="only", tools_called=[], expected_tools=[])
@@ -154,7 +154,7 @@ def test_the_page_of_comparison_names_everything(tmp_path: Path) -> None:
     assert isinstance(kinds, click.Choice)
     assert set(re.findall(r"--[a-z][a-z-]+", table)) - {"--allow-different"} == options.keys() - {"--allow-different"}
     assert re.findall(r"^\| `([a-z]+)` \|", COMPARISON, re.MULTILINE) == list(kinds.choices)
-    assert [run_python([*COMMAND, *command.split()], tmp_path).code for command in shown] == [0] * 4
+    assert [run_python([*COMMAND, *command.split()], tmp_path).code for command in commands] == [0] * 4
 
 
 def test_the_page_of_reports_names_everything(tmp_path: Path) -> None:
@@ -164,11 +164,13 @@ def test_the_page_of_reports_names_everything(tmp_path: Path) -> None:
     case = LLMTestCase(id="only", tools_called=[], expected_tools=[])
     (tmp_path / "runs.jsonl").write_text(case.to_json(), encoding="utf-8")
     run_python([*COMMAND, "score", "runs.jsonl", "--json", "results.jsonl"], tmp_path)
-    shown = re.findall(r"^toolmark (.*)$", REPORTS, re.MULTILINE)
+    commands = re.findall(r"^toolmark (.*)$", REPORTS, re.MULTILINE)
     (totals,) = [block.text for block in blocks(REPORTS) if "flaky:" in block.text]
 
     assert set(re.findall(r"--[a-z][a-z-]+", table)) == shared == options_of("report").keys()
-    assert [run_python([*COMMAND, *command.partition(" >>")[0].split()], tmp_path).code for command in shown] == [0] * 4
+    assert [run_python([*COMMAND, *command.partition(" >>")[0].split()], tmp_path).code for command in commands] == [
+        0
+    ] * 4
     assert totals in (GOLDEN / "terminal-trials.txt").read_text(encoding="utf-8")
 
 
@@ -267,8 +269,10 @@ def test_the_page_of_traces_sends_what_it_says(tmp_path: Path) -> None:
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the exporter of OTLP is not installed here")
     from collectors import collecting
 
-    shown = [block for block in blocks(TRACES) if block.language == "python" or "import OTLPLogExporter" in block.text]
-    (tmp_path / "program.py").write_text("".join(block.text for block in shown), encoding="utf-8")
+    programs = [
+        block for block in blocks(TRACES) if block.language == "python" or "import OTLPLogExporter" in block.text
+    ]
+    (tmp_path / "program.py").write_text("".join(block.text for block in programs), encoding="utf-8")
     with collecting() as collector:
         settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.address}
         assert run_python(["program.py"], tmp_path, settings=settings) == (0, "", "")

@@ -457,8 +457,8 @@ def test_page_003_parsers() -> None:
     assert all({"tool_call_id", "kind", "name", "args"} <= step.keys() for step in steps)
     assert parser.normalize_tool_name("delegate_to_sql_query_agent_xg7c") == "delegate_to_sql_query_agent"
     assert parser.normalize_tool_name("read_data") == "read_data"
-    (made,) = parser.create_tool_call_object(steps, normalize_names=False)
-    assert (made.name, made.input_parameters) == ("ask_sql_agent_xg7c", {"q": 1})
+    (entry,) = parser.create_tool_call_object(steps, normalize_names=False)
+    assert (entry.name, entry.input_parameters) == ("ask_sql_agent_xg7c", {"q": 1})
     (bare,) = parser.create_tool_call_object(steps, normalize_names=False, include_output=False)
     assert "output" not in json.loads(bare.to_json())
 

@@ -302,17 +302,17 @@ def test_junit_has_the_scores(tmp_path: Path) -> None:
     write(tmp_path, MIXED)
     run(tmp_path, "--junitxml=out.xml")
     tests = {test.get("name"): test for test in ET.parse(tmp_path / "out.xml").iter("testcase")}  # noqa: S314 - our own
-    found = {
+    properties = {
         name: [(each.get("name"), each.get("value")) for each in test.iter("property")] for name, test in tests.items()
     }
 
     label = "tool_correctness(input_parameters)"
-    assert found["test_fixture"] == [
+    assert properties["test_fixture"] == [
         (f"toolmark.score[refund: {label}]", "0.5"),
         (f"toolmark.passed[refund: {label}]", "false"),
     ]
-    assert found["test_report"][-1] == (f"toolmark.status[#2: {label}]", "failed")
-    assert found["test_nothing_of_toolmark"] == []
+    assert properties["test_report"][-1] == (f"toolmark.status[#2: {label}]", "failed")
+    assert properties["test_nothing_of_toolmark"] == []
     (failure,) = tests["test_fixture"].iter("failure")
     assert "(not called)" in str(failure.text)
 
@@ -343,7 +343,7 @@ def test_a_golden_is_recorded_compared_and_updated(tmp_path: Path) -> None:
     first = run(tmp_path, CALLED="search refund")
     recorded = goldens(tmp_path)
     same, other = run(tmp_path, CALLED="search refund"), run(tmp_path, CALLED="search mail")
-    kept = goldens(tmp_path)
+    stored = goldens(tmp_path)
     update = run(tmp_path, "-q", "--toolmark-update", CALLED="search mail")
     again = run(tmp_path, CALLED="search mail")
 
@@ -359,7 +359,7 @@ def test_a_golden_is_recorded_compared_and_updated(tmp_path: Path) -> None:
     assert "golden" not in same.out
     assert f"The golden is __toolmark__/{FILE}; pytest --toolmark-update rewrites it." in other.out
     assert " +    (not expected)                       2 mail\n" in other.out
-    assert kept == recorded
+    assert stored == recorded
     assert f"golden updated: __toolmark__/{FILE}\n" in update.out
     assert "   -  2 refund                                 (not called)\n" in update.out
     assert [call["name"] for call in goldens(tmp_path)[FILE]["expected_tools"]] == ["search", "mail"]
@@ -390,11 +390,11 @@ def test_nothing_is_recorded_in_ci(tmp_path: Path) -> None:
     """A golden that somebody forgot to commit fails, and says how it is made; who asks for an update gets it."""
     write(tmp_path, SNAPSHOT)
     missing = run(tmp_path, CALLED="search", CI="true")
-    found = goldens(tmp_path)
-    asked, there = run(tmp_path, "--toolmark-update", CALLED="search", CI="1"), run(tmp_path, CALLED="search", CI="1")
+    stored = goldens(tmp_path)
+    updated, there = run(tmp_path, "--toolmark-update", CALLED="search", CI="1"), run(tmp_path, CALLED="search", CI="1")
 
-    assert found == {}
-    assert (missing.code, asked.code, there.code) == (1, 0, 0)
+    assert stored == {}
+    assert (missing.code, updated.code, there.code) == (1, 0, 0)
     assert f"golden __toolmark__/{FILE} does not exist" in missing.out
     assert "run this test once on your machine, review the file, and commit it" in missing.out
     assert run(tmp_path, CALLED="search", CI="false").code == 0
@@ -470,14 +470,14 @@ def test_a_golden_that_cannot_be_read_is_named(tmp_path: Path, text: str, proble
     (tmp_path / "__toolmark__").mkdir()
     (tmp_path / "__toolmark__" / FILE).write_text(text, encoding="utf-8")
     broken = run(tmp_path, CALLED="search")
-    kept = (tmp_path / "__toolmark__" / FILE).read_text(encoding="utf-8")
+    stored = (tmp_path / "__toolmark__" / FILE).read_text(encoding="utf-8")
     mended = run(tmp_path, "--toolmark-update", CALLED="search")
 
     assert (broken.code, mended.code) == (1, 0)
     assert f"the golden __toolmark__/{FILE}" in broken.out
     assert problem in broken.out
     assert problem in mended.out
-    assert kept == text
+    assert stored == text
     assert [call["name"] for call in goldens(tmp_path)[FILE]["expected_tools"]] == ["search"]
 
 
@@ -655,23 +655,23 @@ def test_the_plugin_is_loaded_quickly(tmp_path: Path) -> None:
 def test_pytest_finds_the_plugin() -> None:
     """The distribution names it, and the name can be loaded."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    found = re.search(r'^\[project\.entry-points\.pytest11\]\n(\w+) = "([\w.]+)"$', text, re.MULTILINE)
+    match = re.search(r'^\[project\.entry-points\.pytest11\]\n(\w+) = "([\w.]+)"$', text, re.MULTILINE)
 
-    assert found
-    assert found[1] == "toolmark"
-    assert importlib.metadata.EntryPoint("toolmark", found[2], "pytest11").load().__name__ == "toolmark.pytest_plugin"
+    assert match
+    assert match[1] == "toolmark"
+    assert importlib.metadata.EntryPoint("toolmark", match[2], "pytest11").load().__name__ == "toolmark.pytest_plugin"
 
 
 def test_the_page_is_true(tmp_path: Path) -> None:
     """It names every option, and no other; the failure it shows is the one that the tests saw."""
     page = (ROOT / "docs" / "pytest.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^```\n(test_agent\.py:.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    examples = re.findall(r"^```\n(test_agent\.py:.*?)^```$", page, re.MULTILINE | re.DOTALL)
     links = re.findall(r"\]\(([\w./-]+)", page)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     options = [set(re.findall(r"--toolmark-\w+", text)) for text in (run(tmp_path, "--help").out, page, readme)]
 
     assert options[0] == options[1] == options[2] == {"--toolmark-update", "--toolmark-report"}
-    assert len(shown) == 1
-    assert shown[0] in (ROOT / "tests" / "golden" / "pytest-plugin.txt").read_text(encoding="utf-8")
+    assert len(examples) == 1
+    assert examples[0] in (ROOT / "tests" / "golden" / "pytest-plugin.txt").read_text(encoding="utf-8")
     assert links
     assert all((ROOT / "docs" / link).is_file() for link in links)

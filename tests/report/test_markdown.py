@@ -137,9 +137,9 @@ def test_a_page_with_a_baseline() -> None:
     assert_golden("markdown-baseline.md", text)
 
 
-def before_cases(given: Report) -> list[LLMTestCase]:
+def before_cases(source: Report) -> list[LLMTestCase]:
     """The cases of a report, each once."""
-    return [case.case for case in given.cases[:3]]  # type: ignore[misc]
+    return [case.case for case in source.cases[:3]]  # type: ignore[misc]
 
 
 def test_an_interrupted_evaluation_says_so() -> None:

@@ -39,7 +39,7 @@ from collectors import collecting, records_in
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
 NANOSECONDS = 1767323045000006000
-TOLD = Script("Go.", [Step("boss", [ScriptedCall("add", "c1", {"token": "s3cr3t"}, "3")]), Step("boss", [], "Done.")])
+SCRIPT = Script("Go.", [Step("boss", [ScriptedCall("add", "c1", {"token": "s3cr3t"}, "3")]), Step("boss", [], "Done.")])
 ROOT_SPAN = 1
 
 #: The name was another one before 1.39.
@@ -48,7 +48,7 @@ InMemoryLogs = getattr(logs_export, "InMemoryLogRecordExporter", None) or logs_e
 
 def report(*, copies: int = 1) -> Report:
     """A report of two scores of a case that was read from a trace, and one result that could not be measured."""
-    (run,) = read_traces(otlp(TOLD)).runs
+    (run,) = read_traces(otlp(SCRIPT)).runs
     case = run.to_test_case(expected_tools=[ToolCall(name="add", input_parameters={"token": "other"})])
     metrics = [ToolCorrectnessMetric(evaluation_params=["input_parameters"]), ToolEfficiencyMetric(max_seconds=1)]
     return evaluate([*[case] * copies, run.to_test_case()], metrics[: 2 if copies == 1 else 1])
@@ -76,11 +76,11 @@ def plain(attributes: list[dict[str, Any]]) -> dict[str, Any]:
 def test_events_are_those_of_the_file() -> None:
     """The same attributes, severities and times, in the trace and at the span that they are about."""
     memory = InMemoryLogs()
-    made = report()
+    source = report()
 
-    emitted = emit_events(made, provider=logging_to(memory), at=AT)
+    emitted = emit_events(source, provider=logging_to(memory), at=AT)
 
-    written = evaluation_events(made, at=AT)["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
+    written = evaluation_events(source, at=AT)["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
     records = [data.log_record for data in memory.get_finished_logs()]
     assert emitted == len(records) == len(written) == 4
     for record, file in zip(records, written, strict=True):
@@ -99,12 +99,12 @@ def test_spans_are_those_of_the_file() -> None:
     """The same names, attributes, times and links; each is a root, whatever is under way around it."""
     memory = InMemorySpanExporter()
     provider = tracing_to(memory)
-    made = report()
+    source = report()
 
     with provider.get_tracer("app").start_as_current_span("under way") as around:
-        emitted = emit_spans(made, provider=provider, at=AT)
+        emitted = emit_spans(source, provider=provider, at=AT)
 
-    written = evaluation_spans(made, at=AT)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    written = evaluation_spans(source, at=AT)["resourceSpans"][0]["scopeSpans"][0]["spans"]
     *spans, _ = memory.get_finished_spans()
     assert emitted == len(spans) == len(written) == 3
     for span, file in zip(spans, written, strict=True):
@@ -124,7 +124,7 @@ def test_spans_are_those_of_the_file() -> None:
 
 def test_a_collector_gets_them_through_batches() -> None:
     """When the call returns they have arrived, also where a provider gathers records for a minute."""
-    made = report()
+    source = report()
     with collecting() as collector:
         logs, traces = LoggerProvider(shutdown_on_exit=False), TracerProvider(shutdown_on_exit=False)
         exporter = OTLPLogExporter(endpoint=f"{collector.address}/v1/logs")
@@ -135,18 +135,18 @@ def test_a_collector_gets_them_through_batches() -> None:
             )
         )
 
-        emit_events(made, provider=logs, at=AT)
+        emit_events(source, provider=logs, at=AT)
         events = collector.accepted
-        emit_spans(made, provider=traces, at=AT)
+        emit_spans(source, provider=traces, at=AT)
         spans = collector.accepted[len(events) :]
         logs.shutdown()
         traces.shutdown()
 
-    assert events == records_in(evaluation_events(made, at=AT))
+    assert events == records_in(evaluation_events(source, at=AT))
     own = {"traceId", "spanId"}
     assert [{key: item for key, item in span.items() if key not in own} for span in spans] == [
         {key: item for key, item in span.items() if key not in own}
-        for span in records_in(evaluation_spans(made, at=AT))
+        for span in records_in(evaluation_spans(source, at=AT))
     ]
 
 
@@ -157,10 +157,10 @@ def test_a_full_queue_loses_nothing() -> None:
     limits = {"schedule_delay_millis": 60_000, "max_queue_size": 100, "max_export_batch_size": 100}
     logs.add_log_record_processor(logs_export.BatchLogRecordProcessor(records, **limits))
     traces.add_span_processor(BatchSpanProcessor(spans, **limits))
-    made = report(copies=1050)
+    source = report(copies=1050)
 
-    assert emit_events(made, provider=logs) == len(records.get_finished_logs()) == 1051
-    assert emit_spans(made, provider=traces) == len(spans.get_finished_spans()) == 1050
+    assert emit_events(source, provider=logs) == len(records.get_finished_logs()) == 1051
+    assert emit_spans(source, provider=traces) == len(spans.get_finished_spans()) == 1050
     logs.shutdown()
     traces.shutdown()
 
@@ -172,11 +172,11 @@ def test_secrets_do_not_leave() -> None:
         emit_events(report(), provider=logging_to(events), redactor=redactor)
         emit_spans(report(), provider=tracing_to(spans), redactor=redactor)
 
-        for found in ([data.log_record for data in events.get_finished_logs()], spans.get_finished_spans()):
-            said = "".join(str(dict(record.attributes)) for record in found)
-            assert "s3cr3t" not in said
-            assert REDACTED in said
-            assert ("matched" in said) is not hides
+        for exported in ([data.log_record for data in events.get_finished_logs()], spans.get_finished_spans()):
+            text = "".join(str(dict(record.attributes)) for record in exported)
+            assert "s3cr3t" not in text
+            assert REDACTED in text
+            assert ("matched" in text) is not hides
         events.clear()
         spans.clear()
 
@@ -201,7 +201,7 @@ class OddMetric:
 
 def test_text_that_no_protocol_carries_costs_no_other_record() -> None:
     """A lone surrogate is escaped, in files as well: protobuf would refuse the whole batch."""
-    (run,) = read_traces(otlp(TOLD)).runs
+    (run,) = read_traces(otlp(SCRIPT)).runs
     odd = evaluate([run.to_test_case(expected_tools=[])], [OddMetric(), ToolCorrectnessMetric()])
     with collecting() as collector:
         address = collector.address
@@ -210,8 +210,11 @@ def test_text_that_no_protocol_carries_costs_no_other_record() -> None:
         assert (emit_events(odd, provider=events, at=AT), emit_spans(odd, provider=spans, at=AT)) == (2, 2)
         event, _, span, _ = collector.accepted
 
-    said = plain(event["attributes"])
-    assert (said["gen_ai.evaluation.name"], said["gen_ai.evaluation.explanation"]) == ("odd \\ud800", "good \\udfff")
+    attributes = plain(event["attributes"])
+    assert (attributes["gen_ai.evaluation.name"], attributes["gen_ai.evaluation.explanation"]) == (
+        "odd \\ud800",
+        "good \\udfff",
+    )
     assert span["name"] == "odd \\ud800"
     assert event == records_in(evaluation_events(odd, at=AT))[0]
     assert span["attributes"] == records_in(evaluation_spans(odd, at=AT))[0]["attributes"]
@@ -219,8 +222,8 @@ def test_text_that_no_protocol_carries_costs_no_other_record() -> None:
 
 def test_cases_without_a_trace_are_told_and_nothing_leaves() -> None:
     """All at once, also where others could have been sent."""
-    (run,) = read_traces(otlp(TOLD)).runs
-    known = run.to_test_case(expected_tools=[])
+    (run,) = read_traces(otlp(SCRIPT)).runs
+    case = run.to_test_case(expected_tools=[])
     odd: list[dict[str, Any]] = [
         {"run_id": "0" * 32},
         {"run_id": f"{run.run_id}0"},
@@ -230,8 +233,8 @@ def test_cases_without_a_trace_are_told_and_nothing_leaves() -> None:
         {"metadata": {"span_id": f"{ROOT_SPAN:017x}"}},
         {"metadata": {}},
     ]
-    nowhere = [known.model_copy(update={"run": run.model_copy(update=ids)}) for ids in odd]
-    mixed = evaluate([known, LLMTestCase(tools_called=[], expected_tools=[]), *nowhere], [ToolCorrectnessMetric()])
+    nowhere = [case.model_copy(update={"run": run.model_copy(update=ids)}) for ids in odd]
+    mixed = evaluate([case, LLMTestCase(tools_called=[], expected_tools=[]), *nowhere], [ToolCorrectnessMetric()])
     events, spans = InMemoryLogs(), InMemorySpanExporter()
 
     for emit in (
@@ -278,16 +281,16 @@ def test_what_is_no_provider_is_an_error(wrong: Any) -> None:
 def test_what_a_sampler_leaves_out_is_an_error() -> None:
     """Nothing is lost in silence: it says how many, and what to do."""
     memory = InMemorySpanExporter()
-    made = report(copies=150)
+    source = report(copies=150)
 
     with pytest.raises(NotSentError, match=r"^150 of 150 spans were left out .* sampler .*ALWAYS_ON"):
-        emit_spans(made, provider=tracing_to(memory, sampler=ALWAYS_OFF))
+        emit_spans(source, provider=tracing_to(memory, sampler=ALWAYS_OFF))
     with pytest.raises(NotSentError) as raised:
-        emit_spans(made, provider=tracing_to(memory, sampler=TraceIdRatioBased(0.5)))
+        emit_spans(source, provider=tracing_to(memory, sampler=TraceIdRatioBased(0.5)))
 
-    kept = len(memory.get_finished_spans())
-    assert 0 < kept < 150
-    assert str(raised.value).startswith(f"{150 - kept} of 150 spans ")
+    count = len(memory.get_finished_spans())
+    assert 0 < count < 150
+    assert str(raised.value).startswith(f"{150 - count} of 150 spans ")
 
 
 def test_what_a_logger_leaves_out_is_an_error() -> None:
@@ -340,7 +343,7 @@ def test_the_place_from_which_on_records_may_be_lost_is_told() -> None:
 
 def test_the_global_providers_are_the_default(tmp_path: Path) -> None:
     """Where none is set, it is an error that says what to do; nothing is set or sent by itself."""
-    (tmp_path / "trace.json").write_text(json.dumps(otlp(TOLD)), encoding="utf-8")
+    (tmp_path / "trace.json").write_text(json.dumps(otlp(SCRIPT)), encoding="utf-8")
     program = f"""
 import json
 from pathlib import Path

@@ -48,8 +48,8 @@ CORRECT = ToolCorrectnessMetric(evaluation_params=["input_parameters", "output"]
 
 def evaluated(items: Sequence[object], metrics: Sequence[MetricLike], names: Sequence[str]) -> EvaluationKey:
     """What an evaluation of cases says of itself."""
-    told = [(name, metric, metric.threshold) for name, metric in zip(names, metrics, strict=True)]
-    return EvaluationKey.of("cases", items, told, None)
+    settings = [(name, metric, metric.threshold) for name, metric in zip(names, metrics, strict=True)]
+    return EvaluationKey.of("cases", items, settings, None)
 
 
 def written(report: Report, metrics: Sequence[MetricLike], path: Path) -> Path:
@@ -72,9 +72,9 @@ def printed(report: Report) -> str:
 
 def plain(report: Report) -> dict[str, Any]:
     """A report as JSON values, without the times."""
-    found = report.to_dict()
-    found.pop("about", None)
-    return found
+    fields = report.to_dict()
+    fields.pop("about", None)
+    return fields
 
 
 @settings(few)
@@ -83,15 +83,15 @@ def test_what_is_read_is_what_was_written(tmp_path_factory: pytest.TempPathFacto
     """Whatever the cases: equal as JSON values and in what a terminal shows, also what is read of what was read."""
     metrics = [CORRECT, ToolEfficiencyMetric()]
     report = evaluate(cases, metrics)
-    found = read_results(written(report, metrics, tmp_path_factory.mktemp("results") / "r.jsonl"))
-    again = read_results(io.BytesIO(found.to_json().encode()))
+    restored = read_results(written(report, metrics, tmp_path_factory.mktemp("results") / "r.jsonl"))
+    again = read_results(io.BytesIO(restored.to_json().encode()))
 
-    assert plain(found) == plain(report) == plain(again)
-    assert printed(found) == printed(report)
+    assert plain(restored) == plain(report) == plain(again)
+    assert printed(restored) == printed(report)
     assert printed(again)
-    for mine, theirs in zip(found.cases, report.cases, strict=True):
-        assert mine.case.to_json() == theirs.case.to_json()
-        assert mine.label == theirs.label
+    for left, right in zip(restored.cases, report.cases, strict=True):
+        assert left.case.to_json() == right.case.to_json()
+        assert left.label == right.label
 
 
 WEATHER = ToolCall(name="weather", input_parameters={"city": "Paris", "days": {"from": 1, "to": 3}}, output=[1])
@@ -111,14 +111,14 @@ def test_alignments_and_findings_come_back(tmp_path: Path, expected: Any) -> Non
     case = LLMTestCase(id="c", tools_called=called, expected_tools=expected)
     metrics: list[MetricLike] = [CORRECT, TaskEffectMetric(effects={"weather": "write"})]
     report = evaluate([case], metrics)
-    (found,) = read_results(written(report, metrics, tmp_path / "r.jsonl")).cases
+    (restored,) = read_results(written(report, metrics, tmp_path / "r.jsonl")).cases
 
-    assert isinstance(found.case, LLMTestCase)
-    for mine, theirs in zip(found.results, report.cases[0].results, strict=True):
-        assert mine.to_dict() == theirs.to_dict()
-        assert rows(mine, found.case) == rows(theirs, case)
+    assert isinstance(restored.case, LLMTestCase)
+    for left, right in zip(restored.results, report.cases[0].results, strict=True):
+        assert left.to_dict() == right.to_dict()
+        assert rows(left, restored.case) == rows(right, case)
         if "Predicate" not in repr(expected):
-            assert mine == theirs
+            assert left == right
     assert CORRECT.label in report.metrics
 
 
@@ -126,11 +126,11 @@ def test_a_predicate_comes_back_by_name(tmp_path: Path) -> None:
     """It can be told, and not asked."""
     plan = Plan([Expect("weather", {"city": Predicate(str.islower, "lower case")})])
     report = evaluate([LLMTestCase(tools_called=[WEATHER], expected_tools=plan)], [CORRECT])
-    (found,) = read_results(written(report, [CORRECT], tmp_path / "r.jsonl")).cases
+    (restored,) = read_results(written(report, [CORRECT], tmp_path / "r.jsonl")).cases
 
-    assert found.results[0].findings[0].expected_value.describe() == "a value that lower case accepts"
+    assert restored.results[0].findings[0].expected_value.describe() == "a value that lower case accepts"
     with pytest.raises(ToolmarkError, match="stores the name and not the function"):
-        CORRECT.measure(found.case)  # type: ignore[arg-type]
+        CORRECT.measure(restored.case)  # type: ignore[arg-type]
 
 
 def test_every_kind_of_case_comes_back(tmp_path: Path) -> None:
@@ -141,11 +141,11 @@ def test_every_kind_of_case_comes_back(tmp_path: Path) -> None:
     strange: list[Any] = [image, talk, LLMTestCase(**tools), 42, None]
     metrics = [MultimodalToolCorrectnessMetric()]
     report = evaluate(strange, metrics)
-    found = read_results(written(report, metrics, tmp_path / "r.jsonl"))
+    restored = read_results(written(report, metrics, tmp_path / "r.jsonl"))
 
-    assert [entry.case for entry in found.cases] == [*strange[:3], LLMTestCase(), LLMTestCase()]
-    assert plain(found) == plain(report)
-    assert [entry.label for entry in found.cases] == ["m", "talk", "#3", "#4", "#5"]
+    assert [entry.case for entry in restored.cases] == [*strange[:3], LLMTestCase(), LLMTestCase()]
+    assert plain(restored) == plain(report)
+    assert [entry.label for entry in restored.cases] == ["m", "talk", "#3", "#4", "#5"]
 
 
 def test_judged_results_come_back(tmp_path: Path) -> None:
@@ -153,20 +153,20 @@ def test_judged_results_come_back(tmp_path: Path) -> None:
     metrics = [ToolUseMetric(judge=RuleJudge("yes"), available_tools=[{"name": "weather"}])]
     turns = [Turn(role="user", content="hi"), Turn(role="assistant", content="sunny", tools_called=[WEATHER])]
     report = evaluate([ConversationalTestCase(turns=turns, id="talk")], metrics)
-    found = read_results(written(report, metrics, tmp_path / "r.jsonl"))
+    restored = read_results(written(report, metrics, tmp_path / "r.jsonl"))
 
-    assert found.cases[0].results == report.cases[0].results
-    assert found.cases[0].results[0].units[0].questions
-    assert found.summaries == report.summaries
-    assert found.summaries[0].coverage == 1
+    assert restored.cases[0].results == report.cases[0].results
+    assert restored.cases[0].results[0].units[0].questions
+    assert restored.summaries == report.summaries
+    assert restored.summaries[0].coverage == 1
 
 
 def test_no_secret_enters_the_file(tmp_path: Path) -> None:
     """Neither in the content nor in what was found; what is known by its shape and by its key."""
     secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
     called = ToolCall(name="login", input_parameters={"password": "hunter22", "note": secret})
-    wanted = ToolCall(name="login", input_parameters={"password": "other", "note": ""})
-    report = evaluate([LLMTestCase(input=secret, tools_called=[called], expected_tools=[wanted])], [CORRECT])
+    expected = ToolCall(name="login", input_parameters={"password": "other", "note": ""})
+    report = evaluate([LLMTestCase(input=secret, tools_called=[called], expected_tools=[expected])], [CORRECT])
     text = written(report, [CORRECT], tmp_path / "r.jsonl").read_text(encoding="utf-8")
 
     assert "hunter22" not in text
@@ -191,21 +191,21 @@ def read(*parts: str) -> Report:
 
 def test_what_is_there_is_a_report(tmp_path: Path) -> None:
     """Of any number of lines; whether it is all is said."""
-    made = lines(tmp_path)
+    entries = lines(tmp_path)
 
-    assert [read(*made[:end]).interrupted for end in (1, 2, 3, 4)] == [True, True, True, False]
-    assert [len(read(*made[:end]).cases) for end in (1, 2, 3, 4)] == [0, 1, 2, 3]
-    assert [case.label for case in read(made[0], made[3], made[1]).cases] == ["a", "c"]
-    assert read(*made).about["seconds"] == 1.5
-    assert read(made[0], made[1], made[0], made[2]).about["seconds"] == 3
+    assert [read(*entries[:end]).interrupted for end in (1, 2, 3, 4)] == [True, True, True, False]
+    assert [len(read(*entries[:end]).cases) for end in (1, 2, 3, 4)] == [0, 1, 2, 3]
+    assert [case.label for case in read(entries[0], entries[3], entries[1]).cases] == ["a", "c"]
+    assert read(*entries).about["seconds"] == 1.5
+    assert read(entries[0], entries[1], entries[0], entries[2]).about["seconds"] == 3
 
 
 @pytest.mark.parametrize("cut", [1, 5, 100])
 def test_a_torn_line_is_left_out(tmp_path: Path, cut: int) -> None:
     """And told; wherever it is cut."""
-    made = lines(tmp_path)
+    entries = lines(tmp_path)
     with pytest.warns(TornLineWarning, match="4: left out a torn line"):
-        report = read(*made[:3], made[3][:-cut] if cut > 1 else made[3][:-2])
+        report = read(*entries[:3], entries[3][:-cut] if cut > 1 else entries[3][:-2])
 
     assert [case.label for case in report.cases] == ["a", "b"]
     assert report.interrupted
@@ -246,10 +246,10 @@ def test_both_kinds_of_file_are_what_compare_reads(tmp_path: Path) -> None:
     cases = [LLMTestCase(id=key, tools_called=[], expected_tools=[]) for key in "abc"]
     report = evaluate(cases, [CORRECT])
     (tmp_path / "b.json").write_text(report.to_json(), encoding="utf-8")
-    found = compare(written(report, [CORRECT], tmp_path / "a.jsonl"), tmp_path / "b.json")
+    comparison = compare(written(report, [CORRECT], tmp_path / "a.jsonl"), tmp_path / "b.json")
 
-    assert (found.in_both, found.only_a, found.only_b) == (3, (), ())
-    assert found.to_dict() == compare(report, report).to_dict()
+    assert (comparison.in_both, comparison.only_a, comparison.only_b) == (3, (), ())
+    assert comparison.to_dict() == compare(report, report).to_dict()
 
 
 def test_what_cannot_be_written_is_told_and_loses_nothing_else(tmp_path: Path) -> None:
@@ -258,13 +258,13 @@ def test_what_cannot_be_written_is_told_and_loses_nothing_else(tmp_path: Path) -
     for _ in range(150):
         call = ToolCall(name="outer", execution={"executed": True, "children": [call]})
     deep, flat = LLMTestCase(id="deep", tools_called=[call], expected_tools=[]), LLMTestCase(id="flat")
-    found = [Finding("unexpected", "odd", "tool", called_value=complex(1, 2))]
+    findings = [Finding("unexpected", "odd", "tool", called_value=complex(1, 2))]
 
     class Own(ToolEfficiencyMetric):
         def measure(self, _case: Any, /) -> MetricResult:
             status = ResultStatus.SCORED
             return MetricResult(
-                metric="own", status=status, threshold=0.5, score=1.0, passed=True, findings=tuple(found)
+                metric="own", status=status, threshold=0.5, score=1.0, passed=True, findings=tuple(findings)
             )
 
     path = tmp_path / "r.jsonl"

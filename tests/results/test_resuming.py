@@ -52,14 +52,14 @@ class Agent:
     """Calls what its question says; keeps what it was asked."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.questions: list[str] = []
 
     async def __call__(self, question: str, _conversation: Conversation) -> Run:
         """The same for the same question; q1 is too much for it."""
-        self.asked.append(question)
+        self.questions.append(question)
         await asyncio.sleep(0)
-        made = [] if question == "q1" else [LOOKUP]
-        return Run(input=question, calls=made, actual_output="an answer")
+        calls = [] if question == "q1" else [LOOKUP]
+        return Run(input=question, calls=calls, actual_output="an answer")
 
 
 def ask(agent: Any, path: Path | None = None, **more: Any) -> Report:
@@ -70,9 +70,9 @@ def ask(agent: Any, path: Path | None = None, **more: Any) -> Report:
 
 def plain(report: Report) -> dict[str, Any]:
     """A report as JSON values, without the times."""
-    found = report.to_dict()
-    assert found.pop("about").keys() == {"toolmark", "python", "started_at", "seconds"}
-    return found
+    fields = report.to_dict()
+    assert fields.pop("about").keys() == {"toolmark", "python", "started_at", "seconds"}
+    return fields
 
 
 @pytest.fixture(scope="module")
@@ -104,16 +104,16 @@ def test_any_part_of_the_file_can_be_gone_on_with(
 ) -> None:
     """Cut anywhere: the report is the whole one, and only what was not written to its end is asked again."""
     data, report = whole
-    kept = data[: round(share * len(data))]
+    prefix = data[: round(share * len(data))]
     folder = tmp_path_factory.mktemp("cut")
     path = folder / "r.jsonl"
-    path.write_bytes(kept)
+    path.write_bytes(prefix)
     agent = Agent()
-    done = max(0, len([line for line in kept.splitlines(keepends=True) if _is_json(line)]) - 1)
-    found = ask(agent, path, resume=True)
+    done = max(0, len([line for line in prefix.splitlines(keepends=True) if _is_json(line)]) - 1)
+    resumed = ask(agent, path, resume=True)
 
-    assert plain(found) == plain(report)
-    assert len(agent.asked) == 6 - done
+    assert plain(resumed) == plain(report)
+    assert len(agent.questions) == 6 - done
     assert plain(read_results(path)) == plain(report)
     assert plain(ask(forbidden, path, resume=True)) == plain(report)
     shutil.rmtree(folder)
@@ -135,15 +135,15 @@ async def forbidden(_question: str, _conversation: Conversation) -> Run:
 def test_lines_come_while_it_runs(tmp_path: Path) -> None:
     """Each as soon as its case is measured, and not after all were asked."""
     path = tmp_path / "r.jsonl"
-    seen: list[int] = []
+    counts: list[int] = []
 
     async def looks(question: str, conversation: Conversation) -> Run:
-        seen.append(path.read_bytes().count(b"\n"))
+        counts.append(path.read_bytes().count(b"\n"))
         return await Agent()(question, conversation)
 
     ask(looks, path, max_concurrency=1)
 
-    assert seen == [1, 2, 3, 4, 5, 6]
+    assert counts == [1, 2, 3, 4, 5, 6]
 
 
 def test_goldens_may_be_added_at_the_end(tmp_path: Path) -> None:
@@ -152,10 +152,10 @@ def test_goldens_may_be_added_at_the_end(tmp_path: Path) -> None:
     ask(Agent(), path)
     agent = Agent()
     more = [*GOLDENS, Golden(input="q7", expected_tools=[])]
-    found = ask(agent, path, resume=True, goldens=more)
+    resumed = ask(agent, path, resume=True, goldens=more)
 
-    assert agent.asked == ["q7", "q7"]
-    assert plain(found) == plain(ask(Agent(), goldens=more)) == plain(read_results(path))
+    assert agent.questions == ["q7", "q7"]
+    assert plain(resumed) == plain(ask(Agent(), goldens=more)) == plain(read_results(path))
     with pytest.raises(ConfigurationError, match="goldens: 4 in the file, 3 now"):
         ask(agent, path, resume=True)
 
@@ -276,8 +276,8 @@ def test_components_are_gone_on_with(tmp_path: Path, metrics: list[Any]) -> None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TornLineWarning)
             assert not end or len(read_results(path).cases) <= end
-        found = evaluate(observed_callback=app, results=path, resume=True, **options)
-        assert plain(found) == plain(report) == plain(read_results(path))
+        resumed = evaluate(observed_callback=app, results=path, resume=True, **options)
+        assert plain(resumed) == plain(report) == plain(read_results(path))
 
 
 # stopped by force
@@ -343,12 +343,12 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
     assert start(whole).communicate(timeout=100) == ("", "")
     entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     done = Counter((entry["place"], entry["trial"]) for entry in entries if "place" in entry)
-    asked = Counter((tmp_path / "asked.txt").read_text(encoding="utf-8").split())
+    times_asked = Counter((tmp_path / "asked.txt").read_text(encoding="utf-8").split())
 
     assert set(done.values()) == {1}
     assert len(done) == 20
-    assert all(times >= 2 for times in asked.values())
-    assert sum(asked.values()) <= 20 + 4 * 3  # those under way when it was killed are asked again
+    assert all(times >= 2 for times in times_asked.values())
+    assert sum(times_asked.values()) <= 20 + 4 * 3  # those under way when it was killed are asked again
     assert (tmp_path / "report.json").read_text() == (whole / "report.json").read_text()
     assert read_results(path).about["seconds"] > 0
 
@@ -356,10 +356,10 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
 # stopped by Ctrl-C
 
 
-def interrupted(folder: Path, program: str, signals: int = 1, asked: int = 7) -> tuple[int, str, str]:
+def interrupted(folder: Path, program: str, signals: int = 1, questions: int = 7) -> tuple[int, str, str]:
     """A program that is interrupted when so many questions were asked, and so often again when an agent was stopped."""
     running = start(folder, program)
-    wait_until(lambda: lines_in(folder / "asked.txt") >= asked, running)
+    wait_until(lambda: lines_in(folder / "asked.txt") >= questions, running)
     running.send_signal(signal.SIGINT)
     for _ in range(signals - 1):
         wait_until((folder / "cancelled").exists, running)
@@ -400,7 +400,7 @@ STUBBORN = PROGRAM.replace(
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 def test_a_second_ctrl_c_waits_for_nothing(tmp_path: Path) -> None:
     """Not for an agent that does not let itself be cancelled."""
-    code, _, err = interrupted(tmp_path, STUBBORN, signals=2, asked=8)
+    code, _, err = interrupted(tmp_path, STUBBORN, signals=2, questions=8)
 
     assert code == -signal.SIGINT
     assert "interrupted: 5 of 20 trials done" in err
@@ -410,14 +410,14 @@ def test_a_second_ctrl_c_waits_for_nothing(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 def test_the_caller_gets_the_partial_report(tmp_path: Path) -> None:
     """Out of the KeyboardInterrupt, also where `asyncio.run` made it of a cancellation."""
-    shown = """
+    handler = """
 except KeyboardInterrupt as stopped:
     from toolmark.evaluation import partial_report
     report = partial_report(stopped)
     print(report.interrupted, len(report.cases) >= 3, report.trials)
 """
     indented = PROGRAM.replace("report = evaluate(", "try:\n  report = evaluate(").partition("plain =")[0]
-    code, out, err = interrupted(tmp_path, indented + shown)
+    code, out, err = interrupted(tmp_path, indented + handler)
 
     assert (code, out) == (0, "True True 2\n")
     assert "interrupted: " in err
@@ -445,8 +445,8 @@ def test_a_cancelled_evaluation_gives_its_report(tmp_path: Path) -> None:
 
     async def go() -> BaseException:
         metrics = [METRICS[0], Counts()]
-        made = evaluate_async(goldens=GOLDENS, agent=says_it_was_stopped, metrics=metrics, results=path)
-        task = asyncio.create_task(made)
+        evaluation = evaluate_async(goldens=GOLDENS, agent=says_it_was_stopped, metrics=metrics, results=path)
+        task = asyncio.create_task(evaluation)
         await asyncio.to_thread(wait_until, lambda: lines_in(path) == 2)
         task.cancel()
         with pytest.raises(asyncio.CancelledError) as caught:

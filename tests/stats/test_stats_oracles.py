@@ -42,9 +42,9 @@ def test_wilsons_interval_is_statsmodels(number: int, data: Any, confidence: flo
     """Of independent results."""
     passes = data.draw(st.integers(0, number))
     expected = proportion.proportion_confint(passes, number, alpha=1 - confidence, method="wilson")
-    found = rate_interval([True] * passes + [False] * (number - passes), confidence=confidence)
+    interval = rate_interval([True] * passes + [False] * (number - passes), confidence=confidence)
 
-    assert found == pytest.approx(expected, abs=1e-9)
+    assert interval == pytest.approx(expected, abs=1e-9)
 
 
 @given(st.integers(0, 40), st.integers(0, 40))
@@ -74,6 +74,6 @@ def test_the_error_of_clusters_is_statsmodels(seed: int) -> None:
     fit = linear.OLS(values, [1.0] * len(values)).fit(
         cov_type="cluster", cov_kwds={"groups": clusters, "use_correction": True}, use_t=True
     )
-    (low, high), found = fit.conf_int(0.05)[0], mean_interval(values, clusters)
+    (low, high), interval = fit.conf_int(0.05)[0], mean_interval(values, clusters)
 
-    assert found == pytest.approx((max(0.0, low), min(1.0, high)), abs=1e-9)
+    assert interval == pytest.approx((max(0.0, low), min(1.0, high)), abs=1e-9)

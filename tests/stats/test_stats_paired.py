@@ -37,9 +37,9 @@ P_VALUES = st.one_of(st.none(), st.sampled_from((0.0, 0.01, 0.02, 0.04, 0.5, 1.0
 def test_the_mean_difference_is_that_of_fractions(pairs: list[tuple[float, float, int]]) -> None:
     """B minus A, over pairs; there is none of none."""
     exact = [Fraction(after) - Fraction(before) for before, after, _ in pairs]
-    mine = mean_difference([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+    difference = mean_difference([pair[0] for pair in pairs], [pair[1] for pair in pairs])
 
-    assert mine == (pytest.approx(float(sum(exact) / len(exact)), abs=1e-15) if exact else None)
+    assert difference == (pytest.approx(float(sum(exact) / len(exact)), abs=1e-15) if exact else None)
 
 
 @given(PAIRS, st.integers(0, 5), st.sampled_from((0.5, 0.9, 0.95)))
@@ -48,7 +48,7 @@ def test_the_interval_is_that_of_a_slow_bootstrap(
 ) -> None:
     """Whole clusters are drawn, pairs stay together, percentiles are numpy's."""
     before, after, clusters = ([pair[place] for pair in pairs] for place in range(3))
-    mine = mean_difference_interval(before, after, clusters, resamples=30, seed=seed, confidence=confidence)
+    interval = mean_difference_interval(before, after, clusters, resamples=30, seed=seed, confidence=confidence)
     keys = list(dict.fromkeys(clusters))
     rng = random.Random(seed)
     means = []
@@ -57,12 +57,12 @@ def test_the_interval_is_that_of_a_slow_bootstrap(
         means.append(np.mean([pair[1] - pair[0] for key in drawn for pair in pairs if pair[2] == key] or [0]))
 
     if len(keys) < 2:
-        assert mine is None
+        assert interval is None
     else:
-        assert mine is not None
+        assert interval is not None
         expected = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
-        assert (mine.low, mine.high) == pytest.approx(tuple(expected), abs=1e-12)
-        assert (mine.resamples, mine.left_out, mine.clusters) == (30, 0, len(keys))
+        assert (interval.low, interval.high) == pytest.approx(tuple(expected), abs=1e-12)
+        assert (interval.resamples, interval.left_out, interval.clusters) == (30, 0, len(keys))
 
 
 def test_pairs_are_clusters_of_their_own_unless_said_otherwise() -> None:
@@ -80,10 +80,10 @@ def test_pairs_are_clusters_of_their_own_unless_said_otherwise() -> None:
 
 def test_equal_differences_have_a_point() -> None:
     """Which the documentation calls by its name."""
-    found = mean_difference_interval([0.0, 0.5], [0.25, 0.75])
+    interval = mean_difference_interval([0.0, 0.5], [0.25, 0.75])
 
-    assert found is not None
-    assert (found.low, found.high) == (0.25, 0.25)
+    assert interval is not None
+    assert (interval.low, interval.high) == (0.25, 0.25)
 
 
 # tests
@@ -133,9 +133,11 @@ def test_flipped_signs_are_counted(differences: list[int]) -> None:
 @given(st.lists(st.integers(-3, 3), min_size=2, max_size=8))
 def test_flipped_signs_are_scipys_permutation_test(differences: list[int]) -> None:
     """Of paired samples, exact."""
-    found = permutation_test((differences,), np.sum, permutation_type="samples", n_resamples=np.inf, vectorized=False)
+    test_result = permutation_test(
+        (differences,), np.sum, permutation_type="samples", n_resamples=np.inf, vectorized=False
+    )
 
-    assert sign_flip(differences) == pytest.approx(found.pvalue)
+    assert sign_flip(differences) == pytest.approx(test_result.pvalue)
 
 
 @given(st.lists(st.integers(-1, 1), max_size=200))
@@ -153,26 +155,26 @@ def test_many_clusters_are_counted_exactly() -> None:
 @given(st.lists(P_VALUES, max_size=8), st.sampled_from((0.01, 0.05, 0.1)))
 def test_holm_steps_down(p_values: list[float | None], alpha: float) -> None:
     """What is significant is what the method, as it is written, rejects: the smallest against alpha / m, and so on."""
-    known = sorted((value, place) for place, value in enumerate(p_values) if value is not None)
+    ranked = sorted((value, place) for place, value in enumerate(p_values) if value is not None)
     rejected = set()
-    for rank, (value, place) in enumerate(known):
-        if (len(known) - rank) * value > alpha:
+    for rank, (value, place) in enumerate(ranked):
+        if (len(ranked) - rank) * value > alpha:
             break
         rejected.add(place)
-    found = holm(p_values)
+    corrected = holm(p_values)
 
-    assert {place for place, value in enumerate(found) if value is not None and value <= alpha} == rejected
-    assert [value is None for value in found] == [value is None for value in p_values]
+    assert {place for place, value in enumerate(corrected) if value is not None and value <= alpha} == rejected
+    assert [value is None for value in corrected] == [value is None for value in p_values]
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_holm_lies_between(p_values: list[float]) -> None:
     """Never below a value itself or what controls the false discovery rate, never above Bonferroni's."""
-    found = np.array(holm(p_values), dtype=float)
+    corrected = np.array(holm(p_values), dtype=float)
 
-    assert np.all(found >= np.array(p_values))
-    assert np.all(found >= false_discovery_control(p_values) - 1e-12)
-    assert np.all(found <= np.minimum(1, len(p_values) * np.array(p_values)) + 1e-12)
+    assert np.all(corrected >= np.array(p_values))
+    assert np.all(corrected >= false_discovery_control(p_values) - 1e-12)
+    assert np.all(corrected <= np.minimum(1, len(p_values) * np.array(p_values)) + 1e-12)
 
 
 def test_holm_by_hand() -> None:

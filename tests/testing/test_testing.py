@@ -68,14 +68,14 @@ def test_what_is_not_supported_needs_a_reason() -> None:
         async def astream(self, scene: Scene) -> Recorded:  # noqa: ARG002 - it only refuses
             raise NotSupportedError("it does not stream")
 
-    class Said(Silent):
+    class Explained(Silent):
         unsupported: ClassVar[dict[str, str]] = {"test_streamed_run": "the framework does not stream"}
 
     with pytest.raises(AssertionError, match=r"'test_streamed_run' was left out \(it does not stream\); give the"):
         Silent().test_streamed_run()
     with pytest.raises(unittest.SkipTest, match="the framework does not stream"):
-        Said().test_streamed_run()
-    check_contract(Said)
+        Explained().test_streamed_run()
+    check_contract(Explained)
 
 
 def test_hooks_say_how_to_offer_them() -> None:
@@ -193,14 +193,14 @@ def test_a_hook_that_is_wrong_is_told_why(contract: type[PlainContract], rule: s
 
 def test_a_script_gives_its_steps_in_order() -> None:
     """Text, calls and whole steps are given one after the other; an exception is raised where it stands."""
-    asked: list[AskFor | HandOff] = [AskFor("add", {"a": 1}, "c1"), HandOff("bob")]
-    model = ScriptedModel(asked, Step("slowly", delay=0.5), ValueError("down"), "final")
+    requests: list[AskFor | HandOff] = [AskFor("add", {"a": 1}, "c1"), HandOff("bob")]
+    model = ScriptedModel(requests, Step("slowly", delay=0.5), ValueError("down"), "final")
 
     first, second = model.next_step(), model.next_step()
     with pytest.raises(ValueError, match="down"):
         model.next_step()
 
-    assert (first.text, first.calls, second.text, second.delay) == (None, tuple(asked), "slowly", 0.5)
+    assert (first.text, first.calls, second.text, second.delay) == (None, tuple(requests), "slowly", 0.5)
     assert (model.next_step().text, model.used) == ("final", 4)
 
 
@@ -226,9 +226,9 @@ def test_a_script_gives_each_step_once_to_many_threads() -> None:
         return [model.next_step().text for _ in range(25)]
 
     with ThreadPoolExecutor(4) as pool:
-        taken = [text for future in [pool.submit(take) for _ in range(4)] for text in future.result()]
+        answers = [text for future in [pool.submit(take) for _ in range(4)] for text in future.result()]
 
-    assert sorted(taken, key=str) == sorted((f"{n}" for n in range(100)), key=str)
+    assert sorted(answers, key=str) == sorted((f"{n}" for n in range(100)), key=str)
 
 
 def test_arguments_are_written_as_a_model_writes_them() -> None:

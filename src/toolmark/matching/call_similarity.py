@@ -6,7 +6,7 @@ not known, so it is left out on both sides; a field that either side does not ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from math import gcd
@@ -241,17 +241,8 @@ def _exact_arguments(arguments: object) -> dict[str, Any] | None:
     """Return the argument object that only an equal one matches, or `None` if there is a matcher or nothing is set."""
     if type(arguments) is dict:
         return arguments
-    if type(arguments) is Template and not arguments.extras and not _holds_matcher(arguments.tree):
-        return dict(arguments.tree)
-    return None
-
-
-def _holds_matcher(value: object) -> bool:
-    if isinstance(value, Mapping):
-        return any(map(_holds_matcher, value.values()))
-    if isinstance(value, list):
-        return any(map(_holds_matcher, value))
-    return isinstance(value, ValuePattern)
+    only = arguments.only_object() if isinstance(arguments, Template) else None
+    return None if only is None else dict(only)
 
 
 def _of_one_form(outputs: list[object]) -> bool:
