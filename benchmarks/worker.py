@@ -42,6 +42,10 @@ def run(library: Library, job: dict[str, Any]) -> dict[str, Any]:
             report["modes"][mode] = _mode(library, mode, cases, rounds, budget)
         except Exception as error:  # noqa: BLE001 - a library that fails gets a row that says so
             report["modes"][mode] = {"error": f"{type(error).__name__}: {error}"[:200]}
+    records = [json.loads(line) for line in job["records"]]
+    if records and hasattr(library, "message_scorer"):
+        scoring = measure(library.message_scorer(), records, rounds=rounds, budget=budget)
+        report["messages"] = scoring.timing.to_dict()
     if job.get("lines"):
         report["parse"] = _parse(library, job, cases)
     return report

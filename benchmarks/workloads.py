@@ -35,6 +35,8 @@ class Workload:
     """The same cases as JSONL: what toolmark parses."""
     record: bool = False
     """The lines are recorded messages (`case_from_record`), not toolmark's own cases (`LLMTestCase`)."""
+    records: list[str] = field(default_factory=list, repr=False)
+    """The same cases as recorded messages, one JSON text each: what libraries score that read messages."""
     shared: bool = True
     """The peers are measured on it too."""
 
@@ -69,7 +71,7 @@ def airline_workloads(path: Path) -> list[Workload]:
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     cases = [_from_record(json.loads(line)) for line in lines]
     return [
-        Workload("airline", "airline", 0, cases, _case_lines(cases)),
+        Workload("airline", "airline", 0, cases, _case_lines(cases), records=lines),
         Workload("airline, whole recordings", "airline", 0, cases, lines, record=True, shared=False),
     ]
 
