@@ -12,8 +12,8 @@ BOM: Final = b"\xef\xbb\xbf"
 
 _HEAD_BYTES = 4096
 
-LARGE_BYTES: Final = 32 << 20
-"""Size from which JSON Lines are scored part by part, by all cores: below, starting processes takes longer."""
+LARGE_BYTES: Final = 16 << 20
+"""Size from which JSON Lines are read part by part, by all cores: below, starting processes takes longer."""
 
 MANIFEST: Final = "manifest.json"
 """Name of the first file in the folder of the parts."""
@@ -30,13 +30,13 @@ def is_parquet(path: str) -> bool:
         return False
 
 
-def is_large(path: str) -> bool:
-    """Return whether a file is large, and JSON Lines that are neither compressed nor from a pipe."""
+def is_large(path: str, begins: tuple[bytes, ...] = (b"{",)) -> bool:
+    """Return whether a file is large, and neither compressed nor a pipe: it begins with JSON."""
     try:
         if not Path(path).is_file() or Path(path).stat().st_size < LARGE_BYTES:
             return False
         with Path(path).open("rb") as file:
-            return file.read(_HEAD_BYTES).removeprefix(BOM).lstrip().startswith(b"{")
+            return file.read(_HEAD_BYTES).removeprefix(BOM).lstrip().startswith(begins)
     except OSError:
         return False
 

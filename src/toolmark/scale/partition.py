@@ -171,6 +171,17 @@ def surveyed(part: Part, path: str) -> Part:
     return part.model_copy(update={"digest": digest, "lines": lines if part.kind == "lines" else 0})
 
 
+def part_lines(part: Part, path: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a part with their numbers."""
+    with Path(path).open("rb") as file:
+        file.seek(part.start)
+        left, number = part.end - part.start, part.first
+        while left > 0 and (raw := file.readline(left)):
+            left -= len(raw)
+            yield number, raw if part.start or number > 1 else raw.removeprefix(BOM)
+            number += 1
+
+
 def size_of(part: Part) -> int:
     """Return the bytes of a part, for the progress; a row group counts as one."""
     return part.end - part.start

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from toolmark._internal.json import JsonObject
 from toolmark._internal.text import plural
@@ -31,6 +31,8 @@ from toolmark.scale.part_store import VERSION, Folder, Manifest, check_same
 from toolmark.scale.partition import Part, Stamp, divided, numbered, size_of, surveyed
 from toolmark.scale.score_part import MOST_TOLD, Options, Outcome, scored, trimmed
 from toolmark.scale.totals import Totals
+
+T = TypeVar("T")
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of bytes (row groups of Parquet) that are done, and of all."""
@@ -81,11 +83,6 @@ class Gathered:
         self.more["warning"] += outcome.more_warnings
         self.is_clustered |= outcome.is_clustered
         self.digests.append(outcome.digest)
-
-    def take(self, parts: Sequence[Part], outcomes: dict[int, Outcome]) -> None:
-        """Add outcomes, as long as the next part in the order of the files is among them, and remove them."""
-        while (outcome := outcomes.pop(len(self.digests), None)) is not None:
-            self.add(parts[len(self.digests)], outcome)
 
     def check(self, paths: Sequence[str], cluster: str | None) -> None:
         """Check that all files could be read.
@@ -223,13 +220,13 @@ class Run:
     def _gathered(self, manifest: Manifest, stamps: Sequence[Stamp]) -> Gathered:
         """Score the parts that are not done, and return all outcomes."""
         gathered, key = Gathered(), manifest.key
-        outcomes: dict[int, Outcome] = {}  # those that wait for an earlier part
+        earlier: dict[int, Outcome] = {}
         for part in manifest.parts:
             # For a report, the worker reads the results of a finished part again.
             outcome = None if self.folder is None or self.full is not None else self.folder.load_outcome(part, key)
             if outcome is not None:
-                outcomes[part.number] = outcome
-        left = [part for part in manifest.parts if part.number not in outcomes]
+                earlier[part.number] = outcome
+        left = [part for part in manifest.parts if part.number not in earlier]
         total, remaining = (sum(map(size_of, parts)) for parts in (manifest.parts, left))
         self.progress(total - remaining, total)
         # Absolute, because a process of a cluster has another working directory.
@@ -239,16 +236,13 @@ class Run:
         size = sum(stamp.size for stamp in stamps)
         workers = self._workers(size, min(_WORTH_SCORING, manifest.part_bytes))
         with closing(self.done(work, left, workers)) as scoring:
-            gathered.take(manifest.parts, outcomes)
-            for part, outcome in scoring:
-                outcomes[part.number] = outcome
-                gathered.take(manifest.parts, outcomes)
-                remaining -= size_of(part)
-                self.progress(total - remaining, total)
+            for part, outcome in in_order(manifest.parts, scoring, earlier):
+                gathered.add(part, outcome)
+                if part.number not in earlier:
+                    remaining -= size_of(part)
+                    self.progress(total - remaining, total)
                 if len(gathered.problems) >= MOST_TOLD:  # enough to report, and the other files may be large
                     break
-        if len(gathered.digests) < len(manifest.parts) and not gathered.problems:
-            raise WorkerDiedError(f"only {len(gathered.digests)} of {plural(len(manifest.parts), 'part')} came back")
         return gathered
 
     def _workers(self, size: int, worth: int) -> int:
@@ -281,6 +275,26 @@ class _Work:
         if self.folder is not None and not outcome.problems:  # here, so that the part survives a failure of others
             self.folder.save_outcome(part, outcome, self.key)
         return outcome
+
+
+def in_order(
+    parts: Sequence[Part], outcomes: Iterator[tuple[Part, T]], earlier: Mapping[int, T]
+) -> Iterator[tuple[Part, T]]:
+    """Yield the outcomes of parts, which come in any order, in the order of the parts.
+
+    `earlier` has outcomes of previous runs by the numbers of the parts.
+
+    Raises:
+        WorkerDiedError: A part has no outcome.
+    """
+    waiting = dict(earlier)
+    for place, part in enumerate(parts):
+        while part.number not in waiting:
+            following = next(outcomes, None)
+            if following is None:
+                raise WorkerDiedError(f"only {place} of {plural(len(parts), 'part')} came back")
+            waiting[following[0].number] = following[1]
+        yield part, waiting.pop(part.number)
 
 
 def survey(paths: Sequence[str], parts: Sequence[Part], workers: int) -> list[Part]:

@@ -21,7 +21,7 @@ from toolmark.errors import ConfigurationError, DataFileError, InvalidDataError,
 from toolmark.scale.engines.local_pool import done
 from toolmark.scale.partition import PART_BYTES, Part, Stamp, check_files, divided, size_of
 from toolmark.scale.reservoir import Draft, Drawn, key_of
-from toolmark.scale.run import Gathered, Progress, survey, warn_of
+from toolmark.scale.run import Gathered, Progress, in_order, survey, warn_of
 from toolmark.scale.score_part import MOST_TOLD, Outcome, documents, heard
 from toolmark.scale.totals import Totals
 
@@ -224,12 +224,11 @@ def _read(work: _Read, processes: int, progress: Progress | None) -> Draft:
     parts = list(divided(work.paths, PART_BYTES if workers > 1 else _WHOLE))
     if workers > 1:
         parts = survey(work.paths, parts, workers)  # a part must know the numbers of its lines, which are in the keys
-    gathered, draft, outcomes = Gathered(), Draft(work.size), dict[int, Outcome]()
+    gathered, draft = Gathered(), Draft(work.size)
     total, read = sum(map(size_of, parts)), 0
     with closing(done(work, parts, workers)) as reading:
-        for part, outcome in reading:
-            outcomes[part.number] = outcome
-            gathered.take(parts, outcomes)
+        for part, outcome in in_order(parts, reading, {}):
+            gathered.add(part, outcome)
             draft.merge(outcome.draft)
             read += size_of(part)
             if progress is not None:

@@ -26,9 +26,8 @@ from toolmark.report.text.ordering import worst_first
 from toolmark.result import MetricResult
 from toolmark.results.layout import Row
 from toolmark.results.writer import line_without_place
-from toolmark.scale.detect import BOM
 from toolmark.scale.parquet import read_rows
-from toolmark.scale.partition import Part
+from toolmark.scale.partition import Part, part_lines
 from toolmark.scale.totals import Adding, Totals
 
 MOST_TOLD = 1000
@@ -244,17 +243,10 @@ def documents(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:
 
 
 def _lines(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:
-    with Path(path).open("rb") as file:
-        file.seek(part.start)
-        left, number = part.end - part.start, part.first
-        while left > 0 and (raw := file.readline(left)):
-            left -= len(raw)
-            document = read_line(
-                raw if part.start or number > 1 else raw.removeprefix(BOM), number, allow_nan=allow_nan
-            )
-            if document is not None:
-                yield document
-            number += 1
+    for number, raw in part_lines(part, path):
+        document = read_line(raw, number, allow_nan=allow_nan)
+        if document is not None:
+            yield document
 
 
 @contextmanager
