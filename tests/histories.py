@@ -1,4 +1,4 @@
-"""Random legal runs as partial orders of observations, and the calls that must come out of every order of them.
+"""Random legal runs as partial orders of observations, with the calls that every order must give.
 
 A history is drawn together with its truth: which execution answers which request is known here, because it was made up
 here. What a recorder may see in any order is left open; what has an order is tied down: a start after its request, an
@@ -30,7 +30,7 @@ Keys = list[tuple[str | None, tuple[int, ...]]]
 
 @dataclass(eq=False)
 class Truth:
-    """One call as it really went, or (`name` empty) the run itself.
+    """One call, or the run itself if `name` is empty.
 
     Attributes:
         message: Number of the model message that asked for it; `None` where a program made the call.
@@ -46,7 +46,7 @@ class Truth:
     attempts: int = 0
     outcome: Outcome | None = None
     output: str | None = None
-    shown: str | None = None
+    model_output: str | None = None
     failed: bool = False
     is_handoff: bool = False
     messages: int = 0
@@ -78,19 +78,19 @@ class History:
             after_each: Is called after each observation.
             own_copies: Hand over copies, so that replays share nothing.
         """
-        chance, builder, told = random.Random(seed), RunBuilder(), set[int]()
-        while len(told) < len(self.tells):
-            ready = [index for index, after in enumerate(self.after) if index not in told and after <= told]
+        chance, builder, reported = random.Random(seed), RunBuilder(), set[int]()
+        while len(reported) < len(self.tells):
+            ready = [index for index, after in enumerate(self.after) if index not in reported and after <= reported]
             index = chance.choice(ready)
             tell = self.tells[index]
             method, args, kwargs = copy.deepcopy(tell) if own_copies else tell
             getattr(builder, method)(*args, **kwargs)
             after_each(builder)
-            told.add(index)
+            reported.add(index)
         return builder
 
     def expected(self) -> list[Any]:
-        """The calls that must come out, each with its inner calls; `seen` gives the same of a run."""
+        """The calls that must come out, each with its inner calls; `call_rows` gives the same of a run."""
         waiting = self.may_wait and self._waits(self.run)
         return self._calls(self.run, waiting=waiting)
 
@@ -104,8 +104,8 @@ class History:
         )
 
     def _calls(self, scope: Truth, *, waiting: bool) -> list[Any]:
-        kept = [call for call in scope.inside if call.name != PSEUDO]
-        messages = sorted({call.message for call in kept if call.message is not None})
+        entries = [call for call in scope.inside if call.name != PSEUDO]
+        messages = sorted({call.message for call in entries if call.message is not None})
         return [
             (
                 *(call.name, call.id, None if call.message is None else messages.index(call.message)),
@@ -113,18 +113,18 @@ class History:
                 _output(call, _status(call, scope, waiting=waiting)),
                 self._calls(call, waiting=waiting),
             )
-            for call in kept
+            for call in entries
         ]
 
 
-def seen(calls: Iterable[Any]) -> list[Any]:
+def call_rows(calls: Iterable[Any]) -> list[Any]:
     """What of recorded calls `History.expected` foretells."""
     return [
         (
             *(call.name, call.id, call.execution.step),
             *(call.execution.status.value, call.execution.executed, call.execution.attempts),
             call.output,
-            seen(call.execution.children),
+            call_rows(call.execution.children),
         )
         for call in calls
     ]
@@ -132,7 +132,7 @@ def seen(calls: Iterable[Any]) -> list[Any]:
 
 def _open(call: Truth) -> bool:
     """Whether a request has neither run nor been answered."""
-    untouched = call.message is not None and call.attempts == 0 and call.shown is None
+    untouched = call.message is not None and call.attempts == 0 and call.model_output is None
     return untouched and not isinstance(call.arguments, str) and not call.is_handoff
 
 
@@ -149,10 +149,10 @@ def _status(call: Truth, scope: Truth, *, waiting: bool) -> str:
     if call.outcome is not None:
         return f"{call.outcome.value}"
     if call.attempts:
-        return "cancelled" if call.shown is None else "error" if call.failed else "ok"
-    if call.name not in (*OFFERED, HANDOFF) and (call.shown is None or call.failed):
+        return "cancelled" if call.model_output is None else "error" if call.failed else "ok"
+    if call.name not in (*OFFERED, HANDOFF) and (call.model_output is None or call.failed):
         return "unknown_tool"
-    if call.shown is not None:
+    if call.model_output is not None:
         return "rejected" if call.failed else "ok"
     if call.is_handoff:
         return "ok"
@@ -162,7 +162,7 @@ def _status(call: Truth, scope: Truth, *, waiting: bool) -> str:
 def _output(call: Truth, status: str) -> str | None:
     if status != "ok":
         return None
-    return call.output if call.outcome is Outcome.OK else call.shown
+    return call.output if call.outcome is Outcome.OK else call.model_output
 
 
 # Drawing
@@ -185,7 +185,7 @@ class _Scope:
     """Draws what happens inside one call, or at the top level of the run."""
 
     def __init__(self, draw: st.DrawFn, history: History, truth: Truth, keys: Keys, depth: int = 0) -> None:
-        """Draw how much of its ids a recorder can see here.
+        """Draw which ids a recorder can see here.
 
         Args:
             draw: Draws.
@@ -196,7 +196,7 @@ class _Scope:
         """
         self.draw, self.history, self.truth, self.keys, self.depth = draw, history, truth, keys, depth
         self.ids = draw(st.sampled_from(["unique", "repeated", "none"]))
-        self.told = self.ids != "none" and draw(st.booleans())  # a tool is told its id
+        self.tools_know_ids = self.ids != "none" and draw(st.booleans())  # tools know their call ids
         self.named = self.ids == "none" or draw(st.booleans())  # a result names its tool
         self.touched: dict[Hashable, list[int]] = defaultdict(list)
         self.last: tuple[int, ...] = ()
@@ -214,15 +214,15 @@ class _Scope:
                 self.last = self.execute(call, self.last, attempts=1, call_id=call.id)[:1]
 
     def message(self) -> None:
-        """A model message, and what becomes of the calls that it asks for."""
+        """Add a model message and the events of its calls."""
         self.truth.messages += 1
         calls = [self.request(position) for position in range(self.draw(st.integers(0, 4)))]
         self.truth.inside += calls
         key, begun = self.draw(st.sampled_from(self.keys))
         earlier = [event for call in calls for kind in self.kinds(call) for event in self.touched[kind]]
         requests = [Request(call.name, call.arguments, call.id, result=_result(call)) for call in calls]
-        asked = self.history.tell("model_asked", requests, scope=key, after=[*begun, *self.last, *earlier])
-        self.last = (asked,)
+        request_event = self.history.tell("model_asked", requests, scope=key, after=[*begun, *self.last, *earlier])
+        self.last = (request_event,)
         together = Counter(kind for call in calls for kind in self.kinds(call))
         all_shown = {kind: self.draw(st.booleans()) for kind in together}
         for call in calls:
@@ -232,11 +232,11 @@ class _Scope:
             others = [other for other in calls if other is not call and self.kinds(other)[0] == run_kind]
             is_twin = any(other.arguments == call.arguments for other in others)
             if call.is_handoff:
-                self.history.tell("handed_off", to="bob", call_id=call.id, scope=key, after=[asked])
+                self.history.tell("handed_off", to="bob", call_id=call.id, scope=key, after=[request_event])
             elif call.name != HOSTED:
-                events: tuple[int, ...] = (asked,)
+                events: tuple[int, ...] = (request_event,)
                 if call.name != "nope" and (is_twin or self.draw(st.sampled_from([True, True, False]))):
-                    events = self.attempt(call, asked, is_shown=is_shown, is_twin=is_twin, is_alone=not others)
+                    events = self.attempt(call, request_event, is_shown=is_shown, is_twin=is_twin, is_alone=not others)
                 if is_shown:
                     self.show(call, events[-1], is_alone=is_alone)
 
@@ -253,24 +253,31 @@ class _Scope:
         return Truth(name, self.draw(st.sampled_from(ids[self.ids])), self.truth.messages, arguments)
 
     def kinds(self, call: Truth) -> tuple[Hashable, Hashable]:
-        """What an execution of the call, and what a result, can be recognised by, beside arguments and order."""
-        runs = (call.name, call.id) if self.told else (call.name,)
+        """Return the keys by which an execution and a result are matched, besides arguments and order."""
+        runs = (call.name, call.id) if self.tools_know_ids else (call.name,)
         return ("runs", *runs), ("shown", call.id, call.name if self.named else None)
 
-    def attempt(self, call: Truth, asked: int, *, is_shown: bool, is_twin: bool, is_alone: bool) -> tuple[int, ...]:
-        """The tool of a request runs, perhaps several times, perhaps with other arguments."""
+    def attempt(
+        self, call: Truth, request_event: int, *, is_shown: bool, is_twin: bool, is_alone: bool
+    ) -> tuple[int, ...]:
+        """Run the tool of a request, possibly several times or with other arguments."""
         kind = self.kinds(call)[0]
         handed: Any = call.arguments if isinstance(call.arguments, dict) else {}
-        may_differ = is_alone and self.told
+        may_differ = is_alone and self.tools_know_ids
         if may_differ:
             handed = self.draw(st.sampled_from([handed, None, {"x": 7}]))
         elif not is_alone and isinstance(call.arguments, str):
-            return (asked,)  # nothing would tell whose execution it is
+            return (request_event,)  # the execution could belong to either call
         certain = may_differ or (not is_twin and handed == call.arguments)
         attempts = self.draw(st.integers(1, 3)) if certain else 1
-        after = (asked, *(self.touched[kind] if is_twin else ()))
+        after = (request_event, *(self.touched[kind] if is_twin else ()))
         events = self.execute(
-            call, after, attempts=attempts, handed=handed, call_id=call.id if self.told else None, must_end=is_shown
+            call,
+            after,
+            attempts=attempts,
+            handed=handed,
+            call_id=call.id if self.tools_know_ids else None,
+            must_end=is_shown,
         )
         self.touched[kind] += events
         return events
@@ -285,7 +292,7 @@ class _Scope:
         call_id: str | None,
         must_end: bool = False,
     ) -> tuple[int, ...]:
-        """A tool runs so often; all but the last attempt fail. Return its observations in their order."""
+        """Run a tool this often, with success only at the last attempt; return the observations in order."""
         call.attempts = attempts
         events: list[int] = []
         keys: Keys = []
@@ -319,26 +326,29 @@ class _Scope:
         return tuple(events)
 
     def show(self, call: Truth, end: int, *, is_alone: bool) -> None:
-        """The model is shown a result, perhaps twice."""
+        """Show the model a result, once or twice."""
         kind = self.kinds(call)[1]
         if call.outcome is Outcome.OK:
-            call.shown, call.failed = self.draw(st.sampled_from([call.output, f"instead of {call.output}"])), False
+            call.model_output, call.failed = (
+                self.draw(st.sampled_from([call.output, f"instead of {call.output}"])),
+                False,
+            )
         else:
-            call.shown, call.failed = f"shown after {end}", call.outcome is not None or self.draw(st.booleans())
+            call.model_output, call.failed = f"shown after {end}", call.outcome is not None or self.draw(st.booleans())
         name = call.name if self.named else None
         for _ in range(self.draw(st.integers(1, 2)) if is_alone else 1):
             events = [end, *self.touched[kind]]
             scope = self.draw(st.sampled_from(self.keys))
-            shown = self.history.tell(
+            event = self.history.tell(
                 "result_shown",
-                call.shown,
+                call.model_output,
                 call_id=call.id,
                 name=name,
                 failed=call.failed,
                 scope=scope[0],
                 after=[*events, *scope[1]],
             )
-            self.touched[kind].append(shown)
+            self.touched[kind].append(event)
 
 
 def _result(call: Truth) -> object:

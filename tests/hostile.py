@@ -1,4 +1,4 @@
-"""Text as an attacker, or an unlucky model, would write it, for whatever shows data: each piece wants to be obeyed."""
+"""Hostile text for every display: control sequences, markup and instructions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TEXTS = (
 
 
 def hostile_cases() -> list[LLMTestCase]:
-    """For each text a case that holds it wherever text is shown: names, keys, values, ids, warnings."""
+    """Return a case for each text, with the text in names, keys, values, ids and warnings."""
     cases: list[LLMTestCase] = []
     for text in TEXTS:
         called = [
@@ -71,19 +71,19 @@ class Repeating:
         """Keep what to say."""
         self.label = f"{status.value}{text}"
         self.threshold = 0.5
-        self._said = text
+        self._text = text
         self._status = status
 
     def measure(self, _case: object) -> MetricResult:
         """Return a result without a score."""
-        error = self._said if self._status is ResultStatus.FAILED else None
+        error = self._text if self._status is ResultStatus.FAILED else None
         return MetricResult(
             metric=self.label,
             status=self._status,
             threshold=0.5,
-            reason=self._said,
+            reason=self._text,
             error=error,
-            warnings=(self._said,),
+            warnings=(self._text,),
         )
 
     async def a_measure(self, case: object) -> MetricResult:

@@ -1,4 +1,4 @@
-"""Short ways to tell a `RunBuilder` what happened, and to write down the call that must come out."""
+"""Shorthand to feed a `RunBuilder` and to write the expected calls."""
 
 from typing import Any
 
@@ -13,9 +13,9 @@ def call(
     """A recorded call as plain values; it ran once without an error, unless `execution` says otherwise."""
     how: Plain = {"status": "ok", "executed": True, "attempts": 1, "origin": "model", "children": []}
     how |= {"not_captured": [], **({"step": 0} if execution.get("origin") != "code" else {}), **execution}
-    made: Plain = {"name": name, "input_parameters": arguments or {}, "execution": how}
-    made |= {} if output is None else {"output": output}
-    return made if call_id is None else {**made, "id": call_id}
+    fields: Plain = {"name": name, "input_parameters": arguments or {}, "execution": how}
+    fields |= {} if output is None else {"output": output}
+    return fields if call_id is None else {**fields, "id": call_id}
 
 
 def unrun(name: str, status: str, arguments: Plain | None = None, call_id: str | None = "c1", **more: object) -> Plain:
@@ -28,8 +28,8 @@ def calls(builder: RunBuilder) -> list[Plain]:
     return builder.build().to_dict()["calls"]  # type: ignore[no-any-return]
 
 
-def asked(*requests: Request, offered: tuple[str, ...] = ()) -> RunBuilder:
-    """A run in which the model asked for these calls."""
+def builder_of(*requests: Request, offered: tuple[str, ...] = ()) -> RunBuilder:
+    """Return a builder whose model requested these calls."""
     builder = RunBuilder()
     builder.started("hi")
     builder.offered({"name": name} for name in offered)

@@ -75,7 +75,7 @@ def call_similarity(e: Item, c: Item, *, arguments: bool, output: bool) -> Fract
 
 
 class Best(NamedTuple):
-    """The best alignment: its weight, its pairs, and in ordered mode those of what is left over."""
+    """The best alignment: its weight, its pairs, and in ordered mode the pairs of unmatched calls."""
 
     weight: Fraction
     pairs: Positions
@@ -106,12 +106,12 @@ def best_alignment(
         rank_of_best = min(rank(pairs) for pairs in _alignments(worth, left, right, crossing=crossing))
         return Best(-rank_of_best[0], rank_of_best[-1])
 
-    found = best(range(len(expected)), range(len(called)), crossing=not ordered)
+    result = best(range(len(expected)), range(len(called)), crossing=not ordered)
     if not ordered:
-        return found
-    left = [e for e in range(len(expected)) if e not in {pair[0] for pair in found.pairs}]
-    right = [c for c in range(len(called)) if c not in {pair[1] for pair in found.pairs}]
-    return found._replace(out_of_order=best(left, right, crossing=True).pairs)
+        return result
+    left = [e for e in range(len(expected)) if e not in {pair[0] for pair in result.pairs}]
+    right = [c for c in range(len(called)) if c not in {pair[1] for pair in result.pairs}]
+    return result._replace(out_of_order=best(left, right, crossing=True).pairs)
 
 
 def equal_pairs(
@@ -209,7 +209,7 @@ NESTED = frozenset(
 
 
 def camel_form(plain: dict[str, Any]) -> dict[str, Any]:
-    """The same object with its field names in camelCase; the user's own keys stay as they are."""
+    """Return the object with camelCase field names; the user's keys stay unchanged."""
     return {_camel(name): _camel_value(value) if name in NESTED else value for name, value in plain.items()}
 
 

@@ -11,26 +11,26 @@ from toolmark.expect import Expect, Forbid, Glob, OneOf, Parallel, Plan
 
 names = st.sampled_from(["a", "b", "ab"])
 arguments = st.sampled_from([{}, {"x": 1}, {"x": 1, "y": 1}, {"x": 2, "y": 1}])
-plain_calls = st.builds(lambda name, given: ToolCall(name=name, input_parameters=given), names, arguments)
+plain_calls = st.builds(lambda name, values: ToolCall(name=name, input_parameters=values), names, arguments)
 
 
-def made(draw: Any, size: int = 4) -> list[ToolCall]:
+def drawn_calls(draw: Any, size: int = 4) -> list[ToolCall]:
     """Called tools: with steps that never fall, or without steps."""
     calls = draw(st.lists(plain_calls, max_size=size))
     if draw(st.booleans()):
         return calls
     step = 0
-    found: list[ToolCall] = []
+    drawn: list[ToolCall] = []
     for call in calls:
         step += draw(st.integers(0, 1))
-        found.append(ToolCall(name=call.name, input_parameters=call.input_parameters, execution={"step": step}))
-    return found
+        drawn.append(ToolCall(name=call.name, input_parameters=call.input_parameters, execution={"step": step}))
+    return drawn
 
 
 @st.composite
 def called(draw: Any) -> list[ToolCall]:
     """Called tools."""
-    return made(draw)
+    return drawn_calls(draw)
 
 
 times = st.sampled_from([None, None, None, 2, (0, 1), (0, 2), (1, 2), (1, None), (0, None)])
@@ -39,7 +39,7 @@ expected_names = st.one_of(names, names, st.just(Glob("a*")))
 
 @st.composite
 def calls(draw: Any, labels: list[str], *, ordering: bool = True) -> Any:
-    """One expected call; it comes after some of the labels given so far, and may add one."""
+    """Draw an expected call that follows some of the earlier labels and may add one."""
     if draw(st.integers(0, 2)) == 0:
         return draw(plain_calls)
     label = None

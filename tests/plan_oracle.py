@@ -19,7 +19,7 @@ from toolmark.expect import Expect, Forbid, Glob, OneOf, Parallel, Plan
 
 
 class Place(NamedTuple):
-    """One time that an expected call is, or may be, called."""
+    """One required or optional occurrence of an expected call."""
 
     call: Any
     required: bool
@@ -31,14 +31,14 @@ class Place(NamedTuple):
 
 
 class Way(NamedTuple):
-    """Expected calls in order, each with what it took over from what it stands in; and forbidden ones."""
+    """Expected calls in order, each with inherited rules, and forbidden calls."""
 
     calls: tuple[tuple[Any, frozenset[str], frozenset[str], int | None], ...]
     forbidden: tuple[Forbid, ...]
 
 
 class Totals(NamedTuple):
-    """What a score is made of."""
+    """The numbers that determine a score."""
 
     weight: Fraction
     expected: int
@@ -71,12 +71,12 @@ def ways(
 
 def places(way: Way, count: int) -> list[Place]:
     """A place for each time that a call is expected, and for each further time that it may be made."""
-    found: list[Place] = []
+    slots: list[Place] = []
     for family, (call, labels, after, group) in enumerate(way.calls):
         least, most = (call.least, call.most) if isinstance(call, Expect) else (1, 1)
         amount = max(least, count) if most is None else most
-        found += [Place(call, number < least, family, least, labels, after, group) for number in range(amount)]
-    return found
+        slots += [Place(call, number < least, family, least, labels, after, group) for number in range(amount)]
+    return slots
 
 
 def named(name: Any, call: ToolCall) -> bool:
@@ -87,10 +87,10 @@ def named(name: Any, call: ToolCall) -> bool:
 def similarity(expected: Any, call: ToolCall) -> Fraction:
     """What a call is worth to an expected one of its name."""
     if isinstance(expected, ToolCall):
-        given = expected.arguments if "input_parameters" in expected.model_fields_set else None
+        reference = expected.arguments if "input_parameters" in expected.model_fields_set else None
     else:
-        given = expected.input_parameters if isinstance(expected.input_parameters, dict) else None
-    return Fraction(1) if given is None else object_similarity(given, call.arguments)
+        reference = expected.input_parameters if isinstance(expected.input_parameters, dict) else None
+    return Fraction(1) if reference is None else object_similarity(reference, call.arguments)
 
 
 def step_of(call: ToolCall) -> int | None:
@@ -106,8 +106,8 @@ def alignments(slots: Sequence[Place], called: Sequence[ToolCall]) -> Iterator[d
             yield dict(pairs)
             return
         yield from fill(at + 1, pairs)
-        for call, made in enumerate(called):
-            if call not in pairs.values() and named(slots[at].call.name, made) and similarity(slots[at].call, made):
+        for call, actual in enumerate(called):
+            if call not in pairs.values() and named(slots[at].call.name, actual) and similarity(slots[at].call, actual):
                 pairs[at] = call
                 yield from fill(at + 1, pairs)
                 del pairs[at]
@@ -118,10 +118,10 @@ def alignments(slots: Sequence[Place], called: Sequence[ToolCall]) -> Iterator[d
 def leaves_nothing_over(slots: Sequence[Place], called: Sequence[ToolCall], pairs: dict[int, int]) -> bool:
     """Whether no empty place would take a call that is left over."""
     return not any(
-        named(slot.call.name, made) and similarity(slot.call, made)
+        named(slot.call.name, actual) and similarity(slot.call, actual)
         for at, slot in enumerate(slots)
         if at not in pairs
-        for call, made in enumerate(called)
+        for call, actual in enumerate(called)
         if call not in pairs.values()
     )
 
@@ -130,33 +130,37 @@ def counting(slots: Sequence[Place], called: Sequence[ToolCall], pairs: dict[int
     """The pairs that break no rule."""
 
     def before(one: int, other: int) -> bool:
-        known = step_of(called[one])
-        return one < other and (known is None or known != step_of(called[other]))
+        step = step_of(called[one])
+        return one < other and (step is None or step != step_of(called[other]))
 
     def in_time(at: int) -> bool:
         for label in slots[at].after:
             families = {slot.family for slot in slots if label in slot.labels and slot.family != slots[at].family}
             for family in families:
-                made = [call for other, call in pairs.items() if slots[other].family == family]
+                partners = [call for other, call in pairs.items() if slots[other].family == family]
                 least = next(slot.least for slot in slots if slot.family == family)
-                if sum(before(call, pairs[at]) for call in made) < min(len(made), max(1, least)):
+                if sum(before(call, pairs[at]) for call in partners) < min(len(partners), max(1, least)):
                     return False
         return True
 
-    kept = {at: call for at, call in pairs.items() if in_time(at)}
-    for group in {slots[at].group for at in kept} - {None}:
-        members = [at for at in kept if slots[at].group == group]
-        steps = sorted({step for at in members if (step := step_of(called[kept[at]])) is not None})
+    counted = {at: call for at, call in pairs.items() if in_time(at)}
+    for group in {slots[at].group for at in counted} - {None}:
+        members = [at for at in counted if slots[at].group == group]
+        steps = sorted({step for at in members if (step := step_of(called[counted[at]])) is not None})
         if steps:
             weight = {
-                s: sum(similarity(slots[at].call, called[kept[at]]) for at in members if step_of(called[kept[at]]) == s)
+                s: sum(
+                    similarity(slots[at].call, called[counted[at]])
+                    for at in members
+                    if step_of(called[counted[at]]) == s
+                )
                 for s in steps
             }
             own = max(steps, key=lambda step: (weight[step], -step))
             for at in members:
-                if step_of(called[kept[at]]) not in (None, own):
-                    del kept[at]
-    return kept
+                if step_of(called[counted[at]]) not in (None, own):
+                    del counted[at]
+    return counted
 
 
 def keeps_order(slots: Sequence[Place], called: Sequence[ToolCall], pairs: dict[int, int]) -> bool:
@@ -180,12 +184,12 @@ def forbidden(way: Way, called: Sequence[ToolCall]) -> bool:
 
 
 def totals(plan: Plan, called: Sequence[ToolCall], *, ordered: bool) -> list[Totals]:
-    """What the score of each way is made of."""
-    found: list[Totals] = []
+    """Return the numbers of each choice."""
+    rows: list[Totals] = []
     for way in ways(plan.calls):
         weight, expected = matched(way, called, ordered=ordered)
-        found.append(Totals(weight, expected, len(called), forbidden(way, called), silent(plan)))
-    return found
+        rows.append(Totals(weight, expected, len(called), forbidden(way, called), silent(plan)))
+    return rows
 
 
 def silent(plan: Plan) -> bool:
@@ -201,25 +205,25 @@ def matched(way: Way, called: Sequence[ToolCall], *, ordered: bool) -> tuple[Fra
         if ordered:
             if not keeps_order(slots, called, pairs):
                 continue
-            kept = pairs
+            counted = pairs
         elif leaves_nothing_over(slots, called, pairs):
-            kept = counting(slots, called, pairs)
+            counted = counting(slots, called, pairs)
         else:
             continue
-        weight = sum((similarity(slots[at].call, called[call]) for at, call in kept.items()), Fraction(0))
-        optional = sum(not slots[at].required for at in kept)
+        weight = sum((similarity(slots[at].call, called[call]) for at, call in counted.items()), Fraction(0))
+        optional = sum(not slots[at].required for at in counted)
         best = max(best or (weight, -optional), (weight, -optional))
     assert best is not None
     return best[0], sum(slot.required for slot in slots) - best[1]
 
 
-def score(found: Totals, denominator: str) -> Fraction:
+def score(parts: Totals, denominator: str) -> Fraction:
     """The score of a way."""
-    weight, m, n = found.weight, found.expected, found.called
-    if found.forbidden:
+    weight, m, n = parts.weight, parts.expected, parts.called
+    if parts.forbidden:
         return Fraction(0)
     if not m or not n:
-        return Fraction(m == n or (not m and found.silent))
+        return Fraction(m == n or (not m and parts.silent))
     return (
         weight
         / {"expected": Fraction(m), "called": Fraction(n), "longest": Fraction(max(m, n)), "f1": Fraction(m + n, 2)}[

@@ -22,7 +22,7 @@ COMMAND = ("-m", "toolmark.cli")
 #: Begins a program that is going to be interrupted; shells have what they run in the background ignore that.
 HEEDS_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 
-#: Settings of whoever runs the tests that would change what a program prints.
+#: Settings of the user that would change the output of a program.
 _PERSONAL = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "PYTHONWARNINGS")
 
 
@@ -35,11 +35,11 @@ class Finished(NamedTuple):
 
 
 def environment(**settings: str) -> dict[str, str]:
-    """The environment of a program that finds the toolmark under test, whatever its folder is."""
-    kept = {name: value for name, value in os.environ.items() if name not in _PERSONAL}
+    """Return the environment of a program that imports the tested toolmark from any folder."""
+    inherited = {name: value for name, value in os.environ.items() if name not in _PERSONAL}
     paths = [str(Path(toolmark.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     return {
-        **kept,
+        **inherited,
         "PYTHONPATH": os.pathsep.join(str(Path(path).resolve()) for path in paths if path),
         "PYTHONIOENCODING": "utf-8",
         **settings,
@@ -47,13 +47,13 @@ def environment(**settings: str) -> dict[str, str]:
 
 
 def run_python(
-    arguments: Sequence[str], folder: Path, *, given: bytes = b"", settings: dict[str, str] | None = None
+    arguments: Sequence[str], folder: Path, *, stdin: bytes = b"", settings: dict[str, str] | None = None
 ) -> Finished:
     """Runs Python in a folder, warnings being errors, and waits for its end; it has a pipe wherever it looks."""
     done = subprocess.run(
         [sys.executable, "-W", "error", *arguments],
         cwd=folder,
-        input=given,
+        input=stdin,
         env=environment(**settings or {}),
         capture_output=True,
         check=False,
@@ -62,13 +62,13 @@ def run_python(
     return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def toolmark_score(*arguments: str, folder: Path, given: bytes = b"") -> Finished:
+def toolmark_score(*arguments: str, folder: Path, stdin: bytes = b"") -> Finished:
     """Runs `toolmark score` in a folder."""
-    return run_python([*COMMAND, "score", *arguments], folder, given=given)
+    return run_python([*COMMAND, "score", *arguments], folder, stdin=stdin)
 
 
 def without_times(text: str) -> dict[str, Any]:
-    """A report in JSON, without when it was made and how long that took."""
+    """Return a JSON report without times and durations."""
     plain: dict[str, Any] = json.loads(text)
     assert plain.pop("about").keys() == {"toolmark", "python", "started_at", "seconds"}
     return plain

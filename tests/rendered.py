@@ -1,4 +1,4 @@
-"""One history of an agent, rendered as each provider's API would send it; what a reader must find in all of them."""
+"""One agent history in the API format of each provider, with the expected reading."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Plain = dict[str, Any]
 
 @dataclass(frozen=True)
 class Call:
-    """One call: its output is `None` where nobody answered."""
+    """One call; its output is `None` if it was not answered."""
 
     name: str
     arguments: Plain
@@ -22,16 +22,16 @@ class Call:
 
 @dataclass(frozen=True)
 class Turn:
-    """What the user said, the groups of calls that were asked for at once, and the answer."""
+    """The user's text, groups of parallel calls, and the answer."""
 
-    said: str
+    question: str
     steps: list[list[Call]]
     answer: str | None
 
 
 @dataclass
 class Rendered:
-    """Messages, with the places where answers stand that may be told in any order."""
+    """Messages with the ranges whose answers may be reordered."""
 
     messages: list[Any] = field(default_factory=list)
     count: int = 0
@@ -52,22 +52,22 @@ histories = st.lists(turns, min_size=1, max_size=3)
 
 def expected(history: list[Turn]) -> list[tuple[Any, ...]]:
     """Name, arguments, output, status, id and step of each call."""
-    found: list[tuple[Any, ...]] = []
+    rows: list[tuple[Any, ...]] = []
     step = 0
     for turn in history:
         for group in turn.steps:
             for call in group:
                 status = "not_executed" if call.output is None else "ok"
-                found.append((call.name, call.arguments, call.output, status, f"call_{len(found) + 1}", step))
+                rows.append((call.name, call.arguments, call.output, status, f"call_{len(rows) + 1}", step))
             step += 1
-    return found
+    return rows
 
 
 def chat(history: list[Turn], shuffle: Any) -> list[Plain]:
     """Messages of Chat Completions; answers in an order that `shuffle` chooses."""
     out = Rendered()
     for turn in history:
-        out.messages.append({"role": "user", "content": turn.said})
+        out.messages.append({"role": "user", "content": turn.question})
         for group in turn.steps:
             ids = [out.next_id() for _ in group]
             entries = [
@@ -86,7 +86,7 @@ def responses(history: list[Turn], shuffle: Any) -> list[Plain]:
     """Items of the Responses API."""
     out = Rendered()
     for turn in history:
-        out.messages.append({"role": "user", "content": [{"type": "input_text", "text": turn.said}]})
+        out.messages.append({"role": "user", "content": [{"type": "input_text", "text": turn.question}]})
         for group in turn.steps:
             ids = [out.next_id() for _ in group]
             out.messages.append({"type": "reasoning", "id": "rs", "summary": []})
@@ -109,7 +109,7 @@ def anthropic(history: list[Turn], shuffle: Any) -> list[Plain]:
     out = Rendered()
     results: list[Plain] = []
     for turn in history:
-        out.messages.append({"role": "user", "content": [*results, {"type": "text", "text": turn.said}]})
+        out.messages.append({"role": "user", "content": [*results, {"type": "text", "text": turn.question}]})
         results = []
         for group in turn.steps:
             if results:

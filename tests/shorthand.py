@@ -10,8 +10,8 @@ from toolmark import Execution, ToolCall
 _FORM = re.compile(r"(?P<name>\w+)(?:\((?P<n>\w*)\))?(?::(?P<status>\w+))?(?:=(?P<error>\w+))?(?:@(?P<step>\d+))?")
 
 
-def made(text: str) -> list[ToolCall]:
-    """The calls of a text: without a status nobody knows what became of one, and `(?)` was not recorded."""
+def calls_from(text: str) -> list[ToolCall]:
+    """Return the calls of a text: without a status the outcome is unknown, and `(?)` was not captured."""
     return [_call(word) for word in text.split()]
 
 
@@ -25,5 +25,7 @@ def _call(word: str) -> ToolCall:
     if match["n"] == "unknown":
         fields["not_captured"] = ["input_parameters"]
     arguments = {"n": match["n"]} if match["n"] not in {None, "unknown"} else {}
-    known = match["status"] or match["step"] or "not_captured" in fields
-    return ToolCall(name=match["name"], input_parameters=arguments, execution=Execution(**fields) if known else None)
+    is_recorded = match["status"] or match["step"] or "not_captured" in fields
+    return ToolCall(
+        name=match["name"], input_parameters=arguments, execution=Execution(**fields) if is_recorded else None
+    )

@@ -30,12 +30,12 @@ class DropsFailedCalls(Recorder):
     def run(self, run: str) -> Run:
         """Leave out calls that failed."""
         whole = super().run(run)
-        kept = [call for call in whole.calls if call.execution and call.execution.status is not CallStatus.ERROR]
-        return whole.model_copy(update={"calls": kept})
+        calls = [call for call in whole.calls if call.execution and call.execution.status is not CallStatus.ERROR]
+        return whole.model_copy(update={"calls": calls})
 
 
 class CompletionOrder(Recorder):
-    """Notes a call when it ends, with the arguments as they are by then."""
+    """Records a call when it ends, with its arguments at that time."""
 
     def __init__(self) -> None:
         """Remember what runs."""
@@ -56,7 +56,7 @@ class CompletionOrder(Recorder):
 
 
 class SharesState(Recorder):
-    """Takes the run that began last for the one that goes on."""
+    """Assigns events to the run that started last."""
 
     def __init__(self) -> None:
         """Begin without a current run."""
@@ -83,7 +83,7 @@ class LetsFaultsThrough(Recorder):
 
 
 class KeepsFaultsToItself(Recorder):
-    """Says nothing of what was lost."""
+    """Does not report lost data."""
 
     def failed(self, builder: RunBuilder, error: Exception) -> None:
         """Say nothing."""
@@ -114,12 +114,12 @@ class JoinsRepeatedIds(Recorder):
     def __init__(self) -> None:
         """Remember ids."""
         super().__init__()
-        self.seen: set[tuple[int, str | None]] = set()
+        self.requests: set[tuple[int, str | None]] = set()
 
     def answered(self, builder: RunBuilder, event: Answered) -> None:
         """Leave out requests whose id was seen."""
-        calls = tuple(call for call in event.step.calls if (id(builder), call.id) not in self.seen)
-        self.seen.update((id(builder), call.id) for call in calls)
+        calls = tuple(call for call in event.step.calls if (id(builder), call.id) not in self.requests)
+        self.requests.update((id(builder), call.id) for call in calls)
         super().answered(builder, replace(event, step=replace(event.step, calls=calls)))
 
 
@@ -129,20 +129,20 @@ class JoinsEqualRequests(Recorder):
     def __init__(self) -> None:
         """Remember requests."""
         super().__init__()
-        self.seen: list[AskFor | HandOff] = []
+        self.requests: list[AskFor | HandOff] = []
 
     def answered(self, builder: RunBuilder, event: Answered) -> None:
         """Leave out requests that were seen."""
-        calls = tuple(call for call in event.step.calls if replace(call, id=None) not in self.seen)
-        self.seen.extend(replace(call, id=None) for call in calls)
+        calls = tuple(call for call in event.step.calls if replace(call, id=None) not in self.requests)
+        self.requests.extend(replace(call, id=None) for call in calls)
         super().answered(builder, replace(event, step=replace(event.step, calls=calls)))
 
 
 class OneStepPerCall(Recorder):
-    """Tells of each call as a message of its own."""
+    """Records each call as a separate message."""
 
     def answered(self, builder: RunBuilder, event: Answered) -> None:
-        """Take a message apart."""
+        """Split a message into its calls."""
         for call in event.step.calls:
             super().answered(builder, replace(event, step=Step(calls=(call,))))
 
@@ -157,7 +157,7 @@ class AddsDefaults(Recorder):
 
 
 class ForgetsTheTools(Recorder):
-    """Does not know what was offered."""
+    """Does not record the offered tools."""
 
     def offered(self, builder: RunBuilder, event: Offered) -> None:
         """Look away."""
@@ -174,7 +174,7 @@ class RepairsArguments(Recorder):
 
 
 class TakesErrorsForOutputs(Recorder):
-    """Records what the model was shown as the output, whatever it says."""
+    """Records the model output as the output, even for errors."""
 
     def raised(self, builder: RunBuilder, event: Raised) -> None:
         """Note that it returned."""
@@ -210,7 +210,7 @@ class RecordsTheAnswerAsACall(Recorder):
     """Takes the answer for a call."""
 
     def answered(self, builder: RunBuilder, event: Answered) -> None:
-        """Add a call of its own."""
+        """Add an extra call."""
         calls = event.step.calls or (AskFor("final_answer", {"text": event.step.text}),)
         super().answered(builder, replace(event, step=replace(event.step, calls=calls)))
 

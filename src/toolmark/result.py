@@ -281,18 +281,11 @@ def redact_at_path(value: Any, path: str | None, redactor: Redactor = DEFAULT) -
     return safe
 
 
-def display_value(value: Any, path: str | None, redactor: Redactor = DEFAULT, limit: int = 80) -> str:  # noqa: ANN401 - JSON
-    """Return a value that stands at a JSON path for people, without secrets; a matcher in its own words.
-
-    Args:
-        value: A JSON value, or what stands for one.
-        path: Where it stands: any key of the path may be secret.
-        redactor: Takes secrets out of it.
-        limit: Characters shown of a value; matchers are told as a whole.
-    """
+def display_value(value: Any, path: str | None) -> str:  # noqa: ANN401 - a JSON value or a matcher
+    """Return the value at a JSON path as text for people, without secrets; a matcher is described."""
     plain = json_of(value)
-    safe = redact_at_path(plain, path, redactor)
-    return printable(value.describe()) if isinstance(value, ValuePattern) and safe == plain else short_json(safe, limit)
+    safe = redact_at_path(plain, path)
+    return printable(value.describe()) if isinstance(value, ValuePattern) and safe == plain else short_json(safe)
 
 
 def _restored(state: dict[str, Any]) -> MetricResult:

@@ -1,4 +1,4 @@
-"""Comparison of two evaluations: what is paired, what is counted, and what is refused."""
+"""Comparison of two evaluations: pairing, counting, and refused input."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ METRICS = (ToolCorrectnessMetric(),)
 
 
 def case(id: str | None, called: int | None = 1, of: int = 4, /, **more: Any) -> LLMTestCase:
-    """A case in which so many of the expected calls were made; of `None` it is not known."""
+    """Return a case with this many of the expected calls; `None` leaves them unknown."""
     calls = [ToolCall(name=f"tool_{number}") for number in range(of)]
     return LLMTestCase(id=id, tools_called=None if called is None else calls[:called], expected_tools=calls, **more)
 
@@ -43,32 +43,32 @@ def report(*cases: LLMTestCase, metrics: tuple[MetricLike, ...] = METRICS) -> Re
 
 
 def scores(**called: int) -> Report:
-    """An evaluation of cases with these ids, in which so many of four calls were made."""
-    return report(*(case(key, made) for key, made in called.items()))
+    """Return an evaluation of cases with these ids and this many of four calls made."""
+    return report(*(case(key, count) for key, count in called.items()))
 
 
-def edited(given: Report, **changes: Any) -> dict[str, Any]:
-    """A written report in which each result has these fields."""
-    plain = given.to_dict()
+def edited(source: Report, **changes: Any) -> dict[str, Any]:
+    """Return a written report with these fields in each result."""
+    plain = source.to_dict()
     for entry in plain["cases"]:
         for result in entry["results"]:
             result.update(changes)
     return plain
 
 
-def judged(by: str | None, *made: int, decided_by: str = "judge", **said: str) -> dict[str, Any]:
+def judged(by: str | None, *counts: int, decided_by: str = "judge", **facts: str) -> dict[str, Any]:
     """A written report of a judge."""
-    plain = report(*(case(str(number), calls) for number, calls in enumerate(made))).to_dict()
+    plain = report(*(case(str(number), calls) for number, calls in enumerate(counts))).to_dict()
     for entry in plain["cases"]:
         for result in entry["results"]:
             if by is not None:
-                result["judge"] = {"model": by, "prompts": "1", "samples": "1", **said}
+                result["judge"] = {"model": by, "prompts": "1", "samples": "1", **facts}
                 questions = [{"criterion": "tool_selection", "decided_by": decided_by, "outcome": "ok"}]
                 result["units"] = [{"index": 0, "turns": [], "questions": questions}]
     return plain
 
 
-# what is compared
+# pairing and counting
 
 
 @given(
@@ -81,15 +81,15 @@ def test_the_numbers_are_those_of_the_pairs(before: dict[str, int], after: dict[
     both = [key for key in before if key in after]
     if not both:
         return
-    found = compare(scores(**before), scores(**after), resamples=40, seed=seed)
-    (metric,) = found.metrics
+    comparison = compare(scores(**before), scores(**after), resamples=40, seed=seed)
+    (metric,) = comparison.metrics
     left, right = [before[key] / 4 for key in both], [after[key] / 4 for key in both]
     worse = [key for key in both if before[key] >= 2 > after[key]]
     better = [key for key in both if before[key] < 2 <= after[key]]
 
-    assert (found.cases_a, found.cases_b, found.in_both) == (len(before), len(after), len(both))
-    assert set(found.only_a) == before.keys() - after.keys()
-    assert set(found.only_b) == after.keys() - before.keys()
+    assert (comparison.cases_a, comparison.cases_b, comparison.in_both) == (len(before), len(after), len(both))
+    assert set(comparison.only_a) == before.keys() - after.keys()
+    assert set(comparison.only_b) == after.keys() - before.keys()
     assert metric.paired == len(both)
     assert metric.mean_a == pytest.approx(sum(left) / len(left))
     assert metric.mean_b == pytest.approx(sum(right) / len(right))
@@ -101,13 +101,13 @@ def test_the_numbers_are_those_of_the_pairs(before: dict[str, int], after: dict[
     assert metric.both_passed == sum(before[key] >= 2 and after[key] >= 2 for key in both)
     assert metric.both_failed == sum(before[key] < 2 and after[key] < 2 for key in both)
     assert metric.missing == tuple(key for key in before if key not in after and before[key] >= 2)
-    assert json.loads(found.to_json()) == found.to_dict()
+    assert json.loads(comparison.to_json()) == comparison.to_dict()
 
 
 @given(st.dictionaries(st.sampled_from("abcdefgh"), st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2))
-def test_the_other_way_round(made: dict[str, tuple[int, int]]) -> None:
+def test_the_other_way_round(counts: dict[str, tuple[int, int]]) -> None:
     """What is worse is better, and the test is the same."""
-    a, b = (scores(**{key: both[side] for key, both in made.items()}) for side in (0, 1))
+    a, b = (scores(**{key: both[side] for key, both in counts.items()}) for side in (0, 1))
     (there,), (back,) = compare(a, b, resamples=10).metrics, compare(b, a, resamples=10).metrics
 
     assert [change.case for change in there.regressions] == [change.case for change in back.improvements]
@@ -116,12 +116,12 @@ def test_the_other_way_round(made: dict[str, tuple[int, int]]) -> None:
 
 
 def test_the_order_of_cases_does_not_matter() -> None:
-    """They are paired by their ids, wherever they stand."""
-    found = compare(scores(a=4, b=0, c=2), scores(c=0, a=4, b=4))
+    """They are paired by id at any position."""
+    comparison = compare(scores(a=4, b=0, c=2), scores(c=0, a=4, b=4))
 
-    assert [(one.case, one.index_a, one.index_b) for one in found.metrics[0].regressions] == [("c", 2, 0)]
-    assert [(one.case, one.score_a, one.score_b) for one in found.metrics[0].improvements] == [("b", 0, 1)]
-    assert found.notes == ()
+    assert [(one.case, one.index_a, one.index_b) for one in comparison.metrics[0].regressions] == [("c", 2, 0)]
+    assert [(one.case, one.score_a, one.score_b) for one in comparison.metrics[0].improvements] == [("b", 0, 1)]
+    assert comparison.notes == ()
 
 
 def test_changes_have_the_first_finding_of_the_side_that_failed() -> None:
@@ -137,8 +137,8 @@ def test_changes_have_the_first_finding_of_the_side_that_failed() -> None:
     assert nothing.regressions[0].finding is None
 
 
-def test_what_has_no_score_is_named_and_never_zero() -> None:
-    """On either side; and which of these B lost."""
+def test_cases_without_a_score_are_named_and_never_zero() -> None:
+    """On either side, and those that B lost are marked."""
     metrics = (ToolCorrectnessMetric(), ToolEfficiencyMetric())
     a = report(case("a", 4), case("b", None), case("c", 1), case("d", 0), metrics=metrics)
     b = report(case("a", None), case("b", 4), case("c", 1), case("d", 2), metrics=metrics)
@@ -155,7 +155,7 @@ def test_what_has_no_score_is_named_and_never_zero() -> None:
     assert [(gap.case, gap.status_a.value, gap.passed_b) for gap in efficiency.unscored][2:] == [("d", "skipped", True)]
 
 
-def test_without_pairs_nothing_is_known() -> None:
+def test_without_pairs_there_are_no_numbers() -> None:
     """Null, not 0."""
     (metric,) = compare(report(case("a", None)), scores(a=4)).metrics
 
@@ -170,12 +170,12 @@ def test_p_values_are_corrected_over_the_metrics() -> None:
     """By Holm, those without a test left out."""
     ids = [str(number) for number in range(8)]
     metrics = (ToolCorrectnessMetric(), ToolCorrectnessMetric(denominator="f1"), ToolEfficiencyMetric())
-    found = compare(
+    comparison = compare(
         report(*(case(key, 4) for key in ids), metrics=metrics), report(*(case(key, 0) for key in ids), metrics=metrics)
     )
 
-    assert [metric.p_value for metric in found.metrics] == [mcnemar(8, 0), mcnemar(8, 0), None]
-    assert [metric.corrected for metric in found.metrics] == holm([mcnemar(8, 0), mcnemar(8, 0), None])
+    assert [metric.p_value for metric in comparison.metrics] == [mcnemar(8, 0), mcnemar(8, 0), None]
+    assert [metric.corrected for metric in comparison.metrics] == holm([mcnemar(8, 0), mcnemar(8, 0), None])
 
 
 # repeated ids, and none
@@ -183,22 +183,22 @@ def test_p_values_are_corrected_over_the_metrics() -> None:
 
 def test_repeated_ids_are_paired_in_order_and_one_cluster() -> None:
     """The second with the second; what one side has more of is left over and named."""
-    a = report(*(case(key, made) for key, made in [("x", 4), ("x", 4), ("y", 4), ("x", 0), ("y", 4)]))
-    b = report(*(case(key, made) for key, made in [("y", 0), ("x", 0), ("x", 1), ("y", 1)]))
-    found = compare(a, b, resamples=50)
-    (metric,) = found.metrics
+    a = report(*(case(key, count) for key, count in [("x", 4), ("x", 4), ("y", 4), ("x", 0), ("y", 4)]))
+    b = report(*(case(key, count) for key, count in [("y", 0), ("x", 0), ("x", 1), ("y", 1)]))
+    comparison = compare(a, b, resamples=50)
+    (metric,) = comparison.metrics
 
-    assert (found.in_both, found.only_a, found.only_b) == (4, ("x (3)",), ())
+    assert (comparison.in_both, comparison.only_a, comparison.only_b) == (4, ("x (3)",), ())
     assert [change.label for change in metric.regressions] == ["x", "x (2)", "y", "y (2)"]
     assert [change.score_b for change in metric.regressions] == [0, 0.25, 0, 0.25]
     assert metric.interval == mean_difference_interval([1] * 4, [0, 0.25, 0, 0.25], "xxyy", resamples=50)
     assert metric.p_value == sign_flip([-2, -2]) == 0.5 > mcnemar(4, 0)
-    assert found.repeated
-    assert "2 ids (x, y) occur several times" in found.notes[0]
+    assert comparison.repeated
+    assert "2 ids (x, y) occur several times" in comparison.notes[0]
 
 
 def test_trials_can_be_in_any_order() -> None:
-    """Neither difference nor test depends on which trial stands beside which."""
+    """Neither difference nor test depends on the pairing of trials."""
     first = compare(report(case("x", 4), case("x", 0), case("y", 4)), report(case("x", 4), case("x", 0), case("y", 0)))
     other = compare(report(case("x", 0), case("x", 4), case("y", 4)), report(case("x", 4), case("x", 0), case("y", 0)))
 
@@ -207,23 +207,23 @@ def test_trials_can_be_in_any_order() -> None:
     assert first.metrics[0].interval == other.metrics[0].interval
 
 
-def test_cases_without_an_id_are_paired_by_name_or_position_and_that_is_told() -> None:
-    """Since it may pair different cases."""
+def test_cases_without_an_id_are_paired_by_name_or_position_with_a_note() -> None:
+    """They may be different cases."""
     a = report(case(None, 4, name="one"), case(None, 4), case("id", 4))
     b = report(case("id", 4), case(None, 0), case(None, 2, name="one"), case("one", 4))
-    found = compare(a, b)
+    comparison = compare(a, b)
 
-    assert [change.case for change in found.metrics[0].regressions] == ["#2"]
-    assert found.in_both == 3
-    assert found.only_b == ("one",)
-    assert found.notes[0].startswith("2 pairs without an id (one, #2) by name or position: if cases were added")
+    assert [change.case for change in comparison.metrics[0].regressions] == ["#2"]
+    assert comparison.in_both == 3
+    assert comparison.only_b == ("one",)
+    assert comparison.notes[0].startswith("2 pairs without an id (one, #2) by name or position: if cases were added")
 
 
-# what is refused
+# refused input
 
 
 @pytest.mark.parametrize(
-    ("kind", "a", "b", "told"),
+    ("kind", "a", "b", "difference"),
     [
         (
             "threshold",
@@ -244,47 +244,53 @@ def test_cases_without_an_id_are_paired_by_name_or_position_and_that_is_told() -
     ],
     ids=["threshold", "options", "model", "no judge", "samples", "prompts"],
 )
-def test_what_was_measured_differently_is_refused(
-    kind: Any, a: Report | dict[str, Any], b: Report | dict[str, Any], told: str
+def test_different_settings_are_refused(
+    kind: Any, a: Report | dict[str, Any], b: Report | dict[str, Any], difference: str
 ) -> None:
-    """Unless that very difference is allowed; it is noted then."""
+    """Unless the difference is allowed; it is noted then."""
     with pytest.raises(ConfigurationError) as caught:
         compare(a, b)
     others = {"judge", "prompts", "threshold", "options"} - {kind}
     with pytest.raises(ConfigurationError):
         compare(a, b, allow_different=others)  # type: ignore[arg-type]
-    found = compare(a, b, allow_different=[kind])
+    comparison = compare(a, b, allow_different=[kind])
 
     assert str(caught.value) == (
-        f"the evaluations differ:\n{told}\nrepeat one with the settings of the other, or allow: {kind}"
+        f"the evaluations differ:\n{difference}\nrepeat one with the settings of the other, or allow: {kind}"
     )
-    assert f"allowed: {told}" in found.notes
-    assert found.allowed == (kind,)
-    assert found.metrics[0].paired == len(found.metrics[0].regressions) + found.metrics[0].both_passed > 0
+    assert f"allowed: {difference}" in comparison.notes
+    assert comparison.allowed == (kind,)
+    assert (
+        comparison.metrics[0].paired == len(comparison.metrics[0].regressions) + comparison.metrics[0].both_passed > 0
+    )
 
 
-def test_all_differences_are_told_at_once() -> None:
+def test_all_differences_are_reported_at_once() -> None:
     """Of all metrics and kinds."""
     metrics = (ToolCorrectnessMetric(threshold=0.9), ToolEfficiencyMetric(threshold=0.9))
     a = report(case("a", 4), metrics=(ToolCorrectnessMetric(), ToolEfficiencyMetric()))
     with pytest.raises(ConfigurationError) as caught:
         compare(a, edited(report(case("a", 4), metrics=metrics), judge={"model": "m"}))
 
-    for told in ("tool_correctness: threshold", "tool_efficiency: threshold", "tool_correctness: judged by nobody"):
-        assert told in str(caught.value)
+    for difference in (
+        "tool_correctness: threshold",
+        "tool_efficiency: threshold",
+        "tool_correctness: judged by nobody",
+    ):
+        assert difference in str(caught.value)
     assert "or allow: threshold, judge" in str(caught.value)
 
 
-def test_a_judge_that_was_not_asked_has_not_another_name() -> None:
-    """A report names a judge by what it was asked for where it did not answer; that is no difference."""
-    asked, spared = judged("m-2026-01-01", 4, 4), judged("m", 4, 4, decided_by="code")
+def test_unused_judge_does_not_differ() -> None:
+    """If the judge did not answer, the report has the requested model name, which is not a difference."""
+    by_judge, spared = judged("m-2026-01-01", 4, 4), judged("m", 4, 4, decided_by="code")
 
-    assert compare(asked, spared).notes == ()
-    assert compare(spared, asked).notes == ()
+    assert compare(by_judge, spared).notes == ()
+    assert compare(spared, by_judge).notes == ()
 
 
 @pytest.mark.parametrize(
-    ("by_a", "by_b", "told"),
+    ("by_a", "by_b", "message"),
     [
         (("m-1", "m-2"), ("m-2", "m-1"), "judged by m-1, m-2 in A and m-1, m-2 in B"),
         (("m-1", None), (None, "m-2"), "judged by m-1 in A and m-2 in B"),
@@ -293,7 +299,7 @@ def test_a_judge_that_was_not_asked_has_not_another_name() -> None:
     ids=["swapped", "never the same case", "some"],
 )
 def test_judges_are_compared_case_by_case(
-    by_a: tuple[str | None, ...], by_b: tuple[str | None, ...], told: str
+    by_a: tuple[str | None, ...], by_b: tuple[str | None, ...], message: str
 ) -> None:
     """Two reports by the same two judges may still have judged each case by another; `None` is decided by code."""
     mixed = []
@@ -304,12 +310,12 @@ def test_judges_are_compared_case_by_case(
             result["judge"]["model"] = model or "m"
             result["units"][0]["questions"][0]["decided_by"] = "code" if model is None else "judge"
         mixed.append(plain)
-    with pytest.raises(ConfigurationError, match=told):
+    with pytest.raises(ConfigurationError, match=message):
         compare(*mixed)
 
 
-def test_a_real_judge_is_known_again() -> None:
-    """By the name of the model, as the metric itself reports it."""
+def test_judge_is_identified_by_its_model() -> None:
+    """The metric itself reports the name of the model."""
 
     class Named(RuleJudge):
         def __init__(self, model: str) -> None:
@@ -319,24 +325,24 @@ def test_a_real_judge_is_known_again() -> None:
     def by(model: str) -> Report:
         judge = Named(model)
         metric = ToolCorrectnessMetric(available_tools=[{"name": "tool_0"}], judge=judge)
-        made = report(case("a", 1, 1, input="Do it."), metrics=(metric,))
+        result = report(case("a", 1, 1, input="Do it."), metrics=(metric,))
         assert judge.questions
-        return made
+        return result
 
     assert compare(by("m-1"), by("m-1")).metrics[0].paired == 1
     with pytest.raises(ConfigurationError, match="judged by m-1 in A and m-2 in B"):
         compare(by("m-1"), by("m-2"))
 
 
-def test_a_judge_that_obeyed_what_it_read_is_told() -> None:
-    """Its scores are worth nothing."""
-    found = compare(judged("m", 4), judged("m", 4, compromised="true"))
+def test_compromised_judge_is_reported() -> None:
+    """Its scores are worthless."""
+    comparison = compare(judged("m", 4), judged("m", 4, compromised="true"))
 
-    assert found.notes == ("tool_correctness: 1 result of B by a judge that failed its canary",)
+    assert comparison.notes == ("tool_correctness: 1 result of B by a judge that failed its canary",)
 
 
 def test_options_are_matched_only_where_it_is_clear_which() -> None:
-    """One with one; otherwise they are named and not compared."""
+    """One with one; otherwise they are listed and not compared."""
     f1, ordered = ToolCorrectnessMetric(denominator="f1"), ToolCorrectnessMetric(should_consider_ordering=True)
     both = (ToolEfficiencyMetric(), f1, ordered)
     a = report(case("a", 4), metrics=(ToolEfficiencyMetric(), ToolCorrectnessMetric()))
@@ -368,8 +374,8 @@ def test_options_are_matched_only_where_it_is_clear_which() -> None:
         (lambda: compare(scores(a=1), scores(a=1)).failures(alpha=1), "alpha must be a number between 0 and 1, got 1"),
     ],
 )
-def test_what_cannot_be_compared(wrong: Any, message: str) -> None:
-    """It says what the two have."""
+def test_evaluations_without_a_common_metric_are_refused(wrong: Any, message: str) -> None:
+    """The error lists the metrics of both."""
     with pytest.raises(ConfigurationError, match=message):
         wrong()
 
@@ -399,8 +405,8 @@ def test_a_regression_speaks_against_b() -> None:
     assert all_better.failures(alpha=0.05) == all_better.failures() == ()
 
 
-def test_what_b_lost_speaks_against_it() -> None:
-    """A killed or broken run does not pass for a good one; a case that was skipped does."""
+def test_cases_lost_by_b_are_a_regression() -> None:
+    """A killed or broken run does not pass; a skipped case does."""
     efficiency = (ToolEfficiencyMetric(),)
 
     assert failures(scores(a=4, b=4), scores(a=4)) == ("tool_correctness: 1 case passed in A and is not in B",)
@@ -419,8 +425,8 @@ def test_what_b_lost_speaks_against_it() -> None:
     )
 
 
-def test_nothing_compared_is_no_success() -> None:
-    """A check that compared nothing has not passed."""
+def test_empty_comparison_is_not_a_success() -> None:
+    """A check without a compared case has not passed."""
     assert failures(report(case("a", None)), scores(a=4)) == ("no case has a score in both",)
 
 
@@ -432,14 +438,16 @@ def test_files_objects_and_reports_are_the_same(tmp_path: Path) -> None:
     a, b = scores(a=4, b=1), scores(a=1, b=4)
     (tmp_path / "a.json").write_text(a.to_json(indent=1), encoding="utf-8")
     with (tmp_path / "a.json").open("rb") as file:
-        found = [compare(given, b) for given in (a, a.to_dict(), tmp_path / "a.json", str(tmp_path / "a.json"), file)]
+        comparisons = [
+            compare(source, b) for source in (a, a.to_dict(), tmp_path / "a.json", str(tmp_path / "a.json"), file)
+        ]
 
-    assert len({one.to_json() for one in found}) == 1
-    assert isinstance(found[0], Comparison)
+    assert len({one.to_json() for one in comparisons}) == 1
+    assert isinstance(comparisons[0], Comparison)
 
 
-def test_what_newer_versions_write_is_passed_over() -> None:
-    """Fields that nobody here knows."""
+def test_unknown_fields_are_ignored() -> None:
+    """Newer versions may write more fields."""
     assert compare({**edited(scores(a=4), novel=[1]), "novel": {}}, scores(a=4)).metrics[0].both_passed == 1
 
 
@@ -464,16 +472,16 @@ def test_what_newer_versions_write_is_passed_over() -> None:
         ('{"metrics": 3, "cases": []}', "an object with 'metrics', 'cases'"),
     ],
 )
-def test_another_file_is_told_by_what_it_is(tmp_path: Path, text: str, seems: str) -> None:
-    """With its name."""
+def test_other_file_types_are_named(tmp_path: Path, text: str, seems: str) -> None:
+    """With the file name."""
     path = tmp_path / "other.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DataFileError, match=f"other.json: expected a report .* got {seems}"):
         compare(scores(a=1), path)
 
 
-def test_a_file_that_is_no_json(tmp_path: Path) -> None:
-    """Or not there."""
+def test_invalid_and_missing_files_are_refused(tmp_path: Path) -> None:
+    """Text that is not JSON, and a missing file."""
     (tmp_path / "b.json").write_text('{"metrics":\n', encoding="utf-8")
     with pytest.raises(DataFileError, match=r"b\.json: .*not JSON"):
         compare(scores(a=1), tmp_path / "b.json")
@@ -482,7 +490,7 @@ def test_a_file_that_is_no_json(tmp_path: Path) -> None:
 
 
 def changed(plain: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """A copy in which something else stands at a path; nothing where the value is `...`."""
+    """Return a copy with another value at a path; `...` removes it."""
     copy: dict[str, Any] = json.loads(json.dumps(plain))
     *parts, last = [int(part) if part.isdecimal() else part for part in path.split(".")]
     at: Any = copy
@@ -514,8 +522,8 @@ def changed(plain: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
         ("metrics", [{"metric": "m", "threshold": 1.0}] * 2, r"\$.metrics\[1\].metric: 'm' occurs twice"),
     ],
 )
-def test_what_is_wrong_in_a_report_is_named(path: str, value: Any, message: str) -> None:
-    """With its path, and which of the two it is."""
+def test_problems_of_a_report_are_named(path: str, value: Any, message: str) -> None:
+    """With the path and the side of the comparison."""
     with pytest.raises(DataFileError, match=message) as caught:
         compare(scores(a=1), changed(scores(a=4, b=2).to_dict(), path, value))
 
@@ -524,7 +532,7 @@ def test_what_is_wrong_in_a_report_is_named(path: str, value: Any, message: str)
 
 
 def test_one_line_a_metric() -> None:
-    """For whoever prints it."""
-    found = compare(scores(a=4, b=4, c=0), scores(a=0, b=0, c=1))
+    """For printing."""
+    comparison = compare(scores(a=4, b=4, c=0), scores(a=0, b=0, c=1))
 
-    assert str(found).startswith("tool_correctness: -0.5833 (-1 to +0.25) over 3 cases; 2 worse, 0 better, p 0.5")
+    assert str(comparison).startswith("tool_correctness: -0.5833 (-1 to +0.25) over 3 cases; 2 worse, 0 better, p 0.5")

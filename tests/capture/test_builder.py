@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from observations import asked, call, calls, ran, slow, unrun
+from observations import builder_of, call, calls, ran, slow, unrun
 from toolmark.calls import CallOrigin, ToolCallType, ToolSpec
 from toolmark.capture import Request, RunBuilder
 from toolmark.cases import Handoff, RunStatus
@@ -17,8 +17,8 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
 
 
 def test_parallel_calls_keep_the_models_order() -> None:
-    """The order is that of the message, not that in which tools start or finish; one message is one step."""
-    builder = asked(slow(1, "c1"), slow(2, "c2"), Request("add", {"a": 1}, "c3"))
+    """The message's order counts, not the order in which tools start or finish; one message is one step."""
+    builder = builder_of(slow(1, "c1"), slow(2, "c2"), Request("add", {"a": 1}, "c3"))
     builder.tool_started("t2", "slow", {"x": 2}, call_id="c2")
     builder.tool_started("t1", "slow", {"x": 1}, call_id="c1")
     builder.tool_ended("t2", "slow 2")
@@ -35,9 +35,9 @@ def test_parallel_calls_keep_the_models_order() -> None:
     ]
 
 
-def test_an_id_given_twice_in_one_message_is_told_apart_by_arguments() -> None:
-    """Equal ids in one message: each execution goes to the request with its arguments, whichever starts first."""
-    builder = asked(slow(1, "dup"), slow(2, "dup"))
+def test_repeated_id_in_one_message_is_paired_by_arguments() -> None:
+    """Each execution belongs to the request with its arguments, in any order of starts."""
+    builder = builder_of(slow(1, "dup"), slow(2, "dup"))
     ran(builder, "t2", "slow", {"x": 2}, "slow 2", call_id="dup")
     ran(builder, "t1", "slow", {"x": 1}, "slow 1", call_id="dup")
 
@@ -51,19 +51,19 @@ def test_an_id_given_twice_in_one_message_is_told_apart_by_arguments() -> None:
     ]
 
 
-def test_an_id_given_twice_with_equal_arguments_is_served_in_order() -> None:
-    """Two requests that nothing tells apart: the first execution is the first request's."""
-    builder = asked(slow(1, "dup"), slow(1, "dup"))
+def test_repeated_id_with_equal_arguments_is_paired_in_order() -> None:
+    """The first execution belongs to the first of two identical requests."""
+    builder = builder_of(slow(1, "dup"), slow(1, "dup"))
 
     ran(builder, "t1", "slow", {"x": 1}, "first", call_id="dup")
     ran(builder, "t2", "slow", {"x": 1}, "second", call_id="dup")
 
-    assert [made.output for made in builder.build().calls] == ["first", "second"]
+    assert [entry.output for entry in builder.build().calls] == ["first", "second"]
 
 
-def test_an_id_that_two_tools_share_is_told_apart_by_name() -> None:
-    """Where the framework repeats an id for several tools, the name decides before the arguments do."""
-    builder = asked(slow(1, "dup"), Request("fast", {"x": 1}, "dup"))
+def test_id_shared_by_two_tools_is_paired_by_name() -> None:
+    """If a framework repeats an id for several tools, the name decides before the arguments."""
+    builder = builder_of(slow(1, "dup"), Request("fast", {"x": 1}, "dup"))
     ran(builder, "t2", "fast", {"x": 1}, "fast 1", call_id="dup")
     ran(builder, "t1", "slow", {"x": 1}, "slow 1", call_id="dup")
 
@@ -78,7 +78,7 @@ def test_an_id_that_two_tools_share_is_told_apart_by_name() -> None:
 
 def test_a_retry_of_one_of_two_equal_ids_is_its_own_next_attempt() -> None:
     """A failed request is run again with its own arguments, even while another of the same id has not run yet."""
-    builder = asked(slow(1, "slow"), slow(2, "slow"), Request("slow", {}, "slow"))
+    builder = builder_of(slow(1, "slow"), slow(2, "slow"), Request("slow", {}, "slow"))
     builder.tool_started("t1", "slow", {"x": 1}, call_id="slow")
     builder.tool_failed("t1", "ValueError: no")
 
@@ -94,7 +94,7 @@ def test_a_retry_of_one_of_two_equal_ids_is_its_own_next_attempt() -> None:
 
 def test_an_id_reused_in_a_later_step_belongs_to_the_newest_message() -> None:
     """Ids that start anew with every message: an execution and a result belong to the newest request."""
-    builder = asked(slow(1, "c0"))
+    builder = builder_of(slow(1, "c0"))
     ran(builder, "t1", "slow", {"x": 1}, "slow 1", call_id="c0")
     builder.model_asked([slow(1, "c0")])
 
@@ -109,7 +109,7 @@ def test_an_id_reused_in_a_later_step_belongs_to_the_newest_message() -> None:
 
 def test_the_same_id_in_a_nested_scope_is_another_call() -> None:
     """Ids are unique at most within their scope: the inner agent's c1 is not the outer one's."""
-    builder = asked(Request("ask", {"q": "1+2"}, "c1"))
+    builder = builder_of(Request("ask", {"q": "1+2"}, "c1"))
     builder.tool_started("outer", "ask", {"q": "1+2"}, call_id="c1")
     builder.model_asked([Request("add", {"a": 1}, "c1")], scope="outer")
     ran(builder, "inner", "add", {"a": 1}, 3, call_id="c1", scope="outer")
@@ -125,7 +125,7 @@ def test_the_same_id_in_a_nested_scope_is_another_call() -> None:
 @pytest.mark.parametrize("empty", [None, ""])
 def test_calls_without_ids_are_paired_by_name_and_arguments(empty: str | None) -> None:
     """Without ids, name and arguments pair what belongs together, and no id is recorded."""
-    builder = asked(Request("add", {"a": 1}, empty), Request("add", {"a": 1, "b": 3}, empty), slow(1, empty))
+    builder = builder_of(Request("add", {"a": 1}, empty), Request("add", {"a": 1, "b": 3}, empty), slow(1, empty))
     ran(builder, "t1", "slow", {"x": 1}, "slow 1", call_id=empty)
     ran(builder, "t2", "add", {"a": 1, "b": 3}, 4, call_id=empty)
     ran(builder, "t3", "add", {"a": 1}, 3, call_id=empty)
@@ -140,22 +140,22 @@ def test_calls_without_ids_are_paired_by_name_and_arguments(empty: str | None) -
 
 
 def test_an_execution_without_an_id_finds_a_request_that_has_one() -> None:
-    """Frameworks that do not tell a tool its id: the newest request of this name is meant."""
-    builder = asked(slow(1, "c1"))
+    """If a framework does not pass the id to a tool, the newest request of its name is used."""
+    builder = builder_of(slow(1, "c1"))
 
     ran(builder, "t1", "slow", {"x": 1}, "slow 1")
 
     assert calls(builder) == [call("slow", {"x": 1}, "c1", output="slow 1")]
 
 
-def test_a_call_without_the_name_of_a_tool_is_kept() -> None:
-    """A model may ask for a tool with an empty name; the call is kept under a made-up name, and a warning says so."""
-    builder = asked(Request("", {"x": 1}, "c1"))
+def test_call_without_a_tool_name_is_recorded() -> None:
+    """A call with an empty tool name gets a placeholder name, with a warning."""
+    builder = builder_of(Request("", {"x": 1}, "c1"))
     builder.tool_started("t1", "", {"x": 1}, call_id="c1")
 
     run = builder.build()
 
-    assert [made.name for made in run.calls] == ["(unnamed)"]
+    assert [entry.name for entry in run.calls] == ["(unnamed)"]
     assert run.warnings == ["a call without the name of a tool was recorded as '(unnamed)'"]
 
 
@@ -164,27 +164,27 @@ def test_a_call_without_the_name_of_a_tool_is_kept() -> None:
 
 def test_injected_arguments_are_left_out() -> None:
     """Arguments that neither the request nor the tool's schema names were added by the framework."""
-    builder = asked(Request("st", {"x": 1, "extra": 2}, "c1"))
+    builder = builder_of(Request("st", {"x": 1, "extra": 2}, "c1"))
 
     arguments = {"x": 1, "extra": 2, "y": 3, "state": object(), "tool_call_id": "c1"}
     builder.tool_started("t1", "st", arguments, call_id="c1", injected=True, declared=["x", "y"])
     builder.tool_ended("t1", "done")
 
-    assert [made.input_parameters for made in builder.build().calls] == [{"x": 1, "extra": 2, "y": 3}]
+    assert [entry.input_parameters for entry in builder.build().calls] == [{"x": 1, "extra": 2, "y": 3}]
 
 
-def test_edited_arguments_are_kept_beside_the_requested_ones() -> None:
-    """A person or a middleware changed the arguments: the call has those handed over, and what the model asked for."""
-    builder = asked(slow(1, "c1"))
+def test_edited_and_requested_arguments_are_recorded() -> None:
+    """If a person or a middleware edits them, the call has both."""
+    builder = builder_of(slow(1, "c1"))
 
     ran(builder, "t1", "slow", {"x": 2}, "slow 2", call_id="c1")
 
     assert calls(builder) == [call("slow", {"x": 2}, output="slow 2", requested_parameters={"x": 1})]
 
 
-def test_arguments_that_cannot_be_seen_are_the_requested_ones() -> None:
-    """The tool was seen to run, not what it was handed: the request says it; without a request nobody does."""
-    builder = asked(slow(1, "c1"))
+def test_hidden_arguments_are_the_requested_ones() -> None:
+    """If the tool's input is not visible, the request provides it; without a request it is unknown."""
+    builder = builder_of(slow(1, "c1"))
     builder.tool_started("t1", "slow", None, call_id="c1")
     builder.tool_ended("t1", "slow 1")
 
@@ -196,8 +196,8 @@ def test_arguments_that_cannot_be_seen_are_the_requested_ones() -> None:
 
 
 def test_invalid_arguments_keep_the_raw_text() -> None:
-    """Argument text that is no JSON object: empty arguments, the text, and the reader's reason or what was shown."""
-    builder = asked(Request("slow", "{x: ", "c1", error="bad json"), Request("slow", "[1]", "c2"))
+    """Text that is not a JSON object gives empty arguments, the raw text, and the reason."""
+    builder = builder_of(Request("slow", "{x: ", "c1", error="bad json"), Request("slow", "[1]", "c2"))
 
     builder.result_shown("no object", call_id="c2", failed=True)
 
@@ -216,7 +216,7 @@ def test_invalid_arguments_keep_the_raw_text() -> None:
 
 def test_invalid_arguments_stay_invalid_when_the_tool_runs_anyway() -> None:
     """Some frameworks run the tool with `{}` instead; that does not make the model's text an object."""
-    builder = asked(Request("slow", "nonsense", "c1"))
+    builder = builder_of(Request("slow", "nonsense", "c1"))
 
     builder.tool_started("t1", "slow", {}, call_id="c1")
     builder.tool_failed("t1", "TypeError: x is missing")
@@ -229,8 +229,8 @@ def test_invalid_arguments_stay_invalid_when_the_tool_runs_anyway() -> None:
 
 
 def test_a_tool_that_says_it_failed_is_an_error() -> None:
-    """A handled error that arrives as a normal return is an error all the same; its text is no output."""
-    builder = asked(slow(1, "c1"))
+    """A handled error that arrives as a normal return is an error; its text is not an output."""
+    builder = builder_of(slow(1, "c1"))
 
     builder.tool_started("t1", "slow", {"x": 1}, call_id="c1")
     builder.tool_ended("t1", "bad 1", error="bad 1", model_output="bad 1", artifact={"n": 1})
@@ -239,27 +239,27 @@ def test_a_tool_that_says_it_failed_is_an_error() -> None:
     assert calls(builder) == [call("slow", {"x": 1}, status="error", **more)]
 
 
-@pytest.mark.parametrize("shown", [True, False], ids=["handled", "unhandled"])
-def test_a_tool_that_raises_is_an_error(shown: bool) -> None:
-    """The exception is the error, whether the model is shown something (kept beside it) or the run dies of it."""
-    builder = asked(Request("boom", {"x": 1}, "c1"))
+@pytest.mark.parametrize("is_shown", [True, False], ids=["handled", "unhandled"])
+def test_a_tool_that_raises_is_an_error(is_shown: bool) -> None:
+    """The exception is the error, whether the model receives a message (stored separately) or the run ends."""
+    builder = builder_of(Request("boom", {"x": 1}, "c1"))
     builder.tool_started("t1", "boom", {"x": 1}, call_id="c1")
     builder.tool_failed("t1", "ValueError: boom 1")
 
-    if shown:
+    if is_shown:
         builder.result_shown("sorry", call_id="c1", failed=True)
         builder.ended("final")
     else:
         builder.ended(status=RunStatus.ERROR, error="ValueError: boom 1")
 
-    more = {"model_output": "sorry"} if shown else {}
+    more = {"model_output": "sorry"} if is_shown else {}
     assert calls(builder) == [call("boom", {"x": 1}, status="error", error="ValueError: boom 1", **more)]
-    assert builder.build().actual_output == ("final" if shown else None)
+    assert builder.build().actual_output == ("final" if is_shown else None)
 
 
-def test_an_unknown_tool_is_told_by_the_tools_offered() -> None:
-    """A name that was not offered is unknown, with the message that says so or without any."""
-    builder = asked(Request("nope", {"x": 1}, "c1"), Request("nope", {}, "c2"), offered=("slow",))
+def test_unknown_tool_is_detected_by_the_offered_tools() -> None:
+    """A name that was not offered is unknown, with or without a message."""
+    builder = builder_of(Request("nope", {"x": 1}, "c1"), Request("nope", {}, "c2"), offered=("slow",))
 
     builder.result_shown("no such tool", call_id="c1", failed=True)
 
@@ -269,9 +269,9 @@ def test_an_unknown_tool_is_told_by_the_tools_offered() -> None:
     ]
 
 
-def test_an_unknown_tool_is_told_by_the_message() -> None:
-    """Where the tools offered cannot be seen, the framework's message may say that there is no such tool."""
-    builder = asked(Request("nope", {}, "c1"))
+def test_unknown_tool_is_detected_by_the_message() -> None:
+    """If the offered tools are not visible, the framework's message may report an unknown tool."""
+    builder = builder_of(Request("nope", {}, "c1"))
 
     builder.result_shown("no such tool", call_id="c1", unknown_tool=True)
 
@@ -279,8 +279,8 @@ def test_an_unknown_tool_is_told_by_the_message() -> None:
 
 
 def test_a_tool_offered_inside_is_not_measured_by_those_outside() -> None:
-    """Each scope has its own tools; those of a sub-agent are not among the tools of the run."""
-    builder = asked(Request("ask", {}, "c1"), offered=("ask",))
+    """Each scope has its own tools; those of a sub-agent are not tools of the run."""
+    builder = builder_of(Request("ask", {}, "c1"), offered=("ask",))
     builder.tool_started("outer", "ask", {}, call_id="c1")
     builder.offered([{"name": "add"}], scope="outer")
     builder.model_asked([Request("add", {}, "i1"), Request("ask", {}, "i2")], scope="outer")
@@ -296,7 +296,7 @@ def test_a_tool_offered_inside_is_not_measured_by_those_outside() -> None:
 
 def test_a_refused_call_is_rejected() -> None:
     """An error shown for a call that never ran means that a person, a policy or a limit refused it."""
-    builder = asked(slow(1, "c1"), offered=("slow",))
+    builder = builder_of(slow(1, "c1"), offered=("slow",))
 
     builder.result_shown("no!", call_id="c1", failed=True)
 
@@ -305,7 +305,7 @@ def test_a_refused_call_is_rejected() -> None:
 
 def test_a_call_may_be_answered_without_running() -> None:
     """A cache, an emulator or a person answered: ok, the answer is the output, nothing was executed."""
-    builder = asked(slow(1, "c1"), offered=("slow",))
+    builder = builder_of(slow(1, "c1"), offered=("slow",))
 
     builder.result_shown("cached!", call_id="c1")
 
@@ -313,8 +313,8 @@ def test_a_call_may_be_answered_without_running() -> None:
 
 
 def test_a_call_that_was_dropped_was_not_executed() -> None:
-    """Asked for, and neither run nor answered before the run went on and ended."""
-    builder = asked(slow(1, "c1"))
+    """A request that was neither run nor answered before the run continued and ended."""
+    builder = builder_of(slow(1, "c1"))
     builder.model_asked([])
 
     builder.ended("final", may_wait=True)
@@ -325,7 +325,7 @@ def test_a_call_that_was_dropped_was_not_executed() -> None:
 
 def test_a_hosted_call_has_its_result_in_the_message() -> None:
     """What the provider ran itself carries its result or its failure, and counts as run."""
-    builder = asked(
+    builder = builder_of(
         Request("web_search", {"q": "cats"}, "s1", type=ToolCallType.HOSTED, result=["a cat"]),
         Request("wiki", {}, "s2", type=ToolCallType.MCP, server="docs", failure="timeout"),
     )
@@ -337,8 +337,8 @@ def test_a_hosted_call_has_its_result_in_the_message() -> None:
 
 
 def test_a_hand_off_is_a_call_and_a_handoff() -> None:
-    """The call that passes control is kept among the calls, and named by position; it is no tool that was called."""
-    builder = asked(slow(1, "c1"))
+    """The hand-off call is stored among the calls and named by position; it is not a called tool."""
+    builder = builder_of(slow(1, "c1"))
     ran(builder, "t1", "slow", {"x": 1}, "slow 1", call_id="c1")
     builder.model_asked([Request("to_bob", {}, "h1")], agent="alice")
     builder.handed_off(to="bob", call_id="h1")
@@ -348,12 +348,12 @@ def test_a_hand_off_is_a_call_and_a_handoff() -> None:
     run = builder.build()
     assert run.handoffs == [Handoff(call=1, from_agent="alice", to_agent="bob")]
     assert run.to_dict()["calls"][1] == unrun("to_bob", "ok", call_id="h1", step=1, agent="alice")
-    assert ([made.name for made in run.tools_called], run.status) == (["slow"], RunStatus.OK)
+    assert ([entry.name for entry in run.tools_called], run.status) == (["slow"], RunStatus.OK)
 
 
 def test_a_hand_off_by_execution() -> None:
-    """A framework that runs hand-offs as tools: control left in the middle of the execution, which is no failure."""
-    builder = asked(Request("to_bob", {}, "h1"))
+    """If a framework runs hand-offs as tools, leaving the execution in the middle is not a failure."""
+    builder = builder_of(Request("to_bob", {}, "h1"))
     builder.tool_started("t1", "to_bob", {}, call_id="h1")
 
     builder.handed_off(to="bob", key="t1")
@@ -363,9 +363,9 @@ def test_a_hand_off_by_execution() -> None:
     assert builder.build().handoffs == [Handoff(call=0, to_agent="bob")]
 
 
-def test_pseudo_tools_are_no_calls_anywhere() -> None:
-    """Structured output travels as a tool call; it is left out at every level, counts no step and is no tool."""
-    builder = asked(Request("Answer", {"bad": 1}, "a1"), offered=("ask", "Answer"))
+def test_pseudo_tools_are_not_calls() -> None:
+    """Calls for structured output are left out at every level; they are neither steps nor tools."""
+    builder = builder_of(Request("Answer", {"bad": 1}, "a1"), offered=("ask", "Answer"))
     builder.model_asked([Request("ask", {}, "c1")])
     builder.tool_started("t1", "ask", {}, call_id="c1")
     builder.model_asked([Request("Answer", {}, "a2")], scope="t1")
@@ -380,9 +380,9 @@ def test_pseudo_tools_are_no_calls_anywhere() -> None:
     assert (run.status, run.available_tools) == (RunStatus.OK, [ToolSpec(name="ask")])
 
 
-def test_a_call_made_by_code_is_a_call() -> None:
-    """An execution that nobody asked for stands where it began, with origin code and no step."""
-    builder = asked(slow(1, "c1"))
+def test_call_by_code_is_a_call() -> None:
+    """An execution without a request is placed where it began, with origin code and no step."""
+    builder = builder_of(slow(1, "c1"))
     ran(builder, "t1", "slow", {"x": 1}, "slow 1", call_id="c1")
     ran(builder, "t2", "slow", {"x": 1}, "again")
     builder.model_asked([slow(2, "c2")])
@@ -396,13 +396,13 @@ def test_a_call_made_by_code_is_a_call() -> None:
         unrun("slow", "pending", {"x": 2}, "c2", step=1),
         call("add", {"a": 5}, "z1", output=7, origin="code"),
     ]
-    assert [made.id for made in run.select_calls(code=False)] == ["c1", "c2"]
-    assert [made.execution.origin for made in run.calls if made.execution][1] is CallOrigin.CODE
+    assert [entry.id for entry in run.select_calls(code=False)] == ["c1", "c2"]
+    assert [entry.execution.origin for entry in run.calls if entry.execution][1] is CallOrigin.CODE
 
 
 def test_agents_at_the_same_time_have_ids_of_their_own() -> None:
-    """Of two agents that run in one scope at once, and use the same ids, each runs what it asked for itself."""
-    builder = asked()
+    """Two concurrent agents in one scope with the same ids each keep their own calls."""
+    builder = builder_of()
     for strand in ("one", "two"):
         builder.model_asked([Request("add", {"of": strand}, "c1")], strand=strand)
 
@@ -425,8 +425,8 @@ def test_agents_at_the_same_time_have_ids_of_their_own() -> None:
     assert [call.execution.attempts for call in run.calls if call.execution is not None] == [1, 1, 1, 1]
 
 
-def test_what_a_reader_knows_to_belong_together_does() -> None:
-    """By the place of the request, whatever ids, names and order would say."""
+def test_explicit_pairs_of_a_reader_win() -> None:
+    """The place of the request decides before ids, names and order."""
     builder = RunBuilder()
     requests = [Request("slow", {"x": 1}, "c1", source="m[0]"), Request("slow", {"x": 1}, "c1", source="m[1]")]
     builder.model_asked(requests)
@@ -443,9 +443,9 @@ def test_what_a_reader_knows_to_belong_together_does() -> None:
     assert [(handoff.call, handoff.to_agent) for handoff in run.handoffs] == [(1, "Bob")]
 
 
-def test_arguments_and_outputs_that_nobody_kept_are_not_set() -> None:
-    """What the span of a tool kept makes up for what the message did not."""
-    builder = asked(Request("slow", ABSENT, "c1"), Request("slow", ABSENT, "c2"))
+def test_arguments_and_outputs_without_content_are_unset() -> None:
+    """Content of the tool span completes the message."""
+    builder = builder_of(Request("slow", ABSENT, "c1"), Request("slow", ABSENT, "c2"))
     for key, arguments, output in (("t1", None, ABSENT), ("t2", {"x": 1}, "ok")):
         builder.tool_started(key, "slow", arguments, call_id=f"c{key[1]}")
         builder.tool_ended(key, output)
@@ -464,8 +464,8 @@ def test_arguments_and_outputs_that_nobody_kept_are_not_set() -> None:
 
 
 def test_a_failure_that_was_read_is_an_error() -> None:
-    """Where nobody could have seen the tool run, a failed result says nothing of a refusal."""
-    builder = asked(slow(1, "c1"), slow(2, "c2"))
+    """If the execution was not visible, a failed result is not a rejection."""
+    builder = builder_of(slow(1, "c1"), slow(2, "c2"))
 
     builder.result_shown("no", call_id="c1", failed=True)
     builder.result_shown("no", call_id="c2", failed=True, read=True)

@@ -1,4 +1,4 @@
-"""The laws of the capture kit.
+"""Laws of `toolmark.capture`.
 
 Independence: every legal order of the same observations is the same run, and it is the run that really was.
 Completeness: nothing that was asked for or ran is ever lost, whatever is told.
@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from histories import PSEUDO, History, histories, seen
+from histories import PSEUDO, History, call_rows, histories
 from toolmark.calls import CallOrigin, ToolCall
 from toolmark.capture import Outcome, Request, RunBuilder
 from toolmark.cases import Run, RunStatus
@@ -27,16 +27,16 @@ seeds = st.integers(0, 2**32 - 1)
 
 @given(history=histories(), seed=seeds)
 def test_every_legal_order_is_the_run_that_really_was(history: History, seed: int) -> None:
-    """Which execution answers which request, and what became of it, does not depend on what was seen first."""
+    """The pairs and results of calls do not depend on the order of observations."""
     run = history.replay(seed).build()
 
-    assert seen(run.calls) == history.expected()
+    assert call_rows(run.calls) == history.expected()
     assert run.warnings == []
 
 
 @given(history=histories(), one=seeds, other=seeds)
 def test_legal_orders_are_equal_runs(history: History, one: int, other: int) -> None:
-    """Two orders of the same observations differ in nothing, also not in what `seen` does not look at."""
+    """Two orders of the same observations differ in nothing, also not in what `call_rows` does not look at."""
     assert history.replay(one).build().to_dict() == history.replay(other).build().to_dict()
 
 
@@ -76,8 +76,8 @@ def test_reading_changes_nothing(history: History, seed: int) -> None:
 
 
 @given(history=histories(), seed=seeds)
-def test_a_run_does_not_change_with_what_it_was_made_of(history: History, seed: int) -> None:
-    """Changing what was handed in, or a run that was read, changes no other run."""
+def test_run_is_independent_of_its_inputs(history: History, seed: int) -> None:
+    """Changing the inputs, or a run that was read, changes no other run."""
     builder = history.replay(seed, after_each=lambda _: None, own_copies=False)
     first = builder.build()
     before = first.to_dict()
@@ -130,19 +130,19 @@ requests = st.builds(
 errors = st.none() | st.just("ValueError: no")
 
 
-def told(method: str, *args: st.SearchStrategy[Any], **kwargs: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def observation(method: str, *args: st.SearchStrategy[Any], **kwargs: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     """An observation of this kind."""
     return st.tuples(st.just(method), st.tuples(*args), st.fixed_dictionaries({}, optional=kwargs))
 
 
 flags = st.booleans()
 observations = st.one_of(
-    told("model_asked", st.lists(requests, max_size=3), scope=scopes, agent=names, source=names),
-    told("tool_started", keys, names, arguments, call_id=ids, scope=scopes, injected=flags),
-    told("tool_ended", keys, values, model_output=values, artifact=values, error=errors),
-    told("tool_failed", keys, errors, outcome=st.sampled_from(Outcome)),
-    told("handed_off", to=names, key=keys, call_id=ids, scope=scopes),
-    told(
+    observation("model_asked", st.lists(requests, max_size=3), scope=scopes, agent=names, source=names),
+    observation("tool_started", keys, names, arguments, call_id=ids, scope=scopes, injected=flags),
+    observation("tool_ended", keys, values, model_output=values, artifact=values, error=errors),
+    observation("tool_failed", keys, errors, outcome=st.sampled_from(Outcome)),
+    observation("handed_off", to=names, key=keys, call_id=ids, scope=scopes),
+    observation(
         "result_shown",
         values,
         call_id=ids,
@@ -154,7 +154,7 @@ observations = st.one_of(
         scope=scopes,
         ran=flags,
     ),
-    told(
+    observation(
         "result_read",
         values,
         names,
@@ -165,13 +165,15 @@ observations = st.one_of(
         rejected=flags,
         ran=flags,
     ),
-    told("user_spoke"),
-    told("offered", st.lists(st.sampled_from([{"name": "add"}, {"name": ""}, {}, 3, None]), max_size=2), scope=scopes),
-    told("pseudo_tools", st.just([PSEUDO])),
-    told("model_used", names, st.just({"tokens": 1})),
-    told("started", names),
-    told("ended", names, status=st.sampled_from(RunStatus), error=errors, may_wait=flags),
-    told("resumed"),
+    observation("user_spoke"),
+    observation(
+        "offered", st.lists(st.sampled_from([{"name": "add"}, {"name": ""}, {}, 3, None]), max_size=2), scope=scopes
+    ),
+    observation("pseudo_tools", st.just([PSEUDO])),
+    observation("model_used", names, st.just({"tokens": 1})),
+    observation("started", names),
+    observation("ended", names, status=st.sampled_from(RunStatus), error=errors, may_wait=flags),
+    observation("resumed"),
 )
 
 
@@ -179,11 +181,11 @@ observations = st.one_of(
 def test_no_sequence_raises_or_loses_a_call(sequence: list[Any]) -> None:
     """Ends without starts, unknown scopes, repeated keys: nothing raises, no call is lost, no warning repeats."""
     builder = RunBuilder()
-    asked = replaced = started = 0
+    requested = replaced = started = 0
 
     for method, args, kwargs in sequence:
         getattr(builder, method)(*args, **kwargs)
-        asked += len(args[0]) if method == "model_asked" else 0
+        requested += len(args[0]) if method == "model_asked" else 0
         replaced += sum(bool(request.replaces) for request in args[0]) if method == "model_asked" else 0
         started += method == "tool_started"
         builder.waits_for("c1")
@@ -193,8 +195,8 @@ def test_no_sequence_raises_or_loses_a_call(sequence: list[Any]) -> None:
     executions = [call.execution for call in run.select_calls(nested=True, handoffs=True) if call.execution is not None]
     by_model = [how for how in executions if how.origin is CallOrigin.MODEL]
     hidden = any(method == "pseudo_tools" for method, _, _ in sequence)
-    assert len(by_model) <= asked
-    assert len(by_model) >= asked - replaced or hidden
+    assert len(by_model) <= requested
+    assert len(by_model) >= requested - replaced or hidden
     assert sum(how.attempts for how in executions if how.executed) >= started or hidden
     assert len(run.warnings) == len(set(run.warnings))
     assert Run.from_json(run.to_json()).to_dict() == run.to_dict()
@@ -202,7 +204,7 @@ def test_no_sequence_raises_or_loses_a_call(sequence: list[Any]) -> None:
 
 @given(sequence=st.lists(observations, max_size=20))
 def test_an_end_without_a_start_is_a_warning(sequence: list[Any]) -> None:
-    """What is told of an execution that never began is in no call, and the run says so."""
+    """The end of an execution without a start is in no call, and the run has a warning."""
     builder = RunBuilder()
     for method, args, kwargs in sequence:
         getattr(builder, method)(*args, **kwargs)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from observations import asked, call, calls, ran, slow, unrun
+from observations import builder_of, call, calls, ran, slow, unrun
 from toolmark.calls import CallStatus
 from toolmark.capture import Outcome, Request, RunBuilder
 from toolmark.cases import Handoff, RunStatus
@@ -16,7 +16,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
 def state(builder: RunBuilder) -> tuple[RunStatus, list[str]]:
     """How the run ended, and what became of its calls."""
     run = builder.build()
-    return run.status, [made.execution.status.value for made in run.calls if made.execution is not None]
+    return run.status, [entry.execution.status.value for entry in run.calls if entry.execution is not None]
 
 
 # Waiting and going on
@@ -24,7 +24,7 @@ def state(builder: RunBuilder) -> tuple[RunStatus, list[str]]:
 
 def test_unanswered_calls_of_the_last_message_wait() -> None:
     """A framework that suspends runs by ending them: what the last message asked for waits, and nothing is answered."""
-    builder = asked(slow(1, "c1"))
+    builder = builder_of(slow(1, "c1"))
     ran(builder, "t1", "slow", {"x": 1}, "slow 1", call_id="c1")
     builder.model_asked([slow(2, "c2"), Request("add", {}, "c3")])
     builder.result_shown("done", call_id="c3")
@@ -38,7 +38,7 @@ def test_unanswered_calls_of_the_last_message_wait() -> None:
 
 def test_an_interrupted_run_may_be_declared() -> None:
     """A framework that says itself that it waits is believed, and its open calls are pending."""
-    builder = asked(slow(1, "c1"))
+    builder = builder_of(slow(1, "c1"))
 
     builder.ended(status=RunStatus.INTERRUPTED)
 
@@ -46,8 +46,8 @@ def test_an_interrupted_run_may_be_declared() -> None:
 
 
 def test_a_run_that_may_not_wait_did_not_execute_its_open_calls() -> None:
-    """Where ending is no way of waiting, unanswered calls were not executed, and the answer stands."""
-    builder = asked(slow(1, "c1"))
+    """If the run cannot be waiting, unanswered calls were not executed, and the answer is used."""
+    builder = builder_of(slow(1, "c1"))
 
     builder.ended("final")
 
@@ -56,8 +56,8 @@ def test_a_run_that_may_not_wait_did_not_execute_its_open_calls() -> None:
 
 
 def test_an_interrupted_tool_that_is_resumed_is_a_second_attempt() -> None:
-    """A tool that waits for a person is pending; when the run goes on it runs again, as the same call."""
-    builder = asked(Request("ask", {"q": "?"}, "c1"), Request("add", {"a": 1}, "c2"))
+    """A tool that waits for a person is pending; on resumption it runs again as the same call."""
+    builder = builder_of(Request("ask", {"q": "?"}, "c1"), Request("add", {"a": 1}, "c2"))
     builder.tool_started("t1", "ask", {"q": "?"}, call_id="c1")
     builder.tool_failed("t1", None, outcome=Outcome.SUSPENDED)
     ran(builder, "t2", "add", {"a": 1}, 3, call_id="c2")
@@ -78,7 +78,7 @@ def test_an_interrupted_tool_that_is_resumed_is_a_second_attempt() -> None:
 
 def test_resuming_forgets_how_the_run_had_ended() -> None:
     """A resumed run is open: neither the answer, nor the status, nor the error of its first end is its own."""
-    builder = asked()
+    builder = builder_of()
     builder.ended("waiting...", status=RunStatus.INTERRUPTED, error="GraphInterrupt: ?")
 
     builder.resumed()
@@ -87,9 +87,9 @@ def test_resuming_forgets_how_the_run_had_ended() -> None:
     assert (builder.is_open, run.status, run.actual_output, run.error) == (True, RunStatus.OK, None, None)
 
 
-def test_a_sub_agent_goes_on_where_it_was_interrupted() -> None:
-    """The second attempt of the outer tool runs what the inner model asked for in the first: one inner call."""
-    builder = asked(Request("ask", {}, "c1"))
+def test_interrupted_sub_agent_resumes_its_call() -> None:
+    """The second attempt of the outer tool runs the inner call requested in the first: one inner call."""
+    builder = builder_of(Request("ask", {}, "c1"))
     builder.tool_started("outer 1", "ask", {}, call_id="c1")
     builder.model_asked([slow(1, "c1")], scope="outer 1")
     builder.tool_started("inner 1", "slow", {"x": 1}, call_id="c1", scope="outer 1")
@@ -111,9 +111,9 @@ def test_a_sub_agent_goes_on_where_it_was_interrupted() -> None:
 
 
 @pytest.mark.parametrize("asks_again", [True, False])
-def test_a_sub_agent_that_starts_anew_gives_up_what_it_was_waiting_for(asks_again: bool) -> None:
-    """A sub-agent without a memory begins again: the old inner call was given up, and holds up nothing."""
-    builder = asked(Request("ask", {}, "c1"))
+def test_restarted_sub_agent_drops_its_waiting_call(asks_again: bool) -> None:
+    """A sub-agent without memory starts again: the old inner call is cancelled and blocks nothing."""
+    builder = builder_of(Request("ask", {}, "c1"))
     builder.tool_started("outer 1", "ask", {}, call_id="c1")
     builder.model_asked([slow(1, "c1"), slow(2, "c2")], scope="outer 1")
     builder.tool_started("inner 1", "slow", {"x": 1}, call_id="c1", scope="outer 1")
@@ -139,8 +139,8 @@ def test_a_sub_agent_that_starts_anew_gives_up_what_it_was_waiting_for(asks_agai
 
 
 def test_a_cancelled_call_is_upgraded_by_its_late_end() -> None:
-    """A tool that the run did not wait for is cancelled, until it is seen to end after all."""
-    builder = asked(slow(1, "c1"), slow(2, "c2"))
+    """A tool that the run did not wait for is cancelled until its end arrives."""
+    builder = builder_of(slow(1, "c1"), slow(2, "c2"))
     builder.tool_started("t1", "slow", {"x": 1}, call_id="c1")
     builder.tool_started("t2", "slow", {"x": 2}, call_id="c2")
     builder.tool_failed("t2", "CancelledError: ", outcome=Outcome.CANCELLED)
@@ -161,9 +161,9 @@ def test_a_cancelled_call_is_upgraded_by_its_late_end() -> None:
 
 
 @pytest.mark.parametrize(("failed", "status"), [(False, "ok"), (True, "error")])
-def test_a_result_that_was_shown_stands_for_an_end_that_was_not_seen(failed: bool, status: str) -> None:
-    """A tool that started and whose end was lost went as what the model was shown says."""
-    builder = asked(slow(1, "c1"))
+def test_model_output_replaces_a_missing_end(failed: bool, status: str) -> None:
+    """A started tool without an end has the result that the model received."""
+    builder = builder_of(slow(1, "c1"))
     builder.tool_started("t1", "slow", {"x": 1}, call_id="c1")
 
     builder.result_shown("slow 1", call_id="c1", failed=failed)
@@ -175,8 +175,8 @@ def test_a_result_that_was_shown_stands_for_an_end_that_was_not_seen(failed: boo
 
 
 def test_the_outcome_of_the_last_attempt_counts() -> None:
-    """A retry of one request is one call with its attempts; the last one tells how it went."""
-    builder = asked(Request("flaky", {"x": 1}, "c1"))
+    """Retries of one request are attempts of one call; the last one sets its status."""
+    builder = builder_of(Request("flaky", {"x": 1}, "c1"))
 
     for attempt in (1, 2, 3):
         builder.tool_started(attempt, "flaky", {"x": 1}, call_id="c1")
@@ -187,9 +187,9 @@ def test_the_outcome_of_the_last_attempt_counts() -> None:
     assert calls(builder) == [call("flaky", {"x": 1}, output="ok 1", attempts=3)]
 
 
-def test_a_rerun_of_what_had_succeeded_is_another_attempt() -> None:
-    """An id tells that the same request was run again, though it had succeeded: a resumed run may do that."""
-    builder = asked(slow(1, "c1"))
+def test_rerun_after_success_is_another_attempt() -> None:
+    """The same id shows a rerun of the same request, as a resumed run may do."""
+    builder = builder_of(slow(1, "c1"))
     ran(builder, "t1", "slow", {"x": 1}, "first", call_id="c1")
 
     ran(builder, "t2", "slow", {"x": 9}, "second", call_id="c1")
@@ -200,7 +200,7 @@ def test_a_rerun_of_what_had_succeeded_is_another_attempt() -> None:
 
 def test_times_span_all_attempts() -> None:
     """A call starts with its first attempt and lasts to the end of its last; times that cannot be compared do not."""
-    builder = asked(slow(1, "c1"), slow(2, "c2"))
+    builder = builder_of(slow(1, "c1"), slow(2, "c2"))
     for key, start, end in (("t1", 0, 1), ("t2", 2, 5)):
         builder.tool_started(key, "slow", {"x": 1}, call_id="c1", at=NOON + timedelta(seconds=start))
         builder.tool_failed(key, "E: e", at=NOON + timedelta(seconds=end))
@@ -208,7 +208,7 @@ def test_times_span_all_attempts() -> None:
     builder.tool_started("t3", "slow", {"x": 2}, call_id="c2", at=NOON)
     builder.tool_ended("t3", "ok", at=NOON.replace(tzinfo=None))
 
-    first, second = (made.execution for made in builder.build().calls)
+    first, second = (entry.execution for entry in builder.build().calls)
     assert first is not None
     assert second is not None
     assert (first.started_at, first.duration, second.started_at, second.duration) == (NOON, 5.0, NOON, None)
@@ -220,7 +220,7 @@ def test_times_span_all_attempts() -> None:
 
 def test_a_run_may_be_read_before_it_ends_and_again() -> None:
     """Building looks and changes nothing: what runs is pending, and becomes what it becomes."""
-    builder = asked(slow(1, "c1"), slow(2, "c2"))
+    builder = builder_of(slow(1, "c1"), slow(2, "c2"))
     builder.tool_started("t1", "slow", {"x": 1}, call_id="c1")
 
     first, again = builder.build(), builder.build()
@@ -228,12 +228,12 @@ def test_a_run_may_be_read_before_it_ends_and_again() -> None:
     builder.ended("final")
 
     assert first == again
-    assert [made.execution.status for made in first.calls if made.execution] == [CallStatus.PENDING] * 2
+    assert [entry.execution.status for entry in first.calls if entry.execution] == [CallStatus.PENDING] * 2
     assert state(builder) == (RunStatus.OK, ["ok", "not_executed"])
 
 
-def test_the_run_holds_what_was_told_of_it() -> None:
-    """Question, answer, tools, models, tokens, times: the first start counts, tools stand once, tokens are summed."""
+def test_run_has_its_metadata() -> None:
+    """Input, answer, tools, models, tokens, times: first start, each tool once, summed tokens."""
     builder = RunBuilder(run_id="r1", conversation_id="talk")
     builder.labelled(tags=["nightly"], metadata={"seed": 7})
     builder.labelled(tags=["nightly"])
@@ -268,9 +268,9 @@ def test_the_run_holds_what_was_told_of_it() -> None:
 # What should not happen
 
 
-def test_what_cannot_be_understood_is_a_warning_once() -> None:
-    """Nothing is raised and nothing is lost: each doubt is told once, and stands in the run."""
-    builder = asked(slow(1, "c1"))
+def test_inconsistent_observations_warn_once() -> None:
+    """Nothing is raised or lost; each problem is one warning of the run."""
+    builder = builder_of(slow(1, "c1"))
     for _ in range(2):
         builder.tool_ended("never", "x")
         builder.tool_failed("never", "E: e")
@@ -290,38 +290,38 @@ def test_what_cannot_be_understood_is_a_warning_once() -> None:
         f"an offered tool was not understood: {not_a_tool}",
         "two executions have the key 'twice'; later observations of the first go to the second",
     ]
-    assert [made.id for made in run.calls] == ["c1", "c2", "c2"]
+    assert [entry.id for entry in run.calls] == ["c1", "c2", "c2"]
     assert run.handoffs == [Handoff(to_agent="bob"), Handoff(to_agent="bob")]
 
 
 def test_a_result_that_answers_nothing_is_refused() -> None:
-    """The caller is told that no call is meant, and decides what to say; code's own calls are not answered."""
-    builder = asked(slow(1, "c1"))
+    """The caller learns that no call matches and decides what to report; calls by code are not answered."""
+    builder = builder_of(slow(1, "c1"))
     builder.tool_started("t1", "add", {"a": 1})
 
-    kept = [
+    accepted = [
         builder.result_shown("x", call_id="other"),
         builder.result_shown("x", name="add"),
         builder.result_shown("x", name="slow"),
     ]
 
-    assert kept == [False, False, False]
+    assert accepted == [False, False, False]
     assert builder.build().warnings == []
 
 
-def test_a_value_that_cannot_be_kept_is_marked() -> None:
-    """A value too deep to be kept is left out, the call says which, and the run warns; nothing is raised."""
+def test_value_that_cannot_be_stored_is_marked() -> None:
+    """A value that is too deep is left out; the call marks it, and the run has a warning."""
     deep: Any = 1
     for _ in range(300):
         deep = [deep]
-    builder = asked(Request("slow", {"x": deep}, "c1"), slow(2, "c2"))
+    builder = builder_of(Request("slow", {"x": deep}, "c1"), slow(2, "c2"))
     builder.tool_started("t1", "slow", None, call_id="c1")
     builder.tool_ended("t1", deep, artifact=deep, model_output=deep)
 
     builder.result_shown(deep, call_id="c2", failed=True)
 
     run = builder.build()
-    assert [made.execution.not_captured for made in run.calls if made.execution] == [
+    assert [entry.execution.not_captured for entry in run.calls if entry.execution] == [
         ["input_parameters", "output", "model_output", "artifact"],
         ["model_output"],
     ]
@@ -329,9 +329,9 @@ def test_a_value_that_cannot_be_kept_is_marked() -> None:
     assert all("could not be stored" in warning for warning in run.warnings)
 
 
-def test_a_result_that_is_seen_again_is_no_other_result() -> None:
-    """Histories repeat what was shown: with equal ids, a repetition is not taken for the result of the next call."""
-    builder = asked(slow(1, "dup"), slow(2, "dup"))
+def test_repeated_result_is_not_another_result() -> None:
+    """With equal ids, a result repeated in a history is not assigned to the next call."""
+    builder = builder_of(slow(1, "dup"), slow(2, "dup"))
     for x in (1, 2):
         ran(builder, f"t{x}", "slow", {"x": x}, f"slow {x}", call_id="dup")
 
@@ -345,9 +345,9 @@ def test_a_result_that_is_seen_again_is_no_other_result() -> None:
     ]
 
 
-def test_a_different_result_replaces_the_one_that_was_shown() -> None:
-    """A result that was rewritten later is what the model was shown in the end; a mere copy in another form is not."""
-    builder = asked(slow(1, "c1"))
+def test_different_result_replaces_the_earlier_one() -> None:
+    """A rewritten result is the final model output; a copy in another form is not."""
+    builder = builder_of(slow(1, "c1"))
 
     builder.result_shown("draft", call_id="c1", failed=True)
     builder.result_shown("final", call_id="c1")
@@ -356,9 +356,9 @@ def test_a_different_result_replaces_the_one_that_was_shown() -> None:
     assert calls(builder) == [unrun("slow", "ok", {"x": 1}, output="final")]
 
 
-def test_without_ids_a_program_may_call_what_the_model_was_refused() -> None:
-    """An execution that names no id is not taken for a request that was answered, unless its arguments say so."""
-    builder = asked(slow(1, None))
+def test_without_ids_a_program_may_repeat_a_rejected_call() -> None:
+    """An execution without an id matches an answered request only by its arguments."""
+    builder = builder_of(slow(1, None))
     builder.result_shown("no!", name="slow", failed=True)
 
     ran(builder, "t1", "slow", {"x": 7}, "slow 7")
@@ -371,7 +371,7 @@ def test_without_ids_a_program_may_call_what_the_model_was_refused() -> None:
 
 def test_without_ids_a_lost_end_does_not_hide_a_retry() -> None:
     """An equal execution is another attempt of one whose end was not seen; once it succeeded, a program called it."""
-    builder = asked(slow(1, None))
+    builder = builder_of(slow(1, None))
     builder.tool_started("t1", "slow", {"x": 1})
 
     ran(builder, "t2", "slow", {"x": 1}, "slow 1")
@@ -383,9 +383,9 @@ def test_without_ids_a_lost_end_does_not_hide_a_retry() -> None:
     ]
 
 
-def test_warnings_of_the_recorder_stand_in_the_run() -> None:
-    """What a recorder could not understand is told with the run, repetitions once."""
-    builder = asked()
+def test_recorder_warnings_are_on_the_run() -> None:
+    """Repeated warnings are listed once."""
+    builder = builder_of()
 
     builder.warn("something was lost")
     builder.warn("something was lost")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from observations import asked, call, calls, ran, slow, unrun
+from observations import builder_of, call, calls, ran, slow, unrun
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request, RunBuilder
 from toolmark.matching.json_compare import ABSENT
@@ -12,10 +12,10 @@ from toolmark.matching.json_compare import ABSENT
 MCP = ToolCallType.MCP
 
 
-def read(*told: Request | tuple[object, str | None] | None) -> RunBuilder:
-    """A run of which these messages were read: a request each, results with their id, and `None` for the user."""
+def read(*entries: Request | tuple[object, str | None] | None) -> RunBuilder:
+    """Return a run from these messages: requests, results with their ids, and `None` for the user."""
     builder = RunBuilder()
-    for index, what in enumerate(told):
+    for index, what in enumerate(entries):
         if isinstance(what, Request):
             builder.model_asked([what], source=f"[{index}]")
         elif what is None:
@@ -28,25 +28,25 @@ def read(*told: Request | tuple[object, str | None] | None) -> RunBuilder:
 
 def outputs(builder: RunBuilder) -> list[object]:
     """The output of each call."""
-    return [made.output for made in builder.build().calls]
+    return [entry.output for entry in builder.build().calls]
 
 
 # Results that were read
 
 
-def test_of_a_call_that_was_read_only_what_was_said_is_kept() -> None:
-    """Nobody saw it run, so nothing is said of attempts; where it stands is."""
+def test_call_from_messages_has_only_their_facts() -> None:
+    """Without a visible execution there are no attempts; the place is known."""
     builder = RunBuilder()
     builder.model_asked([Request("add", {}, "c1"), Request("add", {}, "c2", source="$[0]")], source="messages[3]")
 
-    assert [made["execution"] for made in calls(builder)] == [
+    assert [entry["execution"] for entry in calls(builder)] == [
         {"status": "pending", "executed": False, "step": 0, "source": "messages[3].tool_calls[0]"},
         {"status": "pending", "executed": False, "step": 0, "source": "$[0]"},
     ]
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("entries", "expected"),
     [
         ([slow(1, "c"), slow(2, "c"), ("one", "c"), ("two", "c")], ["one", "two"]),
         ([slow(1, "c"), ("one", "c"), slow(2, "c"), ("two", "c")], ["one", "two"]),
@@ -59,13 +59,13 @@ def test_of_a_call_that_was_read_only_what_was_said_is_kept() -> None:
         ([slow(1, "c"), ("one", "x")], [None]),
     ],
 )
-def test_a_result_that_was_read_belongs_to_an_open_call(told: list[Any], expected: list[object]) -> None:
+def test_a_result_that_was_read_belongs_to_an_open_call(entries: list[Any], expected: list[object]) -> None:
     """By id, in order; of those asked for since the last results or words of the user first; then without an id."""
-    assert outputs(read(*told)) == expected
+    assert outputs(read(*entries)) == expected
 
 
-def test_a_result_that_was_read_is_never_shown_twice() -> None:
-    """One more than there are calls is left out with a warning that names its place, and changes nothing."""
+def test_read_result_is_never_used_twice() -> None:
+    """A surplus result is dropped with a warning that names its place."""
     builder = read(slow(1, "c1"), ("one", "c1"), ("two", "c1"))
 
     assert outputs(builder) == ["one"]
@@ -73,16 +73,16 @@ def test_a_result_that_was_read_is_never_shown_twice() -> None:
 
 
 def test_names_decide_where_ids_do_not() -> None:
-    """Without an id a result of another tool belongs to no call; with one the id wins, and the warning says so."""
+    """Without an id, the result of another tool matches no call; with one, the id decides, with a warning."""
     builder = RunBuilder()
     builder.model_asked([Request("add", {}), Request("sub", {}), Request("mul", {}, "c1")], source="[0]")
-    shown = [
+    places = [
         builder.result_read("S", name="sub", source="[1]"),
         builder.result_read("D", name="div", source="[2]"),
         builder.result_read("M", call_id="c1", name="div", source="[3]"),
     ]
 
-    assert shown == ["[0].tool_calls[1]", None, "[0].tool_calls[2]"]
+    assert places == ["[0].tool_calls[1]", None, "[0].tool_calls[2]"]
     assert outputs(builder) == [None, "S", "M"]
     assert builder.warnings == [
         "[2]: answers no open call before it (name 'div'); it was left out",
@@ -91,7 +91,7 @@ def test_names_decide_where_ids_do_not() -> None:
 
 
 def test_a_result_without_content_is_not_captured() -> None:
-    """The call was answered; with what is not known, which is not the value null."""
+    """The call was answered with unknown content, which is not null."""
     builder = read(slow(1, "c1"), (ABSENT, "c1"), slow(2, "c2"), (None, "c2"))
     first, second = builder.build().calls
 
@@ -111,16 +111,16 @@ def test_a_result_without_content_is_not_captured() -> None:
         ({"failed": True, "ran": True}, "error", "no"),
     ],
 )
-def test_a_read_failure_is_the_tools_unless_somebody_refused(how: dict[str, Any], status: str, error: str) -> None:
-    """Of a message nobody can see whether the tool ran, so that its failing says nothing about a refusal."""
+def test_read_failure_is_an_error_unless_rejected(how: dict[str, Any], status: str, error: str) -> None:
+    """Messages do not show whether the tool ran, so a failure is not a rejection."""
     builder = RunBuilder()
     builder.model_asked([slow(1, "c1")], source="[0]")
     builder.result_read("no", call_id="c1", source="[1]", **how)
-    (made,) = builder.build().calls
+    (entry,) = builder.build().calls
 
-    assert made.execution is not None
-    assert (made.execution.status.value, made.execution.error) == (status, error)
-    assert (made.output, made.execution.model_output) == (None, "no")
+    assert entry.execution is not None
+    assert (entry.execution.status.value, entry.execution.error) == (status, error)
+    assert (entry.output, entry.execution.model_output) == (None, "no")
 
 
 @pytest.mark.parametrize("ran", [True, False])
@@ -131,23 +131,23 @@ def test_a_failure_without_a_word_is_one_all_the_same(ran: bool) -> None:
     builder.result_read(ABSENT, "[1]", call_id="c1", failed=True, ran=ran)
 
     assert [
-        (made.execution.status.value, made.execution.error) for made in builder.build().calls if made.execution
+        (entry.execution.status.value, entry.execution.error) for entry in builder.build().calls if entry.execution
     ] == [("error", "failed")]
 
 
 # What providers run
 
 
-def test_a_provider_that_tells_no_result_ran_the_tool_all_the_same() -> None:
+def test_hosted_call_without_a_result_was_executed() -> None:
     """The call is ok, and its output was not captured."""
-    builder = asked(Request("web_search", {}, "w1", ToolCallType.HOSTED, ran=True))
+    builder = builder_of(Request("web_search", {}, "w1", ToolCallType.HOSTED, ran=True))
 
     assert calls(builder) == [call("web_search", {}, "w1", not_captured=["output"]) | {"type": "hosted"}]
 
 
-def test_a_result_that_the_provider_shows_is_one_that_it_ran() -> None:
-    """Its call was executed; where it failed, by the provider's account."""
-    builder = asked(Request("fetch", {}, "w1"), Request("fetch", {}, "w2"))
+def test_hosted_call_with_a_result_was_executed() -> None:
+    """A failed call has the provider's error."""
+    builder = builder_of(Request("fetch", {}, "w1"), Request("fetch", {}, "w2"))
     builder.result_shown("page", call_id="w1", ran=True)
     builder.result_shown("gone", call_id="w2", ran=True, failed=True)
 
@@ -159,12 +159,15 @@ def test_a_result_that_the_provider_shows_is_one_that_it_ran() -> None:
 
 def test_a_list_of_tools_that_is_not_whole_makes_no_tool_unknown() -> None:
     """Nor does any list make one unknown that the provider or its servers run."""
-    partly, wholly = asked(slow(1, "c1")), asked(slow(1, "c1"), Request("search", {}, "m1", MCP), offered=("add",))
+    partly, wholly = (
+        builder_of(slow(1, "c1")),
+        builder_of(slow(1, "c1"), Request("search", {}, "m1", MCP), offered=("add",)),
+    )
     partly.offered([{"name": "add"}], all_known=False)
     partly.ended()
     wholly.ended()
 
-    assert [made["execution"]["status"] for made in calls(partly) + calls(wholly)] == [
+    assert [entry["execution"]["status"] for entry in calls(partly) + calls(wholly)] == [
         "not_executed",
         "unknown_tool",
         "not_executed",
@@ -175,9 +178,9 @@ def test_a_list_of_tools_that_is_not_whole_makes_no_tool_unknown() -> None:
 # Requests that others carry out
 
 
-def test_a_request_that_another_carries_out_is_no_call_of_its_own() -> None:
-    """One call remains, where it was carried out; the newest of its id where ids repeat; one never seen is none."""
-    builder = asked(Request("search", {"q": "x"}, "a1", MCP), Request("search", {"q": "y"}, "a2", MCP))
+def test_request_and_its_execution_item_are_one_call() -> None:
+    """The call is placed where it ran; for repeated ids the newest request is used."""
+    builder = builder_of(Request("search", {"q": "x"}, "a1", MCP), Request("search", {"q": "y"}, "a2", MCP))
     builder.result_shown("no", call_id="a2", failed=True)
     builder.model_asked([Request("search", {"q": "x"}, "m1", MCP, result="RES", replaces="a1")])
     builder.model_asked([Request("search", {"q": "z"}, "m2", MCP, result="Z", replaces="a9")])
@@ -193,8 +196,8 @@ def test_a_request_that_another_carries_out_is_no_call_of_its_own() -> None:
 
 
 def test_calls_of_a_program_are_its_children() -> None:
-    """They run and are answered beside it, and none of them counts at the top level."""
-    builder = asked(Request("program", {"code": "..."}, "p1"))
+    """They run and are answered separately, and none of them is a top-level call."""
+    builder = builder_of(Request("program", {"code": "..."}, "p1"))
     builder.model_asked([Request("add", {"a": 1}, "c1", caller="p1"), Request("add", {"a": 2}, "c2", caller="p1")])
     ran(builder, "k1", "add", {"a": 1}, 3, call_id="c1")
     builder.result_shown("4", call_id="c2")
@@ -208,9 +211,9 @@ def test_calls_of_a_program_are_its_children() -> None:
     ]
 
 
-def test_a_call_of_a_program_that_was_not_seen_is_kept_outside() -> None:
-    """Nothing is lost: the call counts at the top level, with a warning."""
-    builder = asked(Request("add", {}, "c1", caller="p1"))
+def test_call_of_an_unknown_program_is_top_level() -> None:
+    """The call is not lost, and the run has a warning."""
+    builder = builder_of(Request("add", {}, "c1", caller="p1"))
 
     assert calls(builder) == [unrun("add", "pending")]
     assert builder.warnings == ["'add' was called inside 'p1', an unknown call; it was recorded outside of it"]

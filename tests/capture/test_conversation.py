@@ -1,4 +1,4 @@
-"""Conversations are made of runs: a user turn and an assistant turn each, with the calls on the assistant's."""
+"""Conversations built from runs: a user turn and an assistant turn with the calls for each run."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from toolmark.cases import ConversationalTestCase, Handoff, Run, RunStatus, Turn
 
 def run(text: str | None = "1+2?", answer: str | None = "three", **more: Any) -> Run:
     """A run that called `add` once."""
-    given: dict[str, Any] = {"calls": [ToolCall(name="add", id="c1")], "actual_output": answer, **more}
-    return Run(**(given if text is None else {**given, "input": text}))
+    fields: dict[str, Any] = {"calls": [ToolCall(name="add", id="c1")], "actual_output": answer, **more}
+    return Run(**(fields if text is None else {**fields, "input": text}))
 
 
 def roles(case: ConversationalTestCase) -> list[tuple[str, str]]:
@@ -19,7 +19,7 @@ def roles(case: ConversationalTestCase) -> list[tuple[str, str]]:
 
 
 def test_each_run_is_a_pair_of_turns() -> None:
-    """The user's text, then the answer with the calls of this run alone, though ids repeat."""
+    """The user's text, then the answer with only the calls of this run, even with repeated ids."""
     first, second = run(), run("3+2?", "five", calls=[])
 
     case = conversation([first, second], name="sums")
@@ -36,14 +36,14 @@ def test_each_run_is_a_pair_of_turns() -> None:
 
 
 def test_a_run_without_text_has_no_user_turn() -> None:
-    """A run that nobody spoke to begin is the assistant's alone; one without an answer is an empty turn."""
+    """A run without an input has only an assistant turn; one without an answer has an empty turn."""
     case = conversation([run(None), run("", None)])
 
     assert roles(case) == [("assistant", "three"), ("user", ""), ("assistant", "")]
 
 
-def test_the_assistants_turn_tells_how_the_run_ended() -> None:
-    """A run that did not simply answer says so on its turn, with its error and warnings."""
+def test_assistant_turn_has_the_status_of_the_run() -> None:
+    """A run that did not end normally has its status, error and warnings on its turn."""
     warned = run(answer=None, status=RunStatus.STOPPED, error="timeout", warnings=["lost one"], run_id="r1")
 
     plain, troubled = (case.turns[1] for case in (conversation([run()]), conversation([warned])))
@@ -60,7 +60,7 @@ def test_the_turns_show_the_calls_that_were_selected() -> None:
     one = run(calls=[asks, ToolCall(name="to_bob"), by_code], handoffs=[Handoff(call=1)])
 
     def called(**how: bool) -> list[str]:
-        return [made.name for made in conversation([one], **how).turns[1].tools_called or ()]  # type: ignore[arg-type]
+        return [entry.name for entry in conversation([one], **how).turns[1].tools_called or ()]  # type: ignore[arg-type]
 
     assert called() == ["ask", "helper"]
     assert called(nested=True) == ["ask", "inner", "helper"]
@@ -70,7 +70,7 @@ def test_the_turns_show_the_calls_that_were_selected() -> None:
 
 
 def test_the_conversation_knows_all_tools_and_a_shared_id() -> None:
-    """Tools are listed once, the first description counts; an id is taken over only if all runs have it."""
+    """Each tool is listed once with its first description; an id is used only if all runs share it."""
     add, add_again, slow = ToolSpec(name="add", description="adds"), ToolSpec(name="add"), ToolSpec(name="slow")
     runs = [
         run(available_tools=[add], conversation_id="t"),
@@ -87,12 +87,12 @@ def test_the_conversation_knows_all_tools_and_a_shared_id() -> None:
 
 
 def test_no_runs_are_an_empty_conversation() -> None:
-    """Nothing said is nothing said, not an error."""
+    """No runs give an empty conversation without an error."""
     assert conversation([]) == ConversationalTestCase(turns=[])
 
 
 def test_runs_are_grouped_by_conversation() -> None:
-    """One conversation for each id in the order of their first runs; a run without an id is on its own."""
+    """One conversation for each id, in order of the first runs; a run without an id is separate."""
     runs = [
         run("a1", conversation_id="a"),
         run("alone"),
@@ -103,6 +103,6 @@ def test_runs_are_grouped_by_conversation() -> None:
 
     cases = conversations(runs)
 
-    said = [[text for role, text in roles(case) if role == "user"] for case in cases]
-    assert said == [["a1", "a2"], ["alone"], ["b1"], ["alone too"]]
+    prompts = [[text for role, text in roles(case) if role == "user"] for case in cases]
+    assert prompts == [["a1", "a2"], ["alone"], ["b1"], ["alone too"]]
     assert [case.id for case in cases] == ["a", None, "b", None]

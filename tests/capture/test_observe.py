@@ -1,4 +1,4 @@
-"""`@observe`: what is seen of plain functions, in threads and tasks, as generators, and when they fail."""
+"""`@observe` on plain functions: threads, tasks, generators, failures and components."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_call_of_an_observed_run() -> None:
 
 
 def test_without_a_listener_nothing_changes() -> None:
-    """Results and exceptions are those of the function; nothing is kept."""
+    """Results and exceptions are those of the function; nothing is stored."""
     assert add(1) == 3
     assert asyncio.run(slow(1)) == "slow 1"
     with pytest.raises(ValueError, match="boom 1"):
@@ -131,7 +131,7 @@ def test_a_tool_inside_a_tool_is_its_child() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "kwargs", "kept"),
+    ("args", "kwargs", "expected"),
     [
         ((1,), {}, {"a": 1}),
         ((1, 2), {"c": 3, "other": 4}, {"a": 1, "b": 2, "c": 3, "other": 4}),
@@ -140,7 +140,7 @@ def test_a_tool_inside_a_tool_is_its_child() -> None:
         ((1,), {"db": object()}, {"a": 1}),
     ],
 )
-def test_arguments_by_name(args: Any, kwargs: Any, kept: Any) -> None:
+def test_arguments_by_name(args: Any, kwargs: Any, expected: Any) -> None:
     """However they are handed over; of the same name twice, none is lost, and hidden ones are none of the call."""
 
     @observe(tool=True, hide=["db"])
@@ -153,12 +153,12 @@ def test_arguments_by_name(args: Any, kwargs: Any, kept: Any) -> None:
 
     run = run_of(agent)
 
-    assert run.calls[0].input_parameters == kept
+    assert run.calls[0].input_parameters == expected
     assert run.warnings == []
 
 
 def test_a_call_with_wrong_arguments_is_a_failed_call() -> None:
-    """It is kept with what it was handed, and the exception is the function's own."""
+    """It has the passed arguments, and the exception is the function's own."""
 
     @observe
     def agent() -> None:
@@ -173,8 +173,8 @@ def test_a_call_with_wrong_arguments_is_a_failed_call() -> None:
     assert how(call).error.startswith("TypeError: ")
 
 
-def test_arguments_are_kept_as_they_were_handed_over() -> None:
-    """A tool that changes its argument changes nothing in the record."""
+def test_arguments_are_copied() -> None:
+    """A tool that changes its argument does not change the record."""
 
     @observe(tool=True)
     def fill(form: dict[str, Any]) -> None:
@@ -188,7 +188,7 @@ def test_arguments_are_kept_as_they_were_handed_over() -> None:
 
 
 def test_methods() -> None:
-    """`self` and `cls` are no arguments, and static methods have none of them."""
+    """`self` and `cls` are not arguments, also for static methods."""
 
     class Shop:
         @observe(tool=True)
@@ -217,7 +217,7 @@ def test_methods() -> None:
 
 
 def test_name_and_type() -> None:
-    """As given; partials and objects that can be called are functions, too."""
+    """As declared; partials and callable objects count as functions."""
 
     class Search:
         def __call__(self, query: str) -> str:
@@ -239,7 +239,7 @@ def test_name_and_type() -> None:
 
 
 def test_errors_are_recorded_and_raised() -> None:
-    """One that is handled is the call's, one that is not is the run's as well."""
+    """A handled exception is the error of the call, an unhandled one of the run as well."""
 
     @observe
     def agent(handled: bool) -> str:
@@ -264,7 +264,7 @@ def test_errors_are_recorded_and_raised() -> None:
 
 
 def test_an_interrupt_is_a_stop() -> None:
-    """What is no `Exception` stopped the run and gave up the call."""
+    """An exception that is not an `Exception` stops the run and cancels the call."""
 
     @observe(tool=True)
     def stopped() -> None:
@@ -281,8 +281,8 @@ def test_an_interrupt_is_a_stop() -> None:
     assert recorder.last_run.status is RunStatus.STOPPED
 
 
-def test_values_that_are_no_json() -> None:
-    """They are kept as text with a warning; what nobody can write down costs no call."""
+def test_values_that_are_not_json() -> None:
+    """They are stored as text with a warning; an unprintable value does not lose the call."""
     deep: list[Any] = []
     for _ in range(300):
         deep = [deep]
@@ -308,8 +308,8 @@ def test_values_that_are_no_json() -> None:
     assert run.actual_output == '{"a": 1}'
 
 
-def test_calls_are_those_of_the_run_they_are_made_in() -> None:
-    """One after the other, and a nested observed function is part of the run and not another one."""
+def test_calls_belong_to_their_run() -> None:
+    """Sequential runs are separate; a nested observed function is part of its run."""
 
     @observe
     def inner(n: int) -> int:
@@ -327,7 +327,7 @@ def test_calls_are_those_of_the_run_they_are_made_in() -> None:
 
 
 def test_a_run_without_a_function() -> None:
-    """A block is a run; a tool outside of any is told of."""
+    """A block is a run; a tool outside of a run gives a warning."""
     with record(conversation="talk") as recorder:
         add(9)
         with recorder.run("What is 1 + 2?") as run:
@@ -347,23 +347,23 @@ def test_a_recorder_inside_a_run_records_as_well() -> None:
     def inner() -> int:
         return add(1)
 
-    seen = []
+    runs = []
 
     @observe
     def agent() -> None:
         with record() as other:
             inner()
-        seen.append(other.last_run)
+        runs.append(other.last_run)
         add(2)
 
     run = run_of(agent)
 
-    assert [call.input_parameters for call in seen[0].calls] == [{"a": 1}]
+    assert [call.input_parameters for call in runs[0].calls] == [{"a": 1}]
     assert [call.input_parameters for call in run.calls] == [{"a": 1}, {"a": 2}]
 
 
 def test_a_sink_takes_runs_when_they_end(tmp_path: Any) -> None:
-    """As with every recorder; one that fails does not disturb the agent, and the run is kept."""
+    """A failing sink does not affect the agent, and the run stays stored."""
 
     class Broken:
         def write(self, _run: Run) -> None:
@@ -387,8 +387,8 @@ def test_a_sink_takes_runs_when_they_end(tmp_path: Any) -> None:
 # What a model asked for
 
 
-def test_what_a_model_asked_for_is_told() -> None:
-    """The observed tool is the call that was asked for; one that nobody ran is a call all the same."""
+def test_model_requests_are_recorded() -> None:
+    """An observed tool is the requested call; a request that does not run is a call as well."""
 
     @observe
     def agent() -> None:
@@ -413,8 +413,8 @@ def test_what_a_model_asked_for_is_told() -> None:
 # Threads and tasks
 
 
-def test_tasks_keep_apart() -> None:
-    """A hundred runs in one loop, each with calls in tasks of its own."""
+def test_tasks_are_separate() -> None:
+    """A hundred runs in one loop, each with calls in its own tasks."""
 
     @observe
     async def agent(n: int) -> str:
@@ -436,8 +436,8 @@ def test_tasks_keep_apart() -> None:
         assert run.warnings == []
 
 
-def test_threads_with_a_context_keep_apart() -> None:
-    """Runs in threads, whose tools run in threads again, each given the context."""
+def test_threads_with_a_context_are_separate() -> None:
+    """Runs in threads, whose tools run in further threads with the context."""
 
     @observe
     def agent(n: int) -> int:
@@ -450,15 +450,15 @@ def test_threads_with_a_context_keep_apart() -> None:
         totals = [result.result() for result in waiting]
 
     assert totals == [3 * n + 3 for n in range(40)]
-    found = {run.actual_output: run for run in recorder.runs}
+    runs = {run.actual_output: run for run in recorder.runs}
     for n in range(40):
-        calls = found[str(3 * n + 3)].calls
+        calls = runs[str(3 * n + 3)].calls
         assert sorted(call.input_parameters["b"] for call in calls) == [0, 1, 2]  # type: ignore[index]
         assert {call.input_parameters["a"] for call in calls} == {n}  # type: ignore[index]
 
 
-def test_a_plain_thread_is_told_of() -> None:
-    """It has no context: its calls are nobody's, and the run that goes on warns that it may lack them."""
+def test_plain_thread_gives_a_warning() -> None:
+    """Its calls have no run, and the current run warns that calls may be missing."""
 
     @observe
     def agent() -> str:
@@ -498,7 +498,7 @@ def test_a_cancelled_task() -> None:
 
 
 def test_a_tool_that_ends_after_its_run() -> None:
-    """It is known when it ended, and until then the call was given up."""
+    """Its end is recorded; until then the call is cancelled."""
 
     async def go() -> tuple[Run, Run]:
         waiting = []
@@ -525,7 +525,7 @@ def test_a_tool_that_ends_after_its_run() -> None:
 
 
 def test_a_stream_of_text() -> None:
-    """Calls inside belong to it, calls of whoever reads it do not; the answer is what it yielded."""
+    """Calls inside belong to the stream, calls of its reader do not; the answer is the yielded text."""
 
     @observe
     def agent(question: str) -> Generator[str, None, None]:
@@ -545,7 +545,7 @@ def test_a_stream_of_text() -> None:
 
 
 def test_generators_go_on_as_before() -> None:
-    """What is sent and thrown in arrives, what is returned comes out, as without observing."""
+    """`send`, `throw` and return values work as without `@observe`."""
 
     def plain() -> Generator[Any, Any, str]:
         got = yield 1
@@ -557,10 +557,10 @@ def test_generators_go_on_as_before() -> None:
 
     def used(function: Any) -> list[Any]:
         stream = function()
-        seen = [next(stream), stream.send("sent"), stream.throw(KeyError("k"))]
+        pieces = [next(stream), stream.send("sent"), stream.throw(KeyError("k"))]
         with pytest.raises(StopIteration) as stop:
             next(stream)
-        return [*seen, stop.value.value]
+        return [*pieces, stop.value.value]
 
     tool = observe(tool=True)(plain)
 
@@ -575,7 +575,7 @@ def test_generators_go_on_as_before() -> None:
 
 
 def test_an_async_stream() -> None:
-    """As a plain one; it is an async generator function still, and what is sent in arrives."""
+    """It stays an async generator function, and `asend` works."""
 
     @observe
     async def agent() -> AsyncGenerator[str, str]:
@@ -585,20 +585,20 @@ def test_an_async_stream() -> None:
     async def go() -> tuple[list[str], Run]:
         with record() as recorder:
             stream = agent()
-            seen = [await stream.__anext__(), await stream.asend(" and more")]
+            pieces = [await stream.__anext__(), await stream.asend(" and more")]
             with pytest.raises(StopAsyncIteration):
                 await stream.__anext__()
-        return seen, recorder.last_run
+        return pieces, recorder.last_run
 
-    seen, run = asyncio.run(go())
+    pieces, run = asyncio.run(go())
 
-    assert run.actual_output == "".join(seen) == "slow 1 and more"
+    assert run.actual_output == "".join(pieces) == "slow 1 and more"
     assert names(run) == ["slow"]
     assert inspect.isasyncgenfunction(agent)
 
 
-def test_streams_that_are_read_in_turns_keep_apart() -> None:
-    """Each call is of the stream that was running, not of the one that began last."""
+def test_interleaved_streams_are_separate() -> None:
+    """Each call belongs to the running stream, not to the newest one."""
 
     @observe
     def agent(n: int) -> Generator[str, None, None]:
@@ -616,8 +616,8 @@ def test_streams_that_are_read_in_turns_keep_apart() -> None:
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_stream_that_is_given_up_was_stopped(is_async: bool) -> None:
-    """A stream closed early: the run was stopped, and a streaming tool is a call that was given up."""
+def test_closed_stream_was_stopped(is_async: bool) -> None:
+    """Closing a stream stops the run; a streaming tool is a cancelled call."""
 
     @observe(tool=True)
     def tool() -> Generator[str, None, None]:
@@ -703,8 +703,8 @@ def test_a_fault_of_the_recorder_is_a_warning(monkeypatch: pytest.MonkeyPatch, m
         (lambda: observe(tool=True)(min), "must have a signature"),
     ],
 )
-def test_what_cannot_be_observed_is_refused(wrong: Any, message: str | None) -> None:
-    """When it is decorated, and with what to do."""
+def test_invalid_functions_are_refused(wrong: Any, message: str | None) -> None:
+    """At decoration, with a remedy."""
     if message is None:
         assert wrong()([1]) == 1
         return
@@ -716,7 +716,7 @@ def test_what_cannot_be_observed_is_refused(wrong: Any, message: str | None) -> 
 
 
 def test_a_component_is_a_case() -> None:
-    """With what was observed in it: the calls inside, and not those beside; a tool has its children."""
+    """With its own calls, not those of its siblings; a tool has its child calls."""
 
     @observe(metrics=[METRIC])
     def inner(question: str) -> str:
@@ -745,14 +745,14 @@ def test_a_component_is_a_case() -> None:
     assert [call.name for call in how(recorder.last_run.calls[1]).children] == ["add", "add"]
 
 
-def test_what_is_said_of_a_component_wins() -> None:
-    """Field by field, and what is said of one is not said of another."""
+def test_explicit_component_fields_win() -> None:
+    """For each field; the fields of one component do not affect another."""
 
     @observe(metrics=[METRIC])
-    def inner(said: dict[str, Any]) -> None:
+    def inner(details: dict[str, Any]) -> None:
         add(1)
-        if said:
-            update_current_span(**said)
+        if details:
+            update_current_span(**details)
 
     @observe
     def agent() -> None:
@@ -775,21 +775,21 @@ def test_what_is_said_of_a_component_wins() -> None:
         ["add"],
     ]
     assert four.expected_tools is None
-    assert four.input == '{"said": {}}'
+    assert four.input == '{"details": {}}'
 
 
 def test_a_case_that_says_nothing_of_calls() -> None:
-    """Where none were observed either, they are unknown, which is not that there were none."""
+    """If no call was observed either, the calls are unknown rather than empty."""
 
     @observe(metrics=[METRIC])
-    def inner(said: bool) -> None:
-        if said:
+    def inner(fails: bool) -> None:
+        if fails:
             update_current_span(test_case=LLMTestCase(input="a"))
 
     @observe
     def agent() -> None:
-        inner(said=True)
-        inner(said=False)
+        inner(fails=True)
+        inner(fails=False)
 
     with record() as recorder:
         agent()
@@ -797,8 +797,8 @@ def test_a_case_that_says_nothing_of_calls() -> None:
     assert [component.case.tools_called for component in recorder.components] == [None, []]
 
 
-def test_what_cannot_be_read_is_left_out_with_a_warning() -> None:
-    """It is the recording's business, and not the agent's."""
+def test_unreadable_values_are_left_out_with_a_warning() -> None:
+    """The agent is not affected."""
 
     @observe
     def agent() -> str:
@@ -814,8 +814,8 @@ def test_what_cannot_be_read_is_left_out_with_a_warning() -> None:
     ] * 2
 
 
-def test_the_answer_of_a_run_can_be_said() -> None:
-    """For functions that return something else, or nothing."""
+def test_answer_of_a_run_can_be_set() -> None:
+    """For functions that return another value or nothing."""
 
     @observe
     def agent(state: dict[str, str]) -> None:

@@ -24,13 +24,13 @@ def read(call: AskFor) -> Any:
 
 
 def request(call: AskFor | HandOff) -> Request:
-    """One call, as it is told."""
+    """Return one requested call."""
     if isinstance(call, HandOff):
         return Request(f"transfer_to_{call.to}", {}, call.id)
     return Request(call.name, read(call), call.id)
 
 
-def told(scene: Scene, step: Step) -> None:
+def offered_calls(scene: Scene, step: Step) -> None:
     """Tell what a model answered."""
     run = current_run()
     run.model_used("scripted", {"output_tokens": 1})
@@ -38,7 +38,7 @@ def told(scene: Scene, step: Step) -> None:
 
 
 def next_scene(scene: Scene, step: Step) -> Scene | None:
-    """The agent that goes on after this step, if it hands over."""
+    """Return the scene of the next agent if this step hands over."""
     for call in step.calls:
         if isinstance(call, HandOff):
             current_run().handed_off(to=call.to, call_id=call.id)
@@ -47,7 +47,7 @@ def next_scene(scene: Scene, step: Step) -> Scene | None:
 
 
 def refusal(scene: Scene, call: AskFor) -> str | None:
-    """What the model is told instead of a result, where no tool can be called."""
+    """Return the model's message for a request that cannot be executed."""
     if call.name not in {tool.name for tool in scene.tools}:
         return "there is no such tool"
     return None if isinstance(read(call), dict) else "the arguments are no JSON object"
@@ -69,7 +69,7 @@ def answer(scene: Scene) -> str:
     offered(scene)
     while True:
         step = model.next_step()
-        told(scene, step)
+        offered_calls(scene, step)
         if not step.calls:
             return str(step.text)
         if (other := next_scene(scene, step)) is not None:
@@ -81,7 +81,7 @@ def answer(scene: Scene) -> str:
 
 
 def called(scene: Scene, call: AskFor) -> tuple[str, bool]:
-    """Call a tool, and say what the model is shown, and whether that tells of a failure."""
+    """Call a tool; return the model output and whether it reports a failure."""
     if (text := refusal(scene, call)) is not None:
         return text, True
     tool = named(scene, call.name)
@@ -100,18 +100,18 @@ def called(scene: Scene, call: AskFor) -> tuple[str, bool]:
 
 
 def show(calls: Sequence[AskFor], results: Sequence[tuple[str, bool]]) -> None:
-    """Tell what the model is shown."""
+    """Record what the model receives."""
     for call, (text, failed) in zip(calls, results, strict=True):
         current_run().result_shown(text, call_id=call.id, name=call.name, failed=failed)
 
 
 async def aanswer(scene: Scene, heard: Callable[[str], None] | None = None) -> str:
-    """The agent, in an event loop; `heard` is told the model's texts piece by piece."""
+    """Run the agent in an event loop; `heard` receives the model's text in pieces."""
     model = scene.model()
     offered(scene)
     while True:
         step = model.next_step()
-        told(scene, step)
+        offered_calls(scene, step)
         for chunk in step.chunks() if heard is not None else ():
             heard(chunk)
         if not step.calls:
@@ -151,14 +151,14 @@ class TestPlainPython(AdapterContract):
         def agent(_question: str) -> str:
             return answer(scene)
 
-        said: str | None = None
+        reply: str | None = None
         raised: BaseException | None = None
         with record() as recorder:
             try:
-                said = agent(scene.input)
+                reply = agent(scene.input)
             except Exception as error:  # noqa: BLE001 - handed back
                 raised = error
-        return Recorded(recorder.last_run, said, raised)
+        return Recorded(recorder.last_run, reply, raised)
 
     async def arun(self, scene: Scene) -> Recorded:
         """Play a scene in the event loop."""
@@ -172,13 +172,13 @@ class TestPlainPython(AdapterContract):
         async def agent(_question: str) -> str:
             return await aanswer(scene)
 
-        said: str | None = None
+        reply: str | None = None
         raised: BaseException | None = None
         try:
-            said = await agent(scene.input)
+            reply = await agent(scene.input)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - handed back
             raised = error
-        return Recorded(recorder.last_run, said, raised)
+        return Recorded(recorder.last_run, reply, raised)
 
     async def astream(self, scene: Scene) -> Recorded:
         """Play a scene as an async generator of pieces, and put them together."""
@@ -210,7 +210,7 @@ class TestPlainPython(AdapterContract):
 
 
 def test_the_contract_is_played() -> None:
-    """It is not vacuous: a run holds what the model asked for, with its ids."""
+    """The contract is not vacuous: a run has the requested calls with their ids."""
     run = TestPlainPython().run(Scene([[AskFor("nope", {"x": 1}, "c1")], "final"])).run
 
     assert [(call.name, call.id) for call in run.tools_called] == [("nope", "c1")]

@@ -42,7 +42,7 @@ def in_threads(amount: int, work: Any) -> None:
 
 
 def test_a_file_appears_with_the_first_run(tmp_path: Path) -> None:
-    """Nobody who recorded nothing finds a file; closing is always allowed."""
+    """Without a run there is no file; closing is always allowed."""
     path = tmp_path / "runs.jsonl"
     sink: Sink = JsonlSink(path)
     with JsonlSink(path) as other:
@@ -55,7 +55,7 @@ def test_a_file_appears_with_the_first_run(tmp_path: Path) -> None:
 
 
 def test_a_line_is_the_run_as_a_case_without_its_secrets(tmp_path: Path) -> None:
-    """Only what was set, redacted at every place, and the run itself beside it."""
+    """Only set fields, fully redacted, and the run itself."""
     run = run_of(1, metadata={"token": SECRET, "n": float("nan")})
     with JsonlSink(tmp_path / "a.jsonl") as redacted, JsonlSink(tmp_path / "b.jsonl", redactor=OFF) as plain:
         redacted.write(run)
@@ -71,8 +71,8 @@ def test_a_line_is_the_run_as_a_case_without_its_secrets(tmp_path: Path) -> None
     assert run.calls[0].arguments["password"] == SECRET
 
 
-def test_what_is_read_back_is_scored_without_what_was_hidden(tmp_path: Path) -> None:
-    """A hidden argument is not captured: it costs nothing, and the result says that it was left out."""
+def test_run_with_hidden_arguments_can_be_scored(tmp_path: Path) -> None:
+    """A hidden argument is not compared, and the result reports the omission."""
     with JsonlSink(tmp_path / "runs.jsonl") as sink:
         sink.write(run_of(1))
     (case,) = read_cases(tmp_path / "runs.jsonl")
@@ -86,7 +86,7 @@ def test_what_is_read_back_is_scored_without_what_was_hidden(tmp_path: Path) -> 
 
 
 def test_the_command_line_reads_the_file(tmp_path: Path) -> None:
-    """Recorded runs alone expect nothing, and it says so of each; a torn line is a warning."""
+    """Recorded runs expect nothing, which is reported for each; a torn line is a warning."""
     path = tmp_path / "runs.jsonl"
     with JsonlSink(path) as sink:
         sink.write(run_of(1))
@@ -135,7 +135,7 @@ def test_a_sink_that_is_forgotten_closes_its_file(tmp_path: Path, monkeypatch: p
 
 
 def test_every_line_can_be_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only where it is asked for: it takes its time."""
+    """Opt-in, since it takes time."""
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", synced.append)
     with JsonlSink(tmp_path / "a.jsonl", fsync=True) as careful, JsonlSink(tmp_path / "b.jsonl") as quick:
@@ -147,7 +147,7 @@ def test_every_line_can_be_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_errors_of_writing_are_raised(tmp_path: Path) -> None:
-    """It is the recorder that keeps them from the agent; the sink goes on where it can."""
+    """The recorder shields the agent from them; the sink continues if it can."""
     sink = JsonlSink(tmp_path / "missing" / "runs.jsonl")
     with pytest.raises(FileNotFoundError):
         sink.write(run_of(1))

@@ -43,7 +43,7 @@ for number in range(amount):
 
 
 def writer(path: Path, name: str, amount: int, size: int) -> subprocess.Popen[str]:
-    """A process that appends so many runs of such a size, and says the number of each that is written."""
+    """Start a process that appends runs of this size and prints the number of each written run."""
     environment = {**os.environ, "PYTHONPATH": str(Path(toolmark.__file__).resolve().parents[1])}
     command = [sys.executable, "-c", WRITER, str(path), name, str(amount), str(size)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
@@ -62,20 +62,20 @@ def test_processes_share_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_killed_process_tears_at_most_its_last_line(tmp_path: Path, seed: int) -> None:
-    """All that it had written can be read; and the process that goes on with the file loses nothing."""
+    """All announced lines are readable, and a process that continues the file loses nothing."""
     path, generator = tmp_path / "runs.jsonl", random.Random(seed)
     for name in "ab":
         process = writer(path, name, 10_000, generator.choice([10, 1_000, 100_000]))
         assert process.stdout is not None
-        said = [process.stdout.readline() for _ in range(generator.randint(1, 30))]
+        announced = [process.stdout.readline() for _ in range(generator.randint(1, 30))]
         process.kill()
         process.communicate()
 
-        torn, found = counted(path)
+        torn, ids = counted(path)
 
-        own = [identifier for identifier in found if identifier.startswith(name)]
+        own = [identifier for identifier in ids if identifier.startswith(name)]
         assert own == [f"{name}-{number}" for number in range(len(own))]
-        assert len(own) >= len(said)
+        assert len(own) >= len(announced)
         assert torn <= "ab".index(name) + 1
         assert SECRET not in path.read_text(errors="replace")
 
@@ -84,9 +84,9 @@ def counted(path: Path) -> tuple[int, list[str]]:
     """How many torn lines a file has, and the ids of its cases."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = [str(case.id) for case in read_cases(path)]
+        ids = [str(case.id) for case in read_cases(path)]
     assert all(TORN in str(warning.message) for warning in caught)
-    return len(caught), found
+    return len(caught), ids
 
 
 WHOLE = b'{"id": "a", "tools_called": []}\n'
@@ -107,7 +107,7 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path, cut: int) -> None:
 
 @pytest.mark.parametrize("torn", [b"{", b'{"id": "b", "in', '{"id": "é'.encode()[:-1]])
 def test_the_next_line_does_not_fall_into_a_torn_one(tmp_path: Path, torn: bytes) -> None:
-    """A sink ends what it finds unfinished, with a mark, so that the line can still be told from a bad one."""
+    """A sink ends an unfinished line with a mark, so that it differs from a bad line."""
     path = tmp_path / "runs.jsonl"
     path.write_bytes(WHOLE + torn)
     with JsonlSink(path) as sink:

@@ -19,7 +19,7 @@ from toolmark.metrics import ToolCorrectnessMetric
 FORBIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
 HOSTILE = "[red]x[/red] \x1b[31m\x1b]0;t\x07 \x9b31m \u202eabc\u2066 \r\n\t\x00\x7f\u2028"
 
-#: Up to click 8.1 the two streams had to be kept apart by an option, which is gone since.
+#: Up to click 8.1 an option was needed to separate the two streams; it was removed later.
 RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
 
 
@@ -88,8 +88,8 @@ EXIT_CODES = [
     EXIT_CODES,
     ids=[f"{' '.join([case['id'] for case in cases] + options)} -> {code}" for cases, options, code in EXIT_CODES],
 )
-def test_the_exit_code_tells_whether_the_scores_will_do(cases: list[Any], options: list[str], code: int) -> None:
-    """0 or 1 by the threshold of the cases; with --fail-under by the means, and by whether all could be scored."""
+def test_exit_code_reports_failed_scores(cases: list[Any], options: list[str], code: int) -> None:
+    """0 or 1 by the cases' threshold; with --fail-under by the means and complete scoring."""
     result = score(lines(*cases), *options)
 
     assert result.exit_code == code, result.output
@@ -131,7 +131,7 @@ def test_the_exit_code_tells_whether_the_scores_will_do(cases: list[Any], option
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_a_wrong_command_line_exits_with_2(options: list[str], message: str) -> None:
-    """The culprit and what is accepted are named on standard error."""
+    """Standard error names the option and the accepted values."""
     result = score(lines(PERFECT), *options)
 
     assert result.exit_code == 2
@@ -158,7 +158,7 @@ def test_a_wrong_command_line_exits_with_2(options: list[str], message: str) -> 
     ids=["empty", "blank", "no-case", "binary", "latin-1", "truncated-gzip", "number", "bad-line", "bare-nan"],
 )
 def test_wrong_input_exits_with_2(data: bytes, message: str) -> None:
-    """Nothing is scored, nothing stands on standard output, and the place is named."""
+    """Nothing is scored or printed to standard output, and the place is named."""
     result = score(data)
 
     assert result.exit_code == 2
@@ -205,8 +205,8 @@ def test_every_form_of_the_file_gives_the_same_report(tmp_path: Path, data: byte
     assert [case["id"] for case in expected["cases"]] == ["perfect", "half"]
 
 
-def test_every_bad_line_is_told_at_once(tmp_path: Path) -> None:
-    """With the file, the line, the path, what was expected and what was found; standard output stays empty."""
+def test_all_bad_lines_are_reported_at_once(tmp_path: Path) -> None:
+    """With file, line, path, expected and actual value; standard output stays empty."""
     good, bad = lines(PERFECT), lines({"tools_called": [{"name": 3}]})
     (tmp_path / "runs.jsonl").write_bytes(good * 16 + bad + good + b"{\n" + good + lines({"query": "x", "id": []}))
     outcome = toolmark_score("runs.jsonl", folder=tmp_path)
@@ -222,8 +222,8 @@ def test_every_bad_line_is_told_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_many_bad_lines_are_all_told(tmp_path: Path) -> None:
-    """Hundreds of them are no reason to leave some out."""
+def test_hundreds_of_bad_lines_are_all_reported(tmp_path: Path) -> None:
+    """None is left out."""
     (tmp_path / "runs.jsonl").write_bytes(b'{"id": []}\n' * 700)
     outcome = toolmark_score("runs.jsonl", folder=tmp_path)
 
@@ -247,8 +247,8 @@ def test_nan_is_read_if_allowed() -> None:
     [("absent.jsonl", "No such file or directory"), (".", "directory|denied"), ("a\x1b[31m\u202e\nb", "No such file")],
     ids=["missing", "folder", "hostile-name"],
 )
-def test_what_cannot_be_opened_exits_with_2(tmp_path: Path, name: str, message: str) -> None:
-    """The name is told as text, whatever it holds."""
+def test_unreadable_files_exit_with_2(tmp_path: Path, name: str, message: str) -> None:
+    """The name is printed as escaped text."""
     outcome = toolmark_score(name, folder=tmp_path)
 
     assert outcome.code == 2
@@ -258,8 +258,8 @@ def test_what_cannot_be_opened_exits_with_2(tmp_path: Path, name: str, message: 
     assert not FORBIDDEN.search(outcome.err)
 
 
-def test_records_are_read_and_their_doubts_shown() -> None:
-    """What a reader understood only in part stands under the totals."""
+def test_records_are_read_and_their_warnings_shown() -> None:
+    """Partly understood records are listed under the totals."""
     entry = {"id": "1", "function": {"name": "look", "arguments": "{broken"}}
     record = {
         "query": "What?",
@@ -273,8 +273,8 @@ def test_records_are_read_and_their_doubts_shown() -> None:
     assert "  - line 1: $.agent_trajectory[1].tool_calls[0]" in result.stdout
 
 
-def test_a_torn_last_line_is_told() -> None:
-    """A file whose writer was stopped is scored without its last line, and standard error says so."""
+def test_torn_last_line_is_reported() -> None:
+    """The file of an interrupted writer is scored without its last line, with a message on standard error."""
     result = score(lines(PERFECT, HALF) + b'{"id": "torn", "tools_cal')
 
     assert result.exit_code == 0
@@ -302,7 +302,7 @@ def test_the_report_looks_like_this(tmp_path: Path) -> None:
 
 
 def test_hostile_text_never_reaches_the_terminal(tmp_path: Path) -> None:
-    """In the table, in errors, in warnings and in JSON on standard output it is spelled out; in a file it is kept."""
+    """Tables, errors, warnings and JSON on standard output are escaped; a file keeps the text."""
     case = {
         "id": HOSTILE,
         "tools_called": [call(HOSTILE, **{HOSTILE: HOSTILE}), call("b" + HOSTILE)],
@@ -317,11 +317,11 @@ def test_hostile_text_never_reaches_the_terminal(tmp_path: Path) -> None:
     options = ("runs.jsonl", "--params", "input")
     table = toolmark_score(*options, folder=tmp_path)
     piped = toolmark_score(*options, "--json", "-", folder=tmp_path)
-    kept = toolmark_score(*options, "--json", "report.json", folder=tmp_path)
+    report = toolmark_score(*options, "--json", "report.json", folder=tmp_path)
     refused = toolmark_score("bad.jsonl", folder=tmp_path)
 
-    assert [outcome.code for outcome in (table, piped, kept, refused)] == [1, 1, 1, 2]
-    for outcome in (table, piped, kept, refused):
+    assert [outcome.code for outcome in (table, piped, report, refused)] == [1, 1, 1, 2]
+    for outcome in (table, piped, report, refused):
         assert not FORBIDDEN.search(outcome.out)
         assert not FORBIDDEN.search(outcome.err)
     assert "[red]x[/red] \\x1b[31m" in table.out
@@ -375,8 +375,8 @@ def test_limits_are_obeyed() -> None:
 # The report as a file
 
 
-def test_the_report_is_written_beside_the_table(tmp_path: Path) -> None:
-    """The table stays on standard output, and the file holds every result."""
+def test_report_file_accompanies_the_table(tmp_path: Path) -> None:
+    """Standard output has the table, and the file every result."""
     path = tmp_path / "out.json"
     result = score(lines(PERFECT, WRONG), "--json", str(path))
 
@@ -389,7 +389,7 @@ def test_the_report_is_written_beside_the_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", [".", "absent/out.json"], ids=["folder", "missing-folder"])
 def test_a_report_that_cannot_be_written_exits_with_2(tmp_path: Path, place: str) -> None:
-    """Even where the scores are fine: whoever reads the file would miss it."""
+    """Even if the scores pass, since the file would be missing."""
     (tmp_path / "runs.jsonl").write_bytes(lines(PERFECT))
     outcome = toolmark_score("runs.jsonl", "--json", place, folder=tmp_path)
 
@@ -432,7 +432,7 @@ ALONE = {
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
 def test_metrics_of_calls_alone(metric: str, options: list[str], mean: float, code: int) -> None:
-    """Each is measured without expected calls, with its options, and passes from its own threshold by default."""
+    """Each is measured without expected calls, with its options, and passes at its default threshold."""
     result = score(lines(ALONE), "--metric", metric, *options, "--json", "-")
     (summary,) = json.loads(result.stdout)["metrics"]
 
@@ -441,7 +441,7 @@ def test_metrics_of_calls_alone(metric: str, options: list[str], mean: float, co
 
 
 def test_metrics_of_calls_alone_in_the_terminal() -> None:
-    """Several at once: each has its table, and the first problem says what was found in a few words."""
+    """Each metric has its table, and the first problem is described briefly."""
     names = ["argument-schema", "tool-efficiency", "tool-error-rate", "tool-recovery"]
     result = score(lines(ALONE), *(part for name in names for part in ("--metric", name)), "--max-calls", "1")
 
@@ -473,7 +473,7 @@ CHANGED = {
 @pytest.mark.parametrize(
     ("options", "mean", "code"),
     [
-        ([], 2 / 4, 1),  # look is taken for a write, and of mail_all and jiggle nobody knows
+        ([], 2 / 4, 1),  # look counts as a write; the effects of mail_all and jiggle are unknown
         (["--effect", "look=read"], 2 / 3 * 0.9, 1),
         (["--effect", "look=read", "--error-pattern", "^Error"], 0.9, 0),
         (["--effect", "l*=read", "--effect", "*_all=write", "--error-pattern", "^Error"], 2 / 3 * 0.9, 1),
@@ -484,7 +484,7 @@ CHANGED = {
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
 def test_the_effect_of_a_task(options: list[str], mean: float, code: int) -> None:
-    """What tools do, which answers tell of failures and what is forbidden can be said on the command line."""
+    """Effects of tools, failure patterns and forbidden calls can be passed on the command line."""
     result = score(lines(CHANGED), "--metric", "task-effect", *options, "--json", "-")
     (summary,) = json.loads(result.stdout)["metrics"]
 
@@ -514,16 +514,16 @@ def test_correctness_of_a_part_of_the_calls(options: list[str], mean: float) -> 
 @pytest.mark.parametrize(
     ("ignoring", "label"), [([], "tool_correctness"), (["--ignore-failed"], "tool_correctness(without failed calls)")]
 )
-def test_what_one_metric_is_told_keeps_no_other_from_being_measured(ignoring: list[str], label: str) -> None:
-    """What tells of failures is for task-effect, unless tool-correctness is to leave them out, too."""
+def test_options_of_one_metric_do_not_block_others(ignoring: list[str], label: str) -> None:
+    """The failure pattern applies to task-effect, unless tool-correctness must skip failures as well."""
     both = ["--metric", "task-effect", "--metric", "tool-correctness", "--error-pattern", "^Error"]
     metrics = json.loads(score(lines(CHANGED), *both, *ignoring, "--json", "-").stdout)["metrics"]
 
     assert [summary["metric"] for summary in metrics] == ["task_effect", label]
 
 
-def test_a_skipped_case_tells_why_in_one_line() -> None:
-    """The notes of its reason stand among the warnings, not in the table."""
+def test_skipped_case_shows_its_reason_in_one_line() -> None:
+    """Notes of the reason are listed as warnings, not in the table."""
     case = {"id": "fine", "tools_called": [{"name": "look", "execution": {"status": "ok"}}]}
     result = score(lines(case), "--metric", "tool-recovery")
 
@@ -532,8 +532,8 @@ def test_a_skipped_case_tells_why_in_one_line() -> None:
     assert result.stdout.count("1 call recorded by the answer alone") == 1
 
 
-def test_help_is_there(tmp_path: Path) -> None:
-    """For the program and for its command, long and short."""
+def test_help_is_available(tmp_path: Path) -> None:
+    """For the program and its command, long and short."""
     for arguments in (["--help"], ["-h"], ["score", "--help"], ["score", "-h"]):
         outcome = run_python([*COMMAND, *arguments], tmp_path)
         assert outcome.code == 0

@@ -27,15 +27,15 @@ GOOD = Run(
 
 
 def approve(folder: Path, *cases: LLMTestCase) -> tuple[Result, list[dict[str, Any]] | None]:
-    """What the command says of these cases, and the goldens it wrote."""
+    """Return the command's output for these cases and the goldens it wrote."""
     write_cases(folder / "runs.jsonl", cases)
     out = folder / "goldens.jsonl"
     done = RUNNER.invoke(main, ["approve", str(folder / "runs.jsonl"), "--out", str(out)])
     return done, [json.loads(line) for line in out.read_text("utf-8").splitlines()] if out.exists() else None
 
 
-def test_what_was_called_becomes_what_is_expected(tmp_path: Path) -> None:
-    """Names and arguments, not answers and ids; no secret; what the case expected itself does not count."""
+def test_called_tools_become_expected_tools(tmp_path: Path) -> None:
+    """Names and arguments, without answers, ids and secrets; earlier expectations are ignored."""
     done, goldens = approve(tmp_path, GOOD.to_test_case(expected_tools=[ToolCall(name="other")]))
 
     assert done.exit_code == 0
@@ -66,8 +66,8 @@ def test_the_run_itself_passes_its_golden(tmp_path: Path) -> None:
     assert [result.score for _, result in report.results()] == [1, 0]
 
 
-def test_what_cannot_be_approved_is_left_out_and_told(tmp_path: Path) -> None:
-    """Runs that broke, cases without a question or without calls: each by its name, and the exit code says so."""
+def test_unusable_cases_are_left_out_and_reported(tmp_path: Path) -> None:
+    """Broken runs and cases without input or calls are named, with an exit code."""
     broken = GOOD.model_copy(update={"status": RunStatus.ERROR, "error": "ValueError: lost", "run_id": "r2"})
     done, goldens = approve(
         tmp_path,
@@ -90,7 +90,7 @@ def test_what_cannot_be_approved_is_left_out_and_told(tmp_path: Path) -> None:
 
 
 def test_without_a_golden_nothing_is_written(tmp_path: Path) -> None:
-    """And a file that was there stays as it was."""
+    """An existing file stays unchanged."""
     (tmp_path / "goldens.jsonl").write_text('{"input": "kept"}\n', encoding="utf-8")
     done, goldens = approve(tmp_path, LLMTestCase(name="silent", input="x"))
 
@@ -99,7 +99,7 @@ def test_without_a_golden_nothing_is_written(tmp_path: Path) -> None:
     assert goldens == [{"input": "kept"}]
 
 
-def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_unwritable_file_is_reported(tmp_path: Path) -> None:
     """In one line, with its name."""
     write_cases(tmp_path / "runs.jsonl", [GOOD.to_test_case()])
     done = RUNNER.invoke(main, ["approve", str(tmp_path / "runs.jsonl"), "--out", str(tmp_path / "no" / "x.jsonl")])

@@ -34,9 +34,9 @@ def conversation(number: int) -> ConversationalTestCase:
 
 def yes(request: ReceivedRequest) -> Reply:
     """Yes to every question, in its form."""
-    wanted = request.body["response_format"]["json_schema"]["schema"]["properties"]
-    told = {"evidence": [], "reasoning": "it fits", "verdict": "yes", "missing": []}
-    return Reply(json.dumps({name: told[name] for name in wanted}), usage=(10, 5))
+    fields = request.body["response_format"]["json_schema"]["schema"]["properties"]
+    answer = {"evidence": [], "reasoning": "it fits", "verdict": "yes", "missing": []}
+    return Reply(json.dumps({name: answer[name] for name in fields}), usage=(10, 5))
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def cases(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
-    """Where the state is kept."""
+    """Return the state folder."""
     return str(tmp_path / "state")
 
 
@@ -66,7 +66,7 @@ def test_an_evaluation_after_a_batch_asks_nothing(cases: Path, folder: str, monk
         sent = batch(server, "submit", folder, str(cases))
         waited = batch(server, "poll", folder, "--batch-status-check-interval", "0")
         fetched = batch(server, "collect", folder)
-        asked = len(server.requests)
+        count = len(server.requests)
         monkeypatch.setenv("TOOLMARK_JUDGE_BASE_URL", server.base_url)
         cache = SqliteCache(Path(folder) / "verdicts.sqlite")
         report = evaluate([conversation(number) for number in range(2)], [ToolUseMetric(judge=Judge("m", cache=cache))])
@@ -84,12 +84,12 @@ def test_an_evaluation_after_a_batch_asks_nothing(cases: Path, folder: str, monk
         "6 questions: 6 with a verdict, 0 under way, 0 to be sent again, 0 without a verdict\ntokens: 60 in, 30 out\n"
     )
     assert [case.results[0].score for case in report.cases] == [1.0, 1.0]
-    assert len(server.requests) == asked
+    assert len(server.requests) == count
     assert len(server.batched) == 6
 
 
-def test_what_is_left_open_is_told_and_sent_again(cases: Path, folder: str) -> None:
-    """After a batch that expired, `collect` says so by its code, and `submit` without cases sends the rest."""
+def test_open_questions_are_reported_and_sent_again(cases: Path, folder: str) -> None:
+    """After an expired batch, `collect` has an exit code, and `submit` without cases sends the rest."""
     with FakeOpenAI(answer=yes, batches=[BatchPlan("expired", answered=4, polls=0)]) as server:
         batch(server, "submit", folder, str(cases))
         batch(server, "poll", folder)
@@ -113,8 +113,8 @@ def test_waiting_may_be_bounded(cases: Path, folder: str) -> None:
     assert codes == [1, 1, 1, 0]
 
 
-def test_what_is_lost_is_told(cases: Path, folder: str) -> None:
-    """Answers without a verdict are listed with their reason, with nothing in it that a terminal obeys."""
+def test_lost_answers_are_reported(cases: Path, folder: str) -> None:
+    """Answers without a verdict are listed with their reason, escaped for the terminal."""
     with FakeOpenAI(answer=lambda _: Reply(refusal="\x1b[2J no")) as server:
         batch(server, "submit", folder, str(cases))
         batch(server, "poll", folder, "--batch-status-check-interval", "0")
@@ -129,7 +129,7 @@ def test_what_is_lost_is_told(cases: Path, folder: str) -> None:
 
 
 def test_single_cases_are_judged_by_their_selection(tmp_path: Path, folder: str) -> None:
-    """Of test cases the selection is asked; one that cannot be judged is told, and the others go on."""
+    """A test case is judged by its selection; a case that cannot be judged is reported, and the others continue."""
     call = ToolCall(name="weather", input_parameters={})
     good = LLMTestCase(name="good", input="Weather?", tools_called=[call], expected_tools=[call], available_tools=TOOLS)
     path = tmp_path / "cases.jsonl"
@@ -143,15 +143,15 @@ def test_single_cases_are_judged_by_their_selection(tmp_path: Path, folder: str)
 
 
 @pytest.mark.parametrize("arguments", [("poll",), ("collect",), ("submit",)])
-def test_without_batches_there_is_nothing_to_do(folder: str, arguments: tuple[str, ...]) -> None:
-    """The error says what comes first."""
+def test_without_batches_commands_fail(folder: str, arguments: tuple[str, ...]) -> None:
+    """The error names the first step."""
     result = batch(None, *arguments, folder)
 
     assert result.exit_code == 2
     assert "submit some first" in result.stderr
 
 
-def test_a_bad_file_is_told_line_by_line(cases: Path, folder: str) -> None:
+def test_bad_file_is_reported_line_by_line(cases: Path, folder: str) -> None:
     """Nothing is sent, and each bad line is named."""
     with cases.open("a", encoding="utf-8") as file:
         file.write('{"turns": 3}\n{\n')
@@ -164,8 +164,8 @@ def test_a_bad_file_is_told_line_by_line(cases: Path, folder: str) -> None:
     assert server.requests == ()
 
 
-def test_a_provider_that_refuses_is_told(cases: Path, folder: str) -> None:
-    """A wrong key is code 2, with what the provider said."""
+def test_provider_error_is_reported(cases: Path, folder: str) -> None:
+    """A wrong key exits with 2 and the provider's message."""
     plan = BatchPlan(create_fault=HttpFault.status(401, "wrong key"))
     with FakeOpenAI(answer=yes, batches=[plan]) as server:
         result = batch(server, "submit", folder, str(cases))
@@ -176,12 +176,12 @@ def test_a_provider_that_refuses_is_told(cases: Path, folder: str) -> None:
 
 
 def test_a_dry_run_does_nothing(cases: Path, folder: str) -> None:
-    """It says what would be sent and what that costs at half the price; nothing is sent, and nothing is written."""
+    """It prints the requests and their cost at half the price; nothing is sent or written."""
     with FakeOpenAI(answer=yes) as server:
-        told = batch(server, "submit", folder, str(cases), "--dry-run", "--price", "2/8", "--answer-tokens", "100")
+        done = batch(server, "submit", folder, str(cases), "--dry-run", "--price", "2/8", "--answer-tokens", "100")
 
-    assert told.exit_code == 0
-    assert told.stdout == (
+    assert done.exit_code == 0
+    assert done.stdout == (
         "6 questions: 0 in the cache, 6 to be sent\n"
         "about 6,100 tokens in, 600 out (3 characters a token, 100 tokens an answer)\n"
         "about 0.00851 in all, at 2 in and 8 out a million tokens, halved for a batch\n"
@@ -203,38 +203,38 @@ def test_a_dry_run_does_nothing(cases: Path, folder: str) -> None:
         (["--price", "nan/8"], "'nan/8' must be two prices"),
     ],
 )
-def test_what_would_cost_too_much_is_not_sent(cases: Path, folder: str, arguments: list[str], message: str) -> None:
-    """Nor what nobody knows the cost of, where a limit was given."""
+def test_too_expensive_batches_are_not_sent(cases: Path, folder: str, arguments: list[str], message: str) -> None:
+    """Nor those of unknown cost if there is a limit."""
     with FakeOpenAI(answer=yes) as server:
-        told = batch(server, "submit", folder, str(cases), *arguments)
+        done = batch(server, "submit", folder, str(cases), *arguments)
 
-    assert told.exit_code == 2
-    assert message in told.stderr
+    assert done.exit_code == 2
+    assert message in done.stderr
     assert server.requests == ()
 
 
-def test_what_is_cheap_enough_is_sent_and_what_is_known_costs_nothing(cases: Path, folder: str) -> None:
-    """After it came back, the same cases ask nothing; and nothing costs nothing, whatever the price is."""
+def test_cheap_batches_are_sent_and_cached_answers_are_free(cases: Path, folder: str) -> None:
+    """Afterwards the same cases send nothing, whatever the price."""
     with FakeOpenAI(answer=yes) as server:
         sent = batch(server, "submit", folder, str(cases), "--max-cost", "0.01", "--price", "2/8")
         under_way = batch(server, "submit", folder, str(cases), "--dry-run")
         batch(server, "poll", folder, "--batch-status-check-interval", "0")
         batch(server, "collect", folder)
-        known = batch(server, "submit", folder, str(cases), "--max-cost", "0")
+        done = batch(server, "submit", folder, str(cases), "--max-cost", "0")
 
     assert sent.exit_code == 0
     assert under_way.stdout == "6 questions: 0 in the cache, 6 under way or given up, 0 to be sent\n"
-    assert known.stdout.startswith("6 questions: 6 in the cache, 0 to be sent\n6 questions: 6 with a verdict")
+    assert done.stdout.startswith("6 questions: 6 in the cache, 0 to be sent\n6 questions: 6 with a verdict")
     assert len(server.batched) == 6
 
 
 def test_samples_and_canary_are_handed_on(cases: Path, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each question so many times, and the planted calls once for all; an evaluation with both asks nothing."""
+    """Each question is sent that many times, the canary questions once; an evaluation with both sends nothing."""
     with FakeOpenAI(answer=yes) as server:
         sent = batch(server, "submit", folder, str(cases), "--samples", "3", "--canary")
         batch(server, "poll", folder, "--batch-status-check-interval", "0")
         batch(server, "collect", folder)
-        asked = len(server.requests)
+        count = len(server.requests)
         monkeypatch.setenv("TOOLMARK_JUDGE_BASE_URL", server.base_url)
         cache = SqliteCache(Path(folder) / "verdicts.sqlite")
         metric = ToolUseMetric(judge=Judge("m", cache=cache, samples=3, canary=True))
@@ -244,40 +244,40 @@ def test_samples_and_canary_are_handed_on(cases: Path, folder: str, monkeypatch:
     assert sent.stdout.startswith("24 questions: 0 in the cache, 24 to be sent\n")
     assert [case.results[0].score for case in report.cases] == [1.0, 1.0]
     assert report.cases[0].results[0].judge == {"model": "m", "prompts": "1", "samples": "3", "compromised": "true"}
-    assert len(server.requests) == asked
+    assert len(server.requests) == count
 
 
-def test_conversations_and_cases_do_not_stand_together(tmp_path: Path, folder: str) -> None:
-    """No metric is for both."""
+def test_conversations_and_cases_cannot_be_mixed(tmp_path: Path, folder: str) -> None:
+    """No metric supports both."""
     path = tmp_path / "cases.jsonl"
     path.write_text(f"{conversation(0).to_json()}\n{LLMTestCase(tools_called=[]).to_json()}\n")
 
-    told = batch(None, "submit", folder, str(path))
+    done = batch(None, "submit", folder, str(path))
 
-    assert told.exit_code == 2
-    assert "cases.jsonl has conversations and test cases, which need different metrics" in told.stderr
+    assert done.exit_code == 2
+    assert "cases.jsonl has conversations and test cases, which need different metrics" in done.stderr
 
 
-def test_a_torn_end_is_told(cases: Path, folder: str) -> None:
-    """A line that was never written to its end is left out."""
+def test_torn_last_line_is_reported(cases: Path, folder: str) -> None:
+    """An incomplete last line is left out."""
     with cases.open("a", encoding="utf-8") as file:
         file.write('{"tur')
 
-    told = batch(None, "submit", folder, str(cases), "--dry-run")
+    done = batch(None, "submit", folder, str(cases), "--dry-run")
 
-    assert told.stdout.startswith("6 questions: 0 in the cache, 6 to be sent\n")
-    assert f"warning: {cases}:3: left out a torn line" in told.stderr
+    assert done.stdout.startswith("6 questions: 0 in the cache, 6 to be sent\n")
+    assert f"warning: {cases}:3: left out a torn line" in done.stderr
 
 
 def test_cases_are_scored_by_the_verdicts_alone(cases: Path, folder: str, tmp_path: Path) -> None:
-    """Nobody is asked; what has no verdict is open, and a case of which none came back cannot be scored."""
+    """No question is sent; missing verdicts stay open, and a case without any cannot be scored."""
     results, more = tmp_path / "results.jsonl", tmp_path / "more.jsonl"
     more.write_text(f"{cases.read_text()}{conversation(7).to_json()}\n")
     with FakeOpenAI(answer=yes) as server:
         batch(server, "submit", folder, str(cases), "--samples", "3")
         batch(server, "poll", folder, "--batch-status-check-interval", "0")
         batch(server, "collect", folder)
-        asked = len(server.requests)
+        count = len(server.requests)
         scored = batch(server, "score", folder, str(cases), "--samples", "3", "--results", str(results))
         partly = batch(server, "score", folder, str(more), "--results", f"{results}.2")
 
@@ -292,14 +292,14 @@ def test_cases_are_scored_by_the_verdicts_alone(cases: Path, folder: str, tmp_pa
     assert partly.exit_code == 1
     assert "mean 1 over 2 cases; 2 passed, 0 failed (at 0.5), 0 skipped, 1 errored" in partly.stdout
     assert "this judge sends nothing" in (read_results(f"{results}.2").cases[2].results[0].error or "")
-    assert len(server.requests) == asked
+    assert len(server.requests) == count
 
 
 def test_scoring_needs_batches(cases: Path, folder: str, tmp_path: Path) -> None:
-    """Without them there are no verdicts; nothing is written."""
-    told = batch(None, "score", folder, str(cases), "--results", str(tmp_path / "r"))
+    """Without batches there are no verdicts; nothing is written."""
+    done = batch(None, "score", folder, str(cases), "--results", str(tmp_path / "r"))
 
-    assert told.exit_code == 2
-    assert "submit some first" in told.stderr
+    assert done.exit_code == 2
+    assert "submit some first" in done.stderr
     assert not (tmp_path / "r").exists()
     assert not Path(folder).exists()

@@ -28,13 +28,13 @@ AFTER = "look book||look|look book book||look||look||-"
 
 
 def case(name: str, called: str) -> LLMTestCase:
-    """A case in which `look` and `book` were wanted; of `-` nobody knows what was called."""
+    """Return a case that expects `look` and `book`; the called tools of `-` are unknown."""
     tools = None if called == "-" else [ToolCall(name=tool) for tool in called.split()]
     return LLMTestCase(id=name, tools_called=tools, expected_tools=[ToolCall(name="look"), ToolCall(name="book")])
 
 
 def report(text: str, *more: LLMTestCase, prefix: str = "run") -> Report:
-    """An evaluation of cases in which these tools were called."""
+    """Return an evaluation of cases that called these tools."""
     cases = [case(f"{prefix} {number}", called) for number, called in enumerate(text.split("|"))]
     return evaluate([*cases, *more], [ToolCorrectnessMetric(), ToolEfficiencyMetric()], show_progress=False)
 
@@ -42,20 +42,20 @@ def report(text: str, *more: LLMTestCase, prefix: str = "run") -> Report:
 def written(folder: Path, **reports: Report | dict[str, Any]) -> list[str]:
     """The names of files that hold these reports."""
     paths = []
-    for name, given in reports.items():
+    for name, source in reports.items():
         paths.append(str(folder / f"{name}.json"))
-        text = given.to_json() if isinstance(given, Report) else json.dumps(given)
+        text = source.to_json() if isinstance(source, Report) else json.dumps(source)
         Path(paths[-1]).write_text(text, encoding="utf-8")
     return paths
 
 
-def run(*arguments: str, given: bytes = b"") -> Result:
+def run(*arguments: str, stdin: bytes = b"") -> Result:
     """The outcome of the command inside this process."""
-    return RUNNER.invoke(main, ["compare", *arguments], input=given)
+    return RUNNER.invoke(main, ["compare", *arguments], input=stdin)
 
 
-def test_what_is_shown(tmp_path: Path) -> None:
-    """A line for each metric, the cases that changed, what the columns mean, and everything that was left out."""
+def test_table_of_a_comparison(tmp_path: Path) -> None:
+    """A line for each metric, the changed cases, an explanation of the columns, and all omissions."""
     written(tmp_path, before=report(BEFORE, case("old", "look")), after=report(AFTER, case("new", "look")))
     done = run_python([*COMMAND, "compare", "before.json", "after.json"], tmp_path)
 
@@ -63,8 +63,8 @@ def test_what_is_shown(tmp_path: Path) -> None:
     assert_golden("cli-compare.txt", done.out)
 
 
-def test_what_is_shown_of_trials_and_differences_that_were_allowed(tmp_path: Path) -> None:
-    """Repeated ids are one cluster; what was allowed is said, and how few they are."""
+def test_table_with_trials_and_allowed_differences(tmp_path: Path) -> None:
+    """Repeated ids are one cluster; allowed differences and small numbers are noted."""
     before, after = (
         evaluate([case(f"run {number // 3}", called) for number, called in enumerate(text.split("|"))], [metric])
         for text, metric in (
@@ -80,8 +80,8 @@ def test_what_is_shown_of_trials_and_differences_that_were_allowed(tmp_path: Pat
     assert_golden("cli-compare-trials.txt", done.out)
 
 
-def test_what_score_writes_is_what_compare_reads(tmp_path: Path) -> None:
-    """From cases to the comparison, by the commands alone; cases without ids are paired by their lines."""
+def test_compare_reads_the_output_of_score(tmp_path: Path) -> None:
+    """From cases to the comparison by commands only; cases without ids are paired by line."""
     for name, text in (("a", BEFORE), ("b", AFTER)):
         cases = [case("", called).model_copy(update={"id": None}) for called in text.split("|")]
         (tmp_path / f"{name}.jsonl").write_text("".join(f"{one.to_json()}\n" for one in cases), encoding="utf-8")
@@ -100,18 +100,18 @@ def test_what_score_writes_is_what_compare_reads(tmp_path: Path) -> None:
 def test_the_command_is_the_function(tmp_path: Path) -> None:
     """All options of the command line reach the library."""
     a, b = report(BEFORE), report(AFTER)
-    shown = run(*written(tmp_path, a=a, b=b), "--resamples=70", "--seed=4", "--json=-")
+    done = run(*written(tmp_path, a=a, b=b), "--resamples=70", "--seed=4", "--json=-")
     expected = compare(a, b, resamples=70, seed=4)
 
-    assert shown.exit_code == 0
-    assert json.loads(shown.stdout) == expected.to_dict()
+    assert done.exit_code == 0
+    assert json.loads(done.stdout) == expected.to_dict()
     assert expected.to_dict() != compare(a, b, resamples=70).to_dict()
 
 
-def test_json_goes_beside_the_table(tmp_path: Path) -> None:
-    """Into a file, and the table is shown; one of the two may be standard input."""
+def test_json_accompanies_the_table(tmp_path: Path) -> None:
+    """JSON goes to a file and the table is shown; one input may be standard input."""
     a, b = report(BEFORE), report(AFTER)
-    done = run(*written(tmp_path, a=a), "-", f"--json={tmp_path / 'c.json'}", given=b.to_json().encode())
+    done = run(*written(tmp_path, a=a), "-", f"--json={tmp_path / 'c.json'}", stdin=b.to_json().encode())
 
     assert json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))["in_both"] == 10
     assert "B  standard input: 10 cases" in done.stdout
@@ -136,7 +136,7 @@ def test_json_goes_beside_the_table(tmp_path: Path) -> None:
     ],
 )
 def test_exit_codes(tmp_path: Path, after: str, options: list[str], code: int, message: str) -> None:
-    """0 whatever changed; 1 if that was asked for and B is worse; 2 if the command line is wrong."""
+    """0 for any change; 1 on request if B is worse; 2 for a wrong command line."""
     done = run(*written(tmp_path, a=report(BEFORE), b=report(after)), *options)
 
     assert done.exit_code == code, done.output
@@ -144,8 +144,8 @@ def test_exit_codes(tmp_path: Path, after: str, options: list[str], code: int, m
     assert (done.stderr == "") == (code == 0)
 
 
-def test_what_cannot_be_compared(tmp_path: Path) -> None:
-    """Names the file, or what differs, and the option that allows it."""
+def test_invalid_comparisons_are_refused(tmp_path: Path) -> None:
+    """The error names the file or the difference, and the option that allows it."""
     (a,) = written(tmp_path, a=report("look"))
     metric = ToolCorrectnessMetric(threshold=0.9)
     (strict,) = written(tmp_path, strict=evaluate([case("run 0", "look")], [metric], show_progress=False))
@@ -163,8 +163,8 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     assert all(done.stdout == "" for done in outcomes[:4])
 
 
-def test_hostile_names_are_shown_and_not_obeyed(tmp_path: Path) -> None:
-    """Of cases, of metrics, of findings, and of judges."""
+def test_hostile_names_are_escaped(tmp_path: Path) -> None:
+    """Of cases, metrics, findings, and judges."""
     a, b = report(BEFORE, prefix=HOSTILE).to_dict(), report(AFTER, prefix=HOSTILE).to_dict()
     for side, plain in ((1, a), (2, b)):
         plain["cases"].append(json.loads(json.dumps({**plain["cases"][0], "id": f"{HOSTILE} alone {side}"})))
@@ -174,11 +174,11 @@ def test_hostile_names_are_shown_and_not_obeyed(tmp_path: Path) -> None:
             result["judge"] = {"model": f"{HOSTILE}{side}"}
             result.update({"findings": [{"message": HOSTILE}]} if "findings" in result else {"reason": HOSTILE})
     refused = run(*written(tmp_path, a=a, b=b))
-    shown = run(*written(tmp_path, a=a, b=b), "--allow-different=judge", "--fail-on-regression")
+    allowed = run(*written(tmp_path, a=a, b=b), "--allow-different=judge", "--fail-on-regression")
 
-    assert (refused.exit_code, shown.exit_code) == (2, 1)
-    assert not FORBIDDEN.search(refused.output + shown.output + shown.stderr)
-    for text in (refused.stderr, shown.stdout, shown.stderr):
+    assert (refused.exit_code, allowed.exit_code) == (2, 1)
+    assert not FORBIDDEN.search(refused.output + allowed.output + allowed.stderr)
+    for text in (refused.stderr, allowed.stdout, allowed.stderr):
         assert "[red]x[/red] \\x1b[31m" in text
 
 
@@ -187,19 +187,19 @@ def test_lines_fit(width: int) -> None:
     """Nothing is wider than the console, and no line ends in blanks."""
     stream = io.StringIO()
     console = Console(file=stream, width=width, markup=False, highlight=False)
-    found = compare(report(BEFORE, case("old " * 30, "")), report(AFTER))
-    print_comparison(found, title_a="a file", title_b="another", console=console)
+    comparison = compare(report(BEFORE, case("old " * 30, "")), report(AFTER))
+    print_comparison(comparison, title_a="a file", title_b="another", console=console)
 
     assert all(len(line) <= width and line == line.rstrip() for line in stream.getvalue().splitlines())
 
 
-def test_limits_of_what_is_listed() -> None:
-    """20 by default, all for 0; what is left out is counted."""
-    found = compare(report("|".join(["look book"] * 25)), report("|" * 24))
+def test_length_of_lists_is_limited() -> None:
+    """20 by default, 0 for all; the omitted entries are counted."""
+    comparison = compare(report("|".join(["look book"] * 25)), report("|" * 24))
     listed = []
     for options in ({}, {"limit": 0}, {"limit": 3}):
         stream = io.StringIO()
-        print_comparison(found, title_a="a", title_b="b", console=make_console(stream), **options)
+        print_comparison(comparison, title_a="a", title_b="b", console=make_console(stream), **options)
         text = stream.getvalue()
         listed.append((len(re.findall(r"^ run \d+ ", text, re.MULTILINE)), "more (--limit 0 lists all)" in text))
 
@@ -208,7 +208,7 @@ def test_limits_of_what_is_listed() -> None:
 
 
 def test_the_console_is_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
-    """Unless another is given; without pairs there are no numbers."""
+    """Another console can be passed; without pairs there are no numbers."""
     print_comparison(compare(report("-"), report("look")), title_a="a", title_b="b")
     out = capsys.readouterr().out
 

@@ -26,7 +26,7 @@ from toolmark.report.feedback import (
 from tracing import Script, ScriptedCall, Step, langsmith, otlp
 
 RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
-TOLD = Script(
+SCRIPT = Script(
     "Go.", [Step("boss", [ScriptedCall("add", "c1", {"a": 1}, "3")]), Step("boss", [], "Done \x7f \u2028 é.")]
 )
 FORMS = {
@@ -38,15 +38,15 @@ FORMS = {
 }
 
 
-def run(*arguments: str | Path, given: bytes | None = None) -> Result:
+def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
     """What `toolmark` does, inside this process."""
-    return RUNNER.invoke(main, [str(argument) for argument in arguments], input=given)
+    return RUNNER.invoke(main, [str(argument) for argument in arguments], input=stdin)
 
 
-def scored(path: Path, run_id: str = TOLD.trace) -> Report:
+def scored(path: Path, run_id: str = SCRIPT.trace) -> Report:
     """A file of results of the case of a trace: one score, one skipped."""
-    (found,) = read_traces(otlp(TOLD)).runs
-    case = found.model_copy(update={"run_id": run_id}).to_test_case(expected_tools=[ToolCall(name="pay\x7fé")])
+    (run_read,) = read_traces(otlp(SCRIPT)).runs
+    case = run_read.model_copy(update={"run_id": run_id}).to_test_case(expected_tools=[ToolCall(name="pay\x7fé")])
     return evaluate([case], [ToolCorrectnessMetric(), ArgumentCorrectness("x")], results=path, show_progress=False)
 
 
@@ -67,26 +67,26 @@ def timeless(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_each_form_is_what_the_library_gives(tmp_path: Path, results: Path, form: str) -> None:
-    """In a file, and the same on standard output, in ASCII, from a file or from standard input, packed or not."""
-    wanted = timeless(FORMS[form](scored(tmp_path / "again.jsonl")))
+def test_commands_and_library_write_the_same(tmp_path: Path, results: Path, form: str) -> None:
+    """In a file or on standard output, in ASCII; from a file or standard input, compressed or not."""
+    expected = timeless(FORMS[form](scored(tmp_path / "again.jsonl")))
     target = tmp_path / "out.json"
     done = run("feedback", results, "--as", form, "--out", target)
-    piped = run("feedback", "-", "--as", form, "--out", "-", given=gzip.compress(results.read_bytes()))
+    piped = run("feedback", "-", "--as", form, "--out", "-", stdin=gzip.compress(results.read_bytes()))
 
     assert (done.exit_code, done.stdout) == (0, "")
     assert done.stderr == f"wrote {target}: 1 score; 1 skipped, left out\n"
-    assert timeless(json.loads(target.read_text(encoding="utf-8"))) == wanted
+    assert timeless(json.loads(target.read_text(encoding="utf-8"))) == expected
     assert (piped.exit_code, piped.stderr) == (0, "")
-    assert timeless(json.loads(piped.stdout)) == wanted
+    assert timeless(json.loads(piped.stdout)) == expected
     assert piped.stdout.isascii()
     assert "\x7f" not in piped.stdout
 
 
 def test_from_traces_to_feedback_by_commands(tmp_path: Path) -> None:
-    """Convert, say what is expected, score, feed back: the span of the trace is still known."""
+    """Convert, add expectations, score, send feedback: the trace's span is preserved."""
     trace, cases, results, out = (tmp_path / name for name in ("t.json", "cases.jsonl", "r.jsonl", "f.json"))
-    trace.write_text(json.dumps(langsmith(TOLD)), encoding="utf-8")
+    trace.write_text(json.dumps(langsmith(SCRIPT)), encoding="utf-8")
     assert run("convert", trace, "--to", cases).exit_code == 0
     (line,) = cases.read_bytes().splitlines()
     cases.write_text(json.dumps({**json.loads(line), "expected_tools": [{"name": "add"}]}), encoding="utf-8")
@@ -94,14 +94,14 @@ def test_from_traces_to_feedback_by_commands(tmp_path: Path) -> None:
 
     assert run("feedback", results, "--as", "langsmith", "--out", out).exit_code == 0
 
-    (found,) = json.loads(out.read_text(encoding="utf-8"))
-    (one,) = read_traces(langsmith(TOLD)).runs
-    assert (found["run_id"], found["trace_id"]) == (one.metadata["span_id"], one.run_id)
-    assert (found["score"], found["value"]) == (1.0, "pass")
+    (case,) = json.loads(out.read_text(encoding="utf-8"))
+    (one,) = read_traces(langsmith(SCRIPT)).runs
+    assert (case["run_id"], case["trace_id"]) == (one.metadata["span_id"], one.run_id)
+    assert (case["score"], case["value"]) == (1.0, "pass")
 
 
-def test_no_terminal_obeys_what_a_trace_is_called(tmp_path: Path) -> None:
-    """Names of traces come from files of others."""
+def test_trace_names_are_escaped(tmp_path: Path) -> None:
+    """Names of traces come from third-party files."""
     named = "trace\x7f\x1b[2Jé"
     scored(tmp_path / "r.jsonl", named)
     done = run("feedback", tmp_path / "r.jsonl", "--as", "langfuse", "--out", "-")
@@ -111,21 +111,21 @@ def test_no_terminal_obeys_what_a_trace_is_called(tmp_path: Path) -> None:
     assert not {"\x7f", "\x1b"} & set(done.stdout)
 
 
-def test_what_was_not_measured_is_told(tmp_path: Path) -> None:
-    """As an error in events, and left out elsewhere; never a score of 0."""
+def test_unmeasured_cases_are_reported(tmp_path: Path) -> None:
+    """As an error in events, and left out elsewhere; never as a score of 0."""
     results = tmp_path / "r.jsonl"
-    (found,) = read_traces(otlp(TOLD)).runs
-    evaluate([found.to_test_case()], [ToolCorrectnessMetric()], results=results, show_progress=False)
+    (read_run,) = read_traces(otlp(SCRIPT)).runs
+    evaluate([read_run.to_test_case()], [ToolCorrectnessMetric()], results=results, show_progress=False)
     out = tmp_path / "f.json"
 
-    told = {form: run("feedback", results, "--as", form, "--out", out).stderr for form in FORMS}
+    messages = {form: run("feedback", results, "--as", form, "--out", out).stderr for form in FORMS}
 
-    assert told.pop("otel-events") == f"wrote {out}: 0 scores; 1 not measured, as errors\n"
-    assert set(told.values()) == {f"wrote {out}: 0 scores; 1 not measured, left out\n"}
+    assert messages.pop("otel-events") == f"wrote {out}: 0 scores; 1 not measured, as errors\n"
+    assert set(messages.values()) == {f"wrote {out}: 0 scores; 1 not measured, left out\n"}
     assert json.loads(out.read_text(encoding="utf-8")) == {"data": []}
 
 
-def test_an_evaluation_that_is_not_whole_is_told(tmp_path: Path, results: Path) -> None:
+def test_incomplete_evaluation_is_reported(tmp_path: Path, results: Path) -> None:
     """Its scores are written."""
     header, *_ = results.read_bytes().splitlines(keepends=True)
     results.write_bytes(header)
@@ -133,20 +133,20 @@ def test_an_evaluation_that_is_not_whole_is_told(tmp_path: Path, results: Path) 
     assert done.stderr.endswith("0 scores; the evaluation is incomplete\n")
 
 
-def test_what_is_wrong_ends_with_2_and_writes_nothing(tmp_path: Path, results: Path) -> None:
-    """A case without a trace, ids that are not OpenTelemetry ids, no results, no such form, no place to write."""
+def test_invalid_input_exits_with_2_and_writes_nothing(tmp_path: Path, results: Path) -> None:
+    """A case without a trace, invalid ids, no results, an unknown form, an invalid path."""
     out = tmp_path / "f.json"
     out.write_text("before", encoding="utf-8")
     plain, other = tmp_path / "plain.json", tmp_path / "other.jsonl"
     plain.write_text(scored(tmp_path / "x.jsonl").to_json(), encoding="utf-8")
     scored(other, "trace_of_another_kind")
-    given = [
+    rows = [
         (plain, "langsmith", "names no trace"),
         (other, "otel-events", "whose ids are not OpenTelemetry ids"),
         (tmp_path / "none.jsonl", "langfuse", "cannot read"),
         (results, "mail", "Invalid value for '--as'"),
     ]
-    for source, form, says in given:
+    for source, form, says in rows:
         done = run("feedback", source, "--as", form, "--out", out)
         assert (done.exit_code, done.stdout) == (2, "")
         assert says in done.stderr
@@ -157,7 +157,7 @@ def test_what_is_wrong_ends_with_2_and_writes_nothing(tmp_path: Path, results: P
 
 
 def test_results_are_not_overwritten(tmp_path: Path, results: Path) -> None:
-    """By whatever name they are called."""
+    """Under any name of the file."""
     link, before = tmp_path / "link.jsonl", results.read_bytes()
     link.symlink_to(results)
     for target in (results, link, tmp_path / "." / results.name):
@@ -167,26 +167,28 @@ def test_results_are_not_overwritten(tmp_path: Path, results: Path) -> None:
     assert results.read_bytes() == before
 
 
-def test_standard_input_and_output_are_no_file(tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where a file is called as they are."""
+def test_files_named_like_standard_streams_are_files(
+    tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if their names equal the stream names."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "-").write_text("mine", encoding="utf-8")
 
-    done = run("feedback", "-", "--as", "langfuse", "--out", "-", given=results.read_bytes())
+    done = run("feedback", "-", "--as", "langfuse", "--out", "-", stdin=results.read_bytes())
 
     assert (done.exit_code, done.stderr) == (0, "")
     assert (tmp_path / "-").read_text(encoding="utf-8") == "mine"
 
 
 def test_a_command_line_that_contradicts_itself_ends_with_2(tmp_path: Path, results: Path) -> None:
-    """Where scores go is said once; only forms of OpenTelemetry are sent."""
+    """Only one target is allowed, and only OpenTelemetry forms are sent."""
     out = tmp_path / "f.json"
-    given = [
+    rows = [
         (["--as", "otel-events"], "Missing option '--out' or '--send'"),
         (["--as", "otel-events", "--send", "--out", out], "--send and --out cannot be combined"),
         (["--as", "langfuse", "--send"], "--send takes --as otel-events or openinference; write langfuse with --out"),
     ]
-    for options, says in given:
+    for options, says in rows:
         done = run("feedback", results, *options)
         assert (done.exit_code, done.stdout) == (2, "")
         assert says in done.stderr

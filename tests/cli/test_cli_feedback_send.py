@@ -33,7 +33,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from collectors import Answer, Collector, collecting, records_in, records_of, resource_of, scope_of
 
 RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
-TOLD = Script("Go.", [Step("boss", [ScriptedCall("add", "c1", {"token": "s3cr3t"}, "3")]), Step("boss", [], "Done.")])
+SCRIPT = Script("Go.", [Step("boss", [ScriptedCall("add", "c1", {"token": "s3cr3t"}, "3")]), Step("boss", [], "Done.")])
 FORMS = ("otel-events", "openinference")
 WORDS = {"otel-events": "events", "openinference": "spans"}
 OK = Answer()
@@ -50,8 +50,8 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def results_of(path: Path, *, cases: int = 1) -> Path:
     """Results of cases that were read from one trace: a score each."""
-    (found,) = read_traces(otlp(TOLD)).runs
-    case = found.to_test_case(expected_tools=[ToolCall(name="add", input_parameters={"token": "other"})])
+    (run,) = read_traces(otlp(SCRIPT)).runs
+    case = run.to_test_case(expected_tools=[ToolCall(name="add", input_parameters={"token": "other"})])
     metric = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
     evaluate([case] * cases, [metric], results=path, show_progress=False)
     return path
@@ -79,10 +79,10 @@ def timeless(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_arrives_is_what_a_file_says(
+def test_collector_receives_the_content_of_a_file(
     tmp_path: Path, results: Path, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same attributes, links and ids, those of the spans themselves too; the time is now; secrets stay here."""
+    """The same attributes, links and ids, including span ids; the current time; no secrets."""
     began = time.time_ns() // 1000 * 1000
     with collecting() as collector:
         done = sent_to(collector, results, form, monkeypatch)
@@ -102,8 +102,8 @@ def test_what_arrives_is_what_a_file_says(
     assert "s3cr3t" not in str(request)
 
 
-def test_the_environment_says_who_sends_and_how(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names, headers, packing, endpoints of one signal, and the size of batches."""
+def test_environment_configures_the_exporter(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names, headers, compression, endpoints of one signal, and batch size."""
     monkeypatch.setenv("OTEL_SERVICE_NAME", "nightly")
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=ci")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=k1")
@@ -136,8 +136,8 @@ def test_no_sampler_decides(results: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert len(collector.accepted) == 1
 
 
-def test_nothing_is_sent_unless_asked(tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However the environment is set."""
+def test_nothing_is_sent_without_the_option(tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the environment is."""
     with collecting() as collector:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
         for form in FORMS:
@@ -156,10 +156,10 @@ def partial(form: str, rejected: int, words: str) -> Answer:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_collector_that_refuses_is_an_error(results: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever it answers that is no yes: code 1, how many were sent, and why the others were not."""
+    """Any other answer than success gives exit code 1, the number of sent events, and the reason."""
     rejected = {"otel-events": "rejectedLogRecords", "openinference": "rejectedSpans"}[form]
     json_partial = json.dumps({"partialSuccess": {rejected: "1", "errorMessage": "too \u001b[2Jold"}}).encode()
-    given = [
+    rows = [
         (BAD, "/v1/"),
         (BAD, "answered 403 Forbidden\n"),
         (Answer(500, b"", "text/plain"), "answered 500 Internal Server Error\n"),
@@ -176,7 +176,7 @@ def test_a_collector_that_refuses_is_an_error(results: Path, form: str, monkeypa
         (partial(form, 1, "no quota"), "the collector rejected 1: no quota"),
         (partial(form, 1, ""), "the collector rejected 1\n"),
     ]
-    for answer, why in given:
+    for answer, why in rows:
         with collecting(answer) as collector:
             done = sent_to(collector, results, form, monkeypatch)
         assert (done.exit_code, done.stdout) == (1, ""), answer
@@ -187,9 +187,9 @@ def test_a_collector_that_refuses_is_an_error(results: Path, form: str, monkeypa
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_other_ways_to_say_yes(results: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Words beside a yes, JSON, no body, and what some collectors say that nobody reads."""
-    given = [
+def test_other_forms_of_success(results: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text with a success, JSON, no body, and vendor-specific answers."""
+    answers = [
         partial(form, 0, "consider packing"),
         Answer(200, b"{}", "application/json"),
         Answer(200, b"", "application/json"),
@@ -197,7 +197,7 @@ def test_other_ways_to_say_yes(results: Path, form: str, monkeypatch: pytest.Mon
         Answer(202, b"", "text/plain"),
         Answer(204, b"", ""),
     ]
-    for answer in given:
+    for answer in answers:
         with collecting(answer) as collector:
             done = sent_to(collector, results, form, monkeypatch)
         assert (done.exit_code, done.stderr) == (0, "sent: 1 score\n"), answer
@@ -219,8 +219,8 @@ def test_half_of_the_batches_fail(tmp_path: Path, form: str, monkeypatch: pytest
     assert len(collector.requests) == 6
 
 
-def test_a_collector_that_is_gone_is_not_asked_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After three batches in turn no more are tried; a batch that was taken in between begins the count anew."""
+def test_unreachable_collector_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After three failed batches in a row no more are sent; a success resets the count."""
     monkeypatch.setenv("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "1")
     results = results_of(tmp_path / "r.jsonl", cases=10)
     with collecting(BAD, BAD, OK, BAD) as collector:
@@ -233,8 +233,8 @@ def test_a_collector_that_is_gone_is_not_asked_for_ever(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_nobody_listens(results: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection that is refused is an error, and passwords in addresses are not told."""
+def test_refused_connection_is_an_error(results: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passwords in addresses are not printed."""
     with collecting() as collector:
         address = collector.address  # is free when the block ends
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address.replace("//", "//user:hunter2@"))
@@ -247,7 +247,7 @@ def test_nobody_listens(results: Path, form: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_attempt_that_succeeds_in_the_end_is_a_success(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exporters try again where a collector asks for it; what was answered before does not count."""
+    """Exporters retry if a collector asks for it; earlier answers do not count."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "10")
     again = Answer(503, b"", "text/html", (("Retry-After", "0"),))
     with collecting(again, OK) as collector:
@@ -257,8 +257,8 @@ def test_an_attempt_that_succeeds_in_the_end_is_a_success(results: Path, monkeyp
     assert len(collector.requests) == 2
 
 
-def test_all_exporters_that_are_named_get_everything(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that fails is an error, though another has sent all."""
+def test_all_named_exporters_receive_everything(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failing one is an error, even if another one succeeded."""
     monkeypatch.setenv("OTEL_LOGS_EXPORTER", "console, otlp,otlp_proto_http")
     with collecting() as collector:
         done = sent_to(collector, results, "otel-events", monkeypatch)
@@ -271,7 +271,7 @@ def test_all_exporters_that_are_named_get_everything(results: Path, monkeypatch:
 
 def test_settings_that_send_nothing_end_with_2(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sending that was asked for and cannot be is never a success; nothing is sent."""
-    given = [
+    rows = [
         ("OTEL_LOGS_EXPORTER", "none", "nothing would be sent: OTEL_LOGS_EXPORTER is 'none'; unset it"),
         ("OTEL_LOGS_EXPORTER", "zipkin", "needs the exporter 'zipkin', which is not installed: pip install"),
         ("OTEL_SDK_DISABLED", "true", "nothing would be sent: no OpenTelemetry SDK"),
@@ -281,7 +281,7 @@ def test_settings_that_send_nothing_end_with_2(results: Path, monkeypatch: pytes
         ("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "0", "must be a whole number of at least 1, got '0'"),
         ("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "many", "must be a whole number of at least 1, got 'many'"),
     ]
-    for name, value, why in given:
+    for name, value, why in rows:
         with collecting() as collector, monkeypatch.context() as setting:
             setting.setenv(name, value)
             setting.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
@@ -290,8 +290,8 @@ def test_settings_that_send_nothing_end_with_2(results: Path, monkeypatch: pytes
         assert why in done.stderr
 
 
-def test_an_exporter_that_cannot_be_made_is_told(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what it says itself, without secrets."""
+def test_exporter_that_cannot_be_created_is_reported(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its own message, without secrets."""
     from toolmark.report.export import otel_setup
 
     def broken() -> None:
@@ -308,8 +308,8 @@ def test_an_exporter_that_cannot_be_made_is_told(results: Path, monkeypatch: pyt
     assert "hunter2" not in done.stderr
 
 
-def test_an_exporter_that_raises_is_told(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is a batch that was not sent."""
+def test_exporter_that_raises_is_reported(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its batch counts as not sent."""
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 
     def torn(*_: object) -> None:
@@ -318,13 +318,13 @@ def test_an_exporter_that_raises_is_told(results: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(OTLPLogExporter, "export", torn)
     done = run(results, "--as", "otel-events", "--send")
 
-    told = "error: the exporter 'otlp_proto_http' sent 0 of 1 event: OSError: torn\\n\\x1b[2J\n"
-    assert (done.exit_code, done.stderr) == (1, told)
+    message = "error: the exporter 'otlp_proto_http' sent 0 of 1 event: OSError: torn\\n\\x1b[2J\n"
+    assert (done.exit_code, done.stderr) == (1, message)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_exporters_are_shut_down(results: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once, whether they succeed, fail, or get nothing."""
+    """Once, whether they succeed, fail, or receive nothing."""
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
@@ -355,10 +355,8 @@ def test_a_session_that_the_environment_asks_for_is_not_replaced(
 
 
 @pytest.mark.parametrize("module", ["opentelemetry.sdk._logs", "opentelemetry.sdk.resources"])
-def test_without_the_sdk_it_is_told_what_to_install(
-    results: Path, module: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the line that installs it."""
+def test_missing_sdk_is_reported(results: Path, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the command that installs it."""
     monkeypatch.setitem(sys.modules, module, None)
     done = run(results, "--as", "otel-events", "--send")
 
@@ -368,9 +366,9 @@ def test_without_the_sdk_it_is_told_what_to_install(
 
 def test_results_that_cannot_be_sent_end_with_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A case without a trace, and no results at all; nothing is sent."""
-    (found,) = read_traces(otlp(TOLD)).runs
+    (run,) = read_traces(otlp(SCRIPT)).runs
     other = tmp_path / "other.jsonl"
-    case = found.model_copy(update={"run_id": "trace_1"}).to_test_case(expected_tools=[])
+    case = run.model_copy(update={"run_id": "trace_1"}).to_test_case(expected_tools=[])
     evaluate([case], [ToolCorrectnessMetric()], results=other, show_progress=False)
     with collecting() as collector:
         for source, says in ((other, "whose ids are not OpenTelemetry ids"), (tmp_path / "none.jsonl", "cannot read")):
@@ -383,7 +381,7 @@ def test_results_that_cannot_be_sent_end_with_2(tmp_path: Path, monkeypatch: pyt
 def test_an_exporter_that_says_no_is_believed(
     results: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Also one that does not ask over HTTP; what it tells its log stands in the error, and not in other logs."""
+    """Including exporters without HTTP; their log messages appear in the error and in no other log."""
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 
     log = logging.getLogger("opentelemetry")

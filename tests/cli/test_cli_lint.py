@@ -59,14 +59,14 @@ def folder_of(folder: Path, *lines: Any, tools: Any = TOOLS) -> Path:
     return folder
 
 
-def run(folder: Path, *options: str, given: bytes | None = None) -> Result:
+def run(folder: Path, *options: str, stdin: bytes | None = None) -> Result:
     """The outcome of the command inside this process."""
-    file = "-" if given is not None else str(folder / "goldens.jsonl")
-    return RUNNER.invoke(main, ["lint", file, *options], input=given)
+    file = "-" if stdin is not None else str(folder / "goldens.jsonl")
+    return RUNNER.invoke(main, ["lint", file, *options], input=stdin)
 
 
-def test_what_is_shown(tmp_path: Path) -> None:
-    """A line for each finding, in the order of the file, and how much was looked at."""
+def test_table_of_findings(tmp_path: Path) -> None:
+    """A line for each finding in file order, and the number of checked goldens."""
     folder_of(tmp_path, *LINES)
     done = run_python([*COMMAND, "lint", "goldens.jsonl", "--tools", "tools.json"], tmp_path)
 
@@ -79,15 +79,15 @@ def test_the_command_is_the_function(tmp_path: Path) -> None:
     """JSON is the report of the library; kinds can be left out; standard input is read."""
     folder_of(tmp_path, *LINES)
     tools = f"--tools={tmp_path / 'tools.json'}"
-    shown = run(tmp_path, tools, "--json=-")
+    done = run(tmp_path, tools, "--json=-")
     beside = run(tmp_path, tools, f"--json={tmp_path / 'found.json'}", "--ignore=arguments", "--ignore=unreadable")
-    piped = run(tmp_path, tools, given=(tmp_path / "goldens.jsonl").read_bytes())
+    piped = run(tmp_path, tools, stdin=(tmp_path / "goldens.jsonl").read_bytes())
     report = lint(tmp_path / "goldens.jsonl", TOOLS)
 
-    assert json.loads(shown.stdout) == report.to_dict()
-    kept = [one for one in report.to_dict()["findings"] if one["kind"] not in ("arguments", "unreadable")]
-    assert json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["findings"] == kept
-    assert len(beside.stdout.splitlines()) == len(kept) < len(report)
+    assert json.loads(done.stdout) == report.to_dict()
+    findings = [one for one in report.to_dict()["findings"] if one["kind"] not in ("arguments", "unreadable")]
+    assert json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["findings"] == findings
+    assert len(beside.stdout.splitlines()) == len(findings) < len(report)
     assert piped.stdout == "\n".join(report.lines()).replace(str(tmp_path / "goldens.jsonl"), "<stdin>") + "\n"
 
 
@@ -112,15 +112,15 @@ def test_exit_codes(tmp_path: Path, lines: list[Any], options: list[str], code: 
     assert message in done.stderr
 
 
-def test_files_that_are_not_there(tmp_path: Path) -> None:
-    """The one that is missing is named; standard input cannot be both."""
+def test_missing_files_are_named(tmp_path: Path) -> None:
+    """Standard input can be used for only one of the two."""
     assert "goldens.jsonl: No such file" in run(tmp_path).stderr
     assert run(tmp_path).exit_code == 2
-    assert "not both" in run(tmp_path, "--tools=-", given=b"").stderr
+    assert "not both" in run(tmp_path, "--tools=-", stdin=b"").stderr
 
 
-def test_what_a_file_says_is_shown_and_not_obeyed(tmp_path: Path) -> None:
-    """Names of tools, of arguments and of labels are somebody else's text."""
+def test_hostile_text_is_escaped(tmp_path: Path) -> None:
+    """Names of tools, arguments and labels are third-party text."""
     hostile = "\x1b[31m\x07\u202e\nx"
     case = {"id": hostile, "input": "x", "expected_tools": [{"name": hostile}, {"name": "book", "args": {hostile: 1}}]}
     done = run(folder_of(tmp_path, case, case), f"--tools={tmp_path / 'tools.json'}")
@@ -132,7 +132,7 @@ def test_what_a_file_says_is_shown_and_not_obeyed(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data are not here; set TOOLMARK_SHARED to their folder")
 def test_the_shared_data(tmp_path: Path) -> None:
-    """The airline runs have nothing that is wrong; BFCL's answers have errors, all of which are of its making."""
+    """The airline runs have no findings; those of BFCL's answers are errors of BFCL."""
     counted: dict[str, int] = {}
     for category in ("simple_python", "multiple", "parallel", "parallel_multiple"):
         name = f"BFCL_v4_{category}.jsonl"

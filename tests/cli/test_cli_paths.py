@@ -1,4 +1,4 @@
-"""What a command reads it does not write over, whatever the file is called; no output is written over another."""
+"""Protection of input files and of other outputs from being overwritten."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
 from toolmark.cli.main import main
 
-#: Up to click 8.1 the two streams had to be kept apart by an option, which is gone since.
+#: Up to click 8.1 an option was needed to separate the two streams; it was removed later.
 RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
 
 CASE = LLMTestCase(id="1", input="Look.", tools_called=[ToolCall(name="look")], expected_tools=[ToolCall(name="look")])
@@ -67,12 +67,12 @@ def run(line: str) -> Result:
     return RUNNER.invoke(main, line.split())
 
 
-@pytest.mark.parametrize(("line", "kept"), READ_AND_WRITTEN, ids=lambda value: value or None)
-def test_what_is_read_is_not_written(folder: Path, line: str, kept: str) -> None:
+@pytest.mark.parametrize(("line", "message"), READ_AND_WRITTEN, ids=lambda value: value or None)
+def test_inputs_are_not_overwritten(folder: Path, line: str, message: str) -> None:
     """The program ends before it reads or writes anything, and names the file."""
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     done = run(line)
-    if not kept:
+    if not message:
         assert done.exit_code == 0
         return
     assert (done.exit_code, done.stdout) == (2, "")
@@ -82,8 +82,8 @@ def test_what_is_read_is_not_written(folder: Path, line: str, kept: str) -> None
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("line", ["lint cases --json link", "lint --json link cases"])
-def test_the_file_is_called_as_what_would_be_written(line: str) -> None:
-    """Whichever of the two was given first."""
+def test_outputs_must_differ(line: str) -> None:
+    """In any order of the options."""
     assert run(line).stderr.startswith("error: link is also an input")
 
 
@@ -103,7 +103,7 @@ def test_one_file_may_be_read_twice(folder: Path) -> None:
     assert (folder / "new").exists()
 
 
-def test_a_dash_is_a_file_where_no_stream_is_meant(folder: Path) -> None:
+def test_dash_is_a_file_name_without_streams(folder: Path) -> None:
     """`approve` writes no goldens to standard output."""
     (folder / "-").write_text(CASE.to_json() + "\n", encoding="utf-8")
     assert run("approve ./- --out -").exit_code == 2
@@ -111,16 +111,16 @@ def test_a_dash_is_a_file_where_no_stream_is_meant(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_file_that_is_not_there_is_left_to_whoever_opens_it() -> None:
-    """It is told that it cannot be read, not that it would be overwritten."""
+def test_missing_input_is_reported_when_opened() -> None:
+    """The message is about reading, not about overwriting."""
     done = run("lint missing --json cases")
     assert done.exit_code == 2
     assert done.stderr.startswith("error: cannot read missing: ")
 
 
 @pytest.mark.parametrize("option", ["score cases --html", "convert messages --to", "lint cases --json"])
-def test_a_target_that_cannot_be_is_told_at_once(folder: Path, option: str) -> None:
-    """Before anything is read: a folder, and a file in one that is not there."""
+def test_invalid_target_is_reported_first(folder: Path, option: str) -> None:
+    """Before anything is read: a folder, or a file in a missing folder."""
     (folder / "cases").write_text("no case", encoding="utf-8")
     for target, says in (("folder", "it is a folder"), ("none/x", "there is no folder none")):
         done = run(f"{option} {target}")

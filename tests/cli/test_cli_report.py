@@ -1,4 +1,4 @@
-"""`toolmark report`, and the options that it shares with `toolmark score`: what is read and written, exit codes."""
+"""`toolmark report`, and the options that it shares with `toolmark score`: input, output, exit codes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from toolmark.metrics import ToolCorrectnessMetric
 from toolmark.report.junit import render_junit
 from toolmark.report.markdown import render_markdown
 
-#: Up to click 8.1 the two streams had to be kept apart by an option, which is gone since.
+#: Up to click 8.1 an option was needed to separate the two streams; it was removed later.
 RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
 
 LOOK, PAY = ToolCall(name="look"), ToolCall(name="pay")
@@ -38,9 +38,9 @@ CASES = [
 REPORT = evaluate(CASES, [ToolCorrectnessMetric()], show_progress=False)
 
 
-def run(*arguments: str | Path, given: bytes | None = None) -> Result:
+def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
     """What `toolmark` does, inside this process."""
-    return RUNNER.invoke(main, [str(argument) for argument in arguments], input=given)
+    return RUNNER.invoke(main, [str(argument) for argument in arguments], input=stdin)
 
 
 @pytest.fixture
@@ -70,24 +70,24 @@ def runs(tmp_path: Path) -> Path:
 # In the terminal
 
 
-def test_it_prints_what_score_printed(runs: Path, written: Path, streamed: Path) -> None:
-    """Of a file of results; of a written report also, where nothing was the same and so need not be shown."""
+def test_report_prints_the_output_of_score(runs: Path, written: Path, streamed: Path) -> None:
+    """For a results file, and for a written report without the repeated parts."""
     scored = run("score", runs, "--title", "x").stdout
 
     assert run("report", streamed, "--title", "x").stdout == scored
     assert run("report", written, "--title", "x", "-q").stdout == run("score", runs, "--title", "x", "-q").stdout
-    assert run("report", "-", "--title", "x", given=streamed.read_bytes()).stdout == scored
-    assert run("report", "-", given=streamed.read_bytes()).stdout.startswith("standard input: 3 cases")
+    assert run("report", "-", "--title", "x", stdin=streamed.read_bytes()).stdout == scored
+    assert run("report", "-", stdin=streamed.read_bytes()).stdout.startswith("standard input: 3 cases")
 
 
 def test_trials_are_shown(tmp_path: Path) -> None:
-    """As they are when they were just made."""
+    """As in the original output."""
     path = tmp_path / "trials.json"
     path.write_text(trial_report({"a": "pf", "b": "pp"}, 2).to_json(), encoding="utf-8")
-    shown = run("report", path)
+    done = run("report", path)
 
-    assert "a (trial 2)" in shown.stdout
-    assert "1 flaky: a (1 of 2 passed)" in shown.stdout
+    assert "a (trial 2)" in done.stdout
+    assert "1 flaky: a (1 of 2 passed)" in done.stdout
 
 
 def test_quiet_and_verbose(streamed: Path) -> None:
@@ -103,18 +103,18 @@ def test_quiet_and_verbose(streamed: Path) -> None:
 
 
 def test_limits(streamed: Path) -> None:
-    """Of the list, and of what is shown side by side."""
-    shown = run("report", streamed, "--limit", "1", "--details", "0").stdout
+    """Of the list and of the side-by-side view."""
+    text = run("report", streamed, "--limit", "1", "--details", "0").stdout
 
-    assert " ... and 2 more (--limit 0 lists all)\n" in shown
-    assert "expected                               called" not in shown
+    assert " ... and 2 more (--limit 0 lists all)\n" in text
+    assert "expected                               called" not in text
 
 
 # Files
 
 
 def test_every_format_in_one_go(streamed: Path, tmp_path: Path) -> None:
-    """Each whole, named on standard error, and nothing on standard output."""
+    """Each file is complete and named on standard error; standard output is empty."""
     paths = {kind: tmp_path / f"out.{kind}" for kind in ("html", "md", "junit", "json")}
     done = run("report", streamed, "--title", "t", *(f"--{kind}={path}" for kind, path in paths.items()))
 
@@ -131,7 +131,7 @@ def test_every_format_in_one_go(streamed: Path, tmp_path: Path) -> None:
 
 
 def without_about(text: str) -> str:
-    """JUnit XML without what is known of this very evaluation."""
+    """Return JUnit XML without the metadata of this evaluation."""
     text = re.sub(r' *<property name="about\.[^>]*>\n', "", text)
     return re.sub(r' (time|timestamp)="[^"]*"', "", text)
 
@@ -139,10 +139,10 @@ def without_about(text: str) -> str:
 @pytest.mark.parametrize("command", ["report", "score"])
 @pytest.mark.parametrize("kind", ["html", "md", "junit", "json"])
 def test_a_format_on_standard_output(runs: Path, streamed: Path, tmp_path: Path, command: str, kind: str) -> None:
-    """It stands there alone; what goes to files is still written."""
-    given = runs if command == "score" else streamed
+    """Standard output has only this format; files are still written."""
+    source = runs if command == "score" else streamed
     done = run(
-        command, given, "--title", "t", f"--{kind}", "-", "--json" if kind == "md" else "--md", tmp_path / "other"
+        command, source, "--title", "t", f"--{kind}", "-", "--json" if kind == "md" else "--md", tmp_path / "other"
     )
     readers = {"html": str.splitlines, "md": str.splitlines, "junit": ET.fromstring, "json": json.loads}
 
@@ -153,8 +153,8 @@ def test_a_format_on_standard_output(runs: Path, streamed: Path, tmp_path: Path,
     assert ", worst first\n" not in done.stdout
 
 
-def test_score_prints_its_table_beside_the_files(runs: Path, tmp_path: Path) -> None:
-    """As it always did."""
+def test_score_prints_its_table_as_well(runs: Path, tmp_path: Path) -> None:
+    """The table is unchanged by the other formats."""
     done = run("score", runs, "--md", tmp_path / "out.md", "--junit", tmp_path / "out.xml")
 
     assert "worst first" in done.stdout
@@ -177,10 +177,10 @@ def test_standard_output_has_room_for_one() -> None:
     [("folder", "it is a folder"), ("absent/out.md", "there is no folder absent")],
     ids=["folder", "no-folder"],
 )
-def test_what_cannot_be_written_is_told_before_anything_is_read(
+def test_unwritable_outputs_are_reported_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, place: str, message: str
 ) -> None:
-    """Better now than when a judge was asked a thousand times."""
+    """Before a judge is called a thousand times."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     done = run(command, "never-read.jsonl", "--md", place)
@@ -227,13 +227,13 @@ def test_a_pipe_with_a_name_stays_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "code"), [([], 0), (["--fail-under", "0.5"], 0), (["--fail-under", "0.51"], 1), (["--md", "-"], 0)]
 )
-def test_scores_matter_only_where_that_is_asked_for(streamed: Path, options: list[str], code: int) -> None:
-    """To show results is no gate, unless it is told to be one."""
+def test_scores_affect_the_exit_code_only_on_request(streamed: Path, options: list[str], code: int) -> None:
+    """Showing results is not a gate by default."""
     assert run("report", streamed, *options).exit_code == code
 
 
-def test_what_is_not_whole_does_not_pass_a_gate(streamed: Path, tmp_path: Path) -> None:
-    """An interrupted evaluation, a torn file, a case that could not be measured."""
+def test_incomplete_results_fail_a_gate(streamed: Path, tmp_path: Path) -> None:
+    """An interrupted evaluation, a torn file, an unmeasured case."""
     interrupted, torn, broken = (tmp_path / name for name in ("interrupted", "torn", "broken"))
     lines = streamed.read_bytes().splitlines(keepends=True)
     interrupted.write_bytes(b"".join(lines[:-1]))
@@ -250,7 +250,7 @@ def test_what_is_not_whole_does_not_pass_a_gate(streamed: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("data", "message"),
     [
         (b"", "error: <stdin>: "),
         (b"3", "error: <stdin>: expected "),
@@ -262,9 +262,9 @@ def test_what_is_not_whole_does_not_pass_a_gate(streamed: Path, tmp_path: Path) 
     ],
     ids=["empty", "number", "case", "binary"],
 )
-def test_what_is_no_report_exits_with_2(given: bytes, message: str, tmp_path: Path) -> None:
-    """It says what it seems to be, and writes nothing."""
-    done = run("report", "-", "--md", tmp_path / "out.md", given=given)
+def test_input_that_is_not_a_report_exits_with_2(data: bytes, message: str, tmp_path: Path) -> None:
+    """The message names the likely type; nothing is written."""
+    done = run("report", "-", "--md", tmp_path / "out.md", stdin=data)
 
     assert done.exit_code == 2
     assert message in done.stderr
@@ -272,8 +272,8 @@ def test_what_is_no_report_exits_with_2(given: bytes, message: str, tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_is_not_there_exits_with_2() -> None:
-    """It is named."""
+def test_missing_file_exits_with_2() -> None:
+    """The file is named."""
     done = run("report", "absent.json")
 
     assert (done.exit_code, done.stdout) == (2, "")
@@ -295,12 +295,12 @@ def test_a_baseline(command: str, tmp_path: Path) -> None:
     (tmp_path / "runs.jsonl").write_text("".join(case.to_json() + "\n" for case in now), encoding="utf-8")
     after = evaluate(now, [ToolCorrectnessMetric()], show_progress=False)
     (tmp_path / "after.json").write_text(after.to_json(), encoding="utf-8")
-    given = "after.json" if command == "report" else "runs.jsonl"
-    shown = run_python([*COMMAND, command, given, "--baseline", "before.json", "-q", "--title", "after"], tmp_path)
-    page = run_python([*COMMAND, command, given, "--baseline", "before.json", "--md", "-"], tmp_path)
+    source = "after.json" if command == "report" else "runs.jsonl"
+    done = run_python([*COMMAND, command, source, "--baseline", "before.json", "-q", "--title", "after"], tmp_path)
+    page = run_python([*COMMAND, command, source, "--baseline", "before.json", "--md", "-"], tmp_path)
 
-    assert shown.err == page.err == ""
-    assert_golden("cli-report-baseline.txt", shown.out)
+    assert done.err == page.err == ""
+    assert_golden("cli-report-baseline.txt", done.out)
     assert "### ❌ Regressions: passed before, fail now\n\n`tool_correctness`\n\n- `right` 1 → 0: `Missing:" in page.out
     assert (
         "### ✅ Improvements: failed before, pass now\n\n`tool_correctness`\n\n- `wrong` 0 → 1: `Missing:" in page.out
@@ -316,7 +316,7 @@ def test_a_baseline(command: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_baseline_that_cannot_be_compared_exits_with_2(tmp_path: Path, baseline: str, message: str) -> None:
-    """Nothing is shown or written then."""
+    """Nothing is shown or written in that case."""
     (tmp_path / "now.json").write_text(REPORT.to_json(), encoding="utf-8")
     other = evaluate([CASES[0].model_copy(update={"id": "x"})], [ToolCorrectnessMetric()], show_progress=False)
     (tmp_path / "other.json").write_text(other.to_json(), encoding="utf-8")
@@ -328,11 +328,11 @@ def test_a_baseline_that_cannot_be_compared_exits_with_2(tmp_path: Path, baselin
     assert not (tmp_path / "out.md").exists()
 
 
-# Wherever it is shown
+# Colors and encodings of the output
 
 
 def test_pipes_are_plain_and_no_colour_means_none(streamed: Path, tmp_path: Path) -> None:
-    """Whatever the environment says of colours, a pipe gets none unless they are forced, and NO_COLOR is heeded."""
+    """Without forced colors a pipe gets none, whatever the environment, and NO_COLOR is respected."""
     command = [*COMMAND, "report", str(streamed)]
     plain = run_python(command, tmp_path)
     forced = run_python(command, tmp_path, settings={"FORCE_COLOR": "1", "TERM": "xterm-256color"})
@@ -341,8 +341,8 @@ def test_pipes_are_plain_and_no_colour_means_none(streamed: Path, tmp_path: Path
     assert "\x1b" not in plain.out
     assert re.search("\x1b\\[(1;)?3[0-9]m", forced.out)
     assert not re.search("\x1b\\[[0-9;]*(3[0-9]|9[0-7])[0-9;]*m", refused.out)
-    for shown in (forced, refused):
-        assert re.sub("\x1b\\[[0-9;]*m", "", shown.out) == plain.out
+    for done in (forced, refused):
+        assert re.sub("\x1b\\[[0-9;]*m", "", done.out) == plain.out
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
@@ -353,12 +353,12 @@ def test_every_encoding_of_a_pipe_will_do(tmp_path: Path, encoding: str) -> None
     (tmp_path / "r.json").write_text(report.to_json(), encoding="utf-8")
     command, settings = [*COMMAND, "report", "r.json"], {"PYTHONIOENCODING": encoding}
     for option in ("--html", "--md", "--junit"):
-        shown = run_python([*command, option, "-"], tmp_path, settings=settings)
+        outcome = run_python([*command, option, "-"], tmp_path, settings=settings)
         run_python([*command, option, "file"], tmp_path, settings=settings)
 
-        assert (shown.code, shown.err) == (0, "")
-        assert shown.out == (tmp_path / "file").read_text(encoding="utf-8")
-        assert "航班 é" in shown.out
+        assert (outcome.code, outcome.err) == (0, "")
+        assert outcome.out == (tmp_path / "file").read_text(encoding="utf-8")
+        assert "航班 é" in outcome.out
     done = subprocess.run(
         [sys.executable, *command], cwd=tmp_path, env=environment(**settings), capture_output=True, check=True
     )
@@ -378,7 +378,7 @@ def test_secrets_stay_where_they_are(tmp_path: Path) -> None:
 
 
 def test_help_stays_quick() -> None:
-    """The renderers are loaded when they are asked for."""
+    """Renderers are loaded on demand."""
     program = (
         "import sys; from toolmark.cli.main import main;"
         "print([m for m in sys.modules if 'markdown' in m or 'junit' in m])"

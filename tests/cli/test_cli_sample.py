@@ -31,14 +31,14 @@ def test_from_all_cases_to_a_few_and_back(days: Path) -> None:
     """A sample is drawn, scored by any command, and extrapolated; the population's share is in the interval."""
     drawn = toolmark("sample", "a.jsonl", "b.jsonl", "--size", "40", "--seed", "3", "--out", "s.jsonl", folder=days)
     scored = toolmark_score("s.jsonl", "--results", "r.jsonl", "-q", folder=days)
-    told = toolmark("extrapolate", "r.jsonl", folder=days)
+    done = toolmark("extrapolate", "r.jsonl", folder=days)
     written = json.loads(toolmark("extrapolate", "r.jsonl", "--json", "-", "--confidence", "0.8", folder=days).out)
 
     assert drawn == (0, "40 of 100 cases drawn into s.jsonl\n", "")
     assert len(read_cases(days / "s.jsonl")) == 40
     assert scored.code == 1
-    assert (told.code, told.err) == (0, "")
-    first, second = told.out.splitlines()
+    assert (done.code, done.err) == (0, "")
+    first, second = done.out.splitlines()
     assert first.startswith("tool_correctness: mean 0.")
     assert first.endswith("of 100 cases, estimated from 40; 40 scored, 0 skipped, 0 errored")
     assert second == "In brackets: 95 % intervals."
@@ -47,8 +47,8 @@ def test_from_all_cases_to_a_few_and_back(days: Path) -> None:
     assert metric["rate_interval"][0] < metric["rate"] < metric["rate_interval"][1]
 
 
-def test_strata_are_told(days: Path) -> None:
-    """One line each, with nothing in it that a terminal would obey."""
+def test_strata_are_listed(days: Path) -> None:
+    """One line each, escaped for the terminal."""
     drawn = toolmark("sample", "a.jsonl", "b.jsonl", "--size", "9", "--by", "metadata.task", "--out", "s", folder=days)
 
     assert drawn.out.splitlines() == ["9 of 100 cases drawn into s", '  "\\u001b[2J": 5 of 10', '  "easy": 4 of 90']
@@ -66,7 +66,7 @@ def test_strata_are_told(days: Path) -> None:
     ],
 )
 def test_wrong_input_exits_with_2(days: Path, arguments: list[str], message: str) -> None:
-    """Every mistake is told in words, and nothing is written."""
+    """Each mistake is described, and nothing is written."""
     (days / "bad").write_text("no\n")
 
     done = toolmark("sample", *arguments, "--out", "s.jsonl", folder=days)
@@ -78,7 +78,7 @@ def test_wrong_input_exits_with_2(days: Path, arguments: list[str], message: str
 
 
 def test_results_of_no_sample_exit_with_2(days: Path) -> None:
-    """Without contents, or of cases that nobody drew, nothing can be said of others."""
+    """Results without contents, or of cases outside a sample, cannot be extrapolated."""
     toolmark_score("b.jsonl", "--results", "r.jsonl", folder=days)
 
     done = toolmark("extrapolate", "r.jsonl", folder=days)
@@ -87,8 +87,8 @@ def test_results_of_no_sample_exit_with_2(days: Path) -> None:
     assert "error: line 1: $.metadata.toolmark_sample: the case has no origin" in done.err
 
 
-def test_a_folder_that_is_not_there(days: Path) -> None:
-    """The sample cannot be written, which is told."""
+def test_missing_target_folder_is_reported(days: Path) -> None:
+    """The sample cannot be written."""
     done = toolmark("sample", "a.jsonl", "--size", "3", "--out", "no/s.jsonl", folder=days)
 
     assert done.code == 2

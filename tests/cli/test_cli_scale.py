@@ -71,7 +71,7 @@ def test_sums_are_written_as_json(tmp_path: Path) -> None:
 
 
 def test_results_are_written(tmp_path: Path) -> None:
-    """`--results` gets every case, in the order of the files; without contents if that is asked."""
+    """`--results` has every case in file order; without contents on request."""
     write(tmp_path / "a", GOOD, BAD)
     write(tmp_path / "b", BAD)
 
@@ -84,7 +84,7 @@ def test_results_are_written(tmp_path: Path) -> None:
 
 
 def test_one_file_is_scored_as_before(tmp_path: Path) -> None:
-    """A single file that is not Parquet is shown with its cases, unless it is asked otherwise."""
+    """A single file that is not Parquet is shown with its cases by default."""
     write(tmp_path / "a", GOOD, BAD)
 
     assert "bad" in toolmark_score("a", folder=tmp_path).out
@@ -104,7 +104,7 @@ def test_one_file_is_scored_as_before(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_input_exits_with_2(tmp_path: Path, arguments: list[str], message: str) -> None:
-    """Every mistake is told in words, and nothing is written."""
+    """Each mistake is described, and nothing is written."""
     write(tmp_path / "a", GOOD)
     (tmp_path / "c").write_text(json.dumps(GOOD) + "\nno\n")
 
@@ -117,23 +117,23 @@ def test_wrong_input_exits_with_2(tmp_path: Path, arguments: list[str], message:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "options",
     [["--html", "x.html"], ["--md", "-"], ["--junit", "x.xml"], ["--limit", "5"], ["--baseline", "a"], ["--verbose"]],
-    ids=lambda asked: asked[0],
+    ids=lambda options: options[0],
 )
-def test_what_shows_single_cases_is_refused(tmp_path: Path, asked: list[str]) -> None:
-    """Where only sums are kept, the message says how to see the cases; nothing is scored or written."""
+def test_options_for_single_cases_are_refused(tmp_path: Path, options: list[str]) -> None:
+    """With sums only, the message says how to see cases; nothing is scored or written."""
     write(tmp_path / "a", GOOD)
 
-    done = toolmark_score("a", "a", *asked, folder=tmp_path)
+    done = toolmark_score("a", "a", *options, folder=tmp_path)
 
     assert done.code == 2
-    assert f"{asked[0]} shows single cases" in done.err
+    assert f"{options[0]} shows single cases" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_a_torn_end_is_told(tmp_path: Path) -> None:
-    """It is left out with a warning, and fails a run that asks for enough."""
+def test_torn_last_line_is_reported(tmp_path: Path) -> None:
+    """It is left out with a warning and fails a run with a minimum."""
     (tmp_path / "a").write_text(json.dumps(GOOD) + '\n{"id": "t')
     write(tmp_path / "b", GOOD)
 
@@ -144,8 +144,8 @@ def test_a_torn_end_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a signal is sent as POSIX does")
-def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
-    """Interrupted, it says how to go on with code 130; `--resume` alone, without `--processes`, ends the run."""
+def test_ctrl_c_keeps_finished_parts(tmp_path: Path) -> None:
+    """Exit code 130 and a hint how to resume; `--resume` alone completes the run."""
     files = [f"f{number:02}" for number in range(30)]
     for seed, name in enumerate(files):
         write_lines(tmp_path / name, 10, seed)
@@ -175,8 +175,8 @@ def test_names_of_files_are_not_obeyed_by_a_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_nothing_is_taken_from_a_pipe_beforehand(tmp_path: Path) -> None:
-    """A single file may be a pipe, and all that comes out of it is scored."""
+def test_pipe_is_read_once(tmp_path: Path) -> None:
+    """A single file may be a pipe, and its whole content is scored."""
     os.mkfifo(tmp_path / "pipe")
     command = [sys.executable, *COMMAND, "score", "pipe", "--json", "-"]
     child = subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE)

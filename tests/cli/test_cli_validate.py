@@ -25,11 +25,11 @@ HOSTILE = "[red]x[/red] \x1b[31m\x07\u202e"
 
 
 def case(number: int, called: str, reward: Any, **more: Any) -> dict[str, Any]:
-    """A case in which `look` and `book` were wanted, as a file holds it."""
+    """Return a case that expects `look` and `book`, as in a file."""
     tools = [{"name": name} for name in called.split()]
-    wanted = [{"name": "look"}, {"name": "book"}]
+    expected = [{"name": "look"}, {"name": "book"}]
     metadata = {"reward": reward, "task": number // 2}
-    return {"id": f"run {number}", "tools_called": tools, "expected_tools": wanted, "metadata": metadata, **more}
+    return {"id": f"run {number}", "tools_called": tools, "expected_tools": expected, "metadata": metadata, **more}
 
 
 def lines(*cases: Any) -> bytes:
@@ -59,8 +59,8 @@ def run(data: bytes, *options: str) -> Result:
     return RUNNER.invoke(main, ["validate", "-", *options], input=data)
 
 
-def test_what_is_shown(tmp_path: Path) -> None:
-    """A line for each metric, what the columns mean, and everything that was left out."""
+def test_table_of_a_validation(tmp_path: Path) -> None:
+    """A line for each metric, an explanation of the columns, and all omissions."""
     (tmp_path / "runs.jsonl").write_bytes(lines(*CASES, *LACKING))
     options = "--label metadata.reward --cluster metadata.task --metric tool-correctness --metric tool-efficiency"
     done = run_python([*COMMAND, "validate", "runs.jsonl", *options.split()], tmp_path)
@@ -70,8 +70,8 @@ def test_what_is_shown(tmp_path: Path) -> None:
     assert_golden("cli-validate.txt", done.out)
 
 
-def test_what_is_shown_without_clusters(tmp_path: Path) -> None:
-    """It says that runs were taken as independent; and that there is no AUC where all are of one kind."""
+def test_table_without_clusters(tmp_path: Path) -> None:
+    """It notes that runs count as independent, and that one-sided labels give no AUC."""
     (tmp_path / "runs.jsonl").write_bytes(lines(*CASES[:2], *LACKING[1:2]))
     done = run_python([*COMMAND, "validate", "runs.jsonl", "--label=metadata.reward"], tmp_path)
 
@@ -83,7 +83,7 @@ def test_the_command_is_the_function() -> None:
     """All options of the command line reach the library, those of the metrics among them."""
     options = "--label=metadata.reward --threshold-label=0.5 --cluster=metadata.task --resamples=70 --seed=4"
     metrics = "--metric=tool-correctness --params=input --denominator=f1 --threshold=0.6 --strict"
-    shown = run(lines(*CASES), *options.split(), *metrics.split(), "--json=-")
+    done = run(lines(*CASES), *options.split(), *metrics.split(), "--json=-")
     metric = ToolCorrectnessMetric(
         evaluation_params=["input_parameters"], denominator="f1", threshold=0.6, strict_mode=True
     )
@@ -97,12 +97,12 @@ def test_the_command_is_the_function() -> None:
         seed=4,
     )
 
-    assert shown.exit_code == 0
-    assert json.loads(shown.stdout) == expected.to_dict()
+    assert done.exit_code == 0
+    assert json.loads(done.stdout) == expected.to_dict()
 
 
-def test_json_goes_beside_the_table(tmp_path: Path) -> None:
-    """Into a file, and the table is shown."""
+def test_json_accompanies_the_table(tmp_path: Path) -> None:
+    """JSON goes to a file, and the table is shown."""
     done = run(lines(*CASES), "--label=metadata.reward", f"--json={tmp_path / 'v.json'}")
 
     assert json.loads((tmp_path / "v.json").read_text(encoding="utf-8"))["good"] == 4
@@ -147,15 +147,15 @@ def test_exit_codes(data: bytes, options: list[str], code: int, message: str) ->
     assert (done.stderr == "") == (code != 2)
 
 
-def test_warnings_of_a_file_are_told() -> None:
-    """A torn line is left out and said."""
+def test_file_warnings_are_reported() -> None:
+    """A torn line is left out with a warning."""
     done = run(lines(*CASES) + b'{"id": "to', "--label", "metadata.reward")
 
     assert "warning: <stdin>:9: left out" in done.stderr
 
 
 class Raising:
-    """A metric that fails with a text of somebody else's."""
+    """A metric that fails with third-party text."""
 
     label = f"raising {HOSTILE}"
     threshold = 0.5
@@ -169,23 +169,23 @@ class Raising:
         return self.measure(case)
 
 
-def test_hostile_names_are_shown_and_not_obeyed() -> None:
-    """Of cases, of paths, of metrics, and of reasons."""
+def test_hostile_names_are_escaped() -> None:
+    """Of cases, paths, metrics, and reasons."""
     cases = [
         {**entry, "id": f"{HOSTILE} {number}", "metadata": {HOSTILE: entry["metadata"]["reward"]}}
         for number, entry in enumerate([*CASES, *LACKING[:2]])
     ]
     refused = run(lines(*cases), f"--label={HOSTILE}s")
-    shown = run(lines(*cases), f"--label=metadata.{HOSTILE}", f"--cluster=metadata.{HOSTILE}")
+    accepted = run(lines(*cases), f"--label=metadata.{HOSTILE}", f"--cluster=metadata.{HOSTILE}")
     stream = io.StringIO()
-    found = validate(read_cases(io.BytesIO(lines(*cases))), [Raising()], label=f"metadata.{HOSTILE}")
-    print_validity(found, title=HOSTILE, console=make_console(stream))
+    validity = validate(read_cases(io.BytesIO(lines(*cases))), [Raising()], label=f"metadata.{HOSTILE}")
+    print_validity(validity, title=HOSTILE, console=make_console(stream))
 
-    assert (refused.exit_code, shown.exit_code) == (2, 0)
-    assert not FORBIDDEN.search(refused.output + shown.output + stream.getvalue())
-    for text in (shown.output, stream.getvalue()):
+    assert (refused.exit_code, accepted.exit_code) == (2, 0)
+    assert not FORBIDDEN.search(refused.output + accepted.output + stream.getvalue())
+    for text in (accepted.output, stream.getvalue()):
         assert "[red]x[/red] \\x1b[31m" in text
-    assert "10 cases" in shown.output
+    assert "10 cases" in accepted.output
     assert "9 cases without a score: Not measured: [red]x[/red]" in " ".join(stream.getvalue().split())
 
 
@@ -194,27 +194,27 @@ def test_lines_fit(width: int) -> None:
     """Nothing is wider than the console, and no line ends in blanks."""
     stream = io.StringIO()
     cases = [LLMTestCase.model_validate(entry) for entry in [*CASES, *LACKING[:1]]]
-    found = validate(cases, [ToolCorrectnessMetric(), ToolEfficiencyMetric()], label="metadata.reward")
-    print_validity(found, title="a file", console=Console(file=stream, width=width, markup=False, highlight=False))
+    validity = validate(cases, [ToolCorrectnessMetric(), ToolEfficiencyMetric()], label="metadata.reward")
+    print_validity(validity, title="a file", console=Console(file=stream, width=width, markup=False, highlight=False))
 
     assert all(len(line) <= width and line == line.rstrip() for line in stream.getvalue().splitlines())
 
 
 def test_the_console_is_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
-    """Unless another is given."""
+    """Another console can be passed."""
     cases = [LLMTestCase.model_validate(entry) for entry in CASES]
     print_validity(validate(cases, [ToolCorrectnessMetric()], label="metadata.reward"), title="a file")
 
     assert capsys.readouterr().out.startswith("a file: 8 cases; by metadata.reward 4 good (from 1), 4 bad\n")
 
 
-def test_only_a_true_0_and_a_true_1_are_shown_as_such() -> None:
-    """Two decimals otherwise."""
+def test_only_exact_0_and_1_are_shown_as_such() -> None:
+    """Other values have two decimals."""
     cases = [case(0, "look book", 1)] * 300 + [case(1, "look", 0)] * 300 + [case(2, "look book", 0)]
     stream = io.StringIO()
-    found = validate(read_cases(io.BytesIO(lines(*cases))), [ToolCorrectnessMetric()], label="metadata.reward")
-    print_validity(found, title="a file", console=make_console(stream))
+    validity = validate(read_cases(io.BytesIO(lines(*cases))), [ToolCorrectnessMetric()], label="metadata.reward")
+    print_validity(validity, title="a file", console=make_console(stream))
 
-    assert found.metrics[0].auc is not None
-    assert 0.995 < found.metrics[0].auc < 1
+    assert validity.metrics[0].auc is not None
+    assert 0.995 < validity.metrics[0].auc < 1
     assert "0.9983" in stream.getvalue()

@@ -34,7 +34,7 @@ drivers = pytest.mark.parametrize("driver", ["evaluate", "evaluate_async"])
 
 
 def on_a_terminal(folder: Path, *arguments: str) -> tuple[str, str]:
-    """Runs the program with standard error on a pseudo-terminal; returns its standard output and what was shown."""
+    """Run the program with standard error on a pseudo-terminal; return its standard output and the screen."""
     master, slave = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-W", "error", "-c", PROGRAM, *arguments],
@@ -44,29 +44,29 @@ def on_a_terminal(folder: Path, *arguments: str) -> tuple[str, str]:
         stderr=slave,
     ) as process:
         os.close(slave)
-        shown = b""
+        screen = b""
         try:
             while chunk := os.read(master, 65536):
-                shown += chunk
+                screen += chunk
         except OSError:  # how Linux says that the other end was closed
             pass
         finally:
             os.close(master)
         assert process.stdout is not None
         out = process.stdout.read().decode()
-    assert process.returncode == 0, shown
-    return out, shown.decode()
+    assert process.returncode == 0, screen
+    return out, screen.decode()
 
 
 @drivers
 def test_a_terminal_shows_the_bar(tmp_path: Path, driver: str) -> None:
     """It counts cases on standard error, leaves standard output alone, and clears its line at the end."""
-    out, shown = on_a_terminal(tmp_path, driver, "default")
+    out, screen = on_a_terminal(tmp_path, driver, "default")
 
     assert out == "7\n"
-    assert "scoring" in shown
-    assert "7/7" in shown
-    assert shown.rstrip().endswith(("\x1b[2K", "\x1b[?25h"))
+    assert "scoring" in screen
+    assert "7/7" in screen
+    assert screen.rstrip().endswith(("\x1b[2K", "\x1b[?25h"))
 
 
 @drivers
@@ -79,13 +79,13 @@ def test_a_pipe_shows_no_bar(tmp_path: Path, driver: str) -> None:
 
 @drivers
 def test_the_bar_can_be_switched_off(tmp_path: Path, driver: str) -> None:
-    """`show_progress=False` holds on a terminal too."""
+    """`show_progress=False` applies on a terminal too."""
     assert on_a_terminal(tmp_path, driver, "no") == ("7\n", "")
 
 
 @drivers
-def test_asked_for_in_a_pipe_it_is_plain(tmp_path: Path, driver: str) -> None:
-    """`show_progress=True` obeys, but without escape sequences where nobody reads them."""
+def test_forced_progress_in_a_pipe_is_plain(tmp_path: Path, driver: str) -> None:
+    """`show_progress=True` prints without escape sequences in a pipe."""
     done = run_python(["-c", PROGRAM, driver, "yes"], tmp_path)
 
     assert done.code == 0

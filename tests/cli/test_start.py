@@ -1,4 +1,4 @@
-"""Modules that a command loads; they stand for time, which depends on the machine."""
+"""Modules that a command loads, as a machine-independent measure of start-up time."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def loaded_commands(modules: set[str]) -> set[str]:
     return {name for name in COMMANDS if f"toolmark.cli.{name}" in modules}
 
 
-def test_scoring_loads_what_scoring_needs(tmp_path: Path) -> None:
+def test_score_loads_only_what_it_needs(tmp_path: Path) -> None:
     """`toolmark score` loads no other command, and no feature that was not requested."""
     (tmp_path / "cases.jsonl").write_text(json.dumps(CASE), encoding="utf-8")
 
@@ -86,7 +86,7 @@ def test_scoring_loads_what_scoring_needs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", sorted(main.commands))
-def test_each_command_loads_no_other(tmp_path: Path, command: str) -> None:
+def test_commands_do_not_load_each_other(tmp_path: Path, command: str) -> None:
     """A command does not load what only another one needs."""
     modules = loaded_modules(tmp_path, command, "--help")
     real = main.get_command(click.Context(main), command)

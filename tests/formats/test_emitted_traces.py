@@ -1,4 +1,4 @@
-"""Traces that real libraries emitted, with a model that said what a script told it: no call is lost, or seen twice.
+"""Traces emitted by real libraries with a scripted model: no call is lost or counted twice.
 
 The files beside this one were written by running each library with tools that add numbers; `by` says which version.
 What takes much room and says nothing of calls was cut out of them: descriptions of tools, counts of tokens.
@@ -57,10 +57,10 @@ HIDDEN = {
     "agent-framework-hidden",
     "semantic-kernel-lost",
 }
-"""Files of libraries that were told to keep no content."""
+"""Files of libraries that were configured to record no content."""
 
 SILENT = {"autogen-silent", "openllmetry-crewai"}
-"""Files in which there is nothing but agents: neither their models nor their tools are traced."""
+"""Files with agent spans only: neither models nor tools are traced."""
 
 LOST = {
     "openinference-openai-hidden",
@@ -69,7 +69,7 @@ LOST = {
     "semantic-kernel-lost",
     "haystack-dropped",
 } | SILENT
-"""Files that hold nothing of the calls: that there were some, or may be, is all that can be told."""
+"""Files without call details; at most they show that there were calls."""
 
 NAMELESS = {"openinference-haystack", "openinference-dspy"}
 """Files of libraries that keep no ids of calls."""
@@ -94,10 +94,10 @@ CHANGED: dict[str, tuple[str, str | None]] = {
 
 
 APART = {"openllmetry-anthropic-apart", "logfire-openai-stream-apart", "logfire-anthropic-stream-apart"}
-"""Files in which each request to the model is a trace of its own, and told by another trace as well."""
+"""Files in which each model request is its own trace and appears in another trace as well."""
 
 REQUESTS = {**dict.fromkeys(APART, 2), "litellm-apart": 3}
-"""How many requests to the model there are in files in which each is a trace of its own."""
+"""Number of model requests in files in which each request is its own trace."""
 
 NO_IDS = {"otel-google-genai-automatic"}
 """Files that name no ids of calls: the client ran the tools itself, and only spans of these were kept."""
@@ -108,7 +108,7 @@ WORDY = {"openinference-crewai", "openinference-dspy"}
 
 
 def content(name: str) -> dict[str, Any]:
-    """One of the files."""
+    """Return the content of one file."""
     return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 
 
@@ -137,8 +137,8 @@ def warnings_of(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_calls_are_those_that_the_model_asked_for(name: str) -> None:
-    """Each once, in the model's order; arguments that were not kept are not captured, and never `{}`."""
+def test_calls_are_those_the_model_requested(name: str) -> None:
+    """Each once, in the model's order; arguments without content are not captured, never `{}`."""
     requests, _ = SCENES[content(name)["scene"]]
 
     calls = called(traces_in(name).runs)
@@ -156,7 +156,7 @@ def test_the_calls_are_those_that_the_model_asked_for(name: str) -> None:
         else:
             assert call.input_parameters == arguments
             assert call.execution.not_captured == (["output"] if name in NO_OUTPUT else [])
-        # What DSPy's models ask for stands in their words, so that only the tools show it.
+        # DSPy's models write their requests as text, so only the tools show them.
         assert call.execution.origin.value == ("code" if name == "openinference-dspy" else "model")
 
 
@@ -164,15 +164,15 @@ def test_the_calls_are_those_that_the_model_asked_for(name: str) -> None:
     "name", sorted(set(NAMES) - HIDDEN - LOST - NO_IDS - NAMELESS - {"agents-responses-nested", "litellm-apart"})
 )
 def test_the_ids_are_those_that_answers_name(name: str) -> None:
-    """Also where a tracer keeps ids of output items in their place, or hides them in one of two tellings."""
+    """Even if a tracer stores output item ids instead, or has the ids in only one of two copies."""
     calls = called(traces_in(name).runs)
 
     assert [call.id for call in calls] == [f"call_{number}" for number in range(1, len(calls) + 1)]
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - HIDDEN - LOST))
-def test_each_turn_is_a_run_with_its_words(name: str) -> None:
-    """What the user asked, and what the model said last; nothing that the tracer wrote around it."""
+def test_each_turn_is_a_run_with_its_texts(name: str) -> None:
+    """Input and last answer, without the text that the tracer added."""
     _, turns = SCENES[content(name)["scene"]]
 
     runs = traces_in(name).runs
@@ -189,8 +189,8 @@ def test_each_turn_is_a_run_with_its_words(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - HIDDEN - LOST))
-def test_what_is_whole_is_not_doubted(name: str) -> None:
-    """A warning makes a score doubtful: only arguments that are no object, and traces that were left out, have one."""
+def test_complete_traces_have_no_warnings(name: str) -> None:
+    """Only invalid arguments and omitted traces give warnings, since a warning makes a score doubtful."""
     doubts = warnings_of(name)
 
     if content(name)["scene"] == "badjson":
@@ -206,8 +206,8 @@ def test_what_is_whole_is_not_doubted(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(LOST))
-def test_calls_of_which_nothing_was_kept_are_told(name: str) -> None:
-    """The model stopped to have tools called, says the trace, and no more."""
+def test_calls_without_content_are_reported(name: str) -> None:
+    """The trace shows only that the model stopped for tool calls."""
     doubts = warnings_of(name)
 
     if name in SILENT:
@@ -218,8 +218,8 @@ def test_calls_of_which_nothing_was_kept_are_told(name: str) -> None:
         assert "the model stopped to call tools, but the trace does not show the calls" in doubts
 
 
-def test_no_call_is_taken_for_a_tool_that_a_program_called() -> None:
-    """OpenInference's span of a hand-off says that it is one of a tool; it is the hand-off that the model asked for."""
+def test_hand_off_is_not_a_call_by_code() -> None:
+    """OpenInference marks a hand-off span as a tool span; it is the hand-off that the model requested."""
     for name in ("openinference-agents-handoff", "logfire-agents-handoff"):
         (run,) = traces_in(name).runs
 
@@ -238,14 +238,14 @@ def test_no_call_is_taken_for_a_tool_that_a_program_called() -> None:
     ],
 )
 def test_calls_inside_of_a_tool_are_its_children(name: str) -> None:
-    """An agent that another asks as a tool keeps its calls inside of that call, where the tracer says so."""
+    """An agent that another agent uses as a tool keeps its calls inside that call, if the tracer records it."""
     (run,) = traces_in(name).runs
 
     (helped, *rest) = run.calls
     assert helped.execution is not None
     inside = [call.name for call in helped.execution.children]
     assert [*inside, *(call.name for call in rest)] == ["add"]
-    assert inside == ["add"] or name == "openllmetry-agents-nested"  # the agent lies beside the tool there
+    assert inside == ["add"] or name == "openllmetry-agents-nested"  # there, the agent is a sibling of the tool span
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_calls_inside_of_a_tool_are_its_children(name: str) -> None:
     ],
 )
 def test_outputs_are_what_the_tools_returned(name: str, output: object) -> None:
-    """And not the object in which a framework carries them."""
+    """Outputs are unwrapped from the framework's objects."""
     calls = called(traces_in(name).runs)
 
     assert calls[0].output == output
@@ -298,8 +298,8 @@ def test_a_tool_that_raised_failed() -> None:
 
 
 @pytest.mark.parametrize("name", ["otel-botocore-boom", "openllmetry-mcp-boom", "logfire-mcp-boom"])
-def test_a_tool_that_says_it_failed_failed(name: str) -> None:
-    """Where only one of two tellings of an answer says so, and where the span of a server's tool does."""
+def test_tool_that_reports_failure_failed(name: str) -> None:
+    """Even if only one of two copies of the answer, or the server's tool span, reports it."""
     (call,) = called(traces_in(name).runs)
 
     assert call.execution is not None
@@ -308,7 +308,7 @@ def test_a_tool_that_says_it_failed_failed(name: str) -> None:
 
 
 def test_a_client_that_runs_tools_itself_ran_them_for_its_model() -> None:
-    """They lie inside of the request, whose answer is the last one; with their times."""
+    """Tool spans inside a model request belong to that request, with their times; its answer is the last one."""
     (run,) = traces_in("otel-google-genai-automatic").runs
 
     for call in run.tools_called:
@@ -317,8 +317,8 @@ def test_a_client_that_runs_tools_itself_ran_them_for_its_model() -> None:
         assert call.execution.status.value == "ok"
 
 
-def test_an_answer_that_two_spans_tell_is_paid_once() -> None:
-    """Anthropic's client writes a span of each request itself, inside of the tracer's or beside it."""
+def test_answer_in_two_spans_is_paid_once() -> None:
+    """Anthropic's client adds a span for each request, inside or next to the tracer's."""
     for name in ("otel-anthropic", "openllmetry-anthropic"):
         (run,) = traces_in(name).runs
 
@@ -327,15 +327,15 @@ def test_an_answer_that_two_spans_tell_is_paid_once() -> None:
         assert (run.usage["input_tokens"], run.usage["output_tokens"]) == (20, 10)
 
 
-def test_ids_that_stand_in_histories_only_are_those_of_the_calls_before() -> None:
-    """LiteLLM leaves them out of answers; of equal calls, the first is the first."""
+def test_ids_only_in_histories_belong_to_earlier_calls() -> None:
+    """LiteLLM omits ids in answers; among equal calls, the first id goes to the first call."""
     calls = called(traces_in("litellm-apart").runs)
 
     assert [(call.id, call.output) for call in calls] == [("call_1", "3"), ("call_2", "3")]
 
 
-def test_tools_that_ran_for_an_answer_that_was_not_kept_are_its_calls() -> None:
-    """LlamaIndex's answers in a stream are kept as empty; ids and answers are those of the spans of the tools."""
+def test_tools_that_ran_for_a_missing_answer_are_its_calls() -> None:
+    """LlamaIndex stores streamed answers as empty; ids and outputs come from the tool spans."""
     (run,) = traces_in("openllmetry-llama-index-stream").runs
 
     assert [(call.name, call.output, call.id) for call in run.tools_called] == [
@@ -345,7 +345,7 @@ def test_tools_that_ran_for_an_answer_that_was_not_kept_are_its_calls() -> None:
 
 
 def test_a_tool_of_haystack_that_raised_failed() -> None:
-    """Its span has no status of an error, and the error as what came out."""
+    """Its span has no error status; the error is in its output."""
     (call,) = called(traces_in("haystack-boom").runs)
 
     assert call.execution is not None
@@ -356,7 +356,7 @@ def test_a_tool_of_haystack_that_raised_failed() -> None:
 
 @pytest.mark.parametrize("name", ["agent-framework-unknown", "openinference-agno", "llama-index"])
 def test_a_tool_that_was_not_offered_is_unknown(name: str) -> None:
-    """Whatever the framework answered in its place: the model, or the agent around it, says which tools there are."""
+    """The offered tools are listed by the model or the agent around it, whatever the framework answered."""
     (run,) = traces_in(name).runs
     (call,) = run.calls
 
@@ -367,8 +367,8 @@ def test_a_tool_that_was_not_offered_is_unknown(name: str) -> None:
     assert sorted(tool.name for tool in run.available_tools or []) == ["add", "boom", "mul", "now"]
 
 
-def test_what_was_answered_was_run_though_nobody_kept_the_answer() -> None:
-    """OpenInference keeps of Haystack's answers that there were some: neither their words, nor the ids of calls."""
+def test_answered_calls_ran_without_a_recorded_request() -> None:
+    """OpenInference stores only that Haystack answered, without text or call ids."""
     for name, number in (("openinference-haystack", 2), ("otel-openai-hidden", 3)):
         calls = called(traces_in(name).runs)
 
@@ -376,8 +376,8 @@ def test_what_was_answered_was_run_though_nobody_kept_the_answer() -> None:
         assert states == [("ok", "output")] * number
 
 
-def test_sessions_stand_beside_the_spans_of_mlflow() -> None:
-    """In what it tells of the trace as a whole."""
+def test_sessions_of_mlflow_are_outside_the_spans() -> None:
+    """The session is in the trace's own data."""
     runs = traces_in("mlflow-openai").runs
 
     assert [run.conversation_id for run in runs] == ["s-1", "s-1"]
@@ -386,7 +386,7 @@ def test_sessions_stand_beside_the_spans_of_mlflow() -> None:
 
 
 def test_tools_that_haystack_describes_were_offered() -> None:
-    """Each as a Python object with its class."""
+    """Each is described as a Python object with its class."""
     (run,) = traces_in("haystack-boom").runs
 
     assert [(tool.name, tool.type.value) for tool in run.available_tools or []] == [
@@ -394,7 +394,7 @@ def test_tools_that_haystack_describes_were_offered() -> None:
     ]
 
 
-def test_arguments_that_a_tracer_wrapped_since_they_are_no_json_are_invalid() -> None:
+def test_invalid_arguments_wrapped_by_a_tracer_are_invalid() -> None:
     """OpenLLMetry writes `{"_raw": ...}`; the model wrote the text inside."""
     (call,) = called(traces_in("openllmetry-agents-invalid").runs)
 
@@ -416,8 +416,8 @@ def test_agents_are_named() -> None:
 
 
 @pytest.mark.parametrize("name", ["openinference-langchain-unknown", "openinference-bedrock-unknown"])
-def test_a_failure_that_only_the_whole_messages_tell_is_seen(name: str) -> None:
-    """Where what a tool answered is spelled out, its failure stands only in the whole messages beside it."""
+def test_failure_only_in_whole_messages_is_detected(name: str) -> None:
+    """If answers are stored as attributes, their failure is only in the whole messages next to them."""
     (call,) = called(traces_in(name).runs)
 
     assert call.execution is not None
@@ -425,8 +425,8 @@ def test_a_failure_that_only_the_whole_messages_tell_is_seen(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["openinference-langchain-and-openai-invalid", "openinference-pydantic-ai-invalid"])
-def test_arguments_that_are_no_json_are_kept_as_the_model_wrote_them(name: str) -> None:
-    """Also where LangChain keeps such a call apart, and where a tool's span has an object around the text."""
+def test_arguments_that_are_not_json_stay_as_written(name: str) -> None:
+    """Even if LangChain stores such a call separately, or a tool span wraps the text in an object."""
     (call,) = called(traces_in(name).runs)
 
     assert call.execution is not None

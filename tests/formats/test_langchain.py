@@ -14,10 +14,10 @@ from tracing import Script, calls_of, histories, langchain_message, read_calls
 Plain = dict[str, Any]
 
 
-def conversation(told: Script) -> list[Plain]:
+def conversation(script: Script) -> list[Plain]:
     """The messages of a history, as `dumps` writes them."""
-    entries: list[Any] = [told.words]
-    for step in told.steps:
+    entries: list[Any] = [script.words]
+    for step in script.steps:
         entries += [step, *step.calls]
     return [langchain_message(entry) for entry in entries]
 
@@ -29,29 +29,29 @@ def kind_and_fields(message: Plain) -> tuple[str, Plain]:
 
 
 def as_dicts(messages: list[Plain]) -> list[Plain]:
-    """The same as `messages_to_dict` writes them."""
+    """Return the messages in the form of `messages_to_dict`."""
     return [{"type": kind, "data": {**fields, "type": kind}} for kind, fields in map(kind_and_fields, messages)]
 
 
 def as_dumps(messages: list[Plain]) -> list[Plain]:
-    """The same as `model_dump` writes them."""
+    """Return the messages in the form of `model_dump`."""
     return [{**fields, "type": kind} for kind, fields in map(kind_and_fields, messages)]
 
 
 @pytest.mark.parametrize("form", [list, as_dicts, as_dumps])
-@given(told=histories(nested=False))
-def test_every_form_of_a_dump_has_the_same_calls(form: Any, told: Script) -> None:
-    """Names, ids, arguments, and whether they succeeded; the format is found, the answer and the words too."""
-    transcript = read(form(conversation(told)))
+@given(script=histories(nested=False))
+def test_every_form_of_a_dump_has_the_same_calls(form: Any, script: Script) -> None:
+    """Names, ids, arguments and success are equal; format, answer and input are detected too."""
+    transcript = read(form(conversation(script)))
 
     assert transcript.format == "langchain"
-    assert read_calls(transcript.run.calls) == calls_of(told)
-    assert (transcript.run.input, transcript.run.actual_output) == (told.words, "Done.")
+    assert read_calls(transcript.run.calls) == calls_of(script)
+    assert (transcript.run.input, transcript.run.actual_output) == (script.words, "Done.")
     assert not transcript.run.warnings
 
 
 def test_calls_that_langchain_could_not_read_are_invalid() -> None:
-    """They stand apart, as text; the reason is LangChain's, where it gives one."""
+    """LangChain stores them separately as text; the reason is LangChain's if it gives one."""
     bad = {"name": "add", "args": "{oops", "id": "c2", "error": "no JSON", "type": "invalid_tool_call"}
     good = {"name": "add", "args": {}, "id": "c1"}
     run = read([{"type": "ai", "content": "", "tool_calls": [good], "invalid_tool_calls": [bad]}]).run
@@ -65,7 +65,7 @@ def test_calls_that_langchain_could_not_read_are_invalid() -> None:
 
 
 def test_blocks_that_repeat_calls_do_not_count_and_those_of_the_provider_do() -> None:
-    """Anthropic's blocks stand beside the calls made from them; what Anthropic ran stands only there."""
+    """Anthropic's blocks repeat the calls made from them; calls that Anthropic ran are only there."""
     content = [
         {"type": "text", "text": "Let me look."},
         {"type": "tool_use", "id": "c1", "name": "add", "input": {}},
@@ -80,8 +80,8 @@ def test_blocks_that_repeat_calls_do_not_count_and_those_of_the_provider_do() ->
     ]
 
 
-def test_calls_that_stand_only_in_additional_kwargs_are_read() -> None:
-    """As old versions wrote them."""
+def test_calls_only_in_additional_kwargs_are_read() -> None:
+    """Old versions wrote them there."""
     call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
     run = read([{"type": "ai", "content": "", "additional_kwargs": {"tool_calls": [call]}}]).run
 
@@ -90,8 +90,8 @@ def test_calls_that_stand_only_in_additional_kwargs_are_read() -> None:
 
 def test_model_and_tokens_are_those_of_the_messages() -> None:
     """Summed over them."""
-    told = {"usage_metadata": {"input_tokens": 3, "output_tokens": 1}, "response_metadata": {"model_name": "m-1"}}
-    run = read([{"type": "ai", "content": "Hi", **told}, {"type": "ai", "content": "Ho", **told}]).run
+    usage = {"usage_metadata": {"input_tokens": 3, "output_tokens": 1}, "response_metadata": {"model_name": "m-1"}}
+    run = read([{"type": "ai", "content": "Hi", **usage}, {"type": "ai", "content": "Ho", **usage}]).run
 
     assert (run.models, run.usage) == (["m-1"], {"input_tokens": 6, "output_tokens": 2})
 
@@ -104,8 +104,8 @@ REFUSED: dict[str, tuple[object, str]] = {
 
 
 @pytest.mark.parametrize(("value", "problem"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_read_is_refused_with_the_reason(value: object, problem: str) -> None:
-    """Nothing is silently left out."""
+def test_invalid_values_are_refused_with_the_reason(value: object, problem: str) -> None:
+    """Nothing is dropped silently."""
     with pytest.raises(InvalidDataError) as raised:
         read(value)
 
@@ -116,14 +116,19 @@ def test_messages_and_dumps_of_the_package_itself_are_read() -> None:
     """The objects, and what the functions of the package write of them."""
     messages = pytest.importorskip("langchain_core.messages")
     load = pytest.importorskip("langchain_core.load")
-    given = [
+    objects = [
         messages.HumanMessage("Go."),
         messages.AIMessage("", tool_calls=[{"name": "add", "args": {"a": 1}, "id": "c1"}]),
         messages.ToolMessage("3", tool_call_id="c1"),
         messages.AIMessage("Done."),
     ]
 
-    for value in (given, messages.messages_to_dict(given), load.dumpd(given), [one.model_dump() for one in given]):
+    for value in (
+        objects,
+        messages.messages_to_dict(objects),
+        load.dumpd(objects),
+        [one.model_dump() for one in objects],
+    ):
         run = read(value).run
         assert read_calls(run.calls) == [("add", "c1", {"a": 1}, True, [])]
         assert (run.calls[0].output, run.actual_output) == ("3", "Done.")

@@ -1,4 +1,4 @@
-"""The reader of all formats: what each edge of a format becomes, what is found out, and what is refused."""
+"""The reader of all formats: edge cases of each format, format detection, and refused values."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def brief(call: ToolCall) -> tuple[Any, ...]:
 
 
 def briefs(run: Run) -> list[tuple[Any, ...]]:
-    """What scenarios say of the calls at the top level."""
+    """Return name, arguments, status and output of the top-level calls."""
     return [brief(call) for call in run.calls]
 
 
@@ -123,27 +123,27 @@ CHAT: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
 
 @pytest.mark.parametrize(("messages", "calls", "warnings"), CHAT.values(), ids=CHAT)
 def test_chat_completions(messages: list[Plain], calls: list[tuple[Any, ...]], warnings: list[str]) -> None:
-    """Every call is there once, with what became of it; what had to be guessed is told."""
+    """Every call appears once with its result; guesses are reported."""
     check(read([user(), *messages], format="openai-chat"), calls, warnings)
 
 
 def check(transcript: Transcript, calls: list[tuple[Any, ...]], warnings: list[str]) -> None:
-    """Compare a transcript; an error is told by its beginning."""
-    found = briefs(transcript.run)
-    wanted = [
+    """Compare a transcript; an error is compared by its beginning."""
+    actual = briefs(transcript.run)
+    expected = [
         (*call[:3], got[3]) if call[2] == "invalid_arguments" and str(got[3]).startswith(call[3]) else call
-        for call, got in zip(calls, found, strict=False)
+        for call, got in zip(calls, actual, strict=False)
     ]
-    assert found == wanted
-    assert len(found) == len(calls)
+    assert actual == expected
+    assert len(actual) == len(calls)
     assert len(transcript.run.warnings) == len(warnings)
-    assert all(part in said for part, said in zip(warnings, transcript.run.warnings, strict=True))
+    assert all(part in warning for part, warning in zip(warnings, transcript.run.warnings, strict=True))
 
 
 # Responses
 
 
-def asked(name: str, call_id: str | None = "c1", arguments: str = "{}", **more: Any) -> Plain:
+def function_call(name: str, call_id: str | None = "c1", arguments: str = "{}", **more: Any) -> Plain:
     """A function call as an item."""
     return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments, **more}
 
@@ -181,30 +181,40 @@ CARRIED_OUT = {
 }
 
 RESPONSES: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
-    "answered": ([asked("add"), output("3")], [("add", {}, "ok", "3")], []),
-    "not answered": ([asked("add")], [("add", {}, "not_executed", None)], []),
+    "answered": ([function_call("add"), output("3")], [("add", {}, "ok", "3")], []),
+    "not answered": ([function_call("add")], [("add", {}, "not_executed", None)], []),
     "the id of the item says nothing": (
-        [asked("add", "a", id="__fake_id__"), asked("sub", "b", id="__fake_id__"), output("S", "b"), output("A", "a")],
+        [
+            function_call("add", "a", id="__fake_id__"),
+            function_call("sub", "b", id="__fake_id__"),
+            output("S", "b"),
+            output("A", "a"),
+        ],
         [("add", {}, "ok", "A"), ("sub", {}, "ok", "S")],
         [],
     ),
     "outputs by name": (
-        [asked("add", None), asked("sub", None), output("S", None, name="sub"), output("A", None, name="add")],
+        [
+            function_call("add", None),
+            function_call("sub", None),
+            output("S", None, name="sub"),
+            output("A", None, name="add"),
+        ],
         [("add", {}, "ok", "A"), ("sub", {}, "ok", "S")],
         ["the call has no id", "the tool message has no id of a call"],
     ),
     "an output that says it failed": (
-        [asked("add"), output("x", status="incomplete")],
+        [function_call("add"), output("x", status="incomplete")],
         [("add", {}, "error", "x")],
         [],
     ),
     "an output before its call": (
-        [output("3"), asked("add")],
+        [output("3"), function_call("add")],
         [("add", {}, "not_executed", None)],
         ["answers no open call before it (id 'c1')"],
     ),
     "arguments broken off": (
-        [asked("add", arguments='{"a": 1'), output("bad")],
+        [function_call("add", arguments='{"a": 1'), output("bad")],
         [("add", {}, "invalid_arguments", "not JSON")],
         ["the arguments of 'add' are not a JSON object"],
     ),
@@ -274,14 +284,14 @@ def test_responses(items: list[Plain], calls: list[tuple[Any, ...]], warnings: l
 
 
 def test_calls_of_a_program_are_nested() -> None:
-    """They are the program's children, whichever way they ended; the program alone counts by default."""
+    """They are children of the program, however they ended; by default only the program counts."""
     caller = {"type": "program", "caller_id": "p1"}
     run = read(
         [
             {"type": "program", "call_id": "p1", "code": "add()", "id": "x", "fingerprint": "f"},
-            asked("add", "c1", caller=caller),
+            function_call("add", "c1", caller=caller),
             output("3", "c1"),
-            asked("sub", "c2", caller=caller),
+            function_call("sub", "c2", caller=caller),
             {"type": "program_output", "call_id": "p1", "result": "done", "status": "completed"},
         ]
     ).run
@@ -302,9 +312,18 @@ def test_a_pending_approval_interrupts_the_run() -> None:
     assert read([user(), approval("mar_1", "x"), user("Well?"), agent("No.")]).run.status is RunStatus.OK
 
 
-def test_items_that_stand_together_are_one_step() -> None:
-    """What the model asked for until something else came was asked in parallel."""
-    run = read([user(), asked("a", "1"), asked("b", "2"), output("x", "1"), output("y", "2"), asked("c", "3")]).run
+def test_adjacent_items_are_one_step() -> None:
+    """Calls requested without another item between them are parallel."""
+    run = read(
+        [
+            user(),
+            function_call("a", "1"),
+            function_call("b", "2"),
+            output("x", "1"),
+            output("y", "2"),
+            function_call("c", "3"),
+        ]
+    ).run
 
     assert [call.execution and call.execution.step for call in run.calls] == [0, 0, 1]
     assert run.calls[2].execution is not None
@@ -321,8 +340,8 @@ def use(name: str = "add", call_id: str = "t1", kind: str = "tool_use", **more: 
 
 def result(content: Any = ..., call_id: str = "t1", kind: str = "tool_result", **more: Any) -> Plain:
     """A block that answers one."""
-    given = {} if content is ... else {"content": content}
-    return {"type": kind, "tool_use_id": call_id, **given, **more}
+    fields = {} if content is ... else {"content": content}
+    return {"type": kind, "tool_use_id": call_id, **fields, **more}
 
 
 SEARCHED = [{"type": "web_search_result", "url": "https://a", "title": "A"}]
@@ -404,22 +423,22 @@ def test_anthropic(messages: list[Plain], calls: list[tuple[Any, ...]], warnings
     check(read([user(), *messages], format="anthropic"), calls, warnings)
 
 
-def test_types_and_servers_are_kept() -> None:
-    """Who runs a tool is told alike in all formats; what the provider ran was seen to run."""
+def test_types_and_servers_are_read() -> None:
+    """All formats report who runs a tool in the same way; hosted calls count as executed."""
     hosted = agent([use("web_search", "s1", "server_tool_use"), result(SEARCHED, "s1", "web_search_tool_result")])
     served = agent([use("find", "m1", "mcp_tool_use", server_name="git"), result("R", "m1", "mcp_tool_result")])
     runs = [
         read([hosted, served, agent([use()])]).run,
-        read([{"type": "web_search_call", "id": "w", "action": WEB}, CARRIED_OUT, asked("add")]).run,
+        read([{"type": "web_search_call", "id": "w", "action": WEB}, CARRIED_OUT, function_call("add")]).run,
     ]
 
     for run in runs:
-        told = [(call.type, how.server, how.executed) for call in run.calls if (how := call.execution) is not None]
-        assert told == [("hosted", None, True), ("mcp", "git", True), ("function", None, False)]
+        rows = [(call.type, how.server, how.executed) for call in run.calls if (how := call.execution) is not None]
+        assert rows == [("hosted", None, True), ("mcp", "git", True), ("function", None, False)]
 
 
-def test_calls_that_code_made_are_nested() -> None:
-    """A call whose caller is an execution of code is that call's child; its result comes later, and is its own."""
+def test_calls_by_code_are_nested() -> None:
+    """A call whose caller is a code execution is a child of that call; its result comes later."""
     caller = {"type": "code_execution_20250825", "tool_id": "s1"}
     run = read(
         [
@@ -435,8 +454,8 @@ def test_calls_that_code_made_are_nested() -> None:
     assert (run.actual_output, run.status) == ("3", RunStatus.OK)
 
 
-def test_the_answer_stands_after_what_the_provider_ran() -> None:
-    """Text before a call is no answer, text after what the provider ran is; blocks that follow each other are one."""
+def test_answer_follows_hosted_calls() -> None:
+    """Text before a call is not an answer, text after a hosted call is; adjacent blocks are joined."""
     blocks = [
         text("Let me."),
         use("web_search", "s1", "server_tool_use"),
@@ -447,14 +466,14 @@ def test_the_answer_stands_after_what_the_provider_ran() -> None:
     assert read([user(), agent(blocks)]).run.actual_output is None
     assert read([user(), agent([*blocks, text("So."), use()])]).run.actual_output is None
     assert read([user(), agent([use(), text("So.")])]).run.actual_output is None
-    assert read([user(), asked("add"), agent("So.")]).run.actual_output is None
+    assert read([user(), function_call("add"), agent("So.")]).run.actual_output is None
 
 
 # Turns
 
 
-def test_results_alone_are_no_turn_and_results_with_words_are_results_first() -> None:
-    """The results belong to the calls before; the words begin the next turn."""
+def test_results_alone_are_not_a_turn() -> None:
+    """Results belong to the calls before; text next to them begins the next turn."""
     transcript = read(
         [
             user("1"),
@@ -479,7 +498,7 @@ def test_results_alone_are_no_turn_and_results_with_words_are_results_first() ->
 
 
 def test_words_without_an_answer_and_the_next_ones_are_one_turn() -> None:
-    """Adjacent words of the user are joined; instructions between them change nothing; empty ones are no words."""
+    """Adjacent user messages are joined; instructions between them change nothing; empty ones do not count."""
     transcript = read(
         [
             {"role": "system", "content": "Be brief."},
@@ -510,7 +529,7 @@ def test_words_without_an_answer_and_the_next_ones_are_one_turn() -> None:
 
 
 def test_an_image_alone_is_a_turn() -> None:
-    """The user showed something; that it was left out is told."""
+    """The user sent an image; a warning reports that it was left out."""
     transcript = read([user([{"type": "image_url", "image_url": {"url": "u"}}]), agent("A cat.")])
 
     assert [turn.content for turn in transcript.conversation.turns] == ["", "A cat."]
@@ -518,26 +537,26 @@ def test_an_image_alone_is_a_turn() -> None:
     assert "('image_url')" in transcript.run.warnings[0]
 
 
-def test_what_was_spoken_and_what_was_refused_is_said() -> None:
-    """Where a message has no text, its refusal is, or what was said aloud."""
+def test_audio_and_refusals_are_answers() -> None:
+    """If a message has no text, its refusal or audio transcript is used."""
     assert read([user(), agent(None, audio={"id": "a", "transcript": "Hello."})]).run.actual_output == "Hello."
     assert read([user(), agent(None, refusal="No.")]).run.actual_output == "No."
     assert read([user(), agent([{"type": "refusal", "refusal": "No."}])]).run.actual_output == "No."
 
 
-def test_a_late_answer_goes_to_the_turn_of_its_call() -> None:
-    """Where a program answers after the user spoke again, the call stays where it was asked for."""
-    transcript = read([user("1"), asked("add"), user("2"), output("3"), agent("Done.")])
+def test_late_answer_belongs_to_the_turn_of_its_call() -> None:
+    """If a program answers after the next user message, the call stays in its own turn."""
+    transcript = read([user("1"), function_call("add"), user("2"), output("3"), agent("Done.")])
 
     assert [briefs(run) for run in transcript.turns] == [[("add", {}, "ok", "3")], []]
     assert transcript.turns[1].actual_output == "Done."
 
 
 @pytest.mark.parametrize(
-    "messages", [[user(), asks(("to_b", "{}", "h1")), tool("B", "h1")], [user(), asked("to_b", "h1")]]
+    "messages", [[user(), asks(("to_b", "{}", "h1")), tool("B", "h1")], [user(), function_call("to_b", "h1")]]
 )
-def test_hand_offs_are_told_by_their_names(messages: list[Plain]) -> None:
-    """A message does not show it, so that such a call counts unless its name is given."""
+def test_hand_offs_are_recognized_by_name(messages: list[Plain]) -> None:
+    """A message does not mark hand-offs, so such a call counts unless its name is passed."""
     transcript = read(messages, handoff_names=["to_b"])
 
     assert transcript.run.tools_called == transcript.turns[0].tools_called == []
@@ -562,7 +581,7 @@ RESPONSE = {
     "object": "response",
     "model": "m",
     "status": "completed",
-    "output": [asked("add")],
+    "output": [function_call("add")],
     "usage": {"input_tokens": 3},
 }
 MESSAGE = {
@@ -597,22 +616,22 @@ HOLDERS: dict[str, tuple[object, str, str | None]] = {
     "input and output": ({"input": [user()], "output": ANSWER}, "openai-chat", "Go."),
     "responses response": (RESPONSE, "openai-responses", None),
     "responses, both": ({"input": "Go.", **RESPONSE}, "openai-responses", "Go."),
-    "responses, items": ({"input": [user()], "output": [asked("add")]}, "openai-responses", "Go."),
-    "responses, one item": (asked("add"), "openai-responses", None),
+    "responses, items": ({"input": [user()], "output": [function_call("add")]}, "openai-responses", "Go."),
+    "responses, one item": (function_call("add"), "openai-responses", None),
     "anthropic response": (MESSAGE, "anthropic", None),
     "anthropic request": ({"system": "x", "max_tokens": 9, "messages": [user(), MESSAGE]}, "anthropic", "Go."),
     "anthropic, both": ({"messages": [user()], "tools": [SPEC], "response": MESSAGE}, "anthropic", "Go."),
 }
 
 
-@pytest.mark.parametrize(("value", "name", "said"), HOLDERS.values(), ids=HOLDERS)
-def test_what_holds_messages_is_opened(value: object, name: str, said: str | None) -> None:
-    """Requests, responses, and both, in the forms in which people keep them; the format is named."""
+@pytest.mark.parametrize(("value", "name", "question"), HOLDERS.values(), ids=HOLDERS)
+def test_envelopes_are_opened(value: object, name: str, question: str | None) -> None:
+    """Requests, responses and both together, in the usual log forms; the format is reported."""
     transcript = read(value)
 
     assert transcript.format == name
     assert [call.name for call in transcript.run.calls] == ["add"]
-    assert transcript.run.input == said
+    assert transcript.run.input == question
 
 
 @pytest.mark.parametrize(
@@ -621,19 +640,19 @@ def test_what_holds_messages_is_opened(value: object, name: str, said: str | Non
         {"messages": [user(), ANSWER], "response": COMPLETION},
         {"request": {"messages": [user(), {**ANSWER, "content": ""}]}, "response": COMPLETION},
         {"messages": [user(), agent([use()])], "response": MESSAGE},
-        {"input": [user(), asked("add")], "output": [asked("add", status="completed")]},
+        {"input": [user(), function_call("add")], "output": [function_call("add", status="completed")]},
     ],
 )
 def test_a_response_that_was_added_to_its_request_counts_once(value: Plain) -> None:
-    """Programs log the list that they then go on with; the repetition is told."""
+    """Programs log the same list again after adding to it; the repetition is reported."""
     run = read(value).run
 
     assert [call.name for call in run.calls] == ["add"]
     assert ["it counts once" in text for text in run.warnings] == [True]
 
 
-def test_a_call_that_is_made_again_counts_again() -> None:
-    """The same call, even with the same id, is another one once the first was answered."""
+def test_repeated_call_counts_again() -> None:
+    """After the first call was answered, the same call with the same id is another call."""
     searches = [{"type": "file_search_call", "id": "f", "status": "completed", "queries": [query]} for query in "ab"]
     runs = [
         read({"messages": [user(), ANSWER, tool("3")], "response": COMPLETION}).run,
@@ -643,8 +662,8 @@ def test_a_call_that_is_made_again_counts_again() -> None:
     assert [[call.name for call in run.calls] for run in runs] == [["add", "add"], ["file_search", "file_search"]]
 
 
-def test_what_a_response_says_of_itself_is_kept() -> None:
-    """Model, tokens under one name in all formats, the tools offered, and an end before the end."""
+def test_response_metadata_is_read() -> None:
+    """Model, token usage under common names, offered tools, and truncation."""
     run = read({"messages": [user()], "tools": [{"type": "function", "function": SPEC}], "response": COMPLETION}).run
     cut = read({**COMPLETION, "choices": [{"message": agent("Once upon"), "finish_reason": "length"}]}).run
     failed = read({**RESPONSE, "status": "failed", "error": {"code": "x", "message": "no"}}).run
@@ -664,28 +683,28 @@ def test_what_a_response_says_of_itself_is_kept() -> None:
         ([{"type": "function", "function": {"name": "sub"}}], ANSWER, "unknown_tool"),
         ([{"type": "function", "function": {"name": "sub"}}, {"type": "web_search"}], ANSWER, "not_executed"),
         ([{"type": "custom", "custom": {"name": "add"}}], ANSWER, "not_executed"),
-        ([{"type": "function", "name": "sub"}], asked("add"), "unknown_tool"),
+        ([{"type": "function", "name": "sub"}], function_call("add"), "unknown_tool"),
         (
             [{"type": "namespace", "name": "n", "tools": [{"type": "function", "name": "add"}]}],
-            asked("add"),
+            function_call("add"),
             "not_executed",
         ),
-        ([{"type": "mcp", "server_label": "git"}], asked("add"), "not_executed"),
+        ([{"type": "mcp", "server_label": "git"}], function_call("add"), "not_executed"),
         ([{"type": "computer"}], {"type": "computer_call", "call_id": "c", "action": {}}, "not_executed"),
         ([{"name": "sub", "input_schema": {}}], agent([use()]), "unknown_tool"),
         ([{"name": "sub", "type": "custom"}, {"type": "mcp_toolset"}], agent([use()]), "not_executed"),
-        ([{"type": "function", "name": "sub"}, {"type": "function", "name": 3}], asked("add"), "not_executed"),
+        ([{"type": "function", "name": "sub"}, {"type": "function", "name": 3}], function_call("add"), "not_executed"),
     ],
 )
-def test_a_tool_is_unknown_only_where_all_are_known(tools: list[Plain], value: Plain, status: str) -> None:
-    """A server, a search or a set may bring tools that the list does not name."""
+def test_tool_is_unknown_only_if_all_are_listed(tools: list[Plain], value: Plain, status: str) -> None:
+    """A server, a search or a toolset may provide tools that the list does not name."""
     run = read({"messages": [value], "tools": tools}).run
 
     assert [call.execution and call.execution.status.value for call in run.calls] == [status]
 
 
 def test_offered_tools_have_the_names_of_their_calls() -> None:
-    """The dates and previews in the types of providers' tools are no part of the name."""
+    """Dates and previews in the types of hosted tools are not part of the name."""
     openai = [
         {"type": kind} for kind in ("web_search_preview_2025_03_11", "computer_use_preview", "file_search", "shell")
     ]
@@ -693,7 +712,7 @@ def test_offered_tools_have_the_names_of_their_calls() -> None:
 
     specs = [read({"messages": [agent("Hi")], "tools": openai}).run.available_tools or []]
     specs.append(read({"messages": [agent("Hi")], "tools": claude}, format="anthropic").run.available_tools or [])
-    assert [[(spec.name, spec.type) for spec in found] for found in specs] == [
+    assert [[(spec.name, spec.type) for spec in offered] for offered in specs] == [
         [
             ("web_search", "hosted"),
             ("computer_use_preview", "function"),
@@ -718,9 +737,9 @@ REFUSED: dict[str, tuple[object, str]] = {
     "no choice": ({"choices": []}, "$.choices: expected one choice, got 0 choices"),
     "two lists": ({"messages": [user()], "input": [user()]}, "$: has 'messages' and 'input'"),
     "two formats": ([asks(("add", "{}", "c1")), user([result("3")])], "$[1]: looks like Anthropic messages"),
-    "two others": ([asked("add"), tool("3")], "$[1]: looks like OpenAI chat messages (role 'tool')"),
+    "two others": ([function_call("add"), tool("3")], "$[1]: looks like OpenAI chat messages (role 'tool')"),
     "calls of the user": ([user([use()])], "$[0].content[0]: a message of role 'user' has a call"),
-    "a call without a name": ([asked("")], "$[0].name: a call needs the name of its tool, got ''"),
+    "a call without a name": ([function_call("")], "$[0].name: a call needs the name of its tool, got ''"),
     "another without one": ([agent([use("")])], "$[0].content[0].name: a call needs the name of its tool"),
     "Pydantic AI": ([{"kind": "response", "parts": []}], "$[0]: expected messages of OpenAI, Anthropic or LangChain"),
     "responses in a list": (
@@ -729,13 +748,19 @@ REFUSED: dict[str, tuple[object, str]] = {
     ),
     "an unknown role": ([{"role": "oracle", "content": "x"}], "$[0].role: expected one of user"),
     "an unknown role among items": (
-        [asked("add"), {"role": "oracle", "content": "x"}],
+        [function_call("add"), {"role": "oracle", "content": "x"}],
         "$[1].role: expected one of user",
     ),
     "a choice without a message": ({"choices": [{"text": "a"}]}, "$.choices[0]: expected a choice with a message"),
     "tools that are no list": ({"messages": [user()], "tools": 3}, "$.tools: expected a list of tools, got 3"),
-    "listed tools that are none": ([asked("add"), {"type": "mcp_list_tools"}], "$[1].tools: expected a list of tools"),
-    "items that are no objects": ([asked("add"), 3], "$[1]: expected an item (an object with a role or a type), got 3"),
+    "listed tools that are none": (
+        [function_call("add"), {"type": "mcp_list_tools"}],
+        "$[1].tools: expected a list of tools",
+    ),
+    "items that are no objects": (
+        [function_call("add"), 3],
+        "$[1]: expected an item (an object with a role or a type), got 3",
+    ),
     "messages that are no list": ({"messages": 3}, "$.messages: expected a list of messages"),
     "blocks of an unknown role": ([agent([use()]), {"role": "oracle"}], "$[1].role: expected one of user, assistant"),
     "blocks that are no message": ([agent([use()]), 3], "$[1]: expected a message (an object with a role), got 3"),
@@ -745,15 +770,15 @@ REFUSED: dict[str, tuple[object, str]] = {
 
 
 @pytest.mark.parametrize(("value", "problem"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_read_is_refused_with_the_reason(value: object, problem: str) -> None:
-    """Nothing is silently an empty list of calls."""
+def test_invalid_values_are_refused_with_the_reason(value: object, problem: str) -> None:
+    """No invalid value becomes an empty list of calls."""
     assert problems(value)[0].startswith(problem)
 
 
 @pytest.mark.parametrize("name", ["openai-chat", "openai-responses", "anthropic"])
-def test_a_format_that_was_asked_for_is_held_to(name: Any) -> None:
-    """What is of another format is a problem of its own message, not read as if nothing were called."""
-    values = {"openai-chat": [ANSWER], "openai-responses": [asked("add")], "anthropic": [agent([use()])]}
+def test_requested_format_is_enforced(name: Any) -> None:
+    """A message of another format is a problem of its own and is not read as if it had no calls."""
+    values = {"openai-chat": [ANSWER], "openai-responses": [function_call("add")], "anthropic": [agent([use()])]}
 
     assert [call.name for call in read(values.pop(name), format=name).run.calls] == ["add"]
     for other in values.values():
@@ -767,7 +792,7 @@ def test_arguments_that_are_too_deep_are_never_lost_silently() -> None:
         deep = {"a": deep}
 
     assert problems([agent([use(input=deep)])])[0].startswith("$[0].content[0]: deeper than 200 levels")
-    (call,) = read([asked("add", arguments=deep)]).run.calls  # type: ignore[arg-type]
+    (call,) = read([function_call("add", arguments=deep)]).run.calls  # type: ignore[arg-type]
     assert call.execution is not None
     assert call.execution.not_captured == ["input_parameters"]
 
@@ -791,7 +816,7 @@ def test_a_format_has_a_name() -> None:
 
 
 def test_paths_begin_where_the_caller_says() -> None:
-    """Problems and warnings name places in what the value was read from."""
+    """Paths of problems and warnings start at the prefix of the caller."""
     assert problems([{"role": "x"}], path="$.log[3]")[0].startswith("$.log[3][0].role")
     assert read([tool("3"), agent("Hi")], path="$.log").run.warnings[0].startswith("$.log[0]: ")
 

@@ -1,4 +1,4 @@
-"""The laws of reading: what was rendered is read back, whichever the format, and whatever the order of the answers."""
+"""Laws of reading: rendered histories are read back in every format and with any order of answers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from toolmark.cases import Run
 from toolmark.formats import Transcript, read
 
 
-def found(run: Run) -> list[tuple[Any, ...]]:
-    """What `expected` says of each call."""
+def call_rows(run: Run) -> list[tuple[Any, ...]]:
+    """Return the calls of a run in the form of `expected`."""
     return [
         (call.name, call.input_parameters, call.output, how.status.value, call.id, how.step)
         for call in run.calls
@@ -24,10 +24,10 @@ def found(run: Run) -> list[tuple[Any, ...]]:
 
 
 class Sdk(SimpleNamespace):
-    """An object as clients build it, unchecked, whose parts are such objects too."""
+    """An unvalidated object as clients build it, with parts of the same kind."""
 
     def model_dump(self, **_: object) -> dict[str, Any]:
-        """Only the outer fields as they are: what is inside stays an object."""
+        """Dump only the outer fields; nested parts stay objects."""
         return vars(self)
 
 
@@ -52,12 +52,12 @@ def of(history: list[Turn], name: str, shuffle: Any = same) -> Transcript:
 
 @pytest.mark.parametrize("name", RENDER)
 @given(history=histories, data=st.data())
-def test_what_was_rendered_is_read_back(name: str, history: list[Turn], data: st.DataObject) -> None:
-    """Each call has its name, arguments, id, step and own answer, in whatever order the answers came."""
+def test_rendered_history_is_read_back(name: str, history: list[Turn], data: st.DataObject) -> None:
+    """Each call has its name, arguments, id, step and answer, in any order of answers."""
     run = of(history, name, lambda answers: data.draw(st.permutations(answers))).run
 
-    assert found(run) == expected(history)
-    assert run.input == history[0].said
+    assert call_rows(run) == expected(history)
+    assert run.input == history[0].question
 
 
 @pytest.mark.parametrize("name", RENDER)
@@ -70,8 +70,8 @@ def test_objects_read_as_their_fields_do(name: str, history: list[Turn]) -> None
 
 
 @given(history=histories)
-def test_no_format_is_taken_for_another(history: list[Turn]) -> None:
-    """Where anything of a format can be seen, that format is found; plain text reads alike in all of them."""
+def test_formats_are_not_confused(history: list[Turn]) -> None:
+    """A format is detected if anything of it is present; plain text reads the same in all formats."""
     for name in RENDER:
         transcript = of(history, name)
         if transcript.run.calls or name == "openai-responses":
@@ -80,18 +80,18 @@ def test_no_format_is_taken_for_another(history: list[Turn]) -> None:
 
 @given(history=histories)
 def test_turns_are_the_users(history: list[Turn]) -> None:
-    """Each thing the user said begins a turn with the calls made for it, the same in all formats."""
+    """Each user message begins a turn with the calls made for it, the same in all formats."""
     for name in RENDER:
         transcript = of(history, name)
         runs, turns = transcript.turns, transcript.conversation.turns
-        # Words that nobody reacted to and the next ones are one turn.
+        # A user message without a reaction is joined with the next one.
         joined: list[tuple[str, list[str], bool]] = []
         for turn in history:
             calls = [call.name for group in turn.steps for call in group]
-            said = turn.said
+            question = turn.question
             if joined and not joined[-1][2]:
-                said = f"{joined.pop()[0]}\n{said}"
-            joined.append((said, calls, bool(turn.steps) or turn.answer is not None))
+                question = f"{joined.pop()[0]}\n{question}"
+            joined.append((question, calls, bool(turn.steps) or turn.answer is not None))
         assert [(run.input, [call.name for call in run.calls]) for run in runs] == [(t, c) for t, c, _ in joined]
         assert [turn.content for turn in turns if turn.role == "user"] == [text for text, _, _ in joined]
         assert [call for run in runs for call in run.calls] == transcript.run.calls
@@ -101,8 +101,8 @@ def test_turns_are_the_users(history: list[Turn]) -> None:
 @given(history=histories)
 def test_the_formats_agree(history: list[Turn]) -> None:
     """All three give the same answer of the run, and of each turn."""
-    seen = [[(run.actual_output, run.status) for run in (t.run, *t.turns)] for t in (of(history, n) for n in RENDER)]
+    answers = [[(run.actual_output, run.status) for run in (t.run, *t.turns)] for t in (of(history, n) for n in RENDER)]
 
-    assert seen[0] == seen[2]
+    assert answers[0] == answers[2]
     if all(call.output is not None for turn in history for group in turn.steps for call in group):
-        assert seen[0] == seen[1]
+        assert answers[0] == answers[1]

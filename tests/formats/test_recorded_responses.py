@@ -1,4 +1,4 @@
-"""Responses that the providers really sent: each is read, and no call of any is lost.
+"""Recorded responses of the providers: each is read, and no call is lost.
 
 Calls are counted a second time by a walk over the plain JSON that shares nothing with the readers. The recordings stand
 beside the repository (`TOOLMARK_SHARED` says where else); without them these tests are skipped.
@@ -64,7 +64,7 @@ def plain(message: Any) -> tuple[Any, bool]:
 @pytest.fixture(scope="module")
 def exchanges() -> list[Exchange]:
     """Every recorded exchange of the three APIs."""
-    found: list[Exchange] = []
+    exchanges_read: list[Exchange] = []
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     for path in sorted(FOLDER.rglob("*.yaml")):
         for number, entry in enumerate(yaml.load(path.read_bytes(), Loader=loader)["interactions"]):
@@ -73,16 +73,16 @@ def exchanges() -> list[Exchange]:
             if name is not None:
                 response, streamed = plain(entry["response"])
                 where = f"{path.relative_to(FOLDER)}:{number}"
-                found.append(Exchange(where, name, plain(entry["request"])[0], response, streamed))
+                exchanges_read.append(Exchange(where, name, plain(entry["request"])[0], response, streamed))
     for path in sorted(FOLDER.rglob("*.json")):
         body = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(body, dict) and "choices" in body and "finish_reason" in body["choices"][0]:
-            found.append(Exchange(str(path), "openai-chat", None, body, streamed=False))
+            exchanges_read.append(Exchange(str(path), "openai-chat", None, body, streamed=False))
         elif isinstance(body, dict) and body.get("object") == "response":
-            found.append(Exchange(str(path), "openai-responses", None, body, streamed=False))
+            exchanges_read.append(Exchange(str(path), "openai-responses", None, body, streamed=False))
         elif isinstance(body, dict) and "stop_reason" in body:
-            found.append(Exchange(str(path), "anthropic", None, body, streamed=False))
-    return found
+            exchanges_read.append(Exchange(str(path), "anthropic", None, body, streamed=False))
+    return exchanges_read
 
 
 def walk(value: Any) -> Iterator[dict[str, Any]]:
@@ -140,7 +140,7 @@ def called(run: Run) -> Counter[str]:
 
 def test_every_response_is_read_without_loss(exchanges: list[Exchange]) -> None:
     """As many calls of each name as the JSON holds, streamed or not; the format is the one of the API that answered."""
-    seen: Counter[tuple[str, bool]] = Counter()
+    counts: Counter[tuple[str, bool]] = Counter()
     calls: Counter[str] = Counter()
     for entry in exchanges:
         if not entry.response or (
@@ -152,10 +152,10 @@ def test_every_response_is_read_without_loss(exchanges: list[Exchange]) -> None:
         expected = count(entry.format, entry.response)
         assert called(transcript.run) == expected, entry.where
         assert transcript.format == entry.format, entry.where
-        seen[entry.format, entry.streamed] += 1
+        counts[entry.format, entry.streamed] += 1
         calls[entry.format] += sum(expected.values())
 
-    assert all(seen[name, streamed] for name in ENDS.values() for streamed in (False, True))
+    assert all(counts[name, streamed] for name in ENDS.values() for streamed in (False, True))
     assert all(calls[name] > 40 for name in ENDS.values())
 
 
@@ -179,8 +179,8 @@ def test_every_exchange_is_read_without_loss(exchanges: list[Exchange]) -> None:
         assert not orphans or entry.request.get("previous_response_id"), entry.where
 
 
-def test_an_error_of_the_provider_is_no_response(exchanges: list[Exchange]) -> None:
-    """It is refused with what it says."""
+def test_provider_error_is_not_a_response(exchanges: list[Exchange]) -> None:
+    """It is refused with its message."""
     errors = [
         e.response
         for e in exchanges

@@ -1,4 +1,4 @@
-"""Traces that real tools exported: each is read, and no call of any is lost, nor seen twice.
+"""Traces exported by real tools: each is read, and no call is lost or counted twice.
 
 Calls are counted a second time by a walk over the plain JSON that shares nothing with the readers: every object that
 looks like a call in a message, and every span of a tool. The recordings stand beside the repository (`TOOLMARK_SHARED`
@@ -80,7 +80,7 @@ def read_file(path: Path) -> list[ToolCall]:
 
 @pytest.mark.parametrize("path", LANGFUSE, ids=lambda path: path.stem)
 def test_no_call_in_an_export_of_langfuse_is_lost(path: Path) -> None:
-    """Each id that a message has is one call of the run, and there are no others."""
+    """Each call id in the messages is one call of the run, and there are no other calls."""
     value = json.loads(path.read_text(encoding="utf-8"))
 
     calls = read_file(path)
@@ -89,8 +89,8 @@ def test_no_call_in_an_export_of_langfuse_is_lost(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", LANGFUSE, ids=lambda path: path.stem)
-def test_calls_are_those_that_langfuse_itself_has_found(path: Path) -> None:
-    """Its own reader wrote beside each trace what messages it found."""
+def test_calls_match_langfuses_own_reader(path: Path) -> None:
+    """Langfuse stored next to each trace the messages that its own reader extracted."""
     own_messages = json.loads(path.with_name(path.name.replace(".trace.", ".chatml.")).read_text(encoding="utf-8"))
 
     calls = read_file(path)
@@ -99,8 +99,8 @@ def test_calls_are_those_that_langfuse_itself_has_found(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [*LANGFUSE, *ANY_AGENT], ids=lambda path: path.stem)
-def test_every_tool_that_ran_is_seen_to_have_run(path: Path) -> None:
-    """As often as there are spans of tools, with what they were handed and what they returned."""
+def test_every_tool_span_is_an_execution(path: Path) -> None:
+    """Number, arguments and outputs match the tool spans."""
     value = json.loads(path.read_text(encoding="utf-8"))
     spans = [entry for entry in value.get("observations", ()) if entry["type"] == "TOOL"]
     spans += [
@@ -134,7 +134,7 @@ def test_one_task_in_many_frameworks_has_the_same_calls(path: Path) -> None:
 
 @pytest.mark.parametrize("path", VERCEL, ids=lambda path: path.stem)
 def test_spans_of_the_vercel_sdk_are_read(path: Path) -> None:
-    """They hold no call; what makes embeddings shows no agent, and is no run in which nothing was called."""
+    """They contain no call; an embedding span shows no agent and is not a run without calls."""
     value = json.loads(path.read_text(encoding="utf-8"))
     traces = {span["spanContext"]["traceId"] for span in value if "embed" not in span["name"]}
     if not traces:
@@ -146,7 +146,7 @@ def test_spans_of_the_vercel_sdk_are_read(path: Path) -> None:
     assert all(run.calls == [] and run.actual_output for run in result.runs)
 
 
-def test_the_recordings_are_there() -> None:
+def test_recordings_exist() -> None:
     """So that none of the tests above is empty."""
     assert LANGFUSE
     assert ANY_AGENT

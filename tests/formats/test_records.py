@@ -14,7 +14,7 @@ from toolmark.formats.records import case_from_record, looks_like_record
 
 
 def trajectory(*names: str, output: str | None = "ok", answer: str | None = "Done.") -> list[dict[str, Any]]:
-    """Messages in which these tools are called one after another."""
+    """Return messages in which these tools are called in sequence."""
     messages: list[dict[str, Any]] = [{"role": "user", "content": "Do it."}]
     for index, name in enumerate(names):
         entry = {"id": f"c{index}", "type": "function", "function": {"name": name, "arguments": '{"n": 1}'}}
@@ -49,7 +49,7 @@ def problems(record: Any) -> list[str]:
 
 
 def test_a_record_with_lists_is_read_whole() -> None:
-    """Every key has its place in the case, and without a trajectory or a doubt there is no run."""
+    """Every key has its place in the case; without a trajectory or a warning there is no run."""
     case = case_from_record(
         {
             "id": 7,
@@ -91,7 +91,7 @@ def test_a_record_with_trajectories_is_read_whole() -> None:
     case = case_from_record(record)
 
     assert (case.input, case.actual_output, case.expected_output) == ("Do it.", "Done.", "It is 3.")
-    assert [(made.name, made.output, made.id) for made in called(case)] == [("add", "ok", "c0")]
+    assert [(entry.name, entry.output, entry.id) for entry in called(case)] == [("add", "ok", "c0")]
     assert [tool.to_dict() for tool in expected(case)] == [
         {"name": name, "input_parameters": {"n": 1}, "output": "3"} for name in ("add", "sub")
     ]
@@ -130,13 +130,13 @@ def test_both_spellings_and_both_vocabularies_work(spelling: str) -> None:
 
 
 def test_synonyms_that_disagree_are_an_error() -> None:
-    """Saying the same twice is no error, contradicting oneself is."""
+    """Equal values under two names are accepted, different values are an error."""
     assert case_from_record({"query": "Q", "input": "Q"}).input == "Q"
     assert problems({"query": "Q", "input": "other"}) == ["$.input"]
 
 
-def test_what_is_not_told_stays_unknown() -> None:
-    """An empty list says none, a trajectory without calls too; leaving both out says nothing."""
+def test_missing_values_stay_unknown() -> None:
+    """An empty list and a trajectory without calls mean no calls; missing keys mean unknown."""
     assert case_from_record({"query": "Q"}).tools_called is None
     assert case_from_record({"query": "Q", "tools_called": None, "expected_tools": []}).tools_called is None
     assert case_from_record({"tools_called": []}).tools_called == []
@@ -144,8 +144,8 @@ def test_what_is_not_told_stays_unknown() -> None:
     assert (case.tools_called, case.expected_tools, warnings_of(case)) == ([], [], [])
 
 
-def test_given_lists_win_over_trajectories() -> None:
-    """The run is still attached, and a difference in the tools is reported, once for each side."""
+def test_lists_override_trajectories() -> None:
+    """The run is still attached, and different tools are reported once for each side."""
     record = {
         "tools_called": [{"name": "mul"}],
         "agent_trajectory": trajectory("add"),
@@ -155,9 +155,9 @@ def test_given_lists_win_over_trajectories() -> None:
     case = case_from_record(record)
     same = case_from_record({**record, "tools_called": [{"name": "add"}], "expected_tools": [{"name": "add"}]})
 
-    assert ([made.name for made in called(case)], [tool.name for tool in expected(case)]) == (["mul"], ["sub"])
+    assert ([entry.name for entry in called(case)], [tool.name for tool in expected(case)]) == (["mul"], ["sub"])
     assert case.run is not None
-    assert [made.name for made in case.run.calls] == ["add"]
+    assert [entry.name for entry in case.run.calls] == ["add"]
     assert [text.partition(":")[0] for text in warnings_of(case)] == ["$.tools_called", "$.expected_tools"]
     assert warnings_of(same) == []
     assert called(same)[0].output is None
@@ -184,13 +184,13 @@ def test_every_shape_of_a_tool_is_read() -> None:
     assert warnings_of(case) == []
 
 
-def test_more_fields_of_a_tool_are_kept() -> None:
-    """Ids, types, words and what a recording knows of the call survive; `tool_call` is no type."""
+def test_more_fields_of_a_tool_are_read() -> None:
+    """Ids, types, texts and execution data are read; `tool_call` is not a type."""
     tool = {"name": "add", "tool_call_id": 3, "kind": "MCP", "reasoning": "why", "execution": {"status": "error"}}
     custom = {"type": "custom", "custom": {"name": "shell", "input": "ls"}, "output": "x"}
     case = case_from_record({"tools_called": [tool, {"name": "add", "kind": "tool_call"}, custom]})
 
-    assert [made.to_dict() for made in called(case)] == [
+    assert [entry.to_dict() for entry in called(case)] == [
         {"name": "add", "type": "mcp", "reasoning": "why", "id": "3", "execution": {"status": "error"}},
         {"name": "add"},
         {"name": "shell", "type": "custom", "input_parameters": {"input": "ls"}, "output": "x"},
@@ -199,17 +199,17 @@ def test_more_fields_of_a_tool_are_kept() -> None:
 
 
 def test_a_kind_makes_no_demand() -> None:
-    """`kind` tells what a step was; only `type` asks for a type of call."""
+    """`kind` is the type of a step; only `type` is validated as a call type."""
     case = case_from_record({"expected_tools": [{"name": "a", "kind": "function"}, {"name": "a", "type": "FUNCTION"}]})
 
     assert [tool.type for tool in expected(case)] == [None, ToolCallType.FUNCTION]
 
 
 def test_unknown_types_are_reported_or_refused() -> None:
-    """A called tool is kept without it; an expectation that nobody can check is an error."""
+    """A called tool with an unknown type is kept without it; an expected one is an error."""
     case = case_from_record({"tools_called": [{"name": "a", "type": "robot"}, {"name": "a", "kind": ["x"]}]})
 
-    assert [made.type for made in called(case)] == [None, None]
+    assert [entry.type for entry in called(case)] == [None, None]
     assert [text.partition(": ")[0] for text in warnings_of(case)] == [
         "$.tools_called[0].type",
         "$.tools_called[1].kind",
@@ -219,7 +219,7 @@ def test_unknown_types_are_reported_or_refused() -> None:
 
 @pytest.mark.parametrize("key", ["args", "output", "type"])
 def test_null_reads_as_not_set_and_says_so(key: str) -> None:
-    """Foreign records write null for what they do not know; one warning tells of all of one kind."""
+    """Foreign records write null for unknown values; one warning covers all nulls of one kind."""
     tools = [{"name": "a", key: None}, {"name": "b", key: None}]
     case = case_from_record({"tools_called": tools, "expected_tools": tools})
 
@@ -239,7 +239,7 @@ def test_an_explicit_tool_call_keeps_its_null() -> None:
 
 
 def test_unknown_keys_of_a_tool_are_reported() -> None:
-    """A call has no place for them, so it is said that they are gone."""
+    """A call has no field for them, so a warning reports that they are dropped."""
     case = case_from_record({"tools_called": [{"name": "a", "ms": 3}, {"name": "b", "ms": 4}]})
 
     assert warnings_of(case) == ["$.tools_called[0] (and 1 more): 'ms' is not a field of a call and was left out"]
@@ -261,7 +261,7 @@ def test_broken_arguments_are_the_agents_or_the_authors_mistake(arguments: objec
 
 
 def test_broken_arguments_in_an_expected_trajectory_are_an_error() -> None:
-    """The same holds for trajectories, and for the called one they are a status."""
+    """Broken arguments are an error in expected trajectories and a status in called ones."""
     messages = trajectory("add")
     messages[1]["tool_calls"][0]["function"]["arguments"] = "{oops"
     case = case_from_record({"agent_trajectory": messages})
@@ -272,15 +272,15 @@ def test_broken_arguments_in_an_expected_trajectory_are_an_error() -> None:
 
 
 def test_doubts_about_the_expected_trajectory_reach_the_case() -> None:
-    """There is no run of it, so its warnings stand with the others."""
+    """An expected trajectory has no run, so its warnings are added to the others."""
     orphan = {"role": "tool", "tool_call_id": "x", "content": "?"}
     case = case_from_record({"tools_called": [], "expected_agent_trajectory": [*trajectory("add"), orphan]})
 
     assert [text.partition(":")[0] for text in warnings_of(case)] == ["$.expected_agent_trajectory[4]"]
 
 
-def test_all_problems_are_told_at_once() -> None:
-    """Each with its path in the record, under the name the record uses."""
+def test_all_problems_are_reported_at_once() -> None:
+    """Each has its path in the record under the name that the record uses."""
     record = {
         "query": 3,
         "id": [1],
@@ -321,8 +321,8 @@ def test_a_record_is_an_object(record: object) -> None:
         case_from_record(record)  # type: ignore[arg-type]
 
 
-def test_keys_of_its_own_are_kept_in_metadata() -> None:
-    """Nothing of a record is lost without a word, and a key that looks mistyped is reported."""
+def test_unknown_keys_go_to_metadata() -> None:
+    """No field of a record is lost silently, and a key that looks mistyped is reported."""
     case = case_from_record({"query": "Q", "trial": 2, "seed": 1, "metadata": {"seed": 5, "trial": 2}})
     typo = case_from_record({"query": "Q", "tool_called": []})
 
@@ -332,28 +332,28 @@ def test_keys_of_its_own_are_kept_in_metadata() -> None:
     assert "did you mean 'tools_called'?" in warnings_of(typo)[0]
 
 
-def test_a_record_is_told_from_a_case() -> None:
-    """One key that only records have is enough; toolmark's own keys are no such key."""
+def test_records_and_cases_are_distinguished() -> None:
+    """One record key is enough; toolmark's own keys are not record keys."""
     for key in ("query", "generated_response", "expectedResponse", "agent_trajectory", "expectedAgentTrajectory"):
         assert looks_like_record({key: None, "tools_called": []})
     for value in ({"input": "Q", "tools_called": [], 3: 4}, {}, [], None, "query"):
         assert not looks_like_record(value)
 
 
-def test_names_are_normalized_only_when_asked() -> None:
-    """A random suffix goes with `normalize_names`, and each rewrite is a warning."""
+def test_names_are_normalized_only_on_request() -> None:
+    """`normalize_names` removes a random suffix, with a warning for each change."""
     record = {"tools_called": [{"name": "agent_xg7c"}, {"name": "agent_xg7c"}, {"name": "read_data"}]}
 
     plain, normalized = case_from_record(record), case_from_record(record, normalize_names=True)
 
-    assert [made.name for made in called(plain)] == ["agent_xg7c", "agent_xg7c", "read_data"]
+    assert [entry.name for entry in called(plain)] == ["agent_xg7c", "agent_xg7c", "read_data"]
     assert plain.run is None
-    assert [made.name for made in called(normalized)] == ["agent", "agent", "read_data"]
+    assert [entry.name for entry in called(normalized)] == ["agent", "agent", "read_data"]
     assert warnings_of(normalized) == ["renamed 'agent_xg7c' to 'agent' (2 calls)"]
 
 
-def test_known_names_decide_where_the_rule_cannot() -> None:
-    """Available, expected and given names never change, and what is left of `agent_nxle` may be one of them."""
+def test_listed_names_decide_where_the_rule_cannot() -> None:
+    """Available, expected and passed names never change; `agent_nxle` may be stripped to one of them."""
     record = {
         "agent_trajectory": trajectory("agent_nxle", "parse_ipv4", "lookup_a1b2", "other_nxle"),
         "expected_tools": [{"name": "parse_ipv4"}],
@@ -361,7 +361,7 @@ def test_known_names_decide_where_the_rule_cannot() -> None:
     }
     case = case_from_record(record, normalize_names=True, known_names=["lookup_a1b2"])
 
-    assert [made.name for made in called(case)] == ["agent", "parse_ipv4", "lookup_a1b2", "other_nxle"]
+    assert [entry.name for entry in called(case)] == ["agent", "parse_ipv4", "lookup_a1b2", "other_nxle"]
     assert case.run is not None
     assert case.run.calls == case.tools_called
     assert warnings_of(case) == ["renamed 'agent_nxle' to 'agent'"]
@@ -376,7 +376,7 @@ def test_trajectory_and_list_are_compared_after_their_names() -> None:
 
 
 def test_an_expected_name_with_a_suffix_is_reported_where_it_matters() -> None:
-    """It is compared as it stands, so a call of the same tool with another suffix does not match it."""
+    """It is compared unchanged, so a call of the same tool with another suffix does not match."""
     case = case_from_record(
         {"tools_called": [{"name": "agent_xg7c"}], "expected_tools": [{"name": "agent_a1b2"}, {"name": "parse_ipv4"}]},
         normalize_names=True,
@@ -388,7 +388,7 @@ def test_an_expected_name_with_a_suffix_is_reported_where_it_matters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "known", "stripped"),
+    ("name", "names", "stripped"),
     [
         ("agent_xg7c", [], "agent"),
         ("agent_XG7C", [], "agent"),
@@ -410,16 +410,16 @@ def test_an_expected_name_with_a_suffix_is_reported_where_it_matters() -> None:
         ("", [], ""),
     ],
 )
-def test_the_suffix_rule(name: str, known: list[str], stripped: str) -> None:
-    """Last underscore, four ASCII letters and digits, both of them; or what is left is known and the name is not."""
-    assert strip_suffix(name, known) == stripped
+def test_the_suffix_rule(name: str, names: list[str], stripped: str) -> None:
+    """The last underscore and four letters and digits are removed, or as much as leaves a listed name."""
+    assert strip_suffix(name, names) == stripped
 
 
-@given(name=st.text(max_size=12), known=st.lists(st.text(max_size=12)))
-def test_stripping_keeps_known_names_and_leaves_something(name: str, known: list[str]) -> None:
-    """What is stripped is a prefix, never empty unless the name was, and a known name stays."""
-    stripped = strip_suffix(name, known)
+@given(name=st.text(max_size=12), names=st.lists(st.text(max_size=12)))
+def test_stripping_keeps_listed_names_and_a_nonempty_rest(name: str, names: list[str]) -> None:
+    """The result is a prefix, empty only for an empty name; listed names stay."""
+    stripped = strip_suffix(name, names)
 
     assert name.startswith(stripped)
     assert bool(stripped) == bool(name)
-    assert name not in known or stripped == name
+    assert name not in names or stripped == name

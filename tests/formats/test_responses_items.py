@@ -1,4 +1,4 @@
-"""One item of OpenAI's Responses API: the call it is, or the answer to one, as `openai_responses` reads it."""
+"""Single items of OpenAI's Responses API as `openai_responses` reads them: calls and answers."""
 
 from typing import Any
 
@@ -199,7 +199,7 @@ CALLS: dict[str, tuple[Item, Request]] = {
 
 
 class Sdk:
-    """An object as clients hand them out: attributes, and a dump with a null for whatever was not given."""
+    """An SDK object: attributes, and a dump with null for unset fields."""
 
     def __init__(self, fields: Item) -> None:
         self.fields = fields
@@ -218,8 +218,8 @@ def test_an_item_is_a_call(item: Item, request_: Request, wrap: Any) -> None:
 
 
 @pytest.mark.parametrize("arguments", ['{"a": 1', "[1]", "null", [1], 7])
-def test_arguments_that_are_no_object_are_kept_raw(arguments: object) -> None:
-    """What the model wrote stands in place of the arguments, with the reason."""
+def test_invalid_arguments_stay_raw(arguments: object) -> None:
+    """The model's text replaces the arguments, with the reason."""
     request = read_responses_call({"type": "function_call", "call_id": "c1", "name": "add", "arguments": arguments})
 
     assert request is not None
@@ -245,7 +245,7 @@ def test_arguments_that_are_no_object_are_kept_raw(arguments: object) -> None:
     ],
 )
 def test_other_items_are_neither(item: object) -> None:
-    """What is no call and no answer gives nothing, and raises nothing."""
+    """An item that is neither a call nor an answer gives nothing and raises nothing."""
     assert read_responses_call(item) is None
     assert read_responses_answer(item) is None
 
@@ -318,7 +318,7 @@ def test_an_item_is_an_answer(item: Item, answer: Answer, wrap: Any) -> None:
 
 
 def fed(*items: Item) -> list[ToolCall]:
-    """The calls of a run to which these items are told in order, as a recorder would."""
+    """Return the calls of a run after adding these items in order, as a recorder does."""
     builder = RunBuilder()
     for item in items:
         request, answer = read_responses_call(item), read_responses_answer(item)
@@ -331,13 +331,13 @@ def fed(*items: Item) -> list[ToolCall]:
 
 
 def brief(call: ToolCall) -> tuple[object, ...]:
-    """What scenarios say of a call."""
+    """Return the compared fields of a call."""
     assert call.execution is not None
     return call.name, call.input_parameters, call.execution.status, call.output, call.id
 
 
-def test_one_call_remains_of_a_request_for_approval_and_what_came_of_it() -> None:
-    """The call stands where it was carried out; a refused one where it was asked for."""
+def test_approval_request_and_its_call_are_one_call() -> None:
+    """The call is placed where it ran; a rejected one where it was requested."""
     ask = {"type": "mcp_approval_request", "server_label": "git", "name": "search"}
     x, zz = {**ask, "id": "mar_1", "arguments": '{"q": "x"}'}, {**ask, "id": "mar_2", "arguments": '{"q": "zz"}'}
     say = {"type": "mcp_approval_response"}

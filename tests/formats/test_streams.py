@@ -27,7 +27,7 @@ def piece(arguments: str, **more: Any) -> Plain:
     return {"tool_calls": [{**more, "function": {**name, "arguments": arguments}}]}
 
 
-def found(events: list[Plain]) -> list[tuple[Any, ...]]:
+def calls_of(events: list[Plain]) -> list[tuple[Any, ...]]:
     """Name, arguments and id of each call."""
     return [(call.name, call.arguments, call.id) for call in read(events).run.calls]
 
@@ -42,17 +42,17 @@ def cut(data: st.DataObject, text: str) -> list[str]:
     return [text[start:end] for start, end in zip([0, *places], [*places, len(text)], strict=True)]
 
 
-@given(asked=st.lists(given_arguments, min_size=1, max_size=3), data=st.data())
-def test_chunks_add_up_wherever_they_were_cut(asked: list[Plain], data: st.DataObject) -> None:
-    """Calls that come in pieces, their indexes telling them apart, are whole again."""
+@given(requests=st.lists(given_arguments, min_size=1, max_size=3), data=st.data())
+def test_chunks_add_up_wherever_they_were_cut(requests: list[Plain], data: st.DataObject) -> None:
+    """Calls in pieces are joined by their indexes."""
     events = [chunk({"role": "assistant", "content": ""})]
-    for index, arguments in enumerate(asked):
+    for index, arguments in enumerate(requests):
         first, *rest = cut(data, json.dumps(arguments))
         events.append(chunk(piece(first, index=index, id=f"c{index}", type="function", name="add")))
         events += [chunk(piece(part, index=index)) for part in rest]
     events.append(chunk({}, "tool_calls"))
 
-    assert found(events) == [("add", arguments, f"c{index}") for index, arguments in enumerate(asked)]
+    assert calls_of(events) == [("add", arguments, f"c{index}") for index, arguments in enumerate(requests)]
     assert read(events).run.warnings == []
 
 
@@ -66,9 +66,9 @@ def test_servers_that_count_badly_are_understood() -> None:
     same = [chunk(piece("{}", index=0, id="a", name="add")), chunk(piece("{}", index=0, id="b", name="sub"), "stop")]
     empty = [chunk(piece('{"x"', index=0, id="a", name="add")), chunk(piece(": 1}", index=0, id="", name=""), "stop")]
 
-    assert found(no_index) == [("add", {}, "a"), ("sub", {"x": 1}, "b")]
-    assert found(same) == [("add", {}, "a"), ("sub", {}, "b")]
-    assert found(empty) == [("add", {"x": 1}, "a")]
+    assert calls_of(no_index) == [("add", {}, "a"), ("sub", {"x": 1}, "b")]
+    assert calls_of(same) == [("add", {}, "a"), ("sub", {}, "b")]
+    assert calls_of(empty) == [("add", {"x": 1}, "a")]
 
 
 def test_the_text_of_chunks_is_the_answer() -> None:
@@ -81,7 +81,7 @@ def test_the_text_of_chunks_is_the_answer() -> None:
 
 
 def test_a_stream_that_broke_off_says_so() -> None:
-    """What came is read, and what is missing is told; half a call has invalid arguments."""
+    """The received part is read, and the missing part is reported; half a call has invalid arguments."""
     events = [chunk(piece('{"a": ', index=0, id="a", name="add")), {"error": {"message": "overloaded"}}]
     run = read(events).run
 
@@ -90,7 +90,7 @@ def test_a_stream_that_broke_off_says_so() -> None:
 
 
 def test_several_choices_are_refused_in_a_stream_too() -> None:
-    """They are alternatives."""
+    """Choices are alternatives, so more than one is refused."""
     with pytest.raises(InvalidDataError, match="2 choices"):
         read([chunk({"content": "a"}, "stop"), chunk({"content": "b"}, "stop", index=1)])
 
@@ -110,13 +110,13 @@ def responses(last: str | None, **body: Any) -> list[Plain]:
 
 
 def test_the_last_event_of_responses_holds_the_response() -> None:
-    """Where it does not hold the items, or never came, the items that were told of are read."""
+    """If it lacks the items, or is missing, the items of earlier events are read."""
     whole = responses("response.completed", status="completed", output=[CALL], model="m")
     bare = responses("response.completed", status="completed", output=[])
     broken = responses(None)
 
     for events in (whole, bare, broken):
-        assert found(events) == [("add", {"a": 1}, "c1")]
+        assert calls_of(events) == [("add", {"a": 1}, "c1")]
         assert read(events).format == "openai-responses"
     assert [len(read(events).run.warnings) for events in (whole, bare, broken)] == [0, 0, 1]
 
@@ -145,7 +145,7 @@ def test_blocks_of_anthropic_add_up() -> None:
     ]
     transcript = read(events)
 
-    assert found(events) == [("add", {"a": 1}, "t1")]
+    assert calls_of(events) == [("add", {"a": 1}, "t1")]
     assert (transcript.format, transcript.run.models) == ("anthropic", ["m"])
     assert transcript.run.usage == {"input_tokens": 3, "output_tokens": 5}
     assert transcript.conversation.turns[0].content == "Well."
@@ -153,8 +153,8 @@ def test_blocks_of_anthropic_add_up() -> None:
     assert "has no end" in read(events[:-1]).run.warnings[0]
 
 
-def test_a_stream_may_stand_in_place_of_a_response() -> None:
-    """Beside the request, as programs log it."""
+def test_stream_may_replace_a_response() -> None:
+    """Programs log a stream next to the request."""
     pair = {
         "request": {"messages": [{"role": "user", "content": "Go."}]},
         "response": [chunk({"content": "Hi"}, "stop")],

@@ -1,4 +1,4 @@
-"""Arguments that are not a JSON object, read as what they can only mean: only if asked for, always told."""
+"""Arguments that are not a JSON object but have one clear reading: opt-in and always reported."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ LITERAL = "{'a': None, 'b': True}"
         (json.dumps(""), None, ""),
     ],
 )  # fmt: skip
-def test_what_a_text_means(raw: str, arguments: Any, how: str) -> None:
+def test_readings_of_a_text(raw: str, arguments: Any, how: str) -> None:
     """The object, and how it was read, from the outside in."""
-    found = read_tolerantly(raw)
+    result = read_tolerantly(raw)
 
-    assert found == (None if arguments is None else (arguments, how.removesuffix(", ")))
+    assert result == (None if arguments is None else (arguments, how.removesuffix(", ")))
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_what_a_text_means(raw: str, arguments: Any, how: str) -> None:
     ],
     ids=lambda raw: repr(raw)[:30],
 )  # fmt: skip
-def test_what_means_nothing_stays_what_it_is(raw: object) -> None:
-    """Nothing is guessed, nothing is run, and nothing hangs or overflows."""
+def test_unclear_text_is_left_unchanged(raw: object) -> None:
+    """Nothing is guessed or run, and nothing hangs or overflows."""
     assert read_tolerantly(raw) is None
 
 
@@ -81,20 +81,20 @@ def test_every_wrapping_of_every_object(value: dict[str, Any]) -> None:
         f"```\n{value!r}\n```",
         json.dumps(repr(value)),
     ):
-        found = read_tolerantly(wrapped)
+        result = read_tolerantly(wrapped)
 
-        assert found is not None
-        assert found[0] == value
+        assert result is not None
+        assert result[0] == value
 
 
 @given(text=st.text(alphabet="{}[]'\",:`\\ \n1a", max_size=12))
 def test_any_text_is_read_or_left(text: str) -> None:
-    """Without an error or a warning, whatever it is."""
+    """Any text is handled without an error or a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = read_tolerantly(text)
+        result = read_tolerantly(text)
 
-    assert found is None or isinstance(found[0], dict)
+    assert result is None or isinstance(result[0], dict)
 
 
 # Messages, records, files
@@ -107,7 +107,7 @@ def messages(raw: object) -> list[dict[str, Any]]:
 
 
 def test_a_call_that_was_read_is_not_invalid() -> None:
-    """It has its arguments, its answer is its output, its text is kept, and the warning names call and reading."""
+    """It has its arguments and its answer as output; its text is kept, and the warning names call and reading."""
     (call,) = (run := run_from_messages(messages(LITERAL), tolerant_arguments=True)).calls
 
     assert (call.arguments, call.output) == ({"a": None, "b": True}, "done")
@@ -120,7 +120,7 @@ def test_a_call_that_was_read_is_not_invalid() -> None:
 
 
 def test_by_default_nothing_is_read() -> None:
-    """The mode is asked for, or it is off."""
+    """The tolerant mode is opt-in."""
     (call,) = run_from_messages(messages(LITERAL)).calls
 
     assert call.arguments == {}
@@ -129,8 +129,8 @@ def test_by_default_nothing_is_read() -> None:
 
 
 @pytest.mark.parametrize("raw", ["{}", '{"a": "{\'b\': 1}"}', "", None, {"a": 1}, '{"a": 1, "b": "```"}', "no object"])
-def test_what_reads_plainly_or_not_at_all_stays(raw: object) -> None:
-    """The mode changes nothing about arguments that need no mending, nor about those that cannot be."""
+def test_valid_and_unreadable_arguments_stay(raw: object) -> None:
+    """The mode changes neither valid arguments nor unreadable ones."""
     assert run_from_messages(messages(raw), tolerant_arguments=True) == run_from_messages(messages(raw))
 
 
@@ -154,7 +154,7 @@ def test_every_format(recorded: list[dict[str, Any]]) -> None:
 
 
 def test_custom_tools_take_text() -> None:
-    """Their input is no argument object, and is not read as one."""
+    """Their input is not an argument object and is not read as one."""
     call = {"id": "c1", "type": "custom", "custom": {"name": "f", "input": LITERAL}}
     run = run_from_messages([{"role": "assistant", "tool_calls": [call]}], tolerant_arguments=True)
 
@@ -197,7 +197,7 @@ def test_expected_trajectories() -> None:
 @pytest.mark.parametrize("key", ["input_parameters", "inputParameters", "args", "arguments"])
 @pytest.mark.parametrize("side", ["tools_called", "toolsCalled", "expected_tools", "expectedTools"])
 def test_cases_in_files(tmp_path: Any, side: str, key: str) -> None:
-    """In toolmark's own form, under every name of the field; the run says so, beside what it said."""
+    """In toolmark's own form, under every name of the field; the run has a warning next to its others."""
     path = tmp_path / "cases.jsonl"
     run = {"calls": [], "warnings": ["cut short"]}
     path.write_text(json.dumps({"id": "1", side: [{"name": "f", key: LITERAL}, {"name": "g"}], "run": run}) + "\n")
@@ -224,8 +224,8 @@ def test_cases_in_files(tmp_path: Any, side: str, key: str) -> None:
         {"tools_called": [{"name": "f", "args": "x"}]},
     ],
 )
-def test_broken_cases_are_refused_as_ever(tmp_path: Any, case: dict[str, Any]) -> None:
-    """With their places; the mode mends arguments and nothing else."""
+def test_broken_cases_are_still_refused(tmp_path: Any, case: dict[str, Any]) -> None:
+    """With their paths; the mode repairs only arguments."""
     path = tmp_path / "cases.jsonl"
     path.write_text(json.dumps(case))
 
@@ -234,7 +234,7 @@ def test_broken_cases_are_refused_as_ever(tmp_path: Any, case: dict[str, Any]) -
 
 
 def test_a_case_without_a_run_gets_one(tmp_path: Any) -> None:
-    """It carries the warning into every result."""
+    """The run carries the warning into every result."""
     path = tmp_path / "cases.jsonl"
     path.write_text(json.dumps({"tools_called": [{"name": "f", "args": LITERAL}]}))
     (case,) = read_cases(path, tolerant_arguments=True)
@@ -244,7 +244,7 @@ def test_a_case_without_a_run_gets_one(tmp_path: Any) -> None:
 
 
 def test_commands(tmp_path: Any) -> None:
-    """`convert` and `score` take the option, and `convert` tells what was mended."""
+    """`convert` and `score` accept the option, and `convert` reports the repairs."""
     recorded, cases = tmp_path / "log.json", tmp_path / "cases.jsonl"
     expected = [{"name": "f", "args": LITERAL}]
     recorded.write_text(json.dumps({"messages": messages(LITERAL), "expected_tools": expected}))

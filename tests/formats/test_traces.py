@@ -47,7 +47,7 @@ def problems(value: object) -> list[str]:
 
 
 def test_a_call_in_a_message_and_the_span_of_its_tool_are_one() -> None:
-    """The message says what was asked for and where it stands; the span that it ran, when, and what came back."""
+    """The message gives request and position; the span gives execution, times and output."""
     (call,) = called(
         agent(1),
         chat(2, 1, {"id": "c1", "name": "add", "arguments": {"a": 1}}),
@@ -72,8 +72,8 @@ def test_a_call_in_a_message_and_the_span_of_its_tool_are_one() -> None:
     }
 
 
-def test_arguments_that_nobody_kept_are_not_captured() -> None:
-    """They are not set, never `{}`; what the span of the tool kept is enough, and so is what the message kept."""
+def test_arguments_without_content_are_not_captured() -> None:
+    """They are unset, never `{}`; the content of either the tool span or the message is enough."""
     nowhere, in_span, in_message = called(
         chat(
             1,
@@ -96,7 +96,7 @@ def test_arguments_that_nobody_kept_are_not_captured() -> None:
 
 
 def test_a_hidden_value_is_not_captured() -> None:
-    """What an instrumentation was told not to keep is no argument."""
+    """A value that an instrumentation hides is not an argument."""
     (call,) = called(
         span(1, **{"openinference.span.kind": "TOOL", "tool.name": "add", "input.value": "__REDACTED__"}),
     )
@@ -105,8 +105,8 @@ def test_a_hidden_value_is_not_captured() -> None:
     assert call.execution.not_captured == ["input_parameters", "output"]
 
 
-def test_tools_after_a_model_that_was_not_kept_were_asked_for_by_it() -> None:
-    """Names alone still tell what the model chose, and what it chose at the same time."""
+def test_tools_after_a_hidden_model_belong_to_it() -> None:
+    """The tool names show what the model chose, and what it chose in parallel."""
     first, second, third = called(
         agent(1), silent(2, 1), tool(3, 1, "a"), tool(4, 1, "b"), silent(5, 1), tool(6, 1, "c")
     )
@@ -120,16 +120,16 @@ def test_tools_after_a_model_that_was_not_kept_were_asked_for_by_it() -> None:
     ]
 
 
-def test_tools_of_an_agent_without_models_were_asked_for_by_it() -> None:
-    """As frameworks write that do not show their models."""
+def test_tools_of_an_agent_without_models_belong_to_it() -> None:
+    """Some frameworks do not trace their models."""
     (call,) = called(agent(1), tool(2, 1))
 
     assert call.execution is not None
     assert (call.execution.origin.value, call.execution.agent) == ("model", "boss")
 
 
-def test_a_tool_that_no_model_asked_for_was_called_by_code() -> None:
-    """Where what the models said was kept, and alone."""
+def test_tool_that_no_model_requested_was_called_by_code() -> None:
+    """Only if the content of the models' answers was recorded."""
     for listed in ([tool(1)], [chat(1), tool(2)]):
         (call,) = called(*listed)
         assert call.execution is not None
@@ -140,8 +140,8 @@ def test_a_tool_that_no_model_asked_for_was_called_by_code() -> None:
         )
 
 
-def test_ids_that_repeat_are_told_apart_by_order() -> None:
-    """Some providers name calls after the tool."""
+def test_repeated_ids_are_paired_by_order() -> None:
+    """Some providers use the tool's name as the call id."""
     listed = [
         chat(1, None, {"id": "add", "name": "add", "arguments": {"a": 1}}),
         tool(
@@ -200,7 +200,7 @@ def test_a_failed_tool_is_tried_again_and_is_one_call() -> None:
 
 
 def test_a_tool_inside_a_tool_that_is_the_same_call_is_one() -> None:
-    """As where a framework and the library below it write a span each; what either kept is kept."""
+    """A framework and the library below it may each write a span; the content of either is used."""
     (call,) = called(
         agent(1),
         tool(2, 1, **{"gen_ai.tool.call.id": "c1"}),
@@ -232,7 +232,7 @@ def test_calls_inside_a_tool_are_its_children() -> None:
 
 
 def test_agents_inside_agents_keep_their_names() -> None:
-    """Their calls stand at the top level: no call made them."""
+    """Their calls are top-level because no call made them."""
     calls = called(
         agent(1),
         chat(2, 1, {"id": "c1", "name": "add", "arguments": {}}),
@@ -247,8 +247,8 @@ def test_agents_inside_agents_keep_their_names() -> None:
     ]
 
 
-def test_agents_at_the_same_time_keep_their_calls_apart() -> None:
-    """Without ids, a tool belongs to the agent that it ran in."""
+def test_concurrent_agents_keep_their_calls() -> None:
+    """Without ids, a tool belongs to the agent in which it ran."""
     ask = {"name": "add", "arguments": {}}
     one, two = called(
         agent(1),
@@ -271,8 +271,8 @@ def test_a_wrapper_around_a_model_is_not_another_message() -> None:
     assert len(called(chat(1, None, ask, {"id": "c2", "name": "sub"}), chat(2, 1, ask))) == 2
 
 
-def test_results_in_later_messages_are_the_outputs_of_calls_whose_tools_were_not_seen() -> None:
-    """They are no executions; a failure is an error."""
+def test_later_results_are_outputs_of_calls_without_spans() -> None:
+    """They are not executions; a failure is an error."""
     history = [
         {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "add", "arguments": {}}]},
         {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "result": "3"}]},
@@ -287,8 +287,8 @@ def test_results_in_later_messages_are_the_outputs_of_calls_whose_tools_were_not
     assert (call.execution.executed, call.execution.status.value) == (False, "ok")
 
 
-def test_calls_of_earlier_turns_that_only_a_history_shows_are_kept_and_told() -> None:
-    """They may be of a run that is not here."""
+def test_calls_of_earlier_turns_in_a_history_are_reported() -> None:
+    """They may belong to a run that is missing here."""
     history = [
         {"role": "assistant", "parts": [{"type": "tool_call", "id": "c0", "name": "look", "arguments": {}}]},
         {"role": "user", "parts": [{"type": "text", "content": "And now?"}]},
@@ -301,8 +301,8 @@ def test_calls_of_earlier_turns_that_only_a_history_shows_are_kept_and_told() ->
 
 
 @pytest.mark.parametrize("session", ["s1", None])
-def test_what_a_later_trace_repeats_is_counted_once(session: str | None) -> None:
-    """A trace for each turn, or even for each request: the calls are those of the trace that made them."""
+def test_calls_repeated_by_later_traces_count_once(session: str | None) -> None:
+    """With a trace for each turn or request, a call belongs to the trace that made it."""
     ask = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "add", "arguments": {}}]}
     words = {"role": "user", "parts": [{"type": "text", "content": "Go."}]}
     reply = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "3"}]}
@@ -325,7 +325,7 @@ def test_what_a_later_trace_repeats_is_counted_once(session: str | None) -> None
 
 
 def test_a_result_that_only_a_later_trace_shows_is_that_of_the_earlier_call() -> None:
-    """As where each request to a model is a trace of its own, and says only what is new."""
+    """If each model request is its own trace with only the new messages."""
     reply = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "3"}]}
     more = {"session.id": "s1"}
     first, second = read_traces(
@@ -339,8 +339,8 @@ def test_a_result_that_only_a_later_trace_shows_is_that_of_the_earlier_call() ->
     assert (second.calls, second.warnings) == ([], [])
 
 
-def test_a_handoff_is_no_called_tool() -> None:
-    """A span of a hand-off, with or without the request for it, and tools that are named as such."""
+def test_handoff_is_not_a_called_tool() -> None:
+    """A hand-off span, with or without its request, and tools with hand-off names."""
     value = openai_agents(script(asks(ScriptedCall("transfer_to_bob", "t1", {}, None))))
     moved = {**value[1], "id": "h", "started_at": "2026-03-01T12:00:00.500+00:00", "error": None}
     moved |= {"span_data": {"type": "handoff", "from_agent": "boss", "to_agent": "Bob"}, "parent_id": None}
@@ -356,7 +356,7 @@ def test_a_handoff_is_no_called_tool() -> None:
     assert (named.tools_called, len(named.handoffs)) == ([], 1)
 
 
-def test_arguments_that_are_no_object_are_invalid_unless_read_tolerantly() -> None:
+def test_arguments_that_are_not_an_object_are_invalid_unless_tolerant() -> None:
     """With a warning either way."""
     value = spans(chat(1, None, {"id": "c1", "name": "add", "arguments": "{'a': 1}"}))
 
@@ -370,16 +370,16 @@ def test_arguments_that_are_no_object_are_invalid_unless_read_tolerantly() -> No
     assert "as a Python literal" in tolerant.warnings[0]
 
 
-def test_a_call_without_a_name_is_kept_and_told() -> None:
-    """No call is lost because something of it is."""
+def test_call_without_a_name_is_kept_and_reported() -> None:
+    """A call with missing parts is not dropped."""
     run = run_of(spans(chat(1, None, {"id": "c1", "arguments": {}})))
 
     assert [(call.name, call.id) for call in run.calls] == [("(unnamed)", "c1")]
     assert "a call needs the name of its tool" in run.warnings[0]
 
 
-def test_what_was_cut_off_is_told_and_not_taken_for_words() -> None:
-    """Tracers cut long attributes; the tools that ran still show what was called."""
+def test_truncated_attributes_are_reported() -> None:
+    """Tracers cut long attributes; the tool spans still show the calls."""
     text = json.dumps([{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "add"}]}])
     run = run_of(
         spans(
@@ -395,8 +395,8 @@ def test_what_was_cut_off_is_told_and_not_taken_for_words() -> None:
     assert ["is cut off" in warning for warning in run.warnings] == [True, True]
 
 
-def test_arguments_of_a_tool_that_are_no_object_are_its_input() -> None:
-    """Some tools are handed a text; an empty one says that there were none."""
+def test_text_arguments_of_a_tool_are_its_input() -> None:
+    """Some tools take a text; an empty one means no arguments."""
     key = "gen_ai.tool.call.arguments"
     calls = called(
         tool(1, None, "a", **{key: "Berlin"}), tool(2, None, "b", **{key: " "}), tool(3, None, "c", **{key: "7"})
@@ -405,8 +405,8 @@ def test_arguments_of_a_tool_that_are_no_object_are_its_input() -> None:
     assert [call.input_parameters for call in calls] == [{"input": "Berlin"}, {}, {"input": "7"}]
 
 
-def test_what_lies_inside_of_several_tools_is_told_of_each() -> None:
-    """Also where one of them is called like what is inside it, under another id."""
+def test_spans_inside_nested_tools_belong_to_each() -> None:
+    """Even if one of them has the name of its inner tool and another id."""
     one, two = called(
         tool(1, None, "a", **{"gen_ai.tool.call.id": "c1"}),
         tool(2, 1, "a", **{"gen_ai.tool.call.id": "c2"}),
@@ -418,8 +418,8 @@ def test_what_lies_inside_of_several_tools_is_told_of_each() -> None:
     assert inner == [["a"], ["d"]]
 
 
-def test_results_are_no_calls_and_name_theirs_by_either_key() -> None:
-    """Results of the Vercel AI SDK look like its calls; messages of tools have an id of their own at times."""
+def test_results_are_not_calls_and_match_by_either_key() -> None:
+    """Results of the Vercel AI SDK look like its calls; tool messages sometimes have their own id."""
     results = json.dumps([{"toolCallId": "c9", "toolName": "sub", "result": "1"}])
     reply = {"name": "gen_ai.tool.message", "attributes": pairs({"id": "m1", "tool_call_id": "c1", "content": "3"})}
     calls = called(
@@ -434,8 +434,8 @@ def test_results_are_no_calls_and_name_theirs_by_either_key() -> None:
 # What a run is
 
 
-def test_what_a_run_says_of_itself() -> None:
-    """Trace, session, words, answer, model, tokens, tools, times."""
+def test_run_metadata_is_read() -> None:
+    """Trace, session, input, answer, model, tokens, tools and times."""
     schema = [{"type": "function", "name": "add", "parameters": {"type": "object"}}]
     value = otlp(script(asks(add()), session="s1"))
     listed = value["resourceSpans"][0]["scopeSpans"][0]["spans"]
@@ -462,8 +462,8 @@ def test_a_run_that_failed_says_why() -> None:
     assert (run.status.value, run.error, run.actual_output) == ("error", "Boom: no", None)
 
 
-def test_a_call_that_nobody_ran_or_answered_at_the_end_stops_the_run() -> None:
-    """The trace ends where somebody had to act."""
+def test_unanswered_call_at_the_end_stops_the_run() -> None:
+    """The trace ends where someone had to act."""
     run = run_of(spans(chat(1, None, {"id": "c1", "name": "add", "arguments": {}})))
 
     assert (run.status.value, run.calls[0].execution and run.calls[0].execution.status.value) == (
@@ -473,7 +473,7 @@ def test_a_call_that_nobody_ran_or_answered_at_the_end_stops_the_run() -> None:
 
 
 def test_the_traces_of_a_session_are_a_conversation() -> None:
-    """In the order of their beginnings; a trace without a session is one of its own."""
+    """In the order of their starts; a trace without a session is its own conversation."""
     later, first = script(asks(add("c2")), session="s1", trace="b" * 32), script(asks(add("c1")), session="s1")
     alone = script(trace="c" * 32)
 
@@ -484,8 +484,8 @@ def test_the_traces_of_a_session_are_a_conversation() -> None:
     assert [turn.content for turn in traces.conversations[0].turns] == ["Go.", "Done."] * 2
 
 
-def test_a_span_whose_outer_span_is_missing_is_told() -> None:
-    """The trace may not be whole: every score of the run says so."""
+def test_missing_parent_span_is_reported() -> None:
+    """The trace may be incomplete, and every score of the run has the warning."""
     run = run_of(spans(chat(2, 1), tool(3, 3, "a"), tool(4, 5, "b"), tool(5, 4, "c")))
 
     assert [call.name for call in run.calls] == ["a", "b"]
@@ -495,8 +495,8 @@ def test_a_span_whose_outer_span_is_missing_is_told() -> None:
     assert run.warnings == [f"{first} (and 2 more): the parent span is missing; the trace may be incomplete"]
 
 
-def test_an_answer_to_a_call_that_nothing_shows_is_told() -> None:
-    """Something is missing before it."""
+def test_answer_to_an_unknown_call_is_reported() -> None:
+    """The request before it is missing."""
     history = [{"role": "tool", "parts": [{"type": "tool_call_response", "id": "c9", "response": "3"}]}]
 
     run = run_of(spans(chat(1, None, **{"gen_ai.input.messages": json.dumps(history)})))
@@ -506,7 +506,7 @@ def test_an_answer_to_a_call_that_nothing_shows_is_told() -> None:
 
 
 def test_tools_as_deep_as_any_stack_are_read() -> None:
-    """Beyond forty levels they are kept side by side, with a warning."""
+    """Beyond forty levels they are kept as siblings, with a warning."""
     run = run_of(spans(*(tool(number, number - 1 or None, f"t{number}") for number in range(1, 2001))))
 
     def depth(calls: list[ToolCall]) -> int:
@@ -516,8 +516,8 @@ def test_tools_as_deep_as_any_stack_are_read() -> None:
     assert any("tools are nested more than 40 deep" in warning for warning in run.warnings)
 
 
-def test_traces_in_which_no_agent_is_seen_are_left_out_and_told() -> None:
-    """A run in which nothing was called would be a score of nothing."""
+def test_traces_without_an_agent_are_left_out_and_reported() -> None:
+    """A run without calls would give a meaningless score."""
     traces = read_traces(spans(span(1, name="GET /"), tool(2, trace="b" * 32)))
 
     assert [run.run_id for run in traces.runs] == ["b" * 32]
@@ -595,7 +595,7 @@ def test_events_that_hold_whole_conversations_are_read() -> None:
 
 
 def test_calls_without_arguments_in_events_are_not_captured() -> None:
-    """Instrumentations that keep no content still tell names and ids."""
+    """Instrumentations without content still record names and ids."""
     told_calls = [{"id": "c1", "type": "function", "function": {"name": "add"}}]
     event = {"name": "gen_ai.choice", "attributes": pairs({"message": json.dumps({"tool_calls": told_calls})})}
 
@@ -605,8 +605,8 @@ def test_calls_without_arguments_in_events_are_not_captured() -> None:
     assert call.execution.not_captured == ["input_parameters"]
 
 
-def test_googles_merged_results_are_no_call() -> None:
-    """The ADK repeats the results of tools that ran at the same time in a span of their own."""
+def test_merged_results_of_google_are_not_a_call() -> None:
+    """The ADK repeats the results of parallel tools in a separate span."""
     request = {"contents": [{"role": "user", "parts": [{"text": "Go."}]}]}
     calls = called(
         span(1, **{"gcp.vertex.agent.llm_request": json.dumps(request),
@@ -655,8 +655,8 @@ def test_langsmith_runs_inside_of_runs_and_outermost_runs_alone() -> None:
     assert [call.execution and call.execution.agent for call in run_of(alone).calls] == ["boss"]
 
 
-def test_the_agents_sdk_without_sensitive_data_still_tells_what_was_called() -> None:
-    """Its spans of responses hold nothing; those of functions are left empty."""
+def test_agents_sdk_without_sensitive_data_still_shows_calls() -> None:
+    """Its response spans have no content, and its function spans are empty."""
     value = openai_agents(script(asks(add())))
     for entry in value[1:]:
         data = entry["span_data"]
@@ -682,8 +682,8 @@ def test_the_agents_sdk_without_sensitive_data_still_tells_what_was_called() -> 
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_form_is_found(form: str) -> None:
-    """By what is peculiar to it, also in a file of one line for each span."""
+def test_form_is_detected(form: str) -> None:
+    """By its distinctive fields, also in a file with one span per line."""
     value = FORMS[form](script(asks(add())))
     expected = form if form in TRACE_FORMATS else "otel"
 
@@ -707,13 +707,13 @@ REFUSED: dict[str, tuple[object, str]] = {
 
 
 @pytest.mark.parametrize(("value", "problem"), REFUSED.values(), ids=REFUSED)
-def test_what_is_no_trace_is_refused_with_the_reason(value: object, problem: str) -> None:
-    """Nothing is silently a run without calls."""
+def test_invalid_traces_are_refused_with_the_reason(value: object, problem: str) -> None:
+    """Nothing becomes a run without calls silently."""
     assert problems(value)[0].startswith(problem)
 
 
-def test_a_form_that_was_asked_for_is_held_to() -> None:
-    """All that is of another form is a problem; an unknown form is none."""
+def test_requested_form_is_enforced() -> None:
+    """A value of another form is a problem; an unknown form is not."""
     for name, make in (("langfuse", langfuse), ("langsmith", langsmith), ("otel", jaeger)):
         others = [other for other in TRACE_FORMATS if other != name]
         for other in others:
@@ -739,7 +739,7 @@ def opened(value: Any) -> Any:
 
 
 def closed(value: Any) -> Any:
-    """The same with the texts closed again."""
+    """Return the value with its texts as JSON strings again."""
     if isinstance(value, dict):
         if set(value) == {"opened"}:
             return json.dumps(closed(value["opened"]))

@@ -1,4 +1,4 @@
-"""What traces leave out, tell in their own way, or tell twice: the rules, and where they must not reach."""
+"""Incomplete, vendor-specific and repeated data in traces: the rules and their limits."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ CALL: Plain = {"id": "c1", "name": "add", "arguments": {"a": 1}}
 
 
 def finished(*reasons: str) -> Plain:
-    """The attribute in which a model says why it stopped."""
+    """Return the attribute with a model's finish reason."""
     return {"gen_ai.response.finish_reasons": list(reasons)}
 
 
 def history(*messages: Plain) -> Plain:
-    """What a model was given, beside the user's words."""
+    """Return the prompt of a model, in addition to the user's text."""
     return {"gen_ai.input.messages": json.dumps([{"role": "user", "content": "Go."}, *messages])}
 
 
@@ -45,20 +45,20 @@ def with_times(start: int, end: int, recorded: Plain, trace: str) -> Plain:
     return {**recorded, **times, "traceId": trace * 32}
 
 
-# Calls of which nothing was kept
+# Calls without content
 
 
 @pytest.mark.parametrize("reason", ["tool_calls", "tool_call", "tool-calls", "tool_use", "function_call"])
-def test_a_model_that_stopped_for_tools_asked_for_some(reason: str) -> None:
-    """However it says so; with nothing more of them in the trace, the run is not whole."""
+def test_model_that_stopped_for_tools_requested_some(reason: str) -> None:
+    """Whatever the finish reason is called; without the calls in the trace, the run is incomplete."""
     run = run_of(spans(silent(1, **finished(reason))))
 
     assert run.calls == []
     assert run.warnings == [f"$.resourceSpans[0].scopeSpans[0].spans[0]: {MISSING}"]
 
 
-def test_calls_that_stand_anywhere_are_not_missing() -> None:
-    """In the answer, in a later history, as a tool that ran, or as a hand-off; each model that shows none is told."""
+def test_calls_shown_anywhere_are_not_missing() -> None:
+    """In the answer, a later history, a tool span or a hand-off; each model without calls is reported."""
     complete = run_of(spans(chat(1, None, CALL, **finished("tool_calls")), chat(2, **finished("stop"))))
     later = run_of(
         spans(silent(1, **finished("tool_calls")), chat(2, **history(call_message(CALL), answer("3", id="c1"))))
@@ -71,8 +71,8 @@ def test_calls_that_stand_anywhere_are_not_missing() -> None:
     assert lost.warnings == [f"$.resourceSpans[0].scopeSpans[0].spans[2]: {MISSING}"]
 
 
-def test_a_silent_model_may_have_asked_for_calls() -> None:
-    """Where nobody says why it stopped, and nobody traces tools, and no later history shows what it said."""
+def test_silent_model_may_have_requested_calls() -> None:
+    """Without a finish reason, tool spans, or a later history that shows its answer."""
     (doubt,) = run_of(spans(silent(1, **USER_MESSAGE), silent(2, **USER_MESSAGE))).warnings
 
     assert doubt == f"$.resourceSpans[0].scopeSpans[0].spans[1]: {UNKEPT}"
@@ -88,13 +88,13 @@ def test_a_silent_model_may_have_asked_for_calls() -> None:
         [silent(1), chat(2, **USER_MESSAGE)],
     ],
 )
-def test_a_silent_model_that_asked_for_nothing_is_not_doubted(listed: list[Plain]) -> None:
-    """It says so, or failed, or its tracer shows the tools that run, or what came after shows what it said."""
+def test_silent_model_without_requests_is_not_doubted(listed: list[Plain]) -> None:
+    """It has a finish reason or an error, its tracer records tools, or later data shows its answer."""
     assert run_of(spans(*listed)).warnings == []
 
 
-def test_messages_without_content_are_no_words() -> None:
-    """What a tracer leaves of them is not what anybody said."""
+def test_messages_without_content_are_not_texts() -> None:
+    """The remains that a tracer leaves are not user or model text."""
     attributes = {"gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text"}]}]'}
     attributes |= {"gen_ai.output.messages": '[{"role": "assistant", "parts": []}]'}
 
@@ -103,8 +103,8 @@ def test_messages_without_content_are_no_words() -> None:
     assert (run.input, run.actual_output, run.warnings) == (None, None, [])
 
 
-def test_arguments_that_openinference_leaves_out_stand_beside_the_message() -> None:
-    """It leaves out `{}`; where the response itself is hidden too, nobody knows that it was `{}`."""
+def test_arguments_omitted_by_openinference_are_in_the_response() -> None:
+    """It omits `{}`; if the response is hidden too, the arguments are unknown."""
     fields = {
         "openinference.span.kind": "LLM",
         "llm.output_messages.0.message.role": "assistant",
@@ -128,7 +128,7 @@ def test_arguments_that_openinference_leaves_out_stand_beside_the_message() -> N
 
 
 def wrapped(arguments: Plain, *requested: Plain, **more: Any) -> ToolCall:
-    """The call of a tool whose tracer kept this, asked for by a model if `requested` says what."""
+    """Return a tool call as its tracer recorded it, requested by a model if `requested` is set."""
     models = [chat(1, None, *requested)] if requested else []
     attributes = {"openinference.span.kind": "TOOL", "tool.name": "add", "input.value": json.dumps(arguments), **more}
     (call,) = run_of(spans(*models, span(2, **attributes))).calls
@@ -143,7 +143,7 @@ def test_arguments_by_name_are_those_of_the_call(arguments: Plain) -> None:
 
 
 def test_arguments_by_position_take_the_names_of_the_parameters() -> None:
-    """In their order, beside those by name, also where a JSON Schema says them."""
+    """In their order, before those by name, also if a JSON Schema names them."""
     arguments = {"args": [1], "kwargs": {"b": 2}, "sanitize_inputs_outputs": True}
     schema = {"type": "object", "properties": {"a": {}, "b": {}}}
 
@@ -153,7 +153,7 @@ def test_arguments_by_position_take_the_names_of_the_parameters() -> None:
 
 
 def test_arguments_by_position_without_names_are_not_captured() -> None:
-    """The request says them, if there is one; else they are not known, which is told."""
+    """The request gives the names if there is one; otherwise they are unknown, with a warning."""
     arguments = {"args": [1], "kwargs": {}}
 
     requested, alone = (
@@ -176,21 +176,21 @@ def test_arguments_by_position_without_names_are_not_captured() -> None:
 
 
 @pytest.mark.parametrize("arguments", [{"kwargs": {"a": 1}}, {"args": [1], "kwargs": {}}])
-def test_arguments_that_the_model_gave_so_are_kept(arguments: Plain) -> None:
-    """A tool may have parameters of these names."""
+def test_arguments_written_by_the_model_are_unchanged(arguments: Plain) -> None:
+    """A tool may have parameters with these names."""
     assert wrapped(arguments, {**CALL, "arguments": arguments}).input_parameters == arguments
 
 
 @pytest.mark.parametrize(
     "arguments", [{"kwargs": {"a": 1}, "b": 2}, {"kwargs": "a"}, {"args": 1, "kwargs": {}}, {"args": [1]}]
 )
-def test_other_objects_are_what_they_are(arguments: Plain) -> None:
-    """Only what can be nothing else is taken for how a function was called."""
+def test_other_objects_are_unchanged(arguments: Plain) -> None:
+    """Only an unambiguous wrapper is read as the call of a function."""
     assert wrapped(arguments).input_parameters == arguments
 
 
-def test_raw_text_beside_other_arguments_is_an_argument() -> None:
-    """Alone it is what OpenLLMetry makes of a text that is no JSON object."""
+def test_raw_text_next_to_other_arguments_is_an_argument() -> None:
+    """Alone, it is OpenLLMetry's wrapper for text that is not a JSON object."""
     calls = run_of(
         spans(
             chat(
@@ -232,8 +232,8 @@ def test_an_answer_with_the_id_of_a_call_and_a_history_with_that_of_its_item_are
         assert [(call.id, call.output) for call in run.calls] == [("c1", "1"), ("c2", "2")]
 
 
-def test_the_tool_of_an_item_is_found_by_its_name() -> None:
-    """Its span has the id of the call, which the request has not."""
+def test_tool_of_an_item_is_matched_by_name() -> None:
+    """Its span has the call id, which the request lacks."""
     more = {"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.arguments": '{"a": 1}', "gen_ai.tool.call.result": "3"}
 
     (call,) = run_of(spans(chat(1, None, {**CALL, "id": "fc_1"}), tool(2, **more))).calls
@@ -254,14 +254,14 @@ def test_calls_without_ids_learn_them_from_a_history() -> None:
 
 
 def nameless(*calls: Plain, answers: int = 1, ran: int = 0) -> Any:
-    """A run whose second model is given answers that name no call, as text behind no request."""
+    """Return a run whose second model receives answers without call ids, as text after a request."""
     tools = [tool(number, **{"gen_ai.tool.call.id": f"c{number - 1}"}) for number in range(2, 2 + ran)]
     attributes = history(*([{"role": "tool", "content": "3"}] * answers))
     return run_of(spans(chat(1, None, *calls), *tools, chat(9, **attributes)))
 
 
 def test_an_answer_without_a_name_belongs_to_the_only_call_that_waits() -> None:
-    """What repeats it later is no other answer."""
+    """A later repetition is not another answer."""
     run = nameless(CALL, answers=2)
 
     assert [call.output for call in run.calls] == ["3"]
@@ -291,12 +291,12 @@ def framework(trace: str = "a") -> list[Plain]:
 
 
 def client(start: int = 3, end: int = 7, *calls: Plain, trace: str = "b", number: int = 3, **more: Any) -> Plain:
-    """A request to a model that is a trace of its own."""
+    """Return a model request that is its own trace."""
     return with_times(start, end, chat(number, None, *(calls or (CALL,)), **{**USER_MESSAGE, **more}), trace)
 
 
 def test_a_request_that_the_trace_of_an_agent_shows_too_is_left_out() -> None:
-    """Its call counts once, with the agent; that it was left out is told."""
+    """Its call counts once, with the agent; the omission is reported."""
     result = traces(*framework(), client())
 
     (run,) = result.runs
@@ -326,14 +326,14 @@ def test_other_requests_are_runs_of_their_own(other: Plain) -> None:
 
 
 def test_traces_of_models_alone_repeat_no_others() -> None:
-    """They may be requests that were made at the same time, and answered alike."""
+    """They may be requests made at the same time with equal answers."""
     result = traces(client(1, 9, trace="a", number=1), client(3, 7, trace="b"))
 
     assert len(result.runs) == 2
 
 
-def test_a_trace_of_which_a_part_repeats_another_is_kept() -> None:
-    """All of its models must be in the other."""
+def test_trace_that_repeats_another_in_part_is_kept() -> None:
+    """All of its models must be in the other trace."""
     second = with_times(5, 6, chat(4, None, {**CALL, "id": "c9"}, **USER_MESSAGE), "b")
 
     assert len(traces(*framework(), client(3, 4), second).runs) == 2
@@ -350,8 +350,8 @@ def test_words_in_json_or_python_are_words(text: str) -> None:
     assert run_of(spans(silent(1, **{"gen_ai.output.messages": reply}))).actual_output == text
 
 
-def test_what_a_tool_returned_may_look_like_parts() -> None:
-    """The content of tools of MCP does; it is the result."""
+def test_tool_output_may_look_like_parts() -> None:
+    """The content of MCP tools has this form and is the result."""
     text = '[{"type": "text", "text": "3"}]'
     attributes = history(call_message(CALL), answer(text, id="c1"))
 
@@ -370,8 +370,8 @@ def test_events_with_bedrock_parts_are_messages() -> None:
     assert (call.id, call.input_parameters) == ("c1", {"a": 1})
 
 
-def test_tools_beside_messages_are_offered_and_answer_nothing() -> None:
-    """Langfuse's handler for LangChain puts them among the messages, its client of OpenAI beside them."""
+def test_tools_in_messages_are_offered_tools() -> None:
+    """Langfuse's LangChain handler puts them among the messages, its OpenAI client next to them."""
     function = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
     among = [{"role": "user", "content": "Go."}, {"role": "tool", "content": function}]
     beside = {"tools": [function], "messages": [{"role": "user", "content": "Go."}]}
@@ -383,7 +383,7 @@ def test_tools_beside_messages_are_offered_and_answer_nothing() -> None:
         assert (run.input, run.warnings) == ("Go.", [])
 
 
-# LangSmith, told to hide
+# LangSmith with hidden inputs or outputs
 
 
 def langsmith_runs(**model: Any) -> Any:
@@ -396,8 +396,8 @@ def langsmith_runs(**model: Any) -> Any:
     return run.calls[-1]
 
 
-def test_what_langsmith_hides_was_not_captured() -> None:
-    """Hidden inputs are `{}`, like those of a tool without arguments; models are always given something."""
+def test_values_hidden_by_langsmith_are_not_captured() -> None:
+    """Hidden inputs are `{}`, like those of a tool without arguments; models always have an input."""
     messages = {"messages": [{"role": "user", "content": "Go."}]}
     answered = {"choices": [{"message": {"role": "assistant", "content": "Hm."}}]}
 
@@ -410,7 +410,7 @@ def test_what_langsmith_hides_was_not_captured() -> None:
     assert only_inputs.execution.not_captured == ["input_parameters"]
 
 
-# What must stay apart, or be heard everywhere
+# Spans that must stay separate, and data that must always be read
 
 
 def test_calls_without_ids_and_of_other_arguments_are_two() -> None:
@@ -423,8 +423,8 @@ def test_calls_without_ids_and_of_other_arguments_are_two() -> None:
     assert sorted(str(call.input_parameters) for call in calls) == ["{'a': 1}", "{'a': 2}"]
 
 
-def test_a_history_says_the_arguments_that_an_answer_left_out() -> None:
-    """A call of which only the name was kept learns them."""
+def test_history_completes_the_arguments_of_an_answer() -> None:
+    """A call that has only its name receives them."""
     attributes = history(call_message(CALL), answer("3", id="c1"))
 
     (call,) = run_of(spans(chat(1, None, {"id": "c1", "name": "add"}), chat(2, **attributes))).calls
@@ -432,8 +432,8 @@ def test_a_history_says_the_arguments_that_an_answer_left_out() -> None:
     assert call.input_parameters == {"a": 1}
 
 
-def test_a_second_run_without_an_id_is_another_attempt_only_of_what_failed() -> None:
-    """A tool that ran well, and runs again without being asked, was called by a program."""
+def test_second_run_without_an_id_is_a_retry_only_after_failure() -> None:
+    """A tool that succeeded and runs again without a request was called by a program."""
     calls = run_of(spans(chat(1, None, CALL), tool(2), tool(3))).calls
 
     assert [call.execution.origin.value for call in calls if call.execution] == ["model", "code"]
@@ -465,8 +465,8 @@ def test_an_answer_without_a_name_belongs_to_the_same_agent() -> None:
     assert {call.name: call.output for call in calls} == {"add": None, "mul": "3"}
 
 
-def test_calls_outside_of_messages_that_stand_side_by_side_are_one_message() -> None:
-    """Also where equal ones were read before, and are remembered."""
+def test_adjacent_calls_outside_messages_are_one_message() -> None:
+    """Even if equal ones were read and remembered before."""
     listed = [{"toolCallId": f"c{number}", "toolName": "add", "input": "{}"} for number in (1, 2)]
 
     with remember_messages():
@@ -488,14 +488,14 @@ def test_a_tool_after_a_model_inside_of_a_tool_of_its_name_is_another_call() -> 
 
 
 def test_an_answer_of_another_tool_is_lost() -> None:
-    """It names a tool that nothing asked for, so that it belongs to no call that waits."""
+    """It names a tool that was not requested, so it belongs to no waiting call."""
     run = run_of(spans(chat(1, None, CALL), chat(2, **history({"role": "tool", "name": "mul", "content": "3"}))))
 
     assert [LOST in text for text in run.warnings] == [True]
 
 
-def test_what_events_of_an_agent_say_is_heard() -> None:
-    """Its words in and out are the run's, where models say none."""
+def test_agent_events_provide_missing_texts() -> None:
+    """An agent's input and output are used if its models have none."""
 
     def event(name: str, key: str, text: str) -> Plain:
         return {"name": name, "attributes": [{"key": key, "value": {"stringValue": text}}]}
@@ -538,8 +538,8 @@ def test_a_tool_inside_an_agent_inside_a_tool_of_its_name_is_another_call() -> N
     assert [inner.name for inner in call.execution.children] == ["add"]
 
 
-def test_what_langsmith_shows_beside_what_it_hides_is_kept() -> None:
-    """Outputs of a model that failed are not hidden, and arguments that are there were captured."""
+def test_visible_values_next_to_hidden_ones_are_read() -> None:
+    """Outputs of a failed model are not hidden, and present arguments were captured."""
     messages = {"messages": [{"role": "user", "content": "Go."}]}
 
     failed = langsmith_runs(inputs=messages, outputs={}, error="Timeout")
@@ -547,8 +547,8 @@ def test_what_langsmith_shows_beside_what_it_hides_is_kept() -> None:
     assert failed.output == {}
 
 
-def test_the_session_of_a_trace_of_langfuse_goes_before_that_of_its_spans() -> None:
-    """It is what the application shows."""
+def test_session_of_a_langfuse_trace_precedes_that_of_its_spans() -> None:
+    """It is the one that the application shows."""
     row = {"id": "o", "type": "GENERATION", "output": "Hm.", "startTime": "2026-01-01T00:00:00Z", "sessionId": "inner"}
 
     (run,) = read_traces({"trace": {"id": "t", "sessionId": "outer"}, "observations": [row]}).runs
@@ -557,7 +557,7 @@ def test_the_session_of_a_trace_of_langfuse_goes_before_that_of_its_spans() -> N
 
 
 def test_an_empty_input_of_a_function_of_the_openai_sdk_was_not_captured() -> None:
-    """It leaves the text empty where it was told to keep no data."""
+    """The text is empty if the SDK is configured to record no data."""
     data = {"type": "function", "name": "now", "input": "", "output": ""}
 
     (run,) = read_traces([{"object": "trace.span", "id": "s", "trace_id": "t", "span_data": data}]).runs

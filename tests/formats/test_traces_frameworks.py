@@ -1,4 +1,4 @@
-"""What agent frameworks tell in their own way: where the rules that read it hold, and where they must not reach."""
+"""Vendor-specific spans of agent frameworks: the rules that read them and their limits."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def asking(**call: Any) -> Plain:
     ],
 )
 def test_a_model_may_say_why_it_stopped_in_one_word_or_in_its_response(reply: Plain) -> None:
-    """Semantic Kernel has the names that Python has for reasons; Haystack's stand beside each reply."""
+    """Semantic Kernel writes Python names for reasons; Haystack puts them next to each reply."""
     run = run_of(spans(silent(1, **reply)))
 
     assert run.warnings == [f"$.resourceSpans[0].scopeSpans[0].spans[0]: {MISSING}"]
 
 
-def test_a_model_that_stopped_for_another_reason_asked_for_nothing() -> None:
-    """Also where its whole response is kept."""
+def test_model_that_stopped_for_another_reason_requested_nothing() -> None:
+    """Even if its whole response is recorded."""
     reply = {
         "output.value": '{"choices": [{"finish_reason": "stop", "message": {"content": "Hi.", "role": "assistant"}}]}'
     }
@@ -57,8 +57,8 @@ def test_a_model_that_stopped_for_another_reason_asked_for_nothing() -> None:
 # Agents alone
 
 
-def test_an_agent_of_which_nothing_was_kept_may_have_called_tools() -> None:
-    """Neither its models nor its tools are there, so that no calls is not known to be none."""
+def test_agent_without_content_may_have_called_tools() -> None:
+    """Neither its models nor its tools are recorded, so zero calls is not certain."""
     assert [SILENT in text for text in run_of(spans(agent(1))).warnings] == [True]
 
 
@@ -71,13 +71,13 @@ def test_an_agent_of_which_nothing_was_kept_may_have_called_tools() -> None:
         span(2, 1, **{"pydantic_ai.all_messages": messages(USER, asking(**CALL))}),
     ],
 )
-def test_an_agent_that_shows_what_it_did_is_not_doubted(beside: Plain) -> None:
+def test_agent_with_visible_steps_is_not_doubted(beside: Plain) -> None:
     """A model that answered, a tool that ran, or a whole conversation."""
     assert SILENT not in "\n".join(run_of(spans(agent(1), beside)).warnings)
 
 
-def test_an_agent_that_shows_a_whole_conversation_without_calls_made_none() -> None:
-    """What the user said and what the model said is there."""
+def test_agent_with_a_whole_conversation_without_calls_made_none() -> None:
+    """The texts of user and model are present."""
     talk = {"pydantic_ai.all_messages": messages(USER, {"role": "assistant", "content": "Hi."})}
 
     assert run_of(spans(span(1, name="agent run", **talk))).warnings == []
@@ -98,13 +98,13 @@ def with_offer(recorded: Plain, *names: str) -> Plain:
 
 
 def answered(number: int, parent: int | None = None, **more: Any) -> Plain:
-    """A model that is shown an answer to `CALL`."""
+    """Return a model that receives an answer to `CALL`."""
     history = messages(USER, asking(**CALL), {"role": "tool", "tool_call_id": "c1", "content": "No."})
     return chat(number, parent, **{"gen_ai.input.messages": history, **more})
 
 
 def test_an_agent_lists_the_tools_of_its_models() -> None:
-    """So that what was answered to a call of another name is no output."""
+    """So an answer to a call of another name is not an output."""
     run = run_of(spans(with_offer(agent(1), "mul"), chat(2, 1, CALL), answered(3, 1)))
 
     (call,) = run.calls
@@ -113,8 +113,8 @@ def test_an_agent_lists_the_tools_of_its_models() -> None:
     assert [spec.name for spec in run.available_tools or []] == ["mul"]
 
 
-def test_a_tool_may_be_offered_by_a_model_whose_tools_are_not_known() -> None:
-    """What one agent lists is not what another could choose from."""
+def test_tool_may_come_from_a_model_without_a_tool_list() -> None:
+    """One agent's list does not limit another agent."""
     run = run_of(spans(with_offer(agent(1), "mul"), chat(2, 1), agent(3), chat(4, 3, CALL), answered(5, 3)))
 
     (call,) = run.calls
@@ -122,8 +122,8 @@ def test_a_tool_may_be_offered_by_a_model_whose_tools_are_not_known() -> None:
     assert (call.execution.status.value, call.output) == ("ok", "No.")
 
 
-def test_what_an_agent_lists_is_not_for_agents_inside_of_its_tools() -> None:
-    """They have tools of their own."""
+def test_tools_listed_by_an_agent_do_not_apply_to_nested_agents() -> None:
+    """Agents inside its tools have their own tools."""
     helper = [tool(3, 1, "mul"), agent(4, 3, "helper"), chat(5, 4, CALL), answered(6, 4)]
     (outer,) = called(with_offer(agent(1), "mul"), chat(2, 1, {"id": "c0", "name": "mul"}), *helper)
 
@@ -134,7 +134,7 @@ def test_what_an_agent_lists_is_not_for_agents_inside_of_its_tools() -> None:
 
 
 def test_pydantic_ai_has_tools_by_which_its_models_answer() -> None:
-    """They are called as any other, and stand in a list of their own."""
+    """They are called like other tools and have their own list."""
     attributes = {
         "model_request_parameters": json.dumps({"function_tools": [{"name": "mul"}], "output_tools": [{"name": "add"}]})
     }
@@ -181,16 +181,16 @@ def test_a_tool_that_the_provider_runs_need_not_be_listed() -> None:
     ],
     ids=["definitions", "openinference", "adk"],
 )
-def test_a_set_of_tools_that_nobody_lists_may_hold_any(listed: Plain) -> None:
-    """What a server offers is not named."""
+def test_unlisted_toolset_may_hold_any_tool(listed: Plain) -> None:
+    """The tools of a server are not named."""
     (call,) = called(agent(1), chat(2, 1, CALL, **listed), answered(3, 1, **listed))
 
     assert call.execution is not None
     assert (call.execution.status.value, call.output) == ("ok", "No.")
 
 
-def test_a_tool_that_ran_was_there() -> None:
-    """Whatever is listed."""
+def test_tool_that_ran_was_offered() -> None:
+    """Whatever the list contains."""
     ran = tool(4, 1, **{"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.result": "3"})
     (call,) = called(with_offer(agent(1), "mul"), chat(2, 1, CALL), ran, answered(5, 1))
 
@@ -201,8 +201,8 @@ def test_a_tool_that_ran_was_there() -> None:
 # Ids and answers
 
 
-def test_the_word_unknown_is_no_id() -> None:
-    """Agent Framework writes it where a tool was called without one."""
+def test_the_text_unknown_is_not_an_id() -> None:
+    """Agent Framework writes it if a tool was called without an id."""
     (call,) = called(agent(1), tool(2, 1, **{"gen_ai.tool.call.id": "unknown"}))
 
     assert call.id is None
@@ -230,8 +230,8 @@ def test_the_first_answer_without_an_id_stays() -> None:
     assert recorded.output == "one"
 
 
-def test_a_tool_that_failed_has_no_output_that_could_be_kept() -> None:
-    """Nor does an answer that says nothing make it one that was not captured."""
+def test_failed_tool_has_no_output_to_capture() -> None:
+    """An empty answer does not make it uncaptured either."""
     failed = tool(3, 1, **{"gen_ai.tool.call.id": "c1", "error.type": "ValueError"})
     history = {"gen_ai.input.messages": messages(USER, asking(**CALL), {"role": "tool", "tool_call_id": "c1"})}
 
@@ -271,8 +271,8 @@ def mlflow(kind: str, **more: Any) -> Plain:
 
 
 @pytest.mark.parametrize("place", ["trace_metadata", "request_metadata"])
-def test_the_session_of_a_trace_of_mlflow_stands_beside_its_spans(place: str) -> None:
-    """Its older form has it elsewhere; spans without one beside them have none."""
+def test_session_of_an_mlflow_trace_is_outside_its_spans(place: str) -> None:
+    """The older form stores it elsewhere; spans alone have none."""
     listed = [mlflow("TOOL", **{"mlflow.spanInputs": {"a": 1}})]
     exported = {"info": {place: {"mlflow.trace.session": "s-1"}}, "data": {"spans": listed}}
 
@@ -280,15 +280,15 @@ def test_the_session_of_a_trace_of_mlflow_stands_beside_its_spans(place: str) ->
 
 
 @pytest.mark.parametrize("result", [3, "3", "three", None, {"a": [1]}])
-def test_values_of_mlflow_are_those_that_their_json_stands_for(result: object) -> None:
-    """A number is one, and a text that looks like one is a text."""
+def test_values_of_mlflow_are_parsed_from_json(result: object) -> None:
+    """A number is a number, and a text that looks like one is a text."""
     (call,) = called(mlflow("TOOL", **{"mlflow.spanInputs": {"a": 1}, "mlflow.spanOutputs": result}))
 
     assert (call.name, call.input_parameters, call.output) == ("span", {"a": 1}, result)
 
 
-def test_values_of_mlflow_that_are_no_json_are_what_they_are() -> None:
-    """What others added to its spans."""
+def test_values_of_mlflow_that_are_not_json_stay_unchanged() -> None:
+    """Other tools may add attributes to its spans."""
     recorded = span(1, **{"mlflow.spanType": '"TOOL"', "gen_ai.tool.name": "add", "session.id": "s 1"})
 
     run = run_of(spans(recorded))
@@ -296,8 +296,8 @@ def test_values_of_mlflow_that_are_no_json_are_what_they_are() -> None:
     assert (run.calls[0].name, run.conversation_id) == ("add", "s 1")
 
 
-def test_texts_of_other_spans_are_not_taken_for_json() -> None:
-    """A result of `"3"` is a text where nobody wrote JSON."""
+def test_texts_of_other_spans_are_not_parsed_as_json() -> None:
+    """A result of `"3"` is a text if the writer does not use JSON."""
     (call,) = called(tool(1, **{"gen_ai.tool.call.result": "3"}))
 
     assert call.output == "3"
@@ -318,7 +318,7 @@ def test_a_tool_of_haystack_that_failed_without_content_failed() -> None:
 
 
 def test_an_agent_of_haystack_is_one() -> None:
-    """It has no name but that of its span, and was given the words that its models were, whatever was kept of them."""
+    """Its name is that of its span, and its input is that of its models, whatever content was recorded."""
     attributes = {"haystack.agent.input": json.dumps({"messages": [USER], "streaming_callback": None})}
     attributes |= {"haystack.agent.output": json.dumps({"messages": [{"role": "assistant", "content": "Done."}]})}
     ran = span(2, 1, name="haystack.agent.step.tool", **{"haystack.tool.name": "add"})
@@ -329,8 +329,8 @@ def test_an_agent_of_haystack_is_one() -> None:
     assert [call.execution.agent for call in run.calls if call.execution] == ["haystack.agent.run"]
 
 
-def test_a_result_of_haystack_says_what_it_answers_and_whether_the_tool_failed() -> None:
-    """By the call that it came from, in whatever order."""
+def test_result_of_haystack_names_its_call_and_its_failure() -> None:
+    """It is matched by its origin call, in any order."""
     second: Plain = {**CALL, "id": "c2"}
     parts = [
         {"tool_call_result": {"result": text, "origin": call, "error": failed}}
@@ -362,7 +362,7 @@ def test_a_result_of_haystack_says_what_it_answers_and_whether_the_tool_failed()
 def test_an_answer_is_freed_of_the_words_that_smolagents_puts_before_it(
     text: str, status: str, output: str | None, error_text: str | None
 ) -> None:
-    """They say whether a step failed, and are no part of what the tool returned."""
+    """They report whether a step failed and are not part of the tool's output."""
     answered: Plain = {"role": "tool-response", "content": [{"type": "text", "text": text}]}
     later = chat(2, **{"gen_ai.input.messages": messages(USER, asking(**CALL), answered)})
 

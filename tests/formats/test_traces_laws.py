@@ -17,7 +17,7 @@ from tracing import FORMS, Script, calls_of, histories, read_calls
 @pytest.mark.parametrize("form", FORMS)
 @given(script=histories())
 def test_every_form_of_one_history_gives_the_same_calls(form: str, script: Script) -> None:
-    """Names, ids, arguments, whether they succeeded, and what lies inside of what; the input and the answer too."""
+    """Names, ids, arguments, success and nesting are equal, as are input and answer."""
     traces = read_traces(json.loads(json.dumps(FORMS[form](script))))
 
     (run,) = traces.runs
@@ -28,8 +28,8 @@ def test_every_form_of_one_history_gives_the_same_calls(form: str, script: Scrip
 
 @pytest.mark.parametrize("form", FORMS)
 @given(script=histories(ids=False))
-def test_without_ids_no_call_is_lost_or_seen_twice(form: str, script: Script) -> None:
-    """Calls are then joined by name, arguments and order; a tool that ran for one of two alike may go to the other."""
+def test_without_ids_no_call_is_lost_or_duplicated(form: str, script: Script) -> None:
+    """Calls are joined by name, arguments and order; equal calls may swap their tools."""
     (run,) = read_traces(FORMS[form](script)).runs
 
     def alike(calls: list[Any]) -> list[Any]:
@@ -40,8 +40,8 @@ def test_without_ids_no_call_is_lost_or_seen_twice(form: str, script: Script) ->
 
 @pytest.mark.parametrize("form", ["otlp, genai", "otlp, openinference", "langsmith", "openai-agents"])
 @given(script=histories(), seed=st.integers(0, 999))
-def test_the_order_of_spans_in_a_file_says_nothing(form: str, script: Script, seed: int) -> None:
-    """Exporters write spans as they end; times tell what came before what."""
+def test_order_of_spans_in_a_file_does_not_matter(form: str, script: Script, seed: int) -> None:
+    """Exporters write spans when they end; the times give the order."""
     value = FORMS[form](script)
     spans = value if isinstance(value, list) else value["resourceSpans"][0]["scopeSpans"][0]["spans"]
     before = read_traces(value).runs[0]
@@ -52,8 +52,8 @@ def test_the_order_of_spans_in_a_file_says_nothing(form: str, script: Script, se
 
 
 @given(script=histories(nested=False))
-def test_a_span_told_twice_is_one(script: Script) -> None:
-    """As exporters send again what they are not sure to have sent."""
+def test_duplicated_span_counts_once(script: Script) -> None:
+    """Exporters send spans again if delivery is uncertain."""
     value = FORMS["otlp, genai"](script)
     spans = value["resourceSpans"][0]["scopeSpans"][0]["spans"]
 

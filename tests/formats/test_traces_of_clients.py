@@ -1,4 +1,4 @@
-"""What tracers of clients tell twice, in part, or inside of a request: the rules, and where they must not reach."""
+"""Client tracers that repeat, truncate or nest data inside a request: the rules and their limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNKEPT = "the reply of the model was not captured; calls in it may be missing"
 
 
 def history(*messages: Plain) -> Plain:
-    """What a model was given, beside the user's words."""
+    """Return the prompt of a model, in addition to the user's text."""
     return {"gen_ai.input.messages": json.dumps([{"role": "user", "content": "Go."}, *messages])}
 
 
@@ -50,23 +50,23 @@ def test_two_spans_of_one_response_are_one_answer() -> None:
     assert run.warnings == []
 
 
-def test_a_response_that_was_told_later_again_is_another() -> None:
-    """Some servers number all their responses alike; two requests share no moment, unless they are the same."""
+def test_same_response_id_at_another_time_is_another_response() -> None:
+    """Some servers reuse response ids; only identical requests share a time."""
     run = run_of(spans(silent(1, **RESPONSE), silent(2, **RESPONSE)))
 
     assert run.warnings == [f"$.resourceSpans[0].scopeSpans[0].spans[0] (and 1 more): {UNKEPT}"]
 
 
 def test_anthropics_client_says_why_a_model_stopped() -> None:
-    """In its own spans, which hold nothing of what was said."""
+    """In its own spans, which have no message content."""
     run = run_of(spans(silent(1, **{"anthropic.message.stop_reason": "tool_use"})))
 
     assert run.warnings == [f"$.resourceSpans[0].scopeSpans[0].spans[0]: {MISSING}"]
 
 
 @pytest.mark.parametrize("provider", ["gemini", "gcp.gemini", "gcp.vertex_ai", "google-gla", "vertex_ai"])
-def test_a_model_of_google_that_stopped_may_have_asked_for_calls(provider: str) -> None:
-    """It says `STOP` then, too."""
+def test_google_model_that_stopped_may_have_requested_calls(provider: str) -> None:
+    """It reports `STOP` in that case, too."""
     run = run_of(spans(silent(1, **{"gen_ai.provider.name": provider, "gen_ai.response.finish_reasons": ["stop"]})))
 
     assert run.warnings == [f"$.resourceSpans[0].scopeSpans[0].spans[0]: {UNKEPT}"]
@@ -87,8 +87,8 @@ def test_the_end_of_a_stream_that_is_a_span_of_its_own_is_the_answer() -> None:
     assert [run.warnings for run in (merged, retried)] == [[], []]
 
 
-def test_spans_without_times_are_no_moments() -> None:
-    """Nobody knows how long they took."""
+def test_spans_without_times_do_not_share_a_time() -> None:
+    """Their duration is unknown."""
     timeless: Plain = {"startTimeUnixNano": None, "endTimeUnixNano": None}
 
     answered = chat(2, None, CALL, **history(), **{"gen_ai.usage.input_tokens": 5}) | timeless
@@ -105,8 +105,8 @@ USED_FIELD: Plain = {
 }
 
 
-def test_a_tool_inside_of_a_request_was_asked_for_by_its_model() -> None:
-    """A client that runs tools itself keeps the last answer only; a tool beside the request was called by code."""
+def test_tool_inside_a_request_was_requested_by_its_model() -> None:
+    """A client that runs tools records only the last answer; a sibling tool was called by code."""
     inside = called(chat(1), tool(2, 1), tool(3, 1, "mul"))
     beside = called(span(9), chat(1, 9), tool(2, 9))
 
@@ -118,7 +118,7 @@ def test_a_tool_inside_of_a_request_was_asked_for_by_its_model() -> None:
 
 
 def test_words_that_came_after_tools_inside_of_a_request_are_the_answer() -> None:
-    """A stream holds all of them in one message; where tools did not run inside, the words stood beside the calls."""
+    """A stream has all texts in one message; without inner tools, the texts accompanied the calls."""
     parts = [{"type": "tool_call", **CALL}, {"type": "text", "content": "It is 3."}]
     reply = {"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": parts}])}
 
@@ -128,8 +128,8 @@ def test_words_that_came_after_tools_inside_of_a_request_are_the_answer() -> Non
     assert (inside.actual_output, beside.actual_output) == ("It is 3.", None)
 
 
-def test_a_model_that_stopped_for_tools_and_shows_none_asked_for_those_that_ran() -> None:
-    """Its words were kept, and not its calls."""
+def test_model_that_stopped_for_tools_requested_those_that_ran() -> None:
+    """Its text was recorded without its calls."""
     stopped = {"gen_ai.response.finish_reasons": ["tool_calls"]}
 
     (call,) = called(span(9), chat(1, 9, **stopped), tool(2, 9), chat(3, 9))
@@ -138,8 +138,8 @@ def test_a_model_that_stopped_for_tools_and_shows_none_asked_for_those_that_ran(
     assert call.execution.origin.value == "model"
 
 
-def test_calls_that_stand_beside_words_only_in_what_a_framework_returned_are_read() -> None:
-    """With their ids; what a model said that asked for nothing is read where it stands first."""
+def test_calls_only_in_a_framework_result_are_read() -> None:
+    """With their ids; an answer without calls is read where it first appears."""
     whole = json.dumps({"message": {"role": "assistant", "blocks": [{"block_type": "text", "text": "Hm."}]}})
     full = json.dumps({"message": {"role": "assistant", "content": "Hm.", "tool_calls": [CALL]}})
     stopped = {"gen_ai.response.finish_reasons": ["tool_calls"]}
@@ -151,8 +151,8 @@ def test_calls_that_stand_beside_words_only_in_what_a_framework_returned_are_rea
     assert plain.actual_output == "Done."
 
 
-def test_a_message_that_an_answer_kept_in_part_is_made_whole_in_its_order() -> None:
-    """And nothing is doubted: the answer shows that the calls are of this run."""
+def test_partial_message_is_completed_in_its_order() -> None:
+    """Without a warning: the answer shows that the calls belong to this run."""
     (first, second) = called(
         chat(1, None, OTHER), chat(2, None, **history(call_message(CALL, OTHER), answer("c1"), answer("c2")))
     )
@@ -165,7 +165,7 @@ def test_a_message_that_an_answer_kept_in_part_is_made_whole_in_its_order() -> N
 
 @pytest.mark.parametrize(("arguments", "expected"), [({}, {"a": 1}), ({"a": 9}, {"a": 9})])
 def test_empty_arguments_are_those_that_a_history_has(arguments: Plain, expected: Plain) -> None:
-    """Under the same id; what is not empty is what the model said."""
+    """Under the same id; arguments that are not empty are the model's own."""
     (call,) = called(
         chat(1, None, {**CALL, "arguments": arguments}), chat(2, None, **history(call_message(CALL), answer("c1")))
     )
@@ -173,8 +173,8 @@ def test_empty_arguments_are_those_that_a_history_has(arguments: Plain, expected
     assert call.input_parameters == expected
 
 
-def test_answers_with_ids_that_nobody_asked_under_belong_to_the_requests_before_them() -> None:
-    """If there are as many; else nobody knows to which."""
+def test_answers_with_unknown_ids_belong_to_preceding_requests() -> None:
+    """If the numbers match; otherwise the assignment is unknown."""
     pair = chat(2, None, **history(call_message(CALL, OTHER), answer("x", "3"), answer("y", "4")))
     one = chat(2, None, **history(call_message(CALL, OTHER), answer("x", "3")))
 
@@ -199,8 +199,8 @@ def test_calls_of_hidden_histories_are_those_of_an_earlier_trace() -> None:
     assert [[call.id for call in run.calls] for run in runs[1]] == [["c1"], ["c1"]]
 
 
-def test_what_a_model_answered_is_not_what_it_was_given() -> None:
-    """A history names the id of an equal call before; the answer has none."""
+def test_model_answer_is_distinct_from_its_prompt() -> None:
+    """A history has the id of an earlier equal call; the answer has none."""
     add = {"name": "add", "arguments": {"a": 1}}
     first = chat(1, None, add, **history())
     second = chat(2, None, add, trace="b" * 32, **history(call_message(CALL), answer("c1")))
@@ -210,8 +210,8 @@ def test_what_a_model_answered_is_not_what_it_was_given() -> None:
     assert [[call.id for call in run.calls] for run in runs] == [["c1"], [None]]
 
 
-def test_an_agent_of_logfire_is_named_without_its_turns() -> None:
-    """Older versions of the SDK tell of no turns."""
+def test_agent_of_logfire_is_named_without_turns() -> None:
+    """Older versions of the SDK do not record turns."""
     template = {"logfire.msg_template": "Agent run: {name!r}", "gen_ai.system": "openai", "name": None}
     recorded = agent(1) | {"attributes": span(1, **{**template, "name": "span"})["attributes"]}
     recorded["attributes"].append({"key": "name", "value": {"stringValue": "boss"}})
@@ -222,14 +222,14 @@ def test_an_agent_of_logfire_is_named_without_its_turns() -> None:
     assert call.execution.agent == "boss"
 
 
-def test_spans_of_others_are_not_taken_for_those_of_logfires_agents() -> None:
-    """A program may log a function by the same words."""
+def test_similar_spans_are_not_logfire_agents() -> None:
+    """A program may log a function with the same text."""
     recorded = span(2, 1, **{"logfire.msg_template": "Function: {name}", "input": "{}"})
 
     assert [call.name for call in called(chat(1, None, CALL), recorded)] == ["add"]
 
 
-def test_a_tool_of_llama_index_is_read_where_nobody_asked_for_it() -> None:
+def test_tool_of_llama_index_without_a_request_is_read() -> None:
     """With its arguments, its id and its output."""
     output: Plain = {"raw_output": 3, "tool_name": "add", "is_error": False}
     returned: Plain = {"tool_name": "add", "tool_id": "c1", "tool_output": output}
@@ -240,8 +240,8 @@ def test_a_tool_of_llama_index_is_read_where_nobody_asked_for_it() -> None:
     assert (call.name, call.id, call.input_parameters, call.output) == ("add", "c1", {"a": 1}, 3)
 
 
-def test_a_tool_with_parameters_called_as_a_wrapper_keeps_them() -> None:
-    """Only the tool's own name beside its arguments is what OpenLLMetry wraps a call of MCP in."""
+def test_tool_with_wrapper_like_parameters_keeps_them() -> None:
+    """OpenLLMetry wraps an MCP call only with the tool's own name next to its arguments."""
     arguments = {"tool_name": "mul", "arguments": {"a": 1}}
     fields = {"gen_ai.tool.call.arguments": json.dumps(arguments)}
 
@@ -251,8 +251,8 @@ def test_a_tool_with_parameters_called_as_a_wrapper_keeps_them() -> None:
     assert [wrapped[0].input_parameters, plain[0].input_parameters] == [{"a": 1}, arguments]
 
 
-def test_texts_beside_the_id_of_a_call_are_what_the_tool_returned() -> None:
-    """As LiteLLM writes them."""
+def test_texts_next_to_a_call_id_are_tool_output() -> None:
+    """LiteLLM writes them in this way."""
     message = {"role": "tool", "parts": [{"type": "text", "content": "3"}], "tool_call_id": "c1"}
 
     (call,) = called(chat(1, None, CALL), chat(2, None, **history(call_message(CALL), message)))
@@ -260,8 +260,8 @@ def test_texts_beside_the_id_of_a_call_are_what_the_tool_returned() -> None:
     assert call.output == "3"
 
 
-def test_attributes_that_spell_out_no_message_hide_none() -> None:
-    """What else is said of an answer may stand under the names that spell out messages."""
+def test_incomplete_message_attributes_hide_nothing() -> None:
+    """Other facts about an answer may use the attribute names of messages."""
     (call,) = called(chat(1, None, CALL, **{"gen_ai.completion.0.finish_reason": "tool_calls"}))
 
     assert call.id == "c1"

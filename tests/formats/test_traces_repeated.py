@@ -1,4 +1,4 @@
-"""Histories repeat messages: each is read once, and what is read is the same as if each were read every time."""
+"""Repeated messages in histories: each is parsed once, with the same result as parsing it every time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def long_history(steps: int) -> Script:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_message_is_read_once_however_many_histories_repeat_it(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twice as many messages are twice the work, though what the histories hold of them is four times as much."""
+    """Twice as many messages take twice the work, although the histories hold four times as much."""
     work: list[int] = []
     read = trace_messages._object
 
@@ -46,7 +46,7 @@ def test_a_message_is_read_once_however_many_histories_repeat_it(form: str, monk
 
 
 def without_memory(value: Any) -> list[str]:
-    """The runs of traces in which every message is read every time."""
+    """Return the runs of traces with every message parsed every time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reader, "remember_messages", nullcontext)
         return [run.to_json() for run in read_traces(value).runs]
@@ -54,8 +54,8 @@ def without_memory(value: Any) -> list[str]:
 
 @pytest.mark.parametrize("form", FORMS)
 @given(script=histories(), ids=st.booleans())
-def test_what_is_read_does_not_depend_on_the_memory(form: str, script: Script, ids: bool) -> None:
-    """Places, too: the same message stands at another place in every history."""
+def test_result_does_not_depend_on_the_cache(form: str, script: Script, ids: bool) -> None:
+    """Including places: the same message has another place in every history."""
     value = FORMS[form](script)
     if not ids:
         value = json.loads(json.dumps(value).replace("call_", "call"))
@@ -63,8 +63,8 @@ def test_what_is_read_does_not_depend_on_the_memory(form: str, script: Script, i
     assert [run.to_json() for run in read_traces(value).runs] == without_memory(value)
 
 
-def test_values_that_only_python_holds_equal_are_told_apart() -> None:
-    """`1 == 1.0 == True`, and a tuple may be written as a list is: each is the argument that it was."""
+def test_values_equal_only_in_python_are_distinguished() -> None:
+    """`1 == 1.0 == True`, and a tuple may be written like a list; each argument keeps its own form."""
     values: list[Any] = [1, 1.0, True, "1", [1], -0.0, 0]
     calls = [ScriptedCall("add", "same", {"a": value}, "3") for value in values]
     value = otlp(
@@ -124,8 +124,8 @@ def test_only_json_is_remembered(value: object, times: int) -> None:
     assert messages == [[Message("user", "$[0].content", "Go.")], [Message("user", "$[1].content", "Go.")]]
 
 
-def test_readers_that_differ_remember_apart() -> None:
-    """The same message says something else where nobody's words are the model's."""
+def test_different_readers_use_separate_caches() -> None:
+    """The same message has another meaning if roles are read differently."""
     with remember_messages():
         user = read_once("Go.", "$", "user", lambda: [Message("user", "", "Go.")])
         model = read_once("Go.", "$", "model", lambda: [Message("model", "", "Go.")])

@@ -1,4 +1,4 @@
-"""Messages that attributes spell out, and the whole messages beside them that say more."""
+"""Messages stored field by field in attributes, and the whole messages next to them with more content."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def span(number: int, kind: str, name: str = "chat", **attributes: Any) -> dict[
 
 
 def call_message(name: str, arguments: dict[str, Any] | None = None, call_id: str | None = None) -> dict[str, Any]:
-    """What is spelled out of a message that asks for one call."""
+    """Return the attributes of a message that requests one call."""
     call: dict[str, Any] = {"tool_call": {"function": {"name": name}}}
     if arguments is not None:
         call["tool_call"]["function"]["arguments"] = json.dumps(arguments)
@@ -40,7 +40,7 @@ def call_message(name: str, arguments: dict[str, Any] | None = None, call_id: st
 
 
 def google(*calls: tuple[str, dict[str, Any], str | None]) -> str:
-    """The same as Google's response, as JSON text."""
+    """Return Google's response as JSON text."""
     parts = [{"function_call": {"id": one, "name": name, "args": arguments}} for name, arguments, one in calls]
     return json.dumps({"candidates": [{"content": {"role": "model", "parts": parts}}]})
 
@@ -71,15 +71,15 @@ def summary(call: ToolCall) -> tuple[str, str | None, object]:
         ("no JSON", ("now", None, "?")),
     ],
 )
-def test_what_is_left_out_is_that_of_the_same_call(whole: str, expected: tuple[str, str | None, object]) -> None:
-    """Where neither tells the id, the whole messages have to ask for the same tools."""
+def test_missing_fields_come_from_the_same_call(whole: str, expected: tuple[str, str | None, object]) -> None:
+    """If neither side has an id, the whole messages must request the same tools."""
     model_span = span(0, "LLM", llm__output_messages=[call_message("now")], output__value=whole)
 
     assert [summary(call) for call in calls(model_span)] == [expected]
 
 
 def test_arguments_that_differ_are_of_another_call() -> None:
-    """So that its id is not taken for that of the call which is spelled out."""
+    """Its id is not used for the call in the attributes."""
     model_span = span(
         0, "LLM", llm__output_messages=[call_message("add", {"a": 1})], output__value=google(("add", {"a": 2}, "c9"))
     )
@@ -96,8 +96,8 @@ def test_an_id_that_is_left_out_is_that_of_the_same_call() -> None:
     assert [summary(call) for call in calls(model_span)] == [("add", "c1", {"a": 1})]
 
 
-def test_calls_that_are_not_spelled_out_count_beside_those_that_are() -> None:
-    """LangChain's message keeps one apart; if the message is not the same, nothing is taken from it."""
+def test_calls_missing_in_attributes_count_as_well() -> None:
+    """LangChain's message stores one separately; a different message is not used."""
 
     def message(valid: str) -> str:
         invalid_call = {"type": "invalid_tool_call", "id": "c2", "name": "mul", "args": "{", "error": None}
@@ -117,7 +117,7 @@ def test_calls_that_are_not_spelled_out_count_beside_those_that_are() -> None:
     [("add", True, ["1", "2"]), ("add", False, ["12", None]), ("sub", True, ["12", None])],
 )
 def test_answers_without_ids_are_those_of_the_whole_messages(name: str, named: bool, outputs: list[str | None]) -> None:
-    """If the same calls are asked for there, and every answer names its own."""
+    """If the same calls are requested there, and every answer names its own."""
     parts = [{"type": "tool_result", "tool_use_id": f"c{n}" if named else None, "content": str(n)} for n in (1, 2)]
     uses = [{"type": "tool_use", "id": f"c{n}", "name": name, "input": {"n": n}} for n in (1, 2)]
     whole = {"messages": [{"role": "assistant", "content": uses}, {"role": "user", "content": parts}]}
@@ -138,8 +138,8 @@ def test_answers_without_ids_are_those_of_the_whole_messages(name: str, named: b
         assert [call.output for call in result] != ["1", "2"]
 
 
-def test_what_was_hidden_is_no_word_and_no_output() -> None:
-    """OpenInference can hide the texts of messages alone; what stands in their place was said by nobody."""
+def test_hidden_text_is_neither_text_nor_output() -> None:
+    """OpenInference can hide only the message texts; the placeholder is not content."""
     hidden = "__REDACTED__"
     history = [
         {"message": {"role": "user", "content": hidden}},
@@ -173,8 +173,8 @@ def test_a_failure_whose_text_was_hidden_lacks_no_output() -> None:
 
 
 @pytest.mark.parametrize(("model", "is_output"), [("gpt", False), ("other", True)])
-def test_which_model_answered_is_not_what_it_said(model: str, is_output: bool) -> None:
-    """Phoenix writes it where the output goes, for spans that do not keep their messages as it knows them."""
+def test_model_name_is_not_an_output(model: str, is_output: bool) -> None:
+    """Phoenix writes it as output for spans whose messages it cannot read."""
     output = json.dumps({"id": "r1", "model": "gpt"})
     asking = {"gen_ai.response.id": "r1", "gen_ai.response.model": model, "input.value": "Go."}
     model_span = span(0, "LLM", output__value=output)
@@ -186,8 +186,8 @@ def test_which_model_answered_is_not_what_it_said(model: str, is_output: bool) -
     assert (run.warnings == []) == is_output
 
 
-def test_an_agent_that_is_made_is_not_at_work() -> None:
-    """Also where Phoenix gives the span the kind of an agent."""
+def test_creating_an_agent_is_not_running_it() -> None:
+    """Even if Phoenix marks the span as an agent."""
     agent_span = span(0, "AGENT", "create_agent boss", gen_ai__operation__name="create_agent")
 
     with pytest.raises(InvalidDataError, match="shows no model, agent or tool at work"):
@@ -195,8 +195,8 @@ def test_an_agent_that_is_made_is_not_at_work() -> None:
 
 
 @pytest.mark.parametrize("raw", [{"_raw": '{"a":'}, json.dumps({"_raw": '{"a":'})])
-def test_text_that_a_tracer_wrapped_is_what_the_model_wrote(raw: object) -> None:
-    """OpenLLMetry wraps what is no JSON in an object, which may come as JSON text."""
+def test_text_wrapped_by_a_tracer_is_the_models_text(raw: object) -> None:
+    """OpenLLMetry wraps invalid JSON in an object, which may itself be JSON text."""
     call = {"tool_call": {"id": "c1", "function": {"name": "add", "arguments": raw}}}
     spelled = {"message": {"role": "assistant", "tool_calls": [call]}}
     message = {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "add", "arguments": raw}}]}
@@ -209,8 +209,8 @@ def test_text_that_a_tracer_wrapped_is_what_the_model_wrote(raw: object) -> None
         assert (result.execution.status.value, result.execution.requested_parameters) == ("invalid_arguments", '{"a":')
 
 
-def test_what_a_provider_ran_is_told_by_the_whole_message() -> None:
-    """OpenInference spells the calls of Anthropic's own tools out like any other, and their results as texts."""
+def test_hosted_calls_are_recognized_by_the_whole_message() -> None:
+    """OpenInference stores calls of Anthropic's own tools like others, with results as texts."""
     result = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"title": "T"}]}
     echoed = {
         "type": "mcp_tool_result",
@@ -251,8 +251,8 @@ def test_an_answer_without_an_id_does_not_fail_with_another() -> None:
     assert (call.execution.status.value, call.output) == ("ok", "3")
 
 
-def test_a_call_of_an_earlier_trace_is_found_by_its_id() -> None:
-    """Before it is taken for an equal one of this trace whose id nobody kept."""
+def test_call_of_an_earlier_trace_is_matched_by_id() -> None:
+    """Before an equal call without an id in this trace."""
     once = call_message("add", {"a": 1}, "c1")
     answer = {"message": {"role": "tool", "tool_call_id": "c1", "content": "1"}}
     spans = [
@@ -277,7 +277,7 @@ def test_a_call_of_an_earlier_trace_is_found_by_its_id() -> None:
 
 @pytest.mark.parametrize(("reason", "doubted"), [("STOP", True), ("stop", False)])
 def test_the_reason_why_googles_models_stop_says_nothing_of_tools(reason: str, doubted: bool) -> None:
-    """It is the same for an answer and for calls; where what they said was hidden, calls may be missing."""
+    """It is the same for answers and calls; with hidden content, calls may be missing."""
     model_span = span(0, "LLM", input__value="__REDACTED__", output__value="__REDACTED__", llm__finish_reason=reason)
 
     (run,) = runs(model_span)
@@ -314,7 +314,7 @@ def test_the_part_of_google_that_carries_a_result_is_not_the_result(name: str, o
 
 
 @pytest.mark.parametrize("unit", [1_000, 1_000_000, 1_000_000_000])
-def test_times_are_told_by_their_size_where_nothing_says_what_they_count(unit: int) -> None:
+def test_unit_of_times_is_detected_by_magnitude(unit: int) -> None:
     """Milliseconds, as data frames write them, microseconds and nanoseconds."""
     tool_span = {**span(0, "TOOL", "add", tool__name="add", input__value="{}"), "start_time": AT * unit}
 
@@ -325,8 +325,8 @@ def test_times_are_told_by_their_size_where_nothing_says_what_they_count(unit: i
     assert (call.execution.started_at.timestamp(), call.execution.duration) == (AT, 0.25)
 
 
-def test_arguments_by_position_have_the_names_of_parameters_that_are_spelled_out() -> None:
-    """Phoenix gives a tool's schema back field by field."""
+def test_positional_arguments_use_parameter_names_in_attributes() -> None:
+    """Phoenix returns a tool's schema field by field."""
     fields = {"tool.parameters.type": "object", "tool.parameters.properties.a.type": "integer"}
     tool_span = span(0, "TOOL", "add", tool__name="add", input__value='{"args": [1], "kwargs": {"b": 2}}')
     tool_span["attributes"] |= {**fields, "tool.parameters.properties.b.type": "integer"}
@@ -334,8 +334,8 @@ def test_arguments_by_position_have_the_names_of_parameters_that_are_spelled_out
     assert [summary(call) for call in calls(tool_span)] == [("add", None, {"a": 1, "b": 2})]
 
 
-def test_columns_that_are_empty_say_nothing() -> None:
-    """A data frame has every column for every span; a span that fills none that tells of models is none of a model."""
+def test_empty_columns_are_ignored() -> None:
+    """A data frame has every column for every span; a span without model columns is not a model span."""
     frame = {"context.span_id": "1", "context.trace_id": "2", "name": "step", "start_time": AT}
 
     with pytest.raises(InvalidDataError, match="shows no model, agent or tool at work"):

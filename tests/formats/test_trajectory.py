@@ -24,7 +24,7 @@ Message = dict[str, Any]
 
 
 def call(name: str = "add", arguments: object = "{}", call_id: str | None = "c1") -> Message:
-    """One entry of `tool_calls`; without an id if it is `None`."""
+    """Return one entry of `tool_calls`; without an id if it is `None`."""
     entry: Message = {"type": "function", "function": {"name": name, "arguments": arguments}}
     return entry if call_id is None else {"id": call_id, **entry}
 
@@ -42,13 +42,13 @@ def answers(content: object, call_id: str | None = "c1", **more: object) -> Mess
 
 def outputs(run: Run) -> list[object]:
     """The output of each call, `"-"` where it is not set."""
-    return [made.output if "output" in made.model_fields_set else "-" for made in run.calls]
+    return [entry.output if "output" in entry.model_fields_set else "-" for entry in run.calls]
 
 
-def execution(made: ToolCall) -> Any:
+def execution(entry: ToolCall) -> Any:
     """The execution of a recorded call, which every call from messages has."""
-    assert made.execution is not None
-    return made.execution
+    assert entry.execution is not None
+    return entry.execution
 
 
 def problems(messages: object) -> list[str]:
@@ -87,8 +87,8 @@ def test_a_plain_run_is_read_whole() -> None:
     }
 
 
-def test_steps_count_the_messages_that_asked() -> None:
-    """Calls of one message have one step; a message without calls does not count."""
+def test_steps_count_messages_with_calls() -> None:
+    """Calls of one message share a step; a message without calls does not count."""
     run = run_from_messages(
         [
             asks(call(call_id="a"), call(call_id="b")),
@@ -97,11 +97,11 @@ def test_steps_count_the_messages_that_asked() -> None:
         ]
     )
 
-    assert [execution(made).step for made in run.calls] == [0, 0, 1]
+    assert [execution(entry).step for entry in run.calls] == [0, 0, 1]
 
 
 def test_a_call_without_an_answer_was_not_executed() -> None:
-    """Nobody answered, so there is no output, and the run has no final answer."""
+    """It has no output, and the run has no final answer."""
     run = run_from_messages([asks(call(), content="Let me add.")])
 
     assert execution(run.calls[0]).status is CallStatus.NOT_EXECUTED
@@ -122,15 +122,15 @@ def test_no_arguments_read_as_an_empty_object(arguments: object) -> None:
 @pytest.mark.parametrize(
     "arguments", ["{oops", "[1]", "3", "null", '{"a": NaN}', [1], 7, '{"a":' * 300 + "1" + "}" * 300]
 )
-def test_arguments_that_are_no_object_are_kept_raw(arguments: object) -> None:
-    """A mistake of the model is recorded as one: raw text, empty arguments, the answer as what it saw, a warning."""
+def test_invalid_arguments_stay_raw(arguments: object) -> None:
+    """Raw text, empty arguments, the answer as model output, and a warning."""
     run = run_from_messages([asks(call(arguments=arguments)), answers("bad arguments")], path="$.agent_trajectory")
-    made = run.calls[0]
+    entry = run.calls[0]
 
-    assert made.input_parameters == {}
-    assert execution(made).status is CallStatus.INVALID_ARGUMENTS
-    assert execution(made).requested_parameters == arguments
-    assert execution(made).model_output == "bad arguments"
+    assert entry.input_parameters == {}
+    assert execution(entry).status is CallStatus.INVALID_ARGUMENTS
+    assert execution(entry).requested_parameters == arguments
+    assert execution(entry).model_output == "bad arguments"
     assert outputs(run) == ["-"]
     assert [text.partition(": ")[0] for text in run.warnings] == ["$.agent_trajectory[0].tool_calls[0]"]
 
@@ -165,8 +165,8 @@ def test_argument_objects_that_are_too_deep_are_an_error() -> None:
         (3, 3),
     ],
 )
-def test_outputs_are_text_or_kept_as_they_are(content: object, output: object) -> None:
-    """Parts that are all text are one text; anything else stays what it is."""
+def test_outputs_are_text_or_unchanged(content: object, output: object) -> None:
+    """Parts that are all text are joined; other outputs stay unchanged."""
     run = run_from_messages([asks(call()), answers(content)])
 
     assert outputs(run) == [output]
@@ -174,7 +174,7 @@ def test_outputs_are_text_or_kept_as_they_are(content: object, output: object) -
 
 
 def test_a_tool_message_without_content_is_not_captured() -> None:
-    """The call was answered, but with what was not recorded."""
+    """The call was answered, but the content was not recorded."""
     run = run_from_messages([asks(call()), answers(None)])
 
     assert execution(run.calls[0]).status is CallStatus.OK
@@ -187,10 +187,10 @@ def test_custom_calls_take_text() -> None:
     """A custom tool's free text stands under `input`."""
     custom = {"id": "c1", "type": "custom", "custom": {"name": "shell", "input": "ls -l"}}
 
-    made = run_from_messages([asks(custom), answers("total 0")]).calls[0]
+    entry = run_from_messages([asks(custom), answers("total 0")]).calls[0]
 
-    assert (made.name, made.type, made.input_parameters) == ("shell", ToolCallType.CUSTOM, {"input": "ls -l"})
-    assert made.output == "total 0"
+    assert (entry.name, entry.type, entry.input_parameters) == ("shell", ToolCallType.CUSTOM, {"input": "ls -l"})
+    assert entry.output == "total 0"
 
 
 @pytest.mark.parametrize("calls", [None, []])
@@ -232,11 +232,11 @@ def test_objects_with_model_dump_are_read() -> None:
 
     for message in (AssistantMessage(), {"role": "assistant", "tool_calls": [Entry()]}):
         run = run_from_messages([message, answers("1")])
-        assert [(made.name, made.input_parameters, made.output) for made in run.calls] == [("add", {"a": 1}, "1")]
+        assert [(entry.name, entry.input_parameters, entry.output) for entry in run.calls] == [("add", {"a": 1}, "1")]
 
 
 def test_a_flattened_call_is_read() -> None:
-    """A name beside the id, and a type left out, leave no doubt about the call."""
+    """A name next to the id, without a type, is unambiguous."""
     entries = [
         {"id": "a", "name": "add", "args": {"a": 1}},
         {"id": "b", "function": {"name": "sub", "arguments": "{}"}},
@@ -244,7 +244,7 @@ def test_a_flattened_call_is_read() -> None:
 
     run = run_from_messages([asks(*entries)])
 
-    assert [(made.name, made.input_parameters) for made in run.calls] == [("add", {"a": 1}), ("sub", {})]
+    assert [(entry.name, entry.input_parameters) for entry in run.calls] == [("add", {"a": 1}), ("sub", {})]
 
 
 def test_answers_may_come_in_any_order() -> None:
@@ -273,14 +273,14 @@ def test_one_id_for_several_calls_is_first_come_first_served(together: bool) -> 
 
 
 def test_one_id_answered_once_leaves_the_other_call_open() -> None:
-    """One answer answers one call."""
+    """One answer belongs to one call."""
     run = run_from_messages([asks(call(), call()), answers("1")])
 
-    assert [execution(made).status for made in run.calls] == [CallStatus.OK, CallStatus.NOT_EXECUTED]
+    assert [execution(entry).status for entry in run.calls] == [CallStatus.OK, CallStatus.NOT_EXECUTED]
 
 
-def test_one_id_for_two_tools_is_told_apart_by_name() -> None:
-    """Where the answer names its tool, it goes to that one."""
+def test_one_id_for_two_tools_is_paired_by_name() -> None:
+    """An answer that names its tool belongs to that tool's call."""
     run = run_from_messages([asks(call("add"), call("sub")), answers("S", name="sub"), answers("A", name="add")])
 
     assert outputs(run) == ["A", "S"]
@@ -295,7 +295,7 @@ def test_more_answers_than_calls_are_reported() -> None:
 
 
 def test_a_tool_message_without_a_call_is_reported() -> None:
-    """So is one that comes before its call, or that nobody asked for."""
+    """As is one before its call, or without a request."""
     run = run_from_messages([answers("early"), asks(call()), answers("other", "c2")])
 
     assert outputs(run) == ["-"]
@@ -329,8 +329,8 @@ def test_names_come_before_order_where_ids_are_missing() -> None:
     assert any("name 'mul'" in text for text in run.warnings)
 
 
-def test_an_id_is_never_taken_by_an_answer_without_one() -> None:
-    """What can be paired by id is, before anything is paired by order."""
+def test_answer_without_an_id_never_claims_a_call_with_an_id() -> None:
+    """Pairs by id are made before pairs by order."""
     run = run_from_messages(
         [asks(call(call_id="a"), call(call_id=None)), answers("no id", None), answers("by id", "a")]
     )
@@ -366,24 +366,24 @@ def test_legacy_function_calls_are_paired_by_name_and_order() -> None:
         ]
     )
 
-    assert [made.input_parameters for made in run.calls] == [{"n": 1}, {"n": 2}]
+    assert [entry.input_parameters for entry in run.calls] == [{"n": 1}, {"n": 2}]
     assert outputs(run) == ["1", "2"]
     assert ["function_call" in text for text in run.warnings] == [True, False]
     assert run.warnings[1].startswith("$.messages[3]: ")
 
 
 def test_a_function_call_that_repeats_a_tool_call_counts_once() -> None:
-    """Some servers send the same call in both forms; a different one is a call of its own."""
+    """Some servers send a call in both forms; a different one is a separate call."""
     both = {**asks(call("add")), "function_call": {"name": "add", "arguments": "{}"}}
     other = {**asks(call("add")), "function_call": {"name": "sub", "arguments": "{}"}}
 
-    assert [made.name for made in run_from_messages([both]).calls] == ["add"]
+    assert [entry.name for entry in run_from_messages([both]).calls] == ["add"]
     assert "counts once" in run_from_messages([both]).warnings[0]
-    assert [made.name for made in run_from_messages([other]).calls] == ["add", "sub"]
+    assert [entry.name for entry in run_from_messages([other]).calls] == ["add", "sub"]
 
 
-def test_texts_are_the_first_question_and_the_final_answer() -> None:
-    """Parts are joined; what is no text is reported; thinking is no answer."""
+def test_input_and_output_are_the_first_question_and_last_answer() -> None:
+    """Parts are joined; other content is reported; thinking is not an answer."""
     run = run_from_messages(
         [
             {"role": "user", "content": [{"type": "text", "text": "What is"}, {"type": "image_url"}, " this?"]},
@@ -401,8 +401,8 @@ def test_texts_are_the_first_question_and_the_final_answer() -> None:
 
 
 @pytest.mark.parametrize(("content", "kind"), [({"a": 1}, "dict"), ([3], "int"), ([{"type": "file"}], "file")])
-def test_content_that_is_no_text_is_reported(content: object, kind: str) -> None:
-    """A question is text; whatever else stands there is named."""
+def test_content_that_is_not_text_is_reported(content: object, kind: str) -> None:
+    """Any other content of a question is named."""
     run = run_from_messages([{"role": "user", "content": content}, {"role": "assistant", "blocks": [{}]}])
 
     assert run.input is None
@@ -410,20 +410,20 @@ def test_content_that_is_no_text_is_reported(content: object, kind: str) -> None
 
 
 def test_a_refusal_is_an_answer() -> None:
-    """It is what the user was told."""
+    """It is the text that the user received."""
     for message in ({"content": None, "refusal": "No."}, {"content": [{"type": "refusal", "refusal": "No."}]}):
         assert run_from_messages([{"role": "assistant", **message}]).actual_output == "No."
 
 
-def test_what_was_said_before_a_call_is_no_final_answer() -> None:
-    """A run that ends with a call or its answer did not answer."""
+def test_text_before_a_call_is_not_a_final_answer() -> None:
+    """A run that ends with a call or its answer has no final answer."""
     run = run_from_messages([{"role": "assistant", "content": "Sure."}, asks(call()), answers("3")])
 
     assert (run.actual_output, run.status) == (None, RunStatus.STOPPED)
 
 
 def test_calls_written_into_text_are_reported() -> None:
-    """A server that does not parse its model's calls leaves them in the text: that is no silent empty list."""
+    """A server that does not parse its model's calls leaves them in the text; they are not dropped silently."""
     run = run_from_messages([{"role": "assistant", "content": '<tool_call>{"name": "add"}</tool_call>'}])
 
     assert run.calls == []
@@ -436,8 +436,8 @@ def test_messages_are_a_list(messages: object) -> None:
     assert problems(messages) == ["$.messages"]
 
 
-def test_all_problems_are_told_at_once() -> None:
-    """Each with its own path; the calls that can be read do not hide them."""
+def test_all_problems_are_reported_at_once() -> None:
+    """Each has its own path; readable calls do not hide them."""
     messages = [
         "hello",
         {"role": "oracle", "content": "x"},
@@ -483,7 +483,7 @@ def test_all_problems_are_told_at_once() -> None:
     ],
 )
 def test_calls_in_another_format_are_an_error_that_names_it(message: Message, names: str) -> None:
-    """They are never taken for a trajectory in which nothing was called."""
+    """They are never read as a trajectory without calls."""
     with pytest.raises(InvalidDataError, match="looks like") as raised:
         run_from_messages([{"role": "user", "content": "Hi"}, message])
 
@@ -491,11 +491,11 @@ def test_calls_in_another_format_are_an_error_that_names_it(message: Message, na
     assert raised.value.problems[0].path == "$.messages[1]"
 
 
-def test_blocks_beside_the_calls_made_from_them_are_no_error() -> None:
-    """Some converters leave the provider's blocks in the content; the calls are there all the same."""
+def test_blocks_of_converted_calls_are_not_an_error() -> None:
+    """Some converters leave the provider's blocks in the content; the calls are also present."""
     message = {**asks(call("add")), "content": [{"type": "tool_use", "id": "c1", "name": "add", "input": {}}]}
 
-    assert [made.name for made in run_from_messages([message]).calls] == ["add"]
+    assert [entry.name for entry in run_from_messages([message]).calls] == ["add"]
 
 
 json_values = st.recursive(
@@ -514,8 +514,8 @@ plans = st.lists(
 
 
 @given(plan=plans, data=st.data())
-def test_what_was_rendered_is_read_back(plan: list[list[tuple[str, dict[str, Any]]]], data: st.DataObject) -> None:
-    """Whatever the order of the answers, and with arguments as text or object, each call is read back exactly."""
+def test_rendered_trajectory_is_read_back(plan: list[list[tuple[str, dict[str, Any]]]], data: st.DataObject) -> None:
+    """In any order of answers, and with arguments as text or object, each call is read back exactly."""
     messages: list[Message] = []
     expected: list[tuple[str, dict[str, Any], str | None, str, int]] = []
     for step, group in enumerate(plan):
@@ -533,7 +533,7 @@ def test_what_was_rendered_is_read_back(plan: list[list[tuple[str, dict[str, Any
 
     run = run_from_messages(messages)
 
-    got = [(made.name, made.input_parameters, made.output, made.id, execution(made).step) for made in run.calls]
+    got = [(entry.name, entry.input_parameters, entry.output, entry.id, execution(entry).step) for entry in run.calls]
     assert got == expected
     assert run.warnings == []
 
@@ -544,13 +544,13 @@ def test_nothing_is_ever_lost(data: st.DataObject) -> None:
     ids = st.sampled_from([None, "a", "b"])
     names = st.sampled_from(["add", "sub"])
     messages: list[Message] = [{"role": "assistant", "content": "Hi"}]
-    asked = 0
+    requested = 0
     texts: dict[str, int] = {}
     for _ in range(data.draw(st.integers(0, 12))):
         if data.draw(st.booleans()):
             group = [call(data.draw(names), "{}", data.draw(ids)) for _ in range(data.draw(st.integers(1, 3)))]
             messages.append(asks(*group))
-            asked += len(group)
+            requested += len(group)
         else:
             text = f"answer {len(texts)}"
             texts[text] = len(messages)
@@ -559,12 +559,12 @@ def test_nothing_is_ever_lost(data: st.DataObject) -> None:
 
     run = run_from_messages(messages)
 
-    assert len(run.calls) == asked
-    kept = [made.output for made in run.calls if made.output is not None]
-    assert len(set(kept)) == len(kept)
+    assert len(run.calls) == requested
+    outputs_read = [entry.output for entry in run.calls if entry.output is not None]
+    assert len(set(outputs_read)) == len(outputs_read)
     for text, index in texts.items():
-        left_out = any(said.startswith(f"$.messages[{index}]: answers no open call") for said in run.warnings)
-        assert (text in kept) != left_out
+        left_out = any(warning.startswith(f"$.messages[{index}]: answers no open call") for warning in run.warnings)
+        assert (text in outputs_read) != left_out
 
 
 @given(outputs_given=st.lists(st.text(max_size=3), min_size=2, max_size=6), together=st.booleans())
@@ -584,7 +584,7 @@ def test_duplicate_ids_keep_their_order(outputs_given: list[str], together: bool
 def test_recorded_airline_runs_are_read_whole() -> None:
     """A hundred real runs: as many calls, expectations and answers as a plain count of the JSON finds."""
     records = [json.loads(line) for line in AIRLINE.read_text(encoding="utf-8").splitlines()]
-    made = expected = 0
+    calls_read = expected = 0
     for record in records:
         case = case_from_record(record)
         entries = [entry for message in record["agent_trajectory"] for entry in message.get("tool_calls") or ()]
@@ -594,13 +594,13 @@ def test_recorded_airline_runs_are_read_whole() -> None:
         assert [(c.name, c.input_parameters) for c in case.tools_called] == [
             (entry["function"]["name"], json.loads(entry["function"]["arguments"])) for entry in entries
         ]
-        # In these runs each call is answered before the next is made, so order alone tells the pairs.
+        # In these runs each call is answered before the next one, so order alone gives the pairs.
         assert [c.output for c in case.tools_called] == replies
         assert [(c.name, c.input_parameters) for c in case.expected_tools] == [
             (tool["name"], tool["args"]) for tool in record["expected_tools"]
         ]
         assert (case.id, case.input, case.metadata) == (record["id"], record["query"], record["metadata"])
-        made += len(entries)
+        calls_read += len(entries)
         expected += len(record["expected_tools"])
 
-    assert (len(records), made, expected) == (100, 621, 200)
+    assert (len(records), calls_read, expected) == (100, 621, 200)

@@ -15,7 +15,7 @@ from toolmark.testing import FakeOpenAI, HttpFault, Reply, sample_prompt
 openai = pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 
 SHARES = {"yes": 0.75, "no": 0.25, "cannot_tell": 0.0}
-KNOWN = pytest.mark.skipif(not hasattr(openai.OpenAI, "decisions"), reason="older than the Decisions API")
+NEEDS_DECISIONS = pytest.mark.skipif(not hasattr(openai.OpenAI, "decisions"), reason="older than the Decisions API")
 
 
 def decided(shares: dict[str, dict[str, float]], usage: tuple[int, int] = (5, 1)) -> Reply:
@@ -38,19 +38,19 @@ def decide(server: FakeOpenAI, questions: Any = None, **options: Any) -> Answers
     return asyncio.run(model.decide(prompt.state, questions or [prompt.question]))
 
 
-def test_it_is_a_model_that_decides_and_writes_nothing() -> None:
-    """The judge has what the seam asks for, and is not taken for one that writes."""
+def test_client_implements_decisions_only() -> None:
+    """It implements the protocol for decisions and not the one for text."""
     model = OpenAIDecisions("m")
 
     assert isinstance(model, DecisionModel)
     assert not hasattr(model, "complete")
 
 
-@KNOWN
+@NEEDS_DECISIONS
 def test_a_question_is_a_choice_between_its_options() -> None:
     """The state is the input, each option a choice, and its probability comes back with the tokens."""
     with FakeOpenAI(decided({"q1": SHARES}, (80, 1))) as server:
-        found = decide(server)
+        answered = decide(server)
 
     assert server.requests[0].path == "/v1/decisions"
     assert server.requests[0].body == {
@@ -68,23 +68,23 @@ def test_a_question_is_a_choice_between_its_options() -> None:
             }
         ],
     }
-    assert found.answers["q1"].probabilities == SHARES
-    assert found.usage == {"input_tokens": 80, "output_tokens": 1}
-    assert (found.model, found.attempts) == ("gpt-6-luna", 1)
+    assert answered.answers["q1"].probabilities == SHARES
+    assert answered.usage == {"input_tokens": 80, "output_tokens": 1}
+    assert (answered.model, answered.attempts) == ("gpt-6-luna", 1)
 
 
-@KNOWN
+@NEEDS_DECISIONS
 def test_a_question_may_be_refused() -> None:
-    """A refusal of one question is an answer that says so."""
+    """A refusal of one question is an answer with that outcome."""
     refused = Reply(body={**(decided({}).body or {}), "answers": [{"type": "refusal", "name": "q1"}]})
     with FakeOpenAI(refused) as server:
-        found = decide(server)
+        answered = decide(server)
 
-    assert found.answers["q1"].probabilities is None
-    assert found.answers["q1"].refusal
+    assert answered.answers["q1"].probabilities is None
+    assert answered.answers["q1"].refusal
 
 
-@KNOWN
+@NEEDS_DECISIONS
 def test_many_questions_go_in_parts() -> None:
     """Four hundred questions fit one request; all answers and all tokens come together."""
     questions = [Question(id=f"q{number}", text="?") for number in range(401)]
@@ -92,16 +92,16 @@ def test_many_questions_go_in_parts() -> None:
         decided({question.id: SHARES for question in part}, (100, 10)) for part in (questions[:400], questions[400:])
     ]
     with FakeOpenAI(*parts) as server:
-        found = decide(server, questions)
+        answered = decide(server, questions)
 
     assert [len(request.body["questions"]) for request in server.requests] == [400, 1]
-    assert set(found.answers) == {question.id for question in questions}
-    assert (found.usage["input_tokens"], found.attempts) == (200, 2)
+    assert set(answered.answers) == {question.id for question in questions}
+    assert (answered.usage["input_tokens"], answered.attempts) == (200, 2)
 
 
-@KNOWN
-def test_tokens_before_a_failure_are_told() -> None:
-    """Where a later part fails, what the earlier ones cost is in the error."""
+@NEEDS_DECISIONS
+def test_tokens_before_a_failure_are_reported() -> None:
+    """If a later part fails, the error has the usage of the earlier ones."""
     questions = [Question(id=f"q{number}", text="?") for number in range(401)]
     first = decided({question.id: SHARES for question in questions[:400]}, (100, 10))
     with FakeOpenAI(first, HttpFault.status(401)) as server, pytest.raises(JudgeError) as caught:
@@ -111,20 +111,20 @@ def test_tokens_before_a_failure_are_told() -> None:
     assert caught.value.usage["input_tokens"] == 100
 
 
-@KNOWN
+@NEEDS_DECISIONS
 @pytest.mark.parametrize(
     "answers", [[], [{"type": "choice", "probabilities": [{"value": "yes", "probability": 1.0}]}], [None], "yes"]
 )
-def test_what_is_no_answer_is_asked_again(answers: Any) -> None:
-    """Without a probability for every option of every question there is no verdict."""
+def test_incomplete_answer_is_retried(answers: Any) -> None:
+    """A verdict needs a probability for each option of each question."""
     body = {"model": "m", "answers": answers, "usage": {"input_tokens": 5, "output_tokens": 0}}
     with FakeOpenAI(Reply(body=body), decided({"q1": SHARES})) as server:
-        found = decide(server)
+        answered = decide(server)
 
-    assert (found.attempts, found.answers["q1"].probabilities) == (2, SHARES)
+    assert (answered.attempts, answered.answers["q1"].probabilities) == (2, SHARES)
 
 
-@KNOWN
+@NEEDS_DECISIONS
 def test_a_judge_reads_the_verdict() -> None:
     """The greatest probability is the verdict, with itself as its probability."""
 
@@ -138,7 +138,7 @@ def test_a_judge_reads_the_verdict() -> None:
 
 
 @pytest.mark.skipif(hasattr(openai.OpenAI, "decisions"), reason="this version has the Decisions API")
-def test_an_old_client_says_what_is_needed() -> None:
+def test_old_client_is_reported() -> None:
     """A client without the API is named, and nothing is sent."""
     with FakeOpenAI() as server, pytest.raises(JudgeError, match="openai>=3"):
         decide(server)

@@ -1,4 +1,4 @@
-"""The laws of alignment.
+"""Laws of alignment.
 
 Optimality: of all one-to-one alignments of calls of equal name the best is shown - greatest weight, then most pairs,
 then nearest positions, then the smallest list - in every combination of ordered, arguments and output.
@@ -52,13 +52,13 @@ def check_against_brute_force(both: Sides, setting: dict[str, bool]) -> None:
     """Compare everything that an alignment says about positions and weight with the oracle's answer."""
     expected, called = both
     best = best_alignment(expected, called, **setting)
-    found = align(expected, called, **setting)
-    out_of_order = tuple((pair.expected, pair.called) for pair in found.out_of_order)
-    taken = {e for e, _ in (*best.pairs, *best.out_of_order)}
+    alignment = align(expected, called, **setting)
+    out_of_order = tuple((pair.expected, pair.called) for pair in alignment.out_of_order)
+    matched = {e for e, _ in (*best.pairs, *best.out_of_order)}
     used = {c for _, c in (*best.pairs, *best.out_of_order)}
-    assert (found.matched, positions(found), out_of_order) == best
-    assert found.missing == tuple(index for index in range(len(expected)) if index not in taken)
-    assert found.unexpected == tuple(index for index in range(len(called)) if index not in used)
+    assert (alignment.matched, positions(alignment), out_of_order) == best
+    assert alignment.missing == tuple(index for index in range(len(expected)) if index not in matched)
+    assert alignment.unexpected == tuple(index for index in range(len(called)) if index not in used)
 
 
 # Optimality
@@ -77,7 +77,7 @@ def test_alignment_is_the_best_of_all(setting: dict[str, bool], both: Sides) -> 
 @pytest.mark.parametrize("setting", [SETTINGS[2], SETTINGS[6]])
 @given(both=sides(argument_items, argument_items))
 def test_alignment_of_calls_of_one_tool_is_the_best_of_all(setting: dict[str, bool], both: Sides) -> None:
-    """The same where all calls are of one tool, so that only their arguments tell them apart."""
+    """For calls of one tool, which differ only in arguments."""
     check_against_brute_force(both, setting)
 
 
@@ -85,10 +85,10 @@ def test_alignment_of_calls_of_one_tool_is_the_best_of_all(setting: dict[str, bo
 def test_large_groups_score_as_small_ones_do(both: Sides) -> None:
     """From 16 pairs on similarities are prepared in advance; the weight is the same as without."""
     expected, called = both
-    found = align(expected, called, arguments=True)
-    weights = [call_similarity(expected[e], called[c], arguments=True, output=False) for e, c in positions(found)]
-    assert found.matched == sum(weights)
-    assert [pair.similarity for pair in found.pairs] == [float(weight) for weight in weights]
+    alignment = align(expected, called, arguments=True)
+    weights = [call_similarity(expected[e], called[c], arguments=True, output=False) for e, c in positions(alignment)]
+    assert alignment.matched == sum(weights)
+    assert [pair.similarity for pair in alignment.pairs] == [float(weight) for weight in weights]
 
 
 @given(
@@ -103,23 +103,23 @@ def test_match_on_line_is_the_nearest_of_all(left: list[int], right: list[int]) 
 
 
 @given(setting=any_setting, both=sides(size=6))
-def test_every_position_stands_in_exactly_one_place(setting: dict[str, bool], both: Sides) -> None:
-    """Every position of either side is in exactly one of the pairs, the calls out of order, and the rest."""
+def test_every_position_has_exactly_one_place(setting: dict[str, bool], both: Sides) -> None:
+    """Each position is in one pair, out of order, or unmatched."""
     expected, called = both
-    found = align(expected, called, **setting)
-    pairs = [*found.pairs, *found.out_of_order]
-    assert sorted([*(pair.expected for pair in pairs), *found.missing]) == list(range(len(expected)))
-    assert sorted([*(pair.called for pair in pairs), *found.unexpected]) == list(range(len(called)))
+    alignment = align(expected, called, **setting)
+    pairs = [*alignment.pairs, *alignment.out_of_order]
+    assert sorted([*(pair.expected for pair in pairs), *alignment.missing]) == list(range(len(expected)))
+    assert sorted([*(pair.called for pair in pairs), *alignment.unexpected]) == list(range(len(called)))
     assert all(expected[pair.expected].name == called[pair.called].name for pair in pairs)
 
 
 @given(setting=any_setting, both=sides(size=6))
 def test_no_name_is_left_on_both_sides(setting: dict[str, bool], both: Sides) -> None:
-    """No tool is reported as missing and as unexpected at once."""
+    """No tool is both missing and unexpected."""
     expected, called = both
-    found = align(expected, called, **setting)
-    missing = {expected[index].name for index in found.missing}
-    assert missing.isdisjoint(called[index].name for index in found.unexpected)
+    alignment = align(expected, called, **setting)
+    missing = {expected[index].name for index in alignment.missing}
+    assert missing.isdisjoint(called[index].name for index in alignment.unexpected)
 
 
 @given(setting=any_ordered, both=sides(size=6))
@@ -138,8 +138,8 @@ def test_unordered_knows_nothing_out_of_order(setting: dict[str, bool], both: Si
 @given(setting=any_setting, both=sides())
 def test_a_pair_shows_why_it_is_less_than_perfect(setting: dict[str, bool], both: Sides) -> None:
     """A pair has differences exactly if its similarity is below 1, and each of them is a difference."""
-    found = align(*both, **setting)
-    for pair in (*found.pairs, *found.out_of_order):
+    alignment = align(*both, **setting)
+    for pair in (*alignment.pairs, *alignment.out_of_order):
         assert bool(pair.differences) == (pair.similarity < 1)
         for difference in pair.differences:
             same = outputs_equal if difference.kind == "wrong_output" else equal
@@ -147,16 +147,18 @@ def test_a_pair_shows_why_it_is_less_than_perfect(setting: dict[str, bool], both
 
 
 @given(setting=any_setting, both=sides())
-def test_what_was_not_captured_is_said(setting: dict[str, bool], both: Sides) -> None:
-    """A field that was to be compared and that the recording did not keep is named, and nothing else is."""
+def test_uncaptured_fields_are_named(setting: dict[str, bool], both: Sides) -> None:
+    """A compared field that was not captured is listed, and no other field."""
     expected, called = both
-    found = align(expected, called, **setting)
-    for pair in (*found.pairs, *found.out_of_order):
-        wanted, made = expected[pair.expected], called[pair.called]
+    alignment = align(expected, called, **setting)
+    for pair in (*alignment.pairs, *alignment.out_of_order):
+        reference, actual = expected[pair.expected], called[pair.called]
         lacking = {
-            "input_parameters": setting["arguments"] and made.arguments is ABSENT and wanted.arguments is not ABSENT,
-            "output": setting["output"] and made.output is ABSENT and wanted.output is not ABSENT,
-            "type": made.type is ABSENT and wanted.type is not None,
+            "input_parameters": setting["arguments"]
+            and actual.arguments is ABSENT
+            and reference.arguments is not ABSENT,
+            "output": setting["output"] and actual.output is ABSENT and reference.output is not ABSENT,
+            "type": actual.type is ABSENT and reference.type is not None,
         }
         assert sorted(pair.not_compared) == sorted(name for name, lacks in lacking.items() if lacks)
 
@@ -166,7 +168,7 @@ def test_what_was_not_captured_is_said(setting: dict[str, bool], both: Sides) ->
 
 @given(setting=any_unordered, both=sides(size=8), seed=st.integers(0, 2**16))
 def test_unordered_score_ignores_how_the_calls_are_listed(setting: dict[str, bool], both: Sides, seed: int) -> None:
-    """The unordered score is the same to the last bit in whatever order E and C are listed."""
+    """The unordered score is the same to the last bit for any listing of E and C."""
     shuffled = [random.Random(seed + side).sample(items, len(items)) for side, items in enumerate(both)]
     one, other = align(*both, **setting), align(*shuffled, **setting)
     assert one.matched == other.matched
@@ -193,7 +195,7 @@ def test_reading_both_sides_backwards_keeps_the_ordered_weight(setting: dict[str
 
 @given(setting=any_setting, both=sides())
 def test_alignment_is_deterministic(setting: dict[str, bool], both: Sides) -> None:
-    """The same two sides give the same alignment, pair by pair and difference by difference."""
+    """Equal sides give equal alignments in all pairs and differences."""
     assert repr(align(*both, **setting)) == repr(align(*both, **setting))
 
 
@@ -203,10 +205,10 @@ def test_alignment_is_deterministic(setting: dict[str, bool], both: Sides) -> No
 @given(setting=any_setting, both=sides(size=7))
 def test_bounds(setting: dict[str, bool], both: Sides) -> None:
     """0 <= w <= min(m, n), every score is in [0, 1], and F1 lies between recall and precision."""
-    found = align(*both, **setting)
+    alignment = align(*both, **setting)
     m, n = len(both[0]), len(both[1])
-    scores = {name: found.score(name) for name in DENOMINATORS}
-    assert 0 <= found.matched <= min(m, n)
+    scores = {name: alignment.score(name) for name in DENOMINATORS}
+    assert 0 <= alignment.matched <= min(m, n)
     assert all(0 <= score <= 1 for score in scores.values())
     assert scores["longest"] == min(scores["expected"], scores["called"])
     assert scores["longest"] <= scores["f1"] <= max(scores["expected"], scores["called"])
@@ -214,7 +216,7 @@ def test_bounds(setting: dict[str, bool], both: Sides) -> None:
 
 @given(setting=any_unordered, both=sides(size=6))
 def test_exact_is_at_most_ordered_is_at_most_unordered(setting: dict[str, bool], both: Sides) -> None:
-    """Each rule asks less than the one before: exact <= ordered <= unordered, by every denominator."""
+    """Each rule is weaker than the previous one: exact <= ordered <= unordered, for every denominator."""
     in_order = align(*both, **{**setting, "ordered": True})
     any_order = align(*both, **setting)
     for denominator in DENOMINATORS:
@@ -235,10 +237,10 @@ def test_exact_means_the_same_call_at_every_position(setting: dict[str, bool], b
 @given(setting=any_setting, items=st.lists(full_items, max_size=8))
 def test_identity(setting: dict[str, bool], items: list[Item]) -> None:
     """Called as expected, call by call, scores 1, each call paired with itself, by every denominator."""
-    found = align(items, items, **setting)
-    assert found.exact
-    assert {found.score(name) for name in DENOMINATORS} == {1.0}
-    assert positions(found) == tuple((index, index) for index in range(len(items)))
+    alignment = align(items, items, **setting)
+    assert alignment.exact
+    assert {alignment.score(name) for name in DENOMINATORS} == {1.0}
+    assert positions(alignment) == tuple((index, index) for index in range(len(items)))
 
 
 # Monotonicity
@@ -283,10 +285,8 @@ def test_expecting_more_never_lowers_precision(setting: dict[str, bool], both: S
 
 
 @given(setting=any_unordered, both=sides())
-def test_leaving_out_what_nobody_expected_keeps_recall_and_never_lowers_precision(
-    setting: dict[str, bool], both: Sides
-) -> None:
-    """Without its unexpected calls a run has the same weight, and precision does not fall."""
+def test_removing_unexpected_calls_keeps_recall(setting: dict[str, bool], both: Sides) -> None:
+    """The weight stays the same, and precision does not fall."""
     expected, called = both
     before = align(expected, called, **setting)
     after = align(expected, [item for i, item in enumerate(called) if i not in before.unexpected], **setting)
@@ -297,7 +297,7 @@ def test_leaving_out_what_nobody_expected_keeps_recall_and_never_lowers_precisio
 
 @given(both=sides(full_items, full_items))
 def test_comparing_more_never_raises_the_score(both: Sides) -> None:
-    """Each field that is compared can only cost: names >= names and arguments >= names, arguments and output."""
+    """Each compared field can only cost: names >= names and arguments >= names, arguments and output."""
     weights = [
         align(*both, arguments=arguments, output=output).matched
         for arguments, output in ((False, False), (True, False), (True, True))

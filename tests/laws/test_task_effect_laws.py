@@ -52,7 +52,7 @@ def score(expected: Calls, called: Calls, **options: Any) -> float:
 
 @given(expected=expected_drawn, called=called_drawn)
 def test_bounds_and_explanations(expected: Calls, called: Calls) -> None:
-    """Scores and parts are in [0, 1]; a lower score has a finding; findings stand in the reason, by place and name."""
+    """Scores and parts are in [0, 1]; a lower score has a finding; the reason has each with place and name."""
     result = measured(expected, called)
 
     assert result.score is not None
@@ -68,8 +68,8 @@ def test_bounds_and_explanations(expected: Calls, called: Calls) -> None:
 
 
 @given(expected=expected_drawn)
-def test_what_was_expected_scores_1(expected: Calls) -> None:
-    """Whatever it is, and with every weight of the reads."""
+def test_expected_run_scores_1(expected: Calls) -> None:
+    """For any expectation and weight of reads."""
     assert score(expected, expected) == 1
     assert score(expected, expected, read_weight=0.7) == 1
     assert all(value == 1 for value in measured(expected, expected).parts.values())
@@ -77,7 +77,7 @@ def test_what_was_expected_scores_1(expected: Calls) -> None:
 
 @given(expected=expected_drawn, called=called_drawn, seed=st.integers(0, 99))
 def test_order_plays_no_part(expected: Calls, called: Calls, seed: int) -> None:
-    """The total is the same to the last bit in whatever order the calls are listed."""
+    """The total is the same to the last bit in any order of calls."""
     draw = random.Random(seed)
     shuffled = [draw.sample(side, len(side)) for side in (expected, called)]
 
@@ -86,7 +86,7 @@ def test_order_plays_no_part(expected: Calls, called: Calls, seed: int) -> None:
 
 @given(expected=expected_drawn, called=called_drawn, place=st.integers(0, 5), status=st.sampled_from(FAILED))
 def test_a_failed_call_changes_nothing(expected: Calls, called: Calls, place: int, status: str) -> None:
-    """Wherever it stands, and whatever it wanted; so a retry costs nothing."""
+    """At any place and with any arguments, so a retry costs nothing."""
     for name in ("book", "look", "frob"):
         more = [*called[:place], ToolCall(name=name, execution={"status": status}), *called[place:]]
 
@@ -95,7 +95,7 @@ def test_a_failed_call_changes_nothing(expected: Calls, called: Calls, place: in
 
 @given(expected=expected_drawn, called=called_drawn, place=st.integers(0, 5))
 def test_a_harmless_read_costs_nothing(expected: Calls, called: Calls, place: int) -> None:
-    """One more look changes the score only where it was expected, and then for the better."""
+    """Another read changes the score only if it was expected, and then upwards."""
     more = [*called[:place], ToolCall(name="look"), *called[place:]]
     before, after = score(expected, called), score(expected, more)
 
@@ -104,8 +104,8 @@ def test_a_harmless_read_costs_nothing(expected: Calls, called: Calls, place: in
 
 
 @given(expected=expected_drawn, called=called_drawn, place=st.integers(0, 5))
-def test_a_write_that_nobody_expected_lowers(expected: Calls, called: Calls, place: int) -> None:
-    """Of a score that is not 0 already."""
+def test_unexpected_write_lowers_the_score(expected: Calls, called: Calls, place: int) -> None:
+    """Unless it is 0 already."""
     assume(all(call.name != "pay" for call in expected))
     more = [*called[:place], ToolCall(name="pay"), *called[place:]]
     before, after = score(expected, called), score(expected, more)
@@ -141,10 +141,10 @@ def test_f1_is_symmetric(one: Calls, other: Calls) -> None:
 @given(expected=expected_drawn, called=called_drawn)
 def test_a_forbidden_call_is_0_and_without_one_nothing_changes(expected: Calls, called: Calls) -> None:
     """Exactly a call that was not left out."""
-    kept = [call for call in called if did(call)]
+    effective = [call for call in called if did(call)]
     result = measured(expected, called, forbidden=["p?y"])
 
-    if any(call.name == "pay" for call in kept):
+    if any(call.name == "pay" for call in effective):
         assert (result.score, result.parts["allowed"]) == (0, 0)
     else:
         assert (result.score, result.parts["allowed"]) == (score(expected, called), 1)
@@ -180,17 +180,17 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...]
     return [(path, value)]
 
 
-def credit(wanted: ToolCall, made: ToolCall) -> Fraction:
+def credit(reference: ToolCall, actual: ToolCall) -> Fraction:
     """Equal leaves / leaves of either side."""
-    if wanted.name != made.name:
+    if reference.name != actual.name:
         return Fraction(0)
-    if "input_parameters" not in wanted.model_fields_set:
+    if "input_parameters" not in reference.model_fields_set:
         return Fraction(1)
-    ours, theirs = dict(leaves(wanted.arguments)), dict(leaves(made.arguments))
-    both = {*ours, *theirs}
+    left, right = dict(leaves(reference.arguments)), dict(leaves(actual.arguments))
+    both = {*left, *right}
     if not both:
         return Fraction(1)
-    return Fraction(sum(path in ours and path in theirs and same(ours[path], theirs[path]) for path in both), len(both))
+    return Fraction(sum(path in left and path in right and same(left[path], right[path]) for path in both), len(both))
 
 
 def greatest(expected: Calls, called: Calls) -> Fraction:
@@ -209,34 +209,34 @@ def greatest(expected: Calls, called: Calls) -> Fraction:
 @given(expected=expected_drawn, called=called_drawn)
 def test_the_score_against_all_ways_to_pair(expected: Calls, called: Calls) -> None:
     """F1 of the best pairing of writes x (0.9 + 0.1 x share of expected reads made), counted by hand."""
-    wanted = {call.name for call in expected if call.name not in {"look", "find"}}
-    kept = [call for call in called if did(call)]
+    names = {call.name for call in expected if call.name not in {"look", "find"}}
+    effective = [call for call in called if did(call)]
     writes = (
-        [call for call in expected if call.name in wanted],
-        [call for call in kept if call.name in {"book", "pay", *wanted}],
+        [call for call in expected if call.name in names],
+        [call for call in effective if call.name in {"book", "pay", *names}],
     )
-    reads = [[call.name for call in side if call.name in {"look", "find"}] for side in (expected, kept)]
+    reads = [[call.name for call in side if call.name in {"look", "find"}] for side in (expected, effective)]
     total = len(writes[0]) + len(writes[1])
     f1 = float(2 * greatest(*writes) / total) if total else 1.0
-    made = sum(min(reads[0].count(name), reads[1].count(name)) for name in {*reads[0]})
-    recall = made / len(reads[0]) if reads[0] else 1.0
+    paired = sum(min(reads[0].count(name), reads[1].count(name)) for name in {*reads[0]})
+    recall = paired / len(reads[0]) if reads[0] else 1.0
 
     assert abs(score(expected, called) - f1 * (0.9 + 0.1 * recall)) < 1e-12
 
 
 @given(expected=expected_drawn, called=called_drawn)
 def test_order_against_all_subsequences(expected: Calls, called: Calls) -> None:
-    """The part is the greatest sum of credits in order / the greatest in any order; it is not told of one pair."""
-    wanted = {call.name for call in expected if call.name not in {"look", "find"}}
-    ours = [call for call in expected if call.name in wanted]
-    theirs = [call for call in called if did(call) and call.name in {"book", "pay", *wanted}]
+    """The part is the maximal credit in order over that in any order; it is omitted for one pair."""
+    names = {call.name for call in expected if call.name not in {"look", "find"}}
+    reference = [call for call in expected if call.name in names]
+    effective = [call for call in called if did(call) and call.name in {"book", "pay", *names}]
     result = measured(expected, called)
-    free = greatest(ours, theirs)
+    free = greatest(reference, effective)
     pairs = len(result.alignment.pairs) if result.alignment else 0
     order = result.parts.get("write_order")
 
     assert (order is not None) == (pairs > 1 and free > 0)
-    assert order is None or abs(order - float(in_order(ours, theirs) / free)) < 1e-12
+    assert order is None or abs(order - float(in_order(reference, effective) / free)) < 1e-12
 
 
 def in_order(expected: Calls, called: Calls) -> Fraction:

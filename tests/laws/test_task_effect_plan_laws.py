@@ -1,4 +1,4 @@
-"""The laws of the task's effect where a plan says what should be done, against an oracle that lists every way of it."""
+"""Laws of the task effect of plans, against an oracle that lists all choices."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def score(expected: Any, called: list[ToolCall], **options: Any) -> float:
     return float(measured(expected, called, **options))
 
 
-def said(call: ToolCall, *, exact: bool = False) -> Expect:
-    """The same call as an expectation."""
-    given = call.arguments if "input_parameters" in call.model_fields_set else ABSENT
-    if exact and isinstance(given, dict):
-        given = {key: Exact(value) for key, value in given.items()}
-    return Expect(call.name, given)
+def as_expectation(call: ToolCall, *, exact: bool = False) -> Expect:
+    """Return the call as an expectation."""
+    arguments = call.arguments if "input_parameters" in call.model_fields_set else ABSENT
+    if exact and isinstance(arguments, dict):
+        arguments = {key: Exact(value) for key, value in arguments.items()}
+    return Expect(call.name, arguments)
 
 
 @given(expected=lists, called=lists, exact=st.booleans())
@@ -58,7 +58,10 @@ def test_an_expectation_of_plain_values_is_the_call(
     expected: list[ToolCall], called: list[ToolCall], exact: bool
 ) -> None:
     """Leaf by leaf, also where values are redacted: parts, findings and pairs."""
-    one, other = measured(expected, called), measured(Plan([said(call, exact=exact) for call in expected]), called)
+    one, other = (
+        measured(expected, called),
+        measured(Plan([as_expectation(call, exact=exact) for call in expected]), called),
+    )
 
     assert one.parts == other.parts
     assert [finding.message for finding in one.findings] == [finding.message for finding in other.findings]
@@ -68,8 +71,8 @@ def test_an_expectation_of_plain_values_is_the_call(
 
 
 @given(expected=lists, called=lists)
-def test_one_alternative_is_no_choice(expected: list[ToolCall], called: list[ToolCall]) -> None:
-    """Nor is one trajectory, or a choice between the same."""
+def test_one_alternative_is_equivalent_to_its_plan(expected: list[ToolCall], called: list[ToolCall]) -> None:
+    """As is one trajectory, or a choice between equal plans."""
     one = score(expected, called)
 
     assert score(Alternatives([expected]), called) == one
@@ -81,17 +84,17 @@ def test_one_alternative_is_no_choice(expected: list[ToolCall], called: list[Too
 @given(plans=st.lists(lists, min_size=1, max_size=3), called=lists)
 def test_alternatives_are_the_maximum(plans: list[list[ToolCall]], called: list[ToolCall]) -> None:
     """Whether they are trajectories, or sub-plans."""
-    # `frob` is a write once it is expected, so that it would be one beside a plan that does not name it.
-    known = {**EFFECTS, "frob": "write"}
-    best = max(score(plan, called, effects=known) for plan in plans)
+    # `frob` is a write only if it is expected, so it would be one next to a plan without it.
+    effects = {**EFFECTS, "frob": "write"}
+    best = max(score(plan, called, effects=effects) for plan in plans)
 
-    assert score(Alternatives(plans), called, effects=known) == best
-    assert score(Plan([OneOf(*plans)]), called, effects=known) == best
+    assert score(Alternatives(plans), called, effects=effects) == best
+    assert score(Plan([OneOf(*plans)]), called, effects=effects) == best
 
 
 @given(expected=lists, called=lists)
-def test_an_optional_call_counts_if_it_was_made(expected: list[ToolCall], called: list[ToolCall]) -> None:
-    """Like a required one then, and like none at all otherwise."""
+def test_optional_call_counts_if_made(expected: list[ToolCall], called: list[ToolCall]) -> None:
+    """Like a required one then, and not at all otherwise."""
     for name in ("zap", "scan"):
         extra, effects = ToolCall(name=name, args={"a": 1}), {**EFFECTS, "scan": "read"}
         plan = Plan([*expected, Expect(name, {"a": 1}, optional=True)])
@@ -122,14 +125,14 @@ def total(way: plan_oracle.Way, plan: Plan, called: list[ToolCall], effects: dic
         return Fraction(0)
     shares: dict[str, Fraction] = {}
     for kind, denominator in (("write", "f1"), ("read", "expected")):
-        made = [call for call in called if effects[call.name] == kind]
-        wanted = tuple(
+        of_kind = [call for call in called if effects[call.name] == kind]
+        required = tuple(
             (one if kind == "write" else by_name(one), *rest)
             for one, *rest in way.calls
             if effect(one.name, called, effects) == kind
         )
-        weight, size = plan_oracle.matched(plan_oracle.Way(wanted, ()), made, ordered=False)
-        totals = plan_oracle.Totals(weight, size, len(made), forbidden=False, silent=plan_oracle.silent(plan))
+        weight, size = plan_oracle.matched(plan_oracle.Way(required, ()), of_kind, ordered=False)
+        totals = plan_oracle.Totals(weight, size, len(of_kind), forbidden=False, silent=plan_oracle.silent(plan))
         shares[kind] = plan_oracle.score(totals, denominator) if size or kind == "write" else Fraction(1)
     return shares["write"] * (Fraction(9, 10) + shares["read"] / 10)
 

@@ -25,7 +25,7 @@ SLOW = "TOOLMARK_SLOW_TESTS"
 
 
 def tools(names: str) -> list[Item]:
-    """Calls of tools that are named by one letter each, with nothing else set."""
+    """Return calls of tools with one-letter names and no other fields."""
     return [Item(name, None, ABSENT, ABSENT) for name in names]
 
 
@@ -34,8 +34,8 @@ def calls(*arguments: Any, name: str = "look_up") -> list[Item]:
     return [Item(name, None, values, ABSENT) for values in arguments]
 
 
-def shown(alignment: Alignment) -> str:
-    """An alignment on one line: `0-0 1-2`, then calls out of order after `x`, then what is left of either side."""
+def pairs_text(alignment: Alignment) -> str:
+    """Format an alignment on one line: `0-0 1-2`, then calls out of order after `x`, then unmatched calls."""
     parts = [f"{pair.expected}-{pair.called}" for pair in alignment.pairs]
     parts += [f"x{pair.expected}-{pair.called}" for pair in alignment.out_of_order]
     parts += [f"-{index}" for index in alignment.missing]
@@ -67,9 +67,9 @@ def shown(alignment: Alignment) -> str:
     ],
 )
 def test_by_name(expected: str, called: str, unordered: str, ordered: str) -> None:
-    """Names alone: equal calls k-th with k-th; in order, what is left pairs up as out of order."""
-    assert shown(align(tools(expected), tools(called))) == unordered
-    assert shown(align(tools(expected), tools(called), ordered=True)) == ordered
+    """By name only, equal calls are paired in order; if ordered, other equal names are out of order."""
+    assert pairs_text(align(tools(expected), tools(called))) == unordered
+    assert pairs_text(align(tools(expected), tools(called), ordered=True)) == ordered
 
 
 @pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])
@@ -86,12 +86,12 @@ def test_by_name(expected: str, called: str, unordered: str, ordered: str) -> No
 )
 def test_by_arguments(expected: list[Item], called: list[Item], matched: str, pairs: str, *, ordered: bool) -> None:
     """With arguments: the greatest sum of similarities first, then most pairs, then nearest, then first."""
-    found = align(expected, called, arguments=True, ordered=ordered)
-    assert (found.matched, shown(found)) == (Fraction(matched), pairs)
+    alignment = align(expected, called, arguments=True, ordered=ordered)
+    assert (alignment.matched, pairs_text(alignment)) == (Fraction(matched), pairs)
 
 
 def test_optimal_where_the_best_first_choice_is_a_trap() -> None:
-    """Each expected call in turn taking its best partner gives 1/2 of 2 here; the optimum is 3/2."""
+    """Greedy pairing gives 1/2 of 2 here; the optimum is 3/2."""
     expected = calls({"x": 1, "y": 1}, {"x": 1, "y": 2})
     called = calls({"x": 1, "y": 2}, {"x": 9, "y": 1})
     for sides in ((expected, called), (expected[::-1], called), (expected, called[::-1])):
@@ -99,26 +99,26 @@ def test_optimal_where_the_best_first_choice_is_a_trap() -> None:
 
 
 def test_an_unset_field_is_not_spent_on_an_equal_call() -> None:
-    """An expected call that leaves its arguments open takes the called tool that nobody else can use."""
-    found = align(calls(ABSENT, {"x": 1}), calls({"x": 1}, {"x": 7}), arguments=True)
-    assert (found.matched, shown(found)) == (2, "0-1 1-0")
+    """An expected call without arguments is paired with the called one that matches no other."""
+    alignment = align(calls(ABSENT, {"x": 1}), calls({"x": 1}, {"x": 7}), arguments=True)
+    assert (alignment.matched, pairs_text(alignment)) == (2, "0-1 1-0")
 
 
 def test_a_text_may_equal_two_texts() -> None:
-    """Of texts that equal each other's JSON form, the ones that are equal as they stand are paired."""
+    """Among texts equal by their JSON form, identical ones are paired first."""
     texts = [Item("look_up", None, ABSENT, output) for output in ("1", '"1"')]
-    found = align(texts, texts[::-1], output=True)
-    assert (found.matched, shown(found)) == (2, "0-1 1-0")
+    alignment = align(texts, texts[::-1], output=True)
+    assert (alignment.matched, pairs_text(alignment)) == (2, "0-1 1-0")
 
 
 def test_pairs_of_similarity_0_do_not_cross_in_order() -> None:
     """In order, two calls of one tool with wrong arguments pair up in their order, and none is out of order."""
-    found = align(calls({"x": 1}, {"x": 2}), calls({"x": 3}, {"x": 4}), arguments=True, ordered=True)
-    assert (found.matched, shown(found)) == (0, "0-0 1-1")
+    alignment = align(calls({"x": 1}, {"x": 2}), calls({"x": 3}, {"x": 4}), arguments=True, ordered=True)
+    assert (alignment.matched, pairs_text(alignment)) == (0, "0-0 1-1")
 
 
 @pytest.mark.parametrize(
-    ("wanted", "made", "similarity"),
+    ("expected", "actual", "similarity"),
     [
         pytest.param(None, "mcp", 1.0, id="unset matches any type"),
         pytest.param("mcp", "mcp", 1.0, id="equal types"),
@@ -127,11 +127,11 @@ def test_pairs_of_similarity_0_do_not_cross_in_order() -> None:
         pytest.param("mcp", ABSENT, 1.0, id="not captured"),
     ],
 )
-def test_types(wanted: Any, made: Any, similarity: float) -> None:
-    """A type counts where the expected call has one, whatever else is compared; one not captured is left out."""
-    found = align([Item("a", wanted, ABSENT, ABSENT)], [Item("a", made, {}, None)])
-    assert found.pairs[0].similarity == similarity
-    assert [difference.kind for difference in found.pairs[0].differences] == ["wrong_type"] * (similarity == 0)
+def test_types(expected: Any, actual: Any, similarity: float) -> None:
+    """A type is compared if the expected call has one, with any other fields; an uncaptured one is not."""
+    alignment = align([Item("a", expected, ABSENT, ABSENT)], [Item("a", actual, {}, None)])
+    assert alignment.pairs[0].similarity == similarity
+    assert [difference.kind for difference in alignment.pairs[0].differences] == ["wrong_type"] * (similarity == 0)
 
 
 @pytest.mark.parametrize(
@@ -139,16 +139,16 @@ def test_types(wanted: Any, made: Any, similarity: float) -> None:
 )
 def test_denominators(denominator: Denominator, score: float) -> None:
     """2 matched of 3 expected and 5 called: 2/3, 2/5, 2/5 and 2 x 2 / 8, rounded once."""
-    found = align(tools("abc"), tools("axbyz"))
-    assert found.score(denominator) == score
-    assert (found.recall, found.precision, found.f1) == (2 / 3, 0.4, 0.5)
+    alignment = align(tools("abc"), tools("axbyz"))
+    assert alignment.score(denominator) == score
+    assert (alignment.recall, alignment.precision, alignment.f1) == (2 / 3, 0.4, 0.5)
 
 
 def test_scores_are_rounded_once() -> None:
     """Three thirds are 1, not 0.9999999999999999: sums are exact, and only the score is a float."""
     expected, called = calls(*[{"x": i, "y": i, "z": i} for i in range(3)]), calls(*[{"x": i} for i in range(3)])
-    found = align(expected, called, arguments=True)
-    assert (found.matched, found.recall) == (1, 1 / 3)
+    alignment = align(expected, called, arguments=True)
+    assert (alignment.matched, alignment.recall) == (1, 1 / 3)
 
 
 def test_to_dict_is_plain() -> None:
@@ -196,7 +196,7 @@ def aims(alignment: Alignment, equal: set[tuple[int, int]]) -> tuple[Fraction, i
 
 @pytest.mark.parametrize("seed", range(8))
 def test_ordered_equals_the_textbook_subsequence(seed: int) -> None:
-    """The O(mn) table of the longest common subsequence, in which a pair is worth all aims, in their order."""
+    """The O(mn) dynamic program of the longest common subsequence, with all pair criteria in order of priority."""
     draw = random.Random(seed)
     expected, called = random_side(draw, draw.randint(5, 40)), random_side(draw, draw.randint(5, 40))
     equal = equal_of(expected, called)
@@ -250,7 +250,7 @@ def unique_names(size: int) -> Sequence[list[Item]]:
 
 
 def equal_calls(size: int) -> Sequence[list[Item]]:
-    """The same call again and again."""
+    """Return identical calls."""
     return calls(*[{"q": 1, "lang": "en"}] * size), calls(*[{"q": 1, "lang": "en"}] * size)
 
 
@@ -261,7 +261,7 @@ def permuted_calls(size: int) -> Sequence[list[Item]]:
 
 
 def none_equal(size: int) -> Sequence[list[Item]]:
-    """Calls of one tool of which no two are equal, but many alike in one or two of three arguments."""
+    """Return calls of one tool with no two equal, but many that share one or two of three arguments."""
     draw = random.Random(size)
     rows = [{"q": i, "page": draw.randrange(20), "lang": draw.randrange(5)} for i in range(size * 2)]
     return calls(*rows[:size]), calls(*rows[size:])
@@ -271,7 +271,7 @@ def lines(work: Callable[[], object]) -> int:
     """How many lines of Python it takes, which does not depend on what else the machine does."""
     count = 0
 
-    def trace(_frame: object, event: str, _given: object) -> object:
+    def trace(_frame: object, event: str, _argument: object) -> object:
         nonlocal count
         count += event == "line"
         return trace
@@ -336,5 +336,5 @@ def test_the_stack_does_not_grow_with_the_calls(*, ordered: bool) -> None:
 @pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])
 def test_2000_calls_of_one_tool(*, ordered: bool) -> None:
     """2,000 calls of one tool on each side, none equal, are scored."""
-    found = align(*none_equal(2_000), arguments=True, ordered=ordered)
-    assert len(found.pairs) == 2_000
+    alignment = align(*none_equal(2_000), arguments=True, ordered=ordered)
+    assert len(alignment.pairs) == 2_000

@@ -1,4 +1,4 @@
-"""Optimal assignment, and which of several optimal ones is shown."""
+"""Optimal assignment, and the choice among several optimal ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolmark.matching.assignment import assign, match_on_line, smallest
 
 
 def matrices(rows: int, columns: int, values: int) -> st.SearchStrategy[list[list[int]]]:
-    """Costs of at most so many rows and columns, of so few values that ties are common."""
+    """Draw cost matrices up to this size with few distinct values, so that ties are common."""
     return st.tuples(st.integers(1, rows), st.integers(1, columns)).flatmap(
         lambda size: st.lists(
             st.lists(st.integers(-values, values), min_size=size[1], max_size=size[1]),
@@ -32,8 +32,8 @@ def wide(costs: list[list[int]]) -> list[list[int]]:
 
 
 @given(costs=matrices(12, 12, 3).map(wide) | matrices(8, 16, 10**6).map(wide))
-def test_assignment_costs_what_scipy_says(costs: list[list[int]]) -> None:
-    """Every row gets a column of its own, at the smallest sum of costs."""
+def test_assignment_has_scipys_cost(costs: list[list[int]]) -> None:
+    """Each row gets its own column, at minimal total cost."""
     column_of, _, _ = assign(costs)
     rows, columns = linear_sum_assignment(np.array(costs))
     assert len(set(column_of)) == len(costs)
@@ -41,8 +41,8 @@ def test_assignment_costs_what_scipy_says(costs: list[list[int]]) -> None:
 
 
 @pytest.mark.parametrize(("rows", "columns", "values"), [(60, 60, 5), (60, 60, 10**9), (40, 90, 3), (1, 50, 2)])
-def test_larger_assignments_cost_what_scipy_says(rows: int, columns: int, values: int) -> None:
-    """The same of larger matrices, with many ties and with few."""
+def test_larger_assignments_have_scipys_cost(rows: int, columns: int, values: int) -> None:
+    """Larger matrices, with many ties and with few."""
     draw = random.Random(f"{rows} {columns} {values}")
     for _ in range(5):
         costs = [[draw.randint(-values, values) for _ in range(columns)] for _ in range(rows)]
@@ -70,15 +70,15 @@ def test_costs_beyond_machine_integers_are_exact() -> None:
 
 
 @given(costs=matrices(5, 5, 1) | matrices(4, 6, 2) | matrices(6, 4, 2))
-def test_shown_assignment_is_the_smallest_of_the_cheapest(costs: list[list[int]]) -> None:
-    """Of all assignments that are equally cheap the lexicographically smallest list of pairs is shown."""
+def test_smallest_of_the_cheapest_assignments_is_returned(costs: list[list[int]]) -> None:
+    """Among equally cheap assignments, the lexicographically smallest list of pairs."""
     partner = _best_partners(costs, len(costs[0]))
     assert tuple((i, j) for i, j in enumerate(partner) if j >= 0) == cheapest_assignment(costs)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_shown_assignment_where_one_side_has_many_to_spare(seed: int) -> None:
-    """The same where several rows or columns stay free, and any of them might as well be another one."""
+def test_smallest_assignment_with_many_free_lines(seed: int) -> None:
+    """Several rows or columns stay free and are interchangeable."""
     draw = random.Random(seed)
     for _ in range(100):
         columns = draw.randint(1, 4)
@@ -91,8 +91,8 @@ def test_shown_assignment_where_one_side_has_many_to_spare(seed: int) -> None:
 @pytest.mark.parametrize(
     ("rows", "columns"), [(1, 1), (4, 4), (3, 6), (6, 3)], ids=["one", "square", "columns to spare", "rows to spare"]
 )
-def test_of_equal_costs_the_first_are_taken(rows: int, columns: int) -> None:
-    """Where every pair costs the same, the first rows take the first columns, in order."""
+def test_equal_costs_give_the_first_pairs(rows: int, columns: int) -> None:
+    """If every pair costs the same, the first rows take the first columns in order."""
     partner = _best_partners([[7] * columns for _ in range(rows)], columns)
     assert partner == [i if i < columns else -1 for i in range(rows)]
 

@@ -33,10 +33,10 @@ def matrices(ratios: st.SearchStrategy[Any] = ratios_of) -> st.SearchStrategy[li
 def always(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Takes the compiled way for every size; whether it came to an answer, each time."""
     answered: list[bool] = []
-    found = compiled.best_partners
+    original = compiled.best_partners
 
-    def counted(*given: Any) -> list[int] | None:
-        partners = found(*given)
+    def counted(*arguments: Any) -> list[int] | None:
+        partners = original(*arguments)
         answered.append(partners is not None)
         return partners
 
@@ -46,7 +46,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def assigned(ratios: Sequence[Sequence[Any]], places: random.Random) -> tuple[Any, Callable[[], Any]]:
-    """What the compiled way says of a group at some positions, and how plain Python is asked."""
+    """Return the compiled assignment of a group at these positions, and a function for the plain Python one."""
     left = sorted(places.sample(range(20), len(ratios)))
     right = sorted(places.sample(range(20), len(ratios[0])))
     rows = [list(row) for row in ratios]
@@ -57,23 +57,23 @@ def assigned(ratios: Sequence[Sequence[Any]], places: random.Random) -> tuple[An
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_groups_are_assigned_the_same(ratios: list[list[Any]], places: random.Random, always: list[bool]) -> None:
     """More rows than columns, fewer, and many that are as good as each other."""
-    ours, again = assigned(ratios, places)
+    plain, again = assigned(ratios, places)
     assert always[-1]
     with pytest.MonkeyPatch.context() as without:
         without.setattr(compiled, "PAIRS_FROM", 1 << 60)
-        assert again() == ours
+        assert again() == plain
 
 
 @pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])
 @given(both=sides(full_items, full_items, 6) | sides(argument_items, argument_items, 6))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_alignments_are_the_same(*, ordered: bool, both: tuple[list[Item], list[Item]], always: list[bool]) -> None:
-    """Pairs, their similarities, and what is left of either side."""
-    ours = align(*both, ordered=ordered, arguments=True, output=True)
+    """Pairs, similarities, and unmatched calls of both sides."""
+    plain = align(*both, ordered=ordered, arguments=True, output=True)
     assert all(always)
     with pytest.MonkeyPatch.context() as without:
         without.setattr(compiled, "PAIRS_FROM", 1 << 60)
-        assert align(*both, ordered=ordered, arguments=True, output=True) == ours
+        assert align(*both, ordered=ordered, arguments=True, output=True) == plain
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(60, 60), (40, 70), (70, 40)])
@@ -88,11 +88,11 @@ def test_alignments_of_middle_size_are_the_same(rows: int, columns: int, always:
         ]
 
     both = side(rows), side(columns)
-    ours = align(*both, arguments=True)
+    plain = align(*both, arguments=True)
     assert always == [True]
     with pytest.MonkeyPatch.context() as without:
         without.setattr(compiled, "PAIRS_FROM", 1 << 60)
-        assert align(*both, arguments=True) == ours
+        assert align(*both, arguments=True) == plain
 
 
 @pytest.mark.parametrize("missing", ["numpy", "scipy"])
@@ -108,19 +108,19 @@ def test_numbers_that_do_not_fit_are_left_to_plain_python() -> None:
     assert compiled.best_partners([[(0, 1)]], {(0, 1): 1 << 50}, [0], [0]) == [0]
 
 
-@pytest.mark.parametrize(("rows", "columns", "found"), [(2, 2, (1, 0)), (2, 3, (0, 2)), (2, 3, (1, 0))])
-def test_what_is_not_proven_is_not_taken(
-    rows: int, columns: int, found: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("rows", "columns", "assignment"), [(2, 2, (1, 0)), (2, 3, (0, 2)), (2, 3, (1, 0))])
+def test_unproven_assignment_is_rejected(
+    rows: int, columns: int, assignment: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If scipy were wrong, by rounding or otherwise, its answer would not be used."""
-    monkeypatch.setattr(scipy.optimize, "linear_sum_assignment", lambda _costs: (np.arange(rows), np.array(found)))
+    """A wrong answer of scipy, by rounding or otherwise, is not used."""
+    monkeypatch.setattr(scipy.optimize, "linear_sum_assignment", lambda _costs: (np.arange(rows), np.array(assignment)))
     ratios = [[(1, 1) if row == column else (0, 1) for column in range(columns)] for row in range(rows)]
     cost = {(1, 1): -100, (0, 1): 0}
     assert compiled.best_partners(ratios, cost, range(rows), range(columns)) is None
 
 
 def test_small_groups_load_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The packages are asked for where they pay, and not before."""
+    """The packages are loaded only for groups that benefit from them."""
 
     def never(_name: str) -> None:
         raise AssertionError

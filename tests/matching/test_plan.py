@@ -1,4 +1,4 @@
-"""Plans whose size or rules are hard: what is exact, what is given up, and how long it takes at most."""
+"""Large or constrained plans: exact results, reported approximations, and time limits."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def test_reads_that_all_come_late_are_exact() -> None:
     assert (result.score, result.warnings) == (0.5, ())
 
 
-def test_what_is_given_up_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The weight found is a weight that there is, and the true one lies within the gap."""
+def test_approximation_reports_its_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weight is attainable, and the optimum lies within the gap."""
     plan = [
         expect
         for at in range(4)
@@ -80,7 +80,7 @@ def test_a_chain_too_long_to_be_searched_is_bounded() -> None:
 
 
 def test_any_number_of_times_among_many_calls() -> None:
-    """A thousand calls of one tool, any number of which may be made."""
+    """A plan with an unlimited repeat against a thousand calls of one tool."""
     result = measured([Expect("a", {"i": 1}, times=(0, None))], [call("a", at % 2) for at in range(1000)])
     assert result.alignment is not None
     assert (result.alignment.matched, result.alignment.expected_count, result.alignment.called_count) == (
@@ -109,8 +109,8 @@ def test_groups_take_the_step_that_fits_best() -> None:
     assert measured(two, [steps[2], steps[0], steps[1], steps[3]], should_exact_match=True).score == 0
 
 
-def test_what_was_called_with_other_arguments_holds_nobody_up() -> None:
-    """A call that nothing stands for, or only at similarity 0, breaks no order of those that come after it."""
+def test_other_arguments_do_not_break_an_order() -> None:
+    """An unmatched call, or one of similarity 0, does not violate the order of later calls."""
     group = Parallel(Expect("b", after=["p"]), ToolCall(name="c"))
     first = Expect("a", {"i": 1}, label="p")
     called = [call("b", None, 0), call("b", None, 0), call("c", None, 1)]
@@ -118,8 +118,8 @@ def test_what_was_called_with_other_arguments_holds_nobody_up() -> None:
     assert measured([first, Expect("b", after=["p"])], [call("b"), call("a", 2)]).score == 0.5
 
 
-def test_of_calls_that_are_all_alike_the_required_one_is_the_one_that_counts() -> None:
-    """In a group, one call in its step and one apart: the first is the required one, and the other never counted."""
+def test_required_one_of_equal_calls_counts() -> None:
+    """In a group, with one call in its step and one outside, the first is required and the other never counts."""
     group = Parallel(Expect("a", {"i": 1}, times=(1, None)))
     called = [ToolCall(name="a", input_parameters={"i": 1, "j": 1}, execution={"step": 0}), call("a", 1, 1)]
     result = measured([group], called, denominator="f1")
@@ -149,8 +149,8 @@ def test_no_call_is_left_out_so_that_others_come_in_time() -> None:
     assert measured(alike, [call("a", 1), call("b"), call("a", 1)]).score == pytest.approx(2 / 3)
 
 
-def test_an_optional_call_that_was_not_made_is_still_shown() -> None:
-    """It has its place in the plan, counts nowhere, and is no finding."""
+def test_unmade_optional_call_is_listed() -> None:
+    """It has a place in the plan, counts nowhere, and is not a finding."""
     result = measured([Expect("a"), Expect("b", optional=True)], [call("a")])
     assert result.alignment is not None
     assert (result.alignment.labels, result.alignment.unused) == (("a", "b"), (1,))

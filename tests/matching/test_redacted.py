@@ -86,16 +86,16 @@ def test_the_alignment_is_the_best_one_under_the_rule(sides: tuple[list[Item], l
     with mock.patch.object(oracles, "call_similarity", call_similarity):
         best = oracles.best_alignment(*sides, **setting)
 
-    found = align(*sides, **setting)
+    alignment = align(*sides, **setting)
 
-    assert found.matched == best.weight
-    assert tuple((pair.expected, pair.called) for pair in found.pairs) == best.pairs
-    assert tuple((pair.expected, pair.called) for pair in found.out_of_order) == best.out_of_order
+    assert alignment.matched == best.weight
+    assert tuple((pair.expected, pair.called) for pair in alignment.pairs) == best.pairs
+    assert tuple((pair.expected, pair.called) for pair in alignment.out_of_order) == best.out_of_order
 
 
 @given(_arguments, _arguments)
-def test_a_pair_is_worth_what_is_left(a: dict[str, Any], b: dict[str, Any]) -> None:
-    """The similarity is that of the values that are known, and differences are shown exactly where it is not 1."""
+def test_pair_is_scored_on_its_visible_values(a: dict[str, Any], b: dict[str, Any]) -> None:
+    """Differences are listed exactly if the similarity is not 1."""
     (pair,) = align([Item("t", None, a, ABSENT)], [Item("t", None, b, ABSENT)], arguments=True).pairs
 
     assert pair.similarity == float(object_similarity(a, b))
@@ -103,32 +103,34 @@ def test_a_pair_is_worth_what_is_left(a: dict[str, Any], b: dict[str, Any]) -> N
 
 
 @given(st.lists(items(called=False), min_size=4), st.lists(items(called=True), min_size=4), st.booleans())
-def test_large_groups_are_no_different(expected: list[Item], called: list[Item], output: bool) -> None:
-    """Where arguments are prepared beforehand, each pair has the similarity it would have alone."""
+def test_large_groups_have_the_same_similarities(expected: list[Item], called: list[Item], output: bool) -> None:
+    """With preprocessed arguments, each pair has the similarity it has alone."""
     expected, called = ([item._replace(name="t") for item in side] for side in (expected, called))
     assert len(expected) * len(called) >= _TOGETHER_FROM
 
-    found = Comparison(expected, called, arguments=True, output=output).matrix(range(len(expected)), range(len(called)))
+    matrix = Comparison(expected, called, arguments=True, output=output).matrix(
+        range(len(expected)), range(len(called))
+    )
 
-    assert [[Fraction(*ratio) for ratio in row] for row in found] == [
+    assert [[Fraction(*ratio) for ratio in row] for row in matrix] == [
         [call_similarity(e, c, arguments=True, output=output) for c in called] for e in expected
     ]
 
 
 @given(_arguments, _arguments)
 def test_every_value_left_out_is_named(a: dict[str, Any], b: dict[str, Any]) -> None:
-    """A pair names what was not compared, if and only if there is a mark at a place where it could be compared."""
+    """A pair lists a value as not compared if and only if a redaction mark is at a comparable place."""
     (pair,) = align([Item("t", None, a, ABSENT)], [Item("t", None, b, ABSENT)], arguments=True).pairs
 
     def places(x: dict[str, Any], y: dict[str, Any], path: str) -> set[str]:
-        found: set[str] = set()
+        paths: set[str] = set()
         for key in x.keys() | y.keys():
             v, w = x.get(key), y.get(key)
             if isinstance(v, dict) and isinstance(w, dict):
-                found |= places(v, w, f"{path}.{key}")
+                paths |= places(v, w, f"{path}.{key}")
             elif any(marked(value) and not isinstance(value, dict) for value in (v, w)):
-                found.add(f"{path}.{key}")
-        return found
+                paths.add(f"{path}.{key}")
+        return paths
 
     assert set(pair.not_compared) == set(pair.redacted) == places(a, b, "input_parameters")
 
@@ -150,7 +152,7 @@ def test_every_value_left_out_is_named(a: dict[str, Any], b: dict[str, Any]) -> 
 def test_a_redacted_argument_neither_costs_nor_earns(
     expected: dict[str, Any], called: dict[str, Any], similarity: float, left_out: list[str]
 ) -> None:
-    """It is removed from the union of the keys, on whichever side the mark stands, and at every level."""
+    """It is removed from the union of keys, on either side and at every level."""
     (pair,) = align([Item("t", None, expected, ABSENT)], [Item("t", None, called, ABSENT)], arguments=True).pairs
 
     assert pair.similarity == similarity
@@ -168,8 +170,8 @@ def test_a_redacted_output_is_not_compared(output: Any, swapped: bool) -> None:
     assert (pair.similarity, pair.not_compared, pair.differences) == (1, ("output",), ())
 
 
-def test_what_is_not_asked_for_is_not_named() -> None:
-    """Marks in fields that the metric does not look at are none of its business."""
+def test_marks_in_unused_fields_are_ignored() -> None:
+    """Marks in fields that the metric does not compare are not listed."""
     call = Item("t", None, {"key": M}, M)
 
     (pair,) = align([call], [call]).pairs
@@ -177,8 +179,8 @@ def test_what_is_not_asked_for_is_not_named() -> None:
     assert pair.not_compared == ()
 
 
-def test_the_result_says_what_was_left_out() -> None:
-    """Each value in a finding of its own, and one warning for the case; a name that would disturb is escaped."""
+def test_result_lists_redacted_values() -> None:
+    """A finding for each value, and one warning for the case; unsafe names are escaped."""
     case = LLMTestCase(
         expected_tools=[ToolCall(name="t", input_parameters={"api_key": "k", "odd\x1b key": 1, "q": 1}, output="o")],
         tools_called=[ToolCall(name="t", input_parameters={"api_key": M, "odd\x1b key": M, "q": 1}, output=M)],
@@ -197,8 +199,8 @@ def test_the_result_says_what_was_left_out() -> None:
     assert result.warnings == ("some calls were compared without values that are redacted",)
 
 
-def test_what_was_not_kept_is_told_apart_from_what_is_redacted() -> None:
-    """A recording without outputs and one with hidden arguments are two different things, and both are said."""
+def test_uncaptured_and_redacted_values_are_distinguished() -> None:
+    """A missing output and a hidden argument give separate notes."""
     case = LLMTestCase(
         expected_tools=[ToolCall(name="t", input_parameters={"api_key": "k"}, output="o")],
         tools_called=[ToolCall(name="t", input_parameters={"api_key": M}, execution={"not_captured": ["output"]})],

@@ -1,4 +1,4 @@
-"""Similarities of many argument objects at once: the same as those of each pair."""
+"""Batch similarities of many argument objects equal those of each pair."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ NAN = float("nan")
 
 
 def nested(levels: int, inside: Any, key: str | None = None) -> Any:
-    """A value inside so many lists, or objects if a key is given."""
+    """Return a value inside this many lists, or objects if a key is passed."""
     for _ in range(levels):
         inside = [inside] if key is None else {key: inside}
     return inside
@@ -113,8 +113,8 @@ def test_similarity(a: dict[str, Any], b: dict[str, Any], expected: tuple[int, i
     assert similarity(a, b) == similarity(b, a) == expected
 
 
-def test_differences_stand_in_the_order_in_which_they_are_written() -> None:
-    """Expected keys come first, in their order, then what was too much; paths lead through objects, not into lists."""
+def test_differences_keep_their_written_order() -> None:
+    """Expected keys first, in their order, then extra ones; paths enter objects but not lists."""
     expected = {"city": "Paris", "when": {"day": 1, "hour": 9}, "tags": [1, 2], "unit": "C"}
     called = {"extra": None, "tags": [1, 3], "when": {"day": 2, "minute": 0}, "city": "Paris"}
     assert list(argument_differences(expected, called)) == [
@@ -129,7 +129,7 @@ def test_differences_stand_in_the_order_in_which_they_are_written() -> None:
 
 @pytest.mark.parametrize("key", [None, "k"], ids=["lists", "objects"])
 def test_values_of_200_levels_are_compared(key: str | None) -> None:
-    """Values as deep as a call may hold them are compared, measured and told apart at their innermost place."""
+    """Values of the maximal depth are compared, and differ at the innermost place."""
     a, b, c = ({"k": nested(199, leaf, key)} for leaf in (1, 1.0, 2))
     assert json_equal(a, b)
     assert not json_equal(a, c)

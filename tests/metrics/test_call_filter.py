@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shorthand import made
+from shorthand import calls_from
 from toolmark import CallStatus, ConfigurationError, ToolCall, ToolEffect
 from toolmark.matching import align
 from toolmark.metrics.call_filter import UNDONE, CallFilter, ComparedCalls
@@ -20,17 +20,17 @@ EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write"}
 def call_filter(**options: Any) -> CallFilter:
     """A filter with these options."""
     defaults: dict[str, Any] = {"ignore_failed": False, "effects": EFFECTS, "guess_effects": False, "tools": None}
-    return CallFilter.read(**{**defaults, "error_pattern": None, **options})
+    return CallFilter(**{**defaults, "error_pattern": None, **options})
 
 
 def compared(expected: str, called: str, **options: Any) -> ComparedCalls:
     """The calls that are compared, of calls in shorthand."""
-    return call_filter(**options).select(made(expected), made(called), None)
+    return call_filter(**options).select(calls_from(expected), calls_from(called), None)
 
 
 def names(calls: Any) -> str:
     """The names of calls."""
-    return " ".join(call.name for call in calls)
+    return " ".join(call.name for call in calls.values())
 
 
 def test_without_options_everything_remains() -> None:
@@ -38,7 +38,7 @@ def test_without_options_everything_remains() -> None:
     result = compared("look book", "find:error pay jiggle")
 
     assert (names(result.expected), names(result.called)) == ("look book", "find pay jiggle")
-    assert (list(result.expected_at), list(result.called_at)) == ([0, 1], [0, 1, 2])
+    assert (list(result.expected), list(result.called)) == ([0, 1], [0, 1, 2])
     assert (result.findings, result.warnings) == ((), ())
 
 
@@ -101,9 +101,9 @@ def test_only_one_effect() -> None:
     reads = compared(expected, called, only="read")
 
     assert (names(writes.expected), names(writes.called)) == ("book frob", "frob pay")
-    assert (list(writes.expected_at), list(writes.called_at)) == ([1, 2], [2, 3])
+    assert (list(writes.expected), list(writes.called)) == ([1, 2], [2, 3])
     assert (names(reads.expected), names(reads.called)) == ("look", "look find")
-    assert (list(reads.expected_at), list(reads.called_at)) == ([0], [0, 4])
+    assert (list(reads.expected), list(reads.called)) == ([0], [0, 4])
 
 
 @pytest.mark.parametrize("only", ["read", "write"])
@@ -122,10 +122,10 @@ def test_unknown_effects_are_reported(only: str) -> None:
 
 
 def test_failed_calls_are_left_out_before_anything_else() -> None:
-    """A failed call of unknown effect is no finding, and places are those of the case."""
+    """A failed call of unknown effect gives no finding, and places are those of the case."""
     result = compared("book", "jiggle:error look book:error pay", only="write", ignore_failed=True)
 
-    assert (names(result.called), list(result.called_at)) == ("pay", [3])
+    assert (names(result.called), list(result.called)) == ("pay", [3])
     assert result.findings == ()
     assert result.warnings[0] == "2 calls left out that did nothing: called #1 'jiggle', called #3 'book'"
 
@@ -139,10 +139,10 @@ def test_many_failed_calls_are_named_in_part() -> None:
 
 def test_tools_of_the_case_and_of_the_metric_say_their_effect() -> None:
     """Those of the metric win."""
-    called = made("a b")
+    called = calls_from("a b")
     case = [{"name": "a", "effect": "read"}, {"name": "b", "annotations": {"readOnlyHint": False}}]
     of_case = call_filter(only="write").select([], called, case)
-    tools = CallFilter.read(
+    tools = CallFilter(
         only="write",
         ignore_failed=False,
         effects=None,
@@ -156,9 +156,10 @@ def test_tools_of_the_case_and_of_the_metric_say_their_effect() -> None:
 
 
 def test_an_alignment_gets_the_places_of_the_case() -> None:
-    """Pairs, calls out of order, missing and unexpected ones; weights and counts stay those of what was compared."""
+    """Pairs, order, missing and unexpected calls; weights and counts cover the compared calls."""
     result = compared("look book look pay book", "find pay find book find book pay", only="write")
-    sides = [expected_item(call) for call in result.expected], [called_item(call) for call in result.called]
+    expected, called = result.expected.values(), result.called.values()
+    sides = [expected_item(call) for call in expected], [called_item(call) for call in called]
     placed = result.in_case(align(*sides, ordered=True))
 
     assert [(pair.expected, pair.called) for pair in placed.pairs] == [(1, 3), (4, 5)]
@@ -180,7 +181,7 @@ def test_an_alignment_gets_the_places_of_the_case() -> None:
     ],
 )
 def test_invalid_options_are_refused(options: dict[str, Any], message: str) -> None:
-    """The message says what is accepted."""
+    """The message lists the accepted values."""
     with pytest.raises(ConfigurationError, match=re.escape(message)):
         call_filter(**options)
 

@@ -1,4 +1,4 @@
-"""The table of edges: what plain, small and empty cases score, in the three modes."""
+"""= n = 0 scores 1 and one of them 0 scores 0 for any denominator, without a warning."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def score(expected: list[ToolCall], called: list[ToolCall], **options: Any) -> f
 
 
 def row(name: str, expected: Any, called: Any, unordered: float, ordered: float, exact: float) -> list[Any]:
-    """One row of the table: a test for each mode, named after both."""
+    """Return a row with a test for each mode."""
     scores = {"unordered": unordered, "ordered": ordered, "exact": exact}
     return [pytest.param(expected, called, mode, scores[mode], id=f"{name}: {mode}") for mode in MODES]
 
 
 @pytest.mark.parametrize(
-    ("expected", "called", "mode", "wanted"),
+    ("expected", "called", "mode", "value"),
     [
         *row("both empty", "", "", 1, 1, 1),
         *row("nothing expected, one called", "", "a", 0, 0, 0),
@@ -58,13 +58,13 @@ def row(name: str, expected: Any, called: Any, unordered: float, ordered: float,
         *row("expected twice, called once", "aa", "a", 0.5, 0.5, 0),
     ],
 )
-def test_names(expected: str, called: str, mode: str, wanted: float) -> None:
-    """Both empty score 1, exactly one empty 0; extra calls are free except in exact; repeats count one by one."""
-    assert score(tools(expected), tools(called), **MODES[mode]) == wanted
+def test_names(expected: str, called: str, mode: str, value: float) -> None:
+    """Both empty score 1, one empty 0; extras are free except in exact mode; repeats count separately."""
+    assert score(tools(expected), tools(called), **MODES[mode]) == value
 
 
 @pytest.mark.parametrize(
-    ("expected", "called", "mode", "wanted"),
+    ("expected", "called", "mode", "value"),
     [
         *row("1 and 1.0", {"x": 1}, {"x": 1.0}, 1, 1, 1),
         *row('1 and "1"', {"x": 1}, {"x": "1"}, 0, 0, 0),
@@ -81,20 +81,20 @@ def test_names(expected: str, called: str, mode: str, wanted: float) -> None:
         *row("null and no argument", {"x": None}, {}, 0, 0, 0),
     ],
 )
-def test_arguments(expected: Any, called: Any, mode: str, wanted: float) -> None:
+def test_arguments(expected: Any, called: Any, mode: str, value: float) -> None:
     """Arguments count by the share of keys that agree; numbers by value; objects in part, lists all or nothing."""
     sides = [ToolCall(name="a", input_parameters=expected)], [ToolCall(name="a", input_parameters=called)]
-    assert score(*sides, evaluation_params=BY_ARGUMENTS, **MODES[mode]) == wanted
+    assert score(*sides, evaluation_params=BY_ARGUMENTS, **MODES[mode]) == value
 
 
-def fields_row(name: str, expected: Any, called: Any, wanted: float) -> Any:
-    """One row about a single call on each side."""
-    return pytest.param(ToolCall(name="a", **expected), ToolCall(name="a", **called), wanted, id=name)
+def fields_row(name: str, expected: Any, called: Any, value: float) -> Any:
+    """Return a row with a single call on each side."""
+    return pytest.param(ToolCall(name="a", **expected), ToolCall(name="a", **called), value, id=name)
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
-    ("expected", "called", "wanted"),
+    ("expected", "called", "value"),
     [
         fields_row("arguments never set match anything", {}, {"input_parameters": {"x": 1}}, 1),
         fields_row("output never set matches anything", {}, {"output": "sunny"}, 1),
@@ -126,26 +126,26 @@ def fields_row(name: str, expected: Any, called: Any, wanted: float) -> Any:
         ),
     ],
 )
-def test_fields(expected: ToolCall, called: ToolCall, wanted: float, mode: str) -> None:
+def test_fields(expected: ToolCall, called: ToolCall, value: float, mode: str) -> None:
     """Unset matches anything, None arguments are {}, None type is unset, None output is a value."""
     params = [*BY_ARGUMENTS, *BY_OUTPUT]
-    exact = float(wanted == 1) if mode == "exact" else wanted
+    exact = float(value == 1) if mode == "exact" else value
     assert score([expected], [called], evaluation_params=params, **MODES[mode]) == exact
 
 
 @pytest.mark.parametrize("denominator", get_args(Denominator))
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
-    ("expected", "called", "wanted"), [("", "", 1), ("a", "", 0), ("", "a", 0)], ids=["both", "called", "expected"]
+    ("expected", "called", "value"), [("", "", 1), ("a", "", 0), ("", "a", 0)], ids=["both", "called", "expected"]
 )
 def test_empty_sides_by_any_denominator(
-    expected: str, called: str, wanted: float, mode: str, denominator: Denominator
+    expected: str, called: str, value: float, mode: str, denominator: Denominator
 ) -> None:
     """M = n = 0 scores 1 and exactly one of them 0 scores 0, whatever the sum is divided by, without a warning."""
     case = LLMTestCase(tools_called=tools(called), expected_tools=tools(expected))
     result = ToolCorrectnessMetric(denominator=denominator, **MODES[mode]).measure(case)
-    assert (result.score, result.warnings) == (wanted, ())
-    assert set(result.parts.values()) == {wanted}
+    assert (result.score, result.warnings) == (value, ())
+    assert set(result.parts.values()) == {value}
 
 
 @pytest.mark.parametrize(
@@ -157,8 +157,8 @@ def test_empty_sides_by_any_denominator(
     ],
 )
 @pytest.mark.parametrize("kind", [LLMTestCase, MLLMTestCase])
-def test_a_side_that_is_not_given(kind: Any, fields: dict[str, Any], missing: str) -> None:
-    """A side that is not given is an error of `measure` that names the field; `evaluate` makes it a failed result."""
+def test_missing_side_is_an_error(kind: Any, fields: dict[str, Any], missing: str) -> None:
+    """`measure` names the field; `evaluate` makes it a failed result."""
     case = kind(id="case 7", **fields)
     metric = ToolCorrectnessMetric()
     with pytest.raises(MissingFieldError, match=rf"needs {missing} of case 'case 7'; give the calls, or \[\] for none"):
@@ -171,14 +171,14 @@ def test_a_side_that_is_not_given(kind: Any, fields: dict[str, Any], missing: st
 
 
 @pytest.mark.parametrize("case", [None, 3, "case", {}, [LLMTestCase()]])
-def test_what_is_no_case(case: Any) -> None:
-    """What is no case with called and expected tools is refused by name."""
+def test_value_that_is_not_a_case_is_refused(case: Any) -> None:
+    """Its type is named."""
     with pytest.raises(ConfigurationError, match=f"LLMTestCase or MLLMTestCase, got {type(case).__name__}"):
         ToolCorrectnessMetric().measure(case)
 
 
 @pytest.mark.parametrize(
-    ("calls", "strict", "wanted", "passed"),
+    ("calls", "strict", "value", "passed"),
     [
         pytest.param("ab", True, 1.0, True, id="perfect, strict"),
         pytest.param("a", True, 0.0, False, id="half, strict"),
@@ -186,11 +186,11 @@ def test_what_is_no_case(case: Any) -> None:
         pytest.param("", False, 0.0, False, id="nothing"),
     ],
 )
-def test_strict_mode_and_threshold(calls: str, wanted: float, *, strict: bool, passed: bool) -> None:
+def test_strict_mode_and_threshold(calls: str, value: float, *, strict: bool, passed: bool) -> None:
     """Strict: threshold 1, and any score below 1 becomes 0. Otherwise a score at the threshold of 0.5 passes."""
     case = LLMTestCase(tools_called=tools(calls), expected_tools=tools("ab"))
     result = ToolCorrectnessMetric(strict_mode=strict).measure(case)
-    assert (result.score, result.passed) == (wanted, passed)
+    assert (result.score, result.passed) == (value, passed)
     assert result.threshold == (1.0 if strict else 0.5)
 
 

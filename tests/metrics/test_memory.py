@@ -1,4 +1,4 @@
-"""The last result of a metric: remembered for the thread or task that measured it, and for nobody else."""
+"""The last result of a metric is local to the thread or task that measured it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from toolmark import (
 
 
 def case(score: float) -> LLMTestCase:
-    """A case that scores so many hundredths."""
+    """Return a case that scores this many hundredths."""
     hits = round(score * 100)
     expected = [ToolCall(name="a")] * 100
     return LLMTestCase(tools_called=expected[:hits], expected_tools=expected)
@@ -81,8 +81,8 @@ def test_threads_do_not_see_each_other() -> None:
         return fresh, scores, reasons
 
     with ThreadPoolExecutor(threads) as pool:
-        seen = list(pool.map(work, range(threads)))
-    for number, (fresh, scores, reasons) in enumerate(seen):
+        results = list(pool.map(work, range(threads)))
+    for number, (fresh, scores, reasons) in enumerate(results):
         assert fresh
         assert scores == [(number * 10 + step) / 100 for step in range(10)]
         assert all(f"{number * 10 + step} matched" in str(reason) for step, reason in enumerate(reasons) if step)
@@ -90,20 +90,20 @@ def test_threads_do_not_see_each_other() -> None:
 
 
 def test_a_new_thread_has_measured_nothing() -> None:
-    """In a thread with a context of its own the metric raises, until it measures there."""
+    """In a thread with a new context the metric raises until it measures there."""
     metric = ToolCorrectnessMetric()
     metric.measure(case(0.5))
-    seen: list[Any] = []
+    results: list[Any] = []
 
     def work() -> None:
-        seen.append(nothing_measured(metric))
+        results.append(nothing_measured(metric))
         metric.measure(case(0.25))
-        seen.append(metric.score)
+        results.append(metric.score)
 
     thread = threading.Thread(target=lambda: contextvars.Context().run(work))
     thread.start()
     thread.join()
-    assert seen == [True, 0.25]
+    assert results == [True, 0.25]
     assert metric.score == 0.5
 
 
@@ -184,21 +184,21 @@ def test_a_measure_that_raised_leaves_the_metric_as_it_was() -> None:
 
 
 def test_metrics_are_forgotten() -> None:
-    """A metric that nobody holds any more is collected, with its result, in every task that measured with it."""
-    kept = ToolCorrectnessMetric()
+    """An unreferenced metric is collected, with its result in every task."""
+    remaining = ToolCorrectnessMetric()
     gone = [ToolCorrectnessMetric() for _ in range(5)]
     references = [weakref.ref(metric) for metric in gone]
-    for metric in (kept, *gone):
+    for metric in (remaining, *gone):
         metric.measure(case(0.5))
     del metric
     gone.clear()
     gc.collect()
     assert [reference() for reference in references] == [None] * 5
-    assert kept.score == 0.5
+    assert remaining.score == 0.5
 
 
 def test_a_new_metric_for_every_case_leaves_none_behind() -> None:
-    """Measuring each of many cases with a metric of its own does not gather metrics."""
+    """One metric for each of many cases does not accumulate metrics."""
     for _ in range(1_000):
         ToolCorrectnessMetric().measure(LLMTestCase(tools_called=[], expected_tools=[]))
     gc.collect()
@@ -208,7 +208,7 @@ def test_a_new_metric_for_every_case_leaves_none_behind() -> None:
 
 @dataclass(frozen=True)
 class Skipping(Metric):
-    """A metric of somebody else, with equality by value, that does not apply."""
+    """A third-party metric with equality by value that does not apply."""
 
     threshold: float = 0.5
 

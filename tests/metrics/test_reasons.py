@@ -1,4 +1,4 @@
-"""Reasons: the arithmetic, then what was found, then what makes the score less sure. Compared with a golden file."""
+"""Reasons: calculation, findings, and warnings, compared with a golden file."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ BY_ALL = {"evaluation_params": list(ToolCallParams)}
 
 def tools(names: str) -> list[ToolCall]:
     """Calls of the tools named."""
-    made = {name: ToolCall(name=name) for name in names.split()}
-    return [made[name] for name in names.split()]
+    by_name = {name: ToolCall(name=name) for name in names.split()}
+    return [by_name[name] for name in names.split()]
 
 
 def call(output: Any = None, /, name: str = "book", **arguments: Any) -> ToolCall:
@@ -146,16 +146,16 @@ def test_the_multimodal_metric_gives_the_same_reasons(name: str) -> None:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_reasons_can_be_switched_off(name: str) -> None:
-    """Without reasons the result has its findings all the same."""
+    """Without reasons the result still has findings."""
     assert reason(name, include_reason=False) == "None"
 
 
 @pytest.mark.parametrize(
-    ("matched", "total", "shown"),
+    ("matched", "total", "fraction"),
     [(0, 3, "0"), (1, 3, "0.3333"), (2, 3, "0.6667"), (1, 8, "0.125"), (9_999, 10_000, "0.9999"), (7, 7, "1")],
 )
-def test_the_sum_in_the_reason_is_the_score(matched: int, total: int, shown: str) -> None:
+def test_the_sum_in_the_reason_is_the_score(matched: int, total: int, fraction: str) -> None:
     """What stands after the equals sign of the sum is the score, to four decimals, and 1 only if it is 1."""
     case = LLMTestCase(tools_called=tools("a " * matched) or tools("b"), expected_tools=tools("a " * total))
     text = str(ToolCorrectnessMetric().measure(case).reason)
-    assert text.startswith(f"{matched} matched / {total} expected = {shown} (")
+    assert text.startswith(f"{matched} matched / {total} expected = {fraction} (")

@@ -1,4 +1,4 @@
-"""TaskEffectMetric: what was changed, beside what should have been."""
+"""`TaskEffectMetric`: actual changes compared with expected changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shorthand import made
+from shorthand import calls_from
 from toolmark import (
     ConfigurationError,
     LLMTestCase,
@@ -30,7 +30,7 @@ EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write", "mai
 
 def measured(expected: str, called: str, **options: Any) -> MetricResult:
     """The result of calls in shorthand."""
-    case = LLMTestCase(expected_tools=made(expected), tools_called=made(called))
+    case = LLMTestCase(expected_tools=calls_from(expected), tools_called=calls_from(called))
     return TaskEffectMetric(**{"effects": EFFECTS, **options}).measure(case)
 
 
@@ -133,7 +133,7 @@ def test_arguments_that_are_not_specified_match_anything() -> None:
 
 
 def test_writes_are_matched_so_that_the_sum_is_greatest() -> None:
-    """Not in the order in which they come: the first call would do for either."""
+    """Not in order of occurrence: the first call would match either."""
     expected = [{"a": 1, "b": 1}, {"a": 1, "b": 2}]
     case = LLMTestCase(
         expected_tools=[ToolCall(name="book", args=arguments) for arguments in expected],
@@ -167,7 +167,7 @@ def test_a_write_that_failed_is_missing() -> None:
 
 
 def test_failures_in_answers() -> None:
-    """A pattern says which answers tell of a failure."""
+    """A pattern detects failures in answers."""
     calls = [ToolCall(name="book", output=text) for text in ("Error: full", "booked")]
     case = LLMTestCase(expected_tools=[ToolCall(name="book")], tools_called=calls)
 
@@ -176,7 +176,7 @@ def test_failures_in_answers() -> None:
 
 
 def test_unknown_effects() -> None:
-    """Expected they are writes, and called ones of that name too; others are told, with what they might cost."""
+    """Expected tools count as writes in both lists; others are reported with their possible cost."""
     result = measured("frob", "jiggle frob jiggle")
 
     assert result.score == 1
@@ -189,21 +189,21 @@ def test_unknown_effects() -> None:
     assert measured("", "jiggle").warnings[-1] == "if those calls changed something, the score is 0"
 
 
-def test_a_guess_is_only_made_if_asked_for() -> None:
-    """And told."""
-    told = measured("cancel_order", "get_order cancel_order delete_order", effects={}, guess_effects=True)
+def test_effects_are_guessed_only_on_request() -> None:
+    """With a note."""
+    guessed = measured("cancel_order", "get_order cancel_order delete_order", effects={}, guess_effects=True)
     silent = measured("cancel_order", "get_order cancel_order delete_order", effects={})
 
-    assert told.score == pytest.approx(2 / 3)
-    assert "read: 'get_order'; write: 'cancel_order', 'delete_order'" in told.warnings[0]
+    assert guessed.score == pytest.approx(2 / 3)
+    assert "read: 'get_order'; write: 'cancel_order', 'delete_order'" in guessed.warnings[0]
     assert silent.score == 1
     assert [finding.tool for finding in silent.findings] == ["get_order", "delete_order"]
 
 
 def test_tools_of_the_case_and_the_metric() -> None:
-    """What a tool does may stand in `available_tools`; the metric's own win."""
+    """Effects may be in `available_tools`; the metric's own take precedence."""
     tools = [{"name": "a", "effect": "read"}, {"name": "b", "annotations": {"readOnlyHint": True}}]
-    case = LLMTestCase(expected_tools=[], tools_called=made("a b"), available_tools=tools)
+    case = LLMTestCase(expected_tools=[], tools_called=calls_from("a b"), available_tools=tools)
 
     assert TaskEffectMetric().measure(case).score == 1
     assert TaskEffectMetric(available_tools=[{"name": "a", "effect": "write"}]).measure(case).score == 0
@@ -214,7 +214,7 @@ def test_tools_of_the_case_and_the_metric() -> None:
 
 
 def test_arguments_that_were_not_recorded() -> None:
-    """Such a pair counts by name, and the result says so."""
+    """Such a pair counts by name, with a warning."""
     result = measured("book(1)", "book(?)")
 
     assert result.score == 1
@@ -256,7 +256,7 @@ def test_a_forbidden_call_makes_the_total_0() -> None:
 
 
 def test_a_read_may_be_forbidden() -> None:
-    """And a tool of which nobody knows what it does."""
+    """As may a tool of unknown effect."""
     assert measured("", "look", forbidden=["look"]).score == 0
     assert measured("", "jiggle", forbidden=["jig*"]).score == 0
 
@@ -265,7 +265,7 @@ def test_a_read_may_be_forbidden() -> None:
 
 
 def test_the_reason_shows_the_sum_and_names_calls_by_their_places() -> None:
-    """Places are those in the case, whatever was left out before them."""
+    """Places are those of the case, whatever was left out before."""
     case = LLMTestCase(
         expected_tools=[
             ToolCall(name="look"),
@@ -305,7 +305,7 @@ def test_the_alignment_is_that_of_the_writes() -> None:
 
 
 def test_labels() -> None:
-    """The options that differ from the defaults, but not what is only said of the tools."""
+    """Options that differ from the defaults, without effects of tools."""
     assert TaskEffectMetric(effects=EFFECTS).label == "task_effect"
     everything = TaskEffectMetric(
         guess_effects=True, ignore_failed=False, forbidden=["x"], read_weight=0.25, strict_mode=True
@@ -329,13 +329,13 @@ def test_labels() -> None:
     ],
 )
 def test_options_that_are_none(options: dict[str, Any], message: str) -> None:
-    """Each is refused with what would be accepted."""
+    """Each is refused with the accepted values."""
     with pytest.raises(ConfigurationError, match=message):
         TaskEffectMetric(**options)
 
 
 def test_a_pattern_cannot_hang(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is an error that names the pattern."""
+    """The error names the pattern."""
     monkeypatch.setattr("toolmark._internal.regex.SECONDS", 0.05)
     case = LLMTestCase(expected_tools=[], tools_called=[ToolCall(name="f", output="a" * 60 + "!")])
 
@@ -344,8 +344,8 @@ def test_a_pattern_cannot_hang(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("missing", ["expected_tools", "tools_called"])
-def test_a_side_that_is_not_given(missing: str) -> None:
-    """Not given is not empty."""
+def test_missing_side_is_an_error(missing: str) -> None:
+    """A missing side differs from an empty one."""
     sides = {"expected_tools": [], "tools_called": []}
     del sides[missing]
 
@@ -354,13 +354,13 @@ def test_a_side_that_is_not_given(missing: str) -> None:
 
 
 def test_a_plan_that_says_no_more_than_a_list_is_one() -> None:
-    """What other plans are is tested apart."""
-    same = LLMTestCase(expected_tools=Plan([ToolCall(name="book")]), tools_called=made("book"))
+    """Other plans are tested separately."""
+    same = LLMTestCase(expected_tools=Plan([ToolCall(name="book")]), tools_called=calls_from("book"))
     assert TaskEffectMetric().measure(same).score == 1
 
 
 def test_the_evidence_on_recorded_runs() -> None:
-    """What docs/metrics.md says of the area under the curve, with and without what it hangs on."""
+    """The AUC values of docs/metrics.md, with and without the underlying options."""
     shared = Path(os.environ.get("TOOLMARK_SHARED", Path(__file__).parents[3] / "shared"))
     path = shared / "data" / "tau-airline" / "runs.jsonl"
     if not path.exists():
@@ -371,19 +371,26 @@ def test_the_evidence_on_recorded_runs() -> None:
     def area(**options: Any) -> float | None:
         return auc([float(TaskEffectMetric(**options).measure(case)) for case in cases], good)
 
-    asked: dict[str, Any] = {"guess_effects": True, "error_pattern": "^Error"}
-    told = [
-        area(**asked),
-        area(**asked, read_weight=0),
-        area(**asked, read_weight=1),
+    settings: dict[str, Any] = {"guess_effects": True, "error_pattern": "^Error"}
+    areas = [
+        area(**settings),
+        area(**settings, read_weight=0),
+        area(**settings, read_weight=1),
         area(guess_effects=True),
         area(error_pattern="^Error"),
-        area(**asked, effects={"transfer_*": "write"}),
+        area(**settings, effects={"transfer_*": "write"}),
     ]
     page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
 
-    assert [f"{found:.3f}".lstrip("0") for found in told if found] == [".990", ".991", ".966", ".867", ".892", ".711"]
-    assert all(f"| {found:.3f} |".replace("0.", ".") in page for found in told)
+    assert [f"{number:.3f}".lstrip("0") for number in areas if number] == [
+        ".990",
+        ".991",
+        ".966",
+        ".867",
+        ".892",
+        ".711",
+    ]
+    assert all(f"| {number:.3f} |".replace("0.", ".") in page for number in areas)
 
 
 def test_every_case_with_both_sides_is_scored() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shorthand import made
+from shorthand import calls_from
 from toolmark import (
     ConfigurationError,
     LLMTestCase,
@@ -25,7 +25,7 @@ from toolmark.redact import REDACTED
 def measured(calls: str, *, duration: float | None = None, **options: Any) -> Any:
     """The result of one case."""
     run = None if duration is None else Run(duration=duration)
-    return ToolEfficiencyMetric(**options).measure(LLMTestCase(tools_called=made(calls), run=run))
+    return ToolEfficiencyMetric(**options).measure(LLMTestCase(tools_called=calls_from(calls), run=run))
 
 
 def redundant(result: Any) -> list[int]:
@@ -34,7 +34,7 @@ def redundant(result: Any) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("calls", "wanted"),
+    ("calls", "expected"),
     [
         pytest.param("a:ok", [], id="one"),
         pytest.param("a:ok a:ok", [1], id="the same again"),
@@ -55,9 +55,9 @@ def redundant(result: Any) -> list[int]:
         pytest.param("a(?):ok a(?):ok", [], id="arguments that were not recorded"),
     ],
 )
-def test_which_calls_are_redundant(calls: str, wanted: list[int]) -> None:
+def test_which_calls_are_redundant(calls: str, expected: list[int]) -> None:
     """A call is redundant if an identical one succeeded before, or failed twice alike."""
-    assert redundant(measured(calls)) == wanted
+    assert redundant(measured(calls)) == expected
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_identical_arguments_are_equal_json(one: Any, other: Any, *, same: bool)
 
 
 @pytest.mark.parametrize(
-    ("calls", "options", "duration", "wanted"),
+    ("calls", "options", "duration", "expected"),
     [
         pytest.param("a:ok a:ok b:ok", {}, None, 2 / 3, id="useful over calls"),
         pytest.param("a:ok b:ok", {"max_calls": 1}, None, 1 / 2, id="too many calls"),
@@ -100,19 +100,19 @@ def test_identical_arguments_are_equal_json(one: Any, other: Any, *, same: bool)
         pytest.param("", {"max_seconds": 1}, None, None, id="no call, and a time that nobody knows"),
     ],
 )
-def test_edges(calls: str, options: dict[str, Any], duration: float | None, wanted: float | None) -> None:
+def test_edges(calls: str, options: dict[str, Any], duration: float | None, expected: float | None) -> None:
     """The score is the lowest part that applies."""
     result = measured(calls, duration=duration, **options)
 
-    assert result.score == (None if wanted is None else pytest.approx(wanted))
-    assert (result.status is ResultStatus.SKIPPED) == (wanted is None)
+    assert result.score == (None if expected is None else pytest.approx(expected))
+    assert (result.status is ResultStatus.SKIPPED) == (expected is None)
     assert any("duration of the run" in text for text in result.warnings) == (
         "max_seconds" in options and duration is None
     )
 
 
 @pytest.mark.parametrize(
-    ("calls", "wanted"),
+    ("calls", "expected"),
     [
         pytest.param("a b " * 3, [(0, "3 times the same 2 calls")], id="three times two"),
         pytest.param("a b " * 2, [], id="twice is none"),
@@ -125,12 +125,12 @@ def test_edges(calls: str, options: dict[str, Any], duration: float | None, want
         pytest.param("a b " * 3 + "c d e " * 3, [(0, "3 times the same 2"), (6, "3 times the same 3")], id="two loops"),
     ],
 )
-def test_loops(calls: str, wanted: list[tuple[int, str]]) -> None:
+def test_loops(calls: str, expected: list[tuple[int, str]]) -> None:
     """A block of at least two calls that stands three times in a row is a finding."""
     loops = [finding for finding in measured(calls).findings if finding.kind == "loop"]
 
-    assert [finding.called for finding in loops] == [place for place, _ in wanted]
-    assert all(text in finding.message for finding, (_, text) in zip(loops, wanted, strict=True))
+    assert [finding.called for finding in loops] == [place for place, _ in expected]
+    assert all(text in finding.message for finding, (_, text) in zip(loops, expected, strict=True))
 
 
 def test_tools_that_ask_again_on_purpose() -> None:
@@ -154,7 +154,7 @@ def test_redacted_arguments_may_be_any() -> None:
 
 
 def test_findings_and_reason() -> None:
-    """The reason has the sum of each part, and says of each redundant call why it is one."""
+    """The reason has the calculation of each part, and why each redundant call is redundant."""
     calls = "a:ok b:error=full a:ok b:error=full b:error=full"
     result = measured(calls, duration=3, max_calls=4, max_seconds=1.5)
 
@@ -173,7 +173,7 @@ def test_findings_and_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"max_calls": -1}, "max_calls must be a whole number from 0"),
         ({"max_calls": 1.5}, "max_calls"),
@@ -187,15 +187,15 @@ def test_findings_and_reason() -> None:
         ({"threshold": 2}, "threshold"),
     ],
 )
-def test_options_out_of_range(options: dict[str, Any], told: str) -> None:
-    """They are refused by name."""
-    with pytest.raises(ConfigurationError, match=told):
+def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
+    """The error names the option."""
+    with pytest.raises(ConfigurationError, match=message):
         ToolEfficiencyMetric(**options)
 
 
-def test_it_works_where_other_metrics_do() -> None:
-    """`evaluate` and `assert_test` take it; options show in the label."""
-    bad = LLMTestCase(tools_called=made("a:ok a:ok a:ok"))
+def test_standard_metric_interfaces_work() -> None:
+    """`evaluate` and `assert_test`; options appear in the label."""
+    bad = LLMTestCase(tools_called=calls_from("a:ok a:ok a:ok"))
     report = evaluate([bad, LLMTestCase(tools_called=[]), LLMTestCase()], [ToolEfficiencyMetric()])
 
     assert [case.results[0].status.value for case in report.cases] == ["scored", "skipped", "failed"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shorthand import made
+from shorthand import calls_from
 from toolmark import (
     LLMTestCase,
     MetricAssertionError,
@@ -19,11 +19,11 @@ from toolmark import (
 
 def measured(calls: str, **options: Any) -> Any:
     """The result of one case."""
-    return ToolRecoveryMetric(**options).measure(LLMTestCase(tools_called=made(calls)))
+    return ToolRecoveryMetric(**options).measure(LLMTestCase(tools_called=calls_from(calls)))
 
 
 @pytest.mark.parametrize(
-    ("calls", "wanted", "kinds"),
+    ("calls", "expected", "kinds"),
     [
         pytest.param("a:error a:ok", 1, "", id="an unchanged retry that succeeded"),
         pytest.param("a(1):error a(2):ok", 1, "", id="corrected"),
@@ -58,17 +58,17 @@ def measured(calls: str, **options: Any) -> Any:
         pytest.param("", None, "", id="no call"),
     ],
 )
-def test_edges(calls: str, wanted: float | None, kinds: str) -> None:
+def test_edges(calls: str, expected: float | None, kinds: str) -> None:
     """The score is recovered episodes over episodes; each of the others has a finding at its last failure."""
     result = measured(calls)
 
-    assert result.score == (None if wanted is None else pytest.approx(wanted))
-    assert (result.status is ResultStatus.SKIPPED) == (wanted is None)
+    assert result.score == (None if expected is None else pytest.approx(expected))
+    assert (result.status is ResultStatus.SKIPPED) == (expected is None)
     assert [finding.kind for finding in result.findings] == kinds.split()
 
 
 @pytest.mark.parametrize(
-    ("calls", "wanted"),
+    ("calls", "expected"),
     [
         pytest.param("a(1):error@0 a(2):ok@0", 0, id="asked together: no answer to the failure"),
         pytest.param("a(1):error@0 a(2):ok@1", 1, id="asked after it"),
@@ -78,13 +78,13 @@ def test_edges(calls: str, wanted: float | None, kinds: str) -> None:
         pytest.param("x:unknown_tool@0 a:ok@0 b:ok@1", 1, id="an unknown tool, and one that exists after it"),
     ],
 )
-def test_calls_of_one_message(calls: str, wanted: float) -> None:
-    """Calls that the model asked for at the same time are no answers to each other."""
-    assert measured(calls).score == wanted
+def test_calls_of_one_message(calls: str, expected: float) -> None:
+    """Calls that the model requested in parallel do not recover from each other."""
+    assert measured(calls).score == expected
 
 
 def test_findings_and_reason() -> None:
-    """Each failure that was not recovered from is named with its last call and error."""
+    """Each unrecovered failure is named with its last call and error."""
     result = measured("a(1):error=full b:error=late a(1):error=full c:error c:ok d:error d:pending", threshold=1 / 3)
 
     assert result.reason.split("\n") == [
@@ -97,10 +97,10 @@ def test_findings_and_reason() -> None:
     assert "after 2 failures, the last error: late" in measured("a(1):error a(2):error=late").reason
 
 
-def test_it_works_where_other_metrics_do() -> None:
-    """`evaluate` and `assert_test` take it; strict mode wants every failure recovered from."""
-    half = LLMTestCase(tools_called=made("a:error a:ok b:error"))
-    report = evaluate([half, LLMTestCase(tools_called=made("a:ok")), LLMTestCase()], [ToolRecoveryMetric()])
+def test_standard_metric_interfaces_work() -> None:
+    """`evaluate` and `assert_test`; strict mode requires recovery from every failure."""
+    half = LLMTestCase(tools_called=calls_from("a:error a:ok b:error"))
+    report = evaluate([half, LLMTestCase(tools_called=calls_from("a:ok")), LLMTestCase()], [ToolRecoveryMetric()])
 
     assert [case.results[0].status.value for case in report.cases] == ["scored", "skipped", "failed"]
     assert report.cases[0].results[0].passed

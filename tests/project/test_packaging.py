@@ -40,7 +40,7 @@ LOCK_FILES = {
     "yarn.lock",
 }
 
-# Hosts from which packages are downloaded. Put together here, because this file is searched too.
+# Package hosts, assembled here because this file is searched as well.
 REGISTRIES = re.compile(
     "|".join(
         re.escape(".".join(parts))
@@ -71,30 +71,30 @@ def files() -> list[str]:
 
 
 def test_the_top_level_is_the_intended_one(files: list[str]) -> None:
-    """A newcomer sees a short list at the root; whatever joins it is decided here."""
-    found = {name.partition("/")[0] for name in files}
+    """The root has a short list of entries; additions are decided here."""
+    names = {name.partition("/")[0] for name in files}
 
-    assert sorted(found - TOP_LEVEL - OPTIONAL) == []
-    assert sorted(TOP_LEVEL - found) == []
+    assert sorted(names - TOP_LEVEL - OPTIONAL) == []
+    assert sorted(TOP_LEVEL - names) == []
 
 
 def test_no_lock_file_is_tracked(files: list[str]) -> None:
     """Lock files record where packages were downloaded from; versions are pinned in `requirements/` instead."""
-    found = [name for name in files if name.rpartition("/")[2] in LOCK_FILES]
+    lock_files = [name for name in files if name.rpartition("/")[2] in LOCK_FILES]
 
-    assert not found, "\n".join(found)
+    assert not lock_files, "\n".join(lock_files)
 
 
 def test_no_registry_is_named(files: list[str]) -> None:
     """Where packages come from is the installer's business, so that mirrors and closed networks work."""
-    found = [
+    lines = [
         f"{name}:{number}: {line.strip()[:100]}"
         for name in files
         for number, line in enumerate((ROOT / name).read_text(encoding="utf-8", errors="replace").splitlines(), 1)
         if REGISTRIES.search(line)
     ]
 
-    assert not found, "\n".join(found)
+    assert not lines, "\n".join(lines)
 
 
 def test_every_pin_is_exact(files: list[str]) -> None:
@@ -114,7 +114,7 @@ def test_every_pin_is_exact(files: list[str]) -> None:
 
 
 def test_every_package_carries_the_licence(files: list[str]) -> None:
-    """Each distribution ships its own copy of the licence text, and all copies agree."""
+    """Each distribution ships its own copy of the licence, and all copies are equal."""
     folders = [name.removesuffix("pyproject.toml") for name in files if name.endswith("pyproject.toml")]
 
     texts = {(ROOT / folder / "LICENSE").read_text(encoding="utf-8") for folder in folders}

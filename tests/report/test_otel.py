@@ -39,7 +39,7 @@ from collectors import collecting, records_in
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
 NANOSECONDS = 1767323045000006000
-TOLD = Script("Go.", [Step("boss", [ScriptedCall("add", "c1", {"token": "s3cr3t"}, "3")]), Step("boss", [], "Done.")])
+SCRIPT = Script("Go.", [Step("boss", [ScriptedCall("add", "c1", {"token": "s3cr3t"}, "3")]), Step("boss", [], "Done.")])
 ROOT_SPAN = 1
 
 #: The name was another one before 1.39.
@@ -48,21 +48,21 @@ InMemoryLogs = getattr(logs_export, "InMemoryLogRecordExporter", None) or logs_e
 
 def report(*, copies: int = 1) -> Report:
     """A report of two scores of a case that was read from a trace, and one result that could not be measured."""
-    (run,) = read_traces(otlp(TOLD)).runs
+    (run,) = read_traces(otlp(SCRIPT)).runs
     case = run.to_test_case(expected_tools=[ToolCall(name="add", input_parameters={"token": "other"})])
     metrics = [ToolCorrectnessMetric(evaluation_params=["input_parameters"]), ToolEfficiencyMetric(max_seconds=1)]
     return evaluate([*[case] * copies, run.to_test_case()], metrics[: 2 if copies == 1 else 1])
 
 
 def logging_to(exporter: Any) -> LoggerProvider:
-    """A provider that exports each record at once."""
+    """Return a provider that exports each record immediately."""
     provider = LoggerProvider(shutdown_on_exit=False)
     provider.add_log_record_processor(logs_export.SimpleLogRecordProcessor(exporter))
     return provider
 
 
 def tracing_to(exporter: Any, **options: Any) -> TracerProvider:
-    """A provider that exports each span at once."""
+    """Return a provider that exports each span immediately."""
     provider = TracerProvider(shutdown_on_exit=False, **options)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     return provider
@@ -74,13 +74,13 @@ def plain(attributes: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def test_events_are_those_of_the_file() -> None:
-    """The same attributes, severities and times, in the trace and at the span that they are about."""
+    """The same attributes, severities and times, in the trace and on the span."""
     memory = InMemoryLogs()
-    made = report()
+    source = report()
 
-    emitted = emit_events(made, provider=logging_to(memory), at=AT)
+    emitted = emit_events(source, provider=logging_to(memory), at=AT)
 
-    written = evaluation_events(made, at=AT)["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
+    written = evaluation_events(source, at=AT)["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
     records = [data.log_record for data in memory.get_finished_logs()]
     assert emitted == len(records) == len(written) == 4
     for record, file in zip(records, written, strict=True):
@@ -96,15 +96,15 @@ def test_events_are_those_of_the_file() -> None:
 
 
 def test_spans_are_those_of_the_file() -> None:
-    """The same names, attributes, times and links; each is a root, whatever is under way around it."""
+    """The same names, attributes, times and links; each is a root span."""
     memory = InMemorySpanExporter()
     provider = tracing_to(memory)
-    made = report()
+    source = report()
 
     with provider.get_tracer("app").start_as_current_span("under way") as around:
-        emitted = emit_spans(made, provider=provider, at=AT)
+        emitted = emit_spans(source, provider=provider, at=AT)
 
-    written = evaluation_spans(made, at=AT)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    written = evaluation_spans(source, at=AT)["resourceSpans"][0]["scopeSpans"][0]["spans"]
     *spans, _ = memory.get_finished_spans()
     assert emitted == len(spans) == len(written) == 3
     for span, file in zip(spans, written, strict=True):
@@ -124,7 +124,7 @@ def test_spans_are_those_of_the_file() -> None:
 
 def test_a_collector_gets_them_through_batches() -> None:
     """When the call returns they have arrived, also where a provider gathers records for a minute."""
-    made = report()
+    source = report()
     with collecting() as collector:
         logs, traces = LoggerProvider(shutdown_on_exit=False), TracerProvider(shutdown_on_exit=False)
         exporter = OTLPLogExporter(endpoint=f"{collector.address}/v1/logs")
@@ -135,48 +135,48 @@ def test_a_collector_gets_them_through_batches() -> None:
             )
         )
 
-        emit_events(made, provider=logs, at=AT)
+        emit_events(source, provider=logs, at=AT)
         events = collector.accepted
-        emit_spans(made, provider=traces, at=AT)
+        emit_spans(source, provider=traces, at=AT)
         spans = collector.accepted[len(events) :]
         logs.shutdown()
         traces.shutdown()
 
-    assert events == records_in(evaluation_events(made, at=AT))
+    assert events == records_in(evaluation_events(source, at=AT))
     own = {"traceId", "spanId"}
     assert [{key: item for key, item in span.items() if key not in own} for span in spans] == [
         {key: item for key, item in span.items() if key not in own}
-        for span in records_in(evaluation_spans(made, at=AT))
+        for span in records_in(evaluation_spans(source, at=AT))
     ]
 
 
 def test_a_full_queue_loses_nothing() -> None:
-    """More records than a provider holds: it is asked to send before it would drop some."""
+    """With more records than the queue holds, the provider is flushed before it drops any."""
     logs, traces = LoggerProvider(shutdown_on_exit=False), TracerProvider(shutdown_on_exit=False)
     records, spans = InMemoryLogs(), InMemorySpanExporter()
     limits = {"schedule_delay_millis": 60_000, "max_queue_size": 100, "max_export_batch_size": 100}
     logs.add_log_record_processor(logs_export.BatchLogRecordProcessor(records, **limits))
     traces.add_span_processor(BatchSpanProcessor(spans, **limits))
-    made = report(copies=1050)
+    source = report(copies=1050)
 
-    assert emit_events(made, provider=logs) == len(records.get_finished_logs()) == 1051
-    assert emit_spans(made, provider=traces) == len(spans.get_finished_spans()) == 1050
+    assert emit_events(source, provider=logs) == len(records.get_finished_logs()) == 1051
+    assert emit_spans(source, provider=traces) == len(spans.get_finished_spans()) == 1050
     logs.shutdown()
     traces.shutdown()
 
 
 def test_secrets_do_not_leave() -> None:
-    """Values under the names of secrets are marked, and what the redactor that is given hides."""
+    """Secret values and those of the custom redactor are hidden."""
     events, spans = InMemoryLogs(), InMemorySpanExporter()
     for redactor, hides in ((DEFAULT, False), (Redactor(shapes=("matched",)), True)):
         emit_events(report(), provider=logging_to(events), redactor=redactor)
         emit_spans(report(), provider=tracing_to(spans), redactor=redactor)
 
-        for found in ([data.log_record for data in events.get_finished_logs()], spans.get_finished_spans()):
-            said = "".join(str(dict(record.attributes)) for record in found)
-            assert "s3cr3t" not in said
-            assert REDACTED in said
-            assert ("matched" in said) is not hides
+        for exported in ([data.log_record for data in events.get_finished_logs()], spans.get_finished_spans()):
+            text = "".join(str(dict(record.attributes)) for record in exported)
+            assert "s3cr3t" not in text
+            assert REDACTED in text
+            assert ("matched" in text) is not hides
         events.clear()
         spans.clear()
 
@@ -195,13 +195,13 @@ class OddMetric:
         )
 
     async def a_measure(self, case: Any) -> MetricResult:
-        """The same."""
+        """Measure asynchronously."""
         return self.measure(case)
 
 
 def test_text_that_no_protocol_carries_costs_no_other_record() -> None:
     """A lone surrogate is escaped, in files as well: protobuf would refuse the whole batch."""
-    (run,) = read_traces(otlp(TOLD)).runs
+    (run,) = read_traces(otlp(SCRIPT)).runs
     odd = evaluate([run.to_test_case(expected_tools=[])], [OddMetric(), ToolCorrectnessMetric()])
     with collecting() as collector:
         address = collector.address
@@ -210,17 +210,20 @@ def test_text_that_no_protocol_carries_costs_no_other_record() -> None:
         assert (emit_events(odd, provider=events, at=AT), emit_spans(odd, provider=spans, at=AT)) == (2, 2)
         event, _, span, _ = collector.accepted
 
-    said = plain(event["attributes"])
-    assert (said["gen_ai.evaluation.name"], said["gen_ai.evaluation.explanation"]) == ("odd \\ud800", "good \\udfff")
+    attributes = plain(event["attributes"])
+    assert (attributes["gen_ai.evaluation.name"], attributes["gen_ai.evaluation.explanation"]) == (
+        "odd \\ud800",
+        "good \\udfff",
+    )
     assert span["name"] == "odd \\ud800"
     assert event == records_in(evaluation_events(odd, at=AT))[0]
     assert span["attributes"] == records_in(evaluation_spans(odd, at=AT))[0]["attributes"]
 
 
-def test_cases_without_a_trace_are_told_and_nothing_leaves() -> None:
-    """All at once, also where others could have been sent."""
-    (run,) = read_traces(otlp(TOLD)).runs
-    known = run.to_test_case(expected_tools=[])
+def test_cases_without_a_trace_are_reported_and_nothing_is_sent() -> None:
+    """All at once, even if others could be sent."""
+    (run,) = read_traces(otlp(SCRIPT)).runs
+    case = run.to_test_case(expected_tools=[])
     odd: list[dict[str, Any]] = [
         {"run_id": "0" * 32},
         {"run_id": f"{run.run_id}0"},
@@ -230,8 +233,8 @@ def test_cases_without_a_trace_are_told_and_nothing_leaves() -> None:
         {"metadata": {"span_id": f"{ROOT_SPAN:017x}"}},
         {"metadata": {}},
     ]
-    nowhere = [known.model_copy(update={"run": run.model_copy(update=ids)}) for ids in odd]
-    mixed = evaluate([known, LLMTestCase(tools_called=[], expected_tools=[]), *nowhere], [ToolCorrectnessMetric()])
+    nowhere = [case.model_copy(update={"run": run.model_copy(update=ids)}) for ids in odd]
+    mixed = evaluate([case, LLMTestCase(tools_called=[], expected_tools=[]), *nowhere], [ToolCorrectnessMetric()])
     events, spans = InMemoryLogs(), InMemorySpanExporter()
 
     for emit in (
@@ -256,8 +259,8 @@ def test_a_provider_that_sends_nothing_is_an_error(monkeypatch: pytest.MonkeyPat
             emit_spans(report(), provider=traces)
 
 
-def test_a_provider_that_nobody_listens_to_is_an_error() -> None:
-    """Loggers know it, from some version on."""
+def test_provider_without_a_processor_is_an_error() -> None:
+    """Detectable from some version on."""
     provider = LoggerProvider(shutdown_on_exit=False)
     if not hasattr(provider.get_logger("x"), "enabled"):
         pytest.skip("the loggers of this SDK do not know it")
@@ -267,31 +270,31 @@ def test_a_provider_that_nobody_listens_to_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("wrong", [object(), "otlp", InMemorySpanExporter])
-def test_what_is_no_provider_is_an_error(wrong: Any) -> None:
-    """A provider of the other kind is none either."""
+def test_invalid_provider_is_an_error(wrong: Any) -> None:
+    """As is a provider of the other signal."""
     with pytest.raises(ConfigurationError, match=r"provider must be an? opentelemetry\._logs\.LoggerProvider, got"):
         emit_events(report(), provider=wrong)
     with pytest.raises(ConfigurationError, match=r"must be an? opentelemetry\.trace\.TracerProvider, got 'LoggerProv"):
         emit_spans(report(), provider=LoggerProvider(shutdown_on_exit=False))  # type: ignore[arg-type]
 
 
-def test_what_a_sampler_leaves_out_is_an_error() -> None:
-    """Nothing is lost in silence: it says how many, and what to do."""
+def test_sampled_out_spans_are_an_error() -> None:
+    """With their number and a remedy."""
     memory = InMemorySpanExporter()
-    made = report(copies=150)
+    source = report(copies=150)
 
     with pytest.raises(NotSentError, match=r"^150 of 150 spans were left out .* sampler .*ALWAYS_ON"):
-        emit_spans(made, provider=tracing_to(memory, sampler=ALWAYS_OFF))
+        emit_spans(source, provider=tracing_to(memory, sampler=ALWAYS_OFF))
     with pytest.raises(NotSentError) as raised:
-        emit_spans(made, provider=tracing_to(memory, sampler=TraceIdRatioBased(0.5)))
+        emit_spans(source, provider=tracing_to(memory, sampler=TraceIdRatioBased(0.5)))
 
-    kept = len(memory.get_finished_spans())
-    assert 0 < kept < 150
-    assert str(raised.value).startswith(f"{150 - kept} of 150 spans ")
+    count = len(memory.get_finished_spans())
+    assert 0 < count < 150
+    assert str(raised.value).startswith(f"{150 - count} of 150 spans ")
 
 
-def test_what_a_logger_leaves_out_is_an_error() -> None:
-    """Records that a logger says it would drop are counted."""
+def test_dropped_records_are_an_error() -> None:
+    """Records that a logger reports as dropped are counted."""
     provider = logging_to(InMemoryLogs())
 
     class Picky:
@@ -315,7 +318,7 @@ def test_what_a_logger_leaves_out_is_an_error() -> None:
 
 
 def test_a_provider_that_was_shut_down_is_an_error() -> None:
-    """It takes records still, and sends none of them."""
+    """It accepts records without sending them."""
     logs, traces = LoggerProvider(shutdown_on_exit=False), TracerProvider(shutdown_on_exit=False)
     logs.add_log_record_processor(logs_export.BatchLogRecordProcessor(InMemoryLogs()))
     traces.add_span_processor(BatchSpanProcessor(InMemorySpanExporter()))
@@ -328,8 +331,8 @@ def test_a_provider_that_was_shut_down_is_an_error() -> None:
         emit_spans(report(), provider=traces)
 
 
-def test_the_place_from_which_on_records_may_be_lost_is_told() -> None:
-    """What was flushed before is not among them."""
+def test_error_names_the_first_possibly_lost_record() -> None:
+    """Flushed records are not among them."""
     provider = logging_to(InMemoryLogs())
     flushes = iter([True, False])
     provider.force_flush = lambda *_: next(flushes)  # type: ignore[method-assign,assignment]
@@ -339,8 +342,8 @@ def test_the_place_from_which_on_records_may_be_lost_is_told() -> None:
 
 
 def test_the_global_providers_are_the_default(tmp_path: Path) -> None:
-    """Where none is set, it is an error that says what to do; nothing is set or sent by itself."""
-    (tmp_path / "trace.json").write_text(json.dumps(otlp(TOLD)), encoding="utf-8")
+    """Without one, an error says what to do; nothing is configured or sent implicitly."""
+    (tmp_path / "trace.json").write_text(json.dumps(otlp(SCRIPT)), encoding="utf-8")
     program = f"""
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Written results come back as they were: from files of results, and from the JSON of reports."""
+"""Written results are read back unchanged, from results files and from JSON reports."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ CORRECT = ToolCorrectnessMetric(evaluation_params=["input_parameters", "output"]
 
 
 def evaluated(items: Sequence[object], metrics: Sequence[MetricLike], names: Sequence[str]) -> EvaluationKey:
-    """What an evaluation of cases says of itself."""
-    told = [(name, metric, metric.threshold) for name, metric in zip(names, metrics, strict=True)]
-    return EvaluationKey.of("cases", items, told, None)
+    """Return the description of an evaluation of cases."""
+    settings = [(name, metric, metric.threshold) for name, metric in zip(names, metrics, strict=True)]
+    return EvaluationKey.of("cases", items, settings, None)
 
 
 def written(report: Report, metrics: Sequence[MetricLike], path: Path) -> Path:
@@ -72,26 +72,26 @@ def printed(report: Report) -> str:
 
 def plain(report: Report) -> dict[str, Any]:
     """A report as JSON values, without the times."""
-    found = report.to_dict()
-    found.pop("about", None)
-    return found
+    fields = report.to_dict()
+    fields.pop("about", None)
+    return fields
 
 
 @settings(few)
 @given(st.lists(case_fields.map(lambda fields: LLMTestCase(**fields)), min_size=1, max_size=3))
-def test_what_is_read_is_what_was_written(tmp_path_factory: pytest.TempPathFactory, cases: list[LLMTestCase]) -> None:
-    """Whatever the cases: equal as JSON values and in what a terminal shows, also what is read of what was read."""
+def test_written_results_are_read_back(tmp_path_factory: pytest.TempPathFactory, cases: list[LLMTestCase]) -> None:
+    """Equal as JSON and in the terminal for any cases, also after a second round."""
     metrics = [CORRECT, ToolEfficiencyMetric()]
     report = evaluate(cases, metrics)
-    found = read_results(written(report, metrics, tmp_path_factory.mktemp("results") / "r.jsonl"))
-    again = read_results(io.BytesIO(found.to_json().encode()))
+    restored = read_results(written(report, metrics, tmp_path_factory.mktemp("results") / "r.jsonl"))
+    again = read_results(io.BytesIO(restored.to_json().encode()))
 
-    assert plain(found) == plain(report) == plain(again)
-    assert printed(found) == printed(report)
+    assert plain(restored) == plain(report) == plain(again)
+    assert printed(restored) == printed(report)
     assert printed(again)
-    for mine, theirs in zip(found.cases, report.cases, strict=True):
-        assert mine.case.to_json() == theirs.case.to_json()
-        assert mine.label == theirs.label
+    for left, right in zip(restored.cases, report.cases, strict=True):
+        assert left.case.to_json() == right.case.to_json()
+        assert left.label == right.label
 
 
 WEATHER = ToolCall(name="weather", input_parameters={"city": "Paris", "days": {"from": 1, "to": 3}}, output=[1])
@@ -111,41 +111,41 @@ def test_alignments_and_findings_come_back(tmp_path: Path, expected: Any) -> Non
     case = LLMTestCase(id="c", tools_called=called, expected_tools=expected)
     metrics: list[MetricLike] = [CORRECT, TaskEffectMetric(effects={"weather": "write"})]
     report = evaluate([case], metrics)
-    (found,) = read_results(written(report, metrics, tmp_path / "r.jsonl")).cases
+    (restored,) = read_results(written(report, metrics, tmp_path / "r.jsonl")).cases
 
-    assert isinstance(found.case, LLMTestCase)
-    for mine, theirs in zip(found.results, report.cases[0].results, strict=True):
-        assert mine.to_dict() == theirs.to_dict()
-        assert rows(mine, found.case) == rows(theirs, case)
+    assert isinstance(restored.case, LLMTestCase)
+    for left, right in zip(restored.results, report.cases[0].results, strict=True):
+        assert left.to_dict() == right.to_dict()
+        assert rows(left, restored.case) == rows(right, case)
         if "Predicate" not in repr(expected):
-            assert mine == theirs
+            assert left == right
     assert CORRECT.label in report.metrics
 
 
 def test_a_predicate_comes_back_by_name(tmp_path: Path) -> None:
-    """It can be told, and not asked."""
+    """It has a description but cannot be called."""
     plan = Plan([Expect("weather", {"city": Predicate(str.islower, "lower case")})])
     report = evaluate([LLMTestCase(tools_called=[WEATHER], expected_tools=plan)], [CORRECT])
-    (found,) = read_results(written(report, [CORRECT], tmp_path / "r.jsonl")).cases
+    (restored,) = read_results(written(report, [CORRECT], tmp_path / "r.jsonl")).cases
 
-    assert found.results[0].findings[0].expected_value.describe() == "a value that lower case accepts"
+    assert restored.results[0].findings[0].expected_value.describe() == "a value that lower case accepts"
     with pytest.raises(ToolmarkError, match="stores the name and not the function"):
-        CORRECT.measure(found.case)  # type: ignore[arg-type]
+        CORRECT.measure(restored.case)  # type: ignore[arg-type]
 
 
 def test_every_kind_of_case_comes_back(tmp_path: Path) -> None:
-    """With its content; what is no case comes back as one without."""
+    """With its content; an item that is not a case has no content."""
     tools: dict[str, Any] = {"tools_called": [WEATHER], "expected_tools": [WEATHER]}
     image = MLLMTestCase(id="m", input=["what is it?", MLLMImage(url="https://example.org/a.png")], **tools)
     talk = ConversationalTestCase(turns=[Turn(role="user", content="hi")], name="talk")
     strange: list[Any] = [image, talk, LLMTestCase(**tools), 42, None]
     metrics = [MultimodalToolCorrectnessMetric()]
     report = evaluate(strange, metrics)
-    found = read_results(written(report, metrics, tmp_path / "r.jsonl"))
+    restored = read_results(written(report, metrics, tmp_path / "r.jsonl"))
 
-    assert [entry.case for entry in found.cases] == [*strange[:3], LLMTestCase(), LLMTestCase()]
-    assert plain(found) == plain(report)
-    assert [entry.label for entry in found.cases] == ["m", "talk", "#3", "#4", "#5"]
+    assert [entry.case for entry in restored.cases] == [*strange[:3], LLMTestCase(), LLMTestCase()]
+    assert plain(restored) == plain(report)
+    assert [entry.label for entry in restored.cases] == ["m", "talk", "#3", "#4", "#5"]
 
 
 def test_judged_results_come_back(tmp_path: Path) -> None:
@@ -153,20 +153,20 @@ def test_judged_results_come_back(tmp_path: Path) -> None:
     metrics = [ToolUseMetric(judge=RuleJudge("yes"), available_tools=[{"name": "weather"}])]
     turns = [Turn(role="user", content="hi"), Turn(role="assistant", content="sunny", tools_called=[WEATHER])]
     report = evaluate([ConversationalTestCase(turns=turns, id="talk")], metrics)
-    found = read_results(written(report, metrics, tmp_path / "r.jsonl"))
+    restored = read_results(written(report, metrics, tmp_path / "r.jsonl"))
 
-    assert found.cases[0].results == report.cases[0].results
-    assert found.cases[0].results[0].units[0].questions
-    assert found.summaries == report.summaries
-    assert found.summaries[0].coverage == 1
+    assert restored.cases[0].results == report.cases[0].results
+    assert restored.cases[0].results[0].units[0].questions
+    assert restored.summaries == report.summaries
+    assert restored.summaries[0].coverage == 1
 
 
 def test_no_secret_enters_the_file(tmp_path: Path) -> None:
-    """Neither in the content nor in what was found; what is known by its shape and by its key."""
+    """Neither in contents nor in findings, by shape and by key."""
     secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
     called = ToolCall(name="login", input_parameters={"password": "hunter22", "note": secret})
-    wanted = ToolCall(name="login", input_parameters={"password": "other", "note": ""})
-    report = evaluate([LLMTestCase(input=secret, tools_called=[called], expected_tools=[wanted])], [CORRECT])
+    expected = ToolCall(name="login", input_parameters={"password": "other", "note": ""})
+    report = evaluate([LLMTestCase(input=secret, tools_called=[called], expected_tools=[expected])], [CORRECT])
     text = written(report, [CORRECT], tmp_path / "r.jsonl").read_text(encoding="utf-8")
 
     assert "hunter22" not in text
@@ -174,7 +174,7 @@ def test_no_secret_enters_the_file(tmp_path: Path) -> None:
     assert "[redacted by toolmark]" in text
 
 
-# what is wrong
+# invalid files
 
 
 def lines(tmp_path: Path) -> list[str]:
@@ -189,35 +189,35 @@ def read(*parts: str) -> Report:
     return read_results(io.BytesIO("".join(parts).encode()))
 
 
-def test_what_is_there_is_a_report(tmp_path: Path) -> None:
-    """Of any number of lines; whether it is all is said."""
-    made = lines(tmp_path)
+def test_partial_file_is_a_report(tmp_path: Path) -> None:
+    """With any number of lines; incompleteness is reported."""
+    entries = lines(tmp_path)
 
-    assert [read(*made[:end]).interrupted for end in (1, 2, 3, 4)] == [True, True, True, False]
-    assert [len(read(*made[:end]).cases) for end in (1, 2, 3, 4)] == [0, 1, 2, 3]
-    assert [case.label for case in read(made[0], made[3], made[1]).cases] == ["a", "c"]
-    assert read(*made).about["seconds"] == 1.5
-    assert read(made[0], made[1], made[0], made[2]).about["seconds"] == 3
+    assert [read(*entries[:end]).interrupted for end in (1, 2, 3, 4)] == [True, True, True, False]
+    assert [len(read(*entries[:end]).cases) for end in (1, 2, 3, 4)] == [0, 1, 2, 3]
+    assert [case.label for case in read(entries[0], entries[3], entries[1]).cases] == ["a", "c"]
+    assert read(*entries).about["seconds"] == 1.5
+    assert read(entries[0], entries[1], entries[0], entries[2]).about["seconds"] == 3
 
 
 @pytest.mark.parametrize("cut", [1, 5, 100])
 def test_a_torn_line_is_left_out(tmp_path: Path, cut: int) -> None:
-    """And told; wherever it is cut."""
-    made = lines(tmp_path)
+    """With a warning, wherever it is cut."""
+    entries = lines(tmp_path)
     with pytest.warns(TornLineWarning, match="4: left out a torn line"):
-        report = read(*made[:3], made[3][:-cut] if cut > 1 else made[3][:-2])
+        report = read(*entries[:3], entries[3][:-cut] if cut > 1 else entries[3][:-2])
 
     assert [case.label for case in report.cases] == ["a", "b"]
     assert report.interrupted
 
 
 def changed(line: str, **fields: Any) -> str:
-    """A line in which some fields are others."""
+    """Return a line with changed fields."""
     return json.dumps({**json.loads(line), **fields}) + "\n"
 
 
-def test_what_is_wrong_in_a_file_is_named(tmp_path: Path) -> None:
-    """All of it, with line and path."""
+def test_all_problems_of_a_file_are_named(tmp_path: Path) -> None:
+    """With line and path."""
     head, one, two, three = lines(tmp_path)
     bad = json.loads(two)["results"][0]
     wrong = [
@@ -239,32 +239,32 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path: Path) -> None:
         read(one, two)
 
 
-def test_both_kinds_of_file_are_what_compare_reads(tmp_path: Path) -> None:
-    """A file of results on one side, and a report on the other."""
+def test_results_and_reports_can_be_compared(tmp_path: Path) -> None:
+    """A results file on one side and a report on the other."""
     from toolmark import compare
 
     cases = [LLMTestCase(id=key, tools_called=[], expected_tools=[]) for key in "abc"]
     report = evaluate(cases, [CORRECT])
     (tmp_path / "b.json").write_text(report.to_json(), encoding="utf-8")
-    found = compare(written(report, [CORRECT], tmp_path / "a.jsonl"), tmp_path / "b.json")
+    comparison = compare(written(report, [CORRECT], tmp_path / "a.jsonl"), tmp_path / "b.json")
 
-    assert (found.in_both, found.only_a, found.only_b) == (3, (), ())
-    assert found.to_dict() == compare(report, report).to_dict()
+    assert (comparison.in_both, comparison.only_a, comparison.only_b) == (3, (), ())
+    assert comparison.to_dict() == compare(report, report).to_dict()
 
 
-def test_what_cannot_be_written_is_told_and_loses_nothing_else(tmp_path: Path) -> None:
-    """Of a case that is too deep its results are there, without content; a value that is no JSON is its repr."""
+def test_unwritable_content_is_reported_without_losing_results(tmp_path: Path) -> None:
+    """A too deep case keeps its results without content; a non-JSON value is its repr."""
     call = ToolCall(name="deep")
     for _ in range(150):
         call = ToolCall(name="outer", execution={"executed": True, "children": [call]})
     deep, flat = LLMTestCase(id="deep", tools_called=[call], expected_tools=[]), LLMTestCase(id="flat")
-    found = [Finding("unexpected", "odd", "tool", called_value=complex(1, 2))]
+    findings = [Finding("unexpected", "odd", "tool", called_value=complex(1, 2))]
 
     class Own(ToolEfficiencyMetric):
         def measure(self, _case: Any, /) -> MetricResult:
             status = ResultStatus.SCORED
             return MetricResult(
-                metric="own", status=status, threshold=0.5, score=1.0, passed=True, findings=tuple(found)
+                metric="own", status=status, threshold=0.5, score=1.0, passed=True, findings=tuple(findings)
             )
 
     path = tmp_path / "r.jsonl"

@@ -1,4 +1,4 @@
-"""Results are written as they come, and an evaluation that was stopped goes on where it was."""
+"""Results are written as they arrive, and an interrupted evaluation can be resumed."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ class Agent:
     """Calls what its question says; keeps what it was asked."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.questions: list[str] = []
 
     async def __call__(self, question: str, _conversation: Conversation) -> Run:
-        """The same for the same question; q1 is too much for it."""
-        self.asked.append(question)
+        """Return the same run for the same question; q1 fails."""
+        self.questions.append(question)
         await asyncio.sleep(0)
-        made = [] if question == "q1" else [LOOKUP]
-        return Run(input=question, calls=made, actual_output="an answer")
+        calls = [] if question == "q1" else [LOOKUP]
+        return Run(input=question, calls=calls, actual_output="an answer")
 
 
 def ask(agent: Any, path: Path | None = None, **more: Any) -> Report:
@@ -70,9 +70,9 @@ def ask(agent: Any, path: Path | None = None, **more: Any) -> Report:
 
 def plain(report: Report) -> dict[str, Any]:
     """A report as JSON values, without the times."""
-    found = report.to_dict()
-    assert found.pop("about").keys() == {"toolmark", "python", "started_at", "seconds"}
-    return found
+    fields = report.to_dict()
+    assert fields.pop("about").keys() == {"toolmark", "python", "started_at", "seconds"}
+    return fields
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Report]:
 
 
 def test_the_file_is_the_report(whole: tuple[bytes, Report], tmp_path: Path) -> None:
-    """One line for each trial of each golden, with its content, below a header."""
+    """A header, and one line with content for each trial of each golden."""
     data, report = whole
     (tmp_path / "r.jsonl").write_bytes(data)
     head, *entries = [json.loads(line) for line in data.splitlines()]
@@ -99,21 +99,21 @@ def test_the_file_is_the_report(whole: tuple[bytes, Report], tmp_path: Path) -> 
 
 @settings(few)
 @given(share=st.floats(0, 1))
-def test_any_part_of_the_file_can_be_gone_on_with(
+def test_any_part_of_the_file_can_be_resumed(
     whole: tuple[bytes, Report], tmp_path_factory: pytest.TempPathFactory, share: float
 ) -> None:
-    """Cut anywhere: the report is the whole one, and only what was not written to its end is asked again."""
+    """Cut anywhere: the report is complete, and only unfinished trials run again."""
     data, report = whole
-    kept = data[: round(share * len(data))]
+    prefix = data[: round(share * len(data))]
     folder = tmp_path_factory.mktemp("cut")
     path = folder / "r.jsonl"
-    path.write_bytes(kept)
+    path.write_bytes(prefix)
     agent = Agent()
-    done = max(0, len([line for line in kept.splitlines(keepends=True) if _is_json(line)]) - 1)
-    found = ask(agent, path, resume=True)
+    done = max(0, len([line for line in prefix.splitlines(keepends=True) if _is_json(line)]) - 1)
+    resumed = ask(agent, path, resume=True)
 
-    assert plain(found) == plain(report)
-    assert len(agent.asked) == 6 - done
+    assert plain(resumed) == plain(report)
+    assert len(agent.questions) == 6 - done
     assert plain(read_results(path)) == plain(report)
     assert plain(ask(forbidden, path, resume=True)) == plain(report)
     shutil.rmtree(folder)
@@ -133,29 +133,29 @@ async def forbidden(_question: str, _conversation: Conversation) -> Run:
 
 
 def test_lines_come_while_it_runs(tmp_path: Path) -> None:
-    """Each as soon as its case is measured, and not after all were asked."""
+    """After each measured case, not at the end."""
     path = tmp_path / "r.jsonl"
-    seen: list[int] = []
+    counts: list[int] = []
 
     async def looks(question: str, conversation: Conversation) -> Run:
-        seen.append(path.read_bytes().count(b"\n"))
+        counts.append(path.read_bytes().count(b"\n"))
         return await Agent()(question, conversation)
 
     ask(looks, path, max_concurrency=1)
 
-    assert seen == [1, 2, 3, 4, 5, 6]
+    assert counts == [1, 2, 3, 4, 5, 6]
 
 
 def test_goldens_may_be_added_at_the_end(tmp_path: Path) -> None:
-    """They are asked in all trials; the others are not asked again."""
+    """They run in all trials; the others do not run again."""
     path = tmp_path / "r.jsonl"
     ask(Agent(), path)
     agent = Agent()
     more = [*GOLDENS, Golden(input="q7", expected_tools=[])]
-    found = ask(agent, path, resume=True, goldens=more)
+    resumed = ask(agent, path, resume=True, goldens=more)
 
-    assert agent.asked == ["q7", "q7"]
-    assert plain(found) == plain(ask(Agent(), goldens=more)) == plain(read_results(path))
+    assert agent.questions == ["q7", "q7"]
+    assert plain(resumed) == plain(ask(Agent(), goldens=more)) == plain(read_results(path))
     with pytest.raises(ConfigurationError, match="goldens: 4 in the file, 3 now"):
         ask(agent, path, resume=True)
 
@@ -178,7 +178,7 @@ def test_goldens_may_be_added_at_the_end(tmp_path: Path) -> None:
 def test_another_evaluation_does_not_go_on(
     whole: tuple[bytes, Report], tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
-    """It is said what differs, and the file stays as it is."""
+    """The difference is named, and the file stays unchanged."""
     path = tmp_path / "r.jsonl"
     path.write_bytes(whole[0])
     with pytest.raises(ConfigurationError, match="(?s)r.jsonl was written by a different evaluation.*" + message):
@@ -191,7 +191,7 @@ def test_another_evaluation_does_not_go_on(
 
 
 def test_no_file_is_overwritten(tmp_path: Path) -> None:
-    """It is said what can be done."""
+    """The error has a remedy."""
     path = tmp_path / "r.jsonl"
     path.write_text("mine", encoding="utf-8")
     with pytest.raises(ConfigurationError, match=r"r.jsonl already exists: resume it or choose another path"):
@@ -208,7 +208,7 @@ def test_no_file_is_overwritten(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")
 def test_two_do_not_write_into_one_file(tmp_path: Path) -> None:
-    """The second is told."""
+    """The second one is refused."""
     path = tmp_path / "r.jsonl"
 
     async def again(question: str, conversation: Conversation) -> Run:
@@ -219,8 +219,8 @@ def test_two_do_not_write_into_one_file(tmp_path: Path) -> None:
     assert not ask(again, path).interrupted
 
 
-def test_given_cases_are_written_too(tmp_path: Path) -> None:
-    """And gone on with, sync or not."""
+def test_evaluation_of_cases_can_be_resumed(tmp_path: Path) -> None:
+    """Sync and async."""
     cases = [LLMTestCase(id=key, tools_called=[], expected_tools=[]) for key in "abc"]
     path = tmp_path / "r.jsonl"
     report = evaluate(cases, METRICS, results=path)
@@ -262,8 +262,8 @@ def app(question: str) -> str:
 
 
 @pytest.mark.parametrize("metrics", [METRICS, []], ids=["both", "components"])
-def test_components_are_gone_on_with(tmp_path: Path, metrics: list[Any]) -> None:
-    """Wherever the file is cut, also between the rows of one golden."""
+def test_evaluation_of_components_can_be_resumed(tmp_path: Path, metrics: list[Any]) -> None:
+    """Cut anywhere, also between the rows of one golden."""
     options: dict[str, Any] = {"goldens": GOLDENS, "metrics": metrics, "trials": 2, "max_concurrency": 1}
     path = tmp_path / "r.jsonl"
     report = evaluate(observed_callback=app, results=path, **options)
@@ -276,8 +276,8 @@ def test_components_are_gone_on_with(tmp_path: Path, metrics: list[Any]) -> None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TornLineWarning)
             assert not end or len(read_results(path).cases) <= end
-        found = evaluate(observed_callback=app, results=path, resume=True, **options)
-        assert plain(found) == plain(report) == plain(read_results(path))
+        resumed = evaluate(observed_callback=app, results=path, resume=True, **options)
+        assert plain(resumed) == plain(report) == plain(read_results(path))
 
 
 # stopped by force
@@ -343,12 +343,12 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
     assert start(whole).communicate(timeout=100) == ("", "")
     entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     done = Counter((entry["place"], entry["trial"]) for entry in entries if "place" in entry)
-    asked = Counter((tmp_path / "asked.txt").read_text(encoding="utf-8").split())
+    times_asked = Counter((tmp_path / "asked.txt").read_text(encoding="utf-8").split())
 
     assert set(done.values()) == {1}
     assert len(done) == 20
-    assert all(times >= 2 for times in asked.values())
-    assert sum(asked.values()) <= 20 + 4 * 3  # those under way when it was killed are asked again
+    assert all(times >= 2 for times in times_asked.values())
+    assert sum(times_asked.values()) <= 20 + 4 * 3  # trials that were running when it was killed run again
     assert (tmp_path / "report.json").read_text() == (whole / "report.json").read_text()
     assert read_results(path).about["seconds"] > 0
 
@@ -356,10 +356,10 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
 # stopped by Ctrl-C
 
 
-def interrupted(folder: Path, program: str, signals: int = 1, asked: int = 7) -> tuple[int, str, str]:
-    """A program that is interrupted when so many questions were asked, and so often again when an agent was stopped."""
+def interrupted(folder: Path, program: str, signals: int = 1, questions: int = 7) -> tuple[int, str, str]:
+    """Run a program that is interrupted after this many questions, and again after each stopped agent."""
     running = start(folder, program)
-    wait_until(lambda: lines_in(folder / "asked.txt") >= asked, running)
+    wait_until(lambda: lines_in(folder / "asked.txt") >= questions, running)
     running.send_signal(signal.SIGINT)
     for _ in range(signals - 1):
         wait_until((folder / "cancelled").exists, running)
@@ -369,8 +369,8 @@ def interrupted(folder: Path, program: str, signals: int = 1, asked: int = 7) ->
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
-def test_ctrl_c_keeps_and_shows_what_is_done(tmp_path: Path) -> None:
-    """The report of what is done, how to go on, and the end that a shell expects of an interrupt."""
+def test_ctrl_c_reports_finished_results(tmp_path: Path) -> None:
+    """The report, how to resume, and the exit status of an interrupt."""
     code, out, err = interrupted(tmp_path, PROGRAM)
     done = lines_in(tmp_path / "r.jsonl") - 1
 
@@ -400,7 +400,7 @@ STUBBORN = PROGRAM.replace(
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 def test_a_second_ctrl_c_waits_for_nothing(tmp_path: Path) -> None:
     """Not for an agent that does not let itself be cancelled."""
-    code, _, err = interrupted(tmp_path, STUBBORN, signals=2, asked=8)
+    code, _, err = interrupted(tmp_path, STUBBORN, signals=2, questions=8)
 
     assert code == -signal.SIGINT
     assert "interrupted: 5 of 20 trials done" in err
@@ -410,21 +410,21 @@ def test_a_second_ctrl_c_waits_for_nothing(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 def test_the_caller_gets_the_partial_report(tmp_path: Path) -> None:
     """Out of the KeyboardInterrupt, also where `asyncio.run` made it of a cancellation."""
-    shown = """
+    handler = """
 except KeyboardInterrupt as stopped:
     from toolmark.evaluation import partial_report
     report = partial_report(stopped)
     print(report.interrupted, len(report.cases) >= 3, report.trials)
 """
     indented = PROGRAM.replace("report = evaluate(", "try:\n  report = evaluate(").partition("plain =")[0]
-    code, out, err = interrupted(tmp_path, indented + shown)
+    code, out, err = interrupted(tmp_path, indented + handler)
 
     assert (code, out) == (0, "True True 2\n")
     assert "interrupted: " in err
 
 
 def test_a_cancelled_evaluation_gives_its_report(tmp_path: Path) -> None:
-    """What is done is in the file and in the report; what an agent says after it was stopped is no answer."""
+    """Finished results are in the file and the report; an answer after the stop is ignored."""
     path = tmp_path / "r.jsonl"
     ended: list[str] = []
     measured: list[str | None] = []
@@ -445,8 +445,8 @@ def test_a_cancelled_evaluation_gives_its_report(tmp_path: Path) -> None:
 
     async def go() -> BaseException:
         metrics = [METRICS[0], Counts()]
-        made = evaluate_async(goldens=GOLDENS, agent=says_it_was_stopped, metrics=metrics, results=path)
-        task = asyncio.create_task(made)
+        evaluation = evaluate_async(goldens=GOLDENS, agent=says_it_was_stopped, metrics=metrics, results=path)
+        task = asyncio.create_task(evaluation)
         await asyncio.to_thread(wait_until, lambda: lines_in(path) == 2)
         task.cancel()
         with pytest.raises(asyncio.CancelledError) as caught:
@@ -466,7 +466,7 @@ def test_a_cancelled_evaluation_gives_its_report(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_between_two_cases() -> None:
-    """Of cases that are given, in the thread of the caller: whole cases are kept, with all their metrics."""
+    """For cases in the caller's thread: whole cases are stored, with all their metrics."""
     cases = [LLMTestCase(id=key, tools_called=[], expected_tools=[]) for key in "abc"]
 
     class Stops(ToolEfficiencyMetric):
@@ -486,8 +486,8 @@ def test_an_interrupt_between_two_cases() -> None:
 # from the command line
 
 
-def test_score_writes_results_and_goes_on_with_them(tmp_path: Path) -> None:
-    """With the cases' content; the report is that of an uninterrupted run, and errors name the file."""
+def test_score_writes_and_resumes_results(tmp_path: Path) -> None:
+    """With contents; the report equals that of an uninterrupted run, and errors name the file."""
     cases = [LLMTestCase(id=key, input="what?", tools_called=[], expected_tools=[]) for key in "abc"]
     (tmp_path / "cases.jsonl").write_text("".join(case.to_json() + "\n" for case in cases), encoding="utf-8")
     first = toolmark_score("cases.jsonl", "--results", "r.jsonl", folder=tmp_path)

@@ -1,4 +1,4 @@
-"""A program that scores files, and is killed before it does something to the disk, in a process of its own.
+"""A program that scores files and is killed before a chosen disk operation.
 
 Called with a folder, it scores there once for each step that it can be killed before, in children of its own, and
 prints how many there were.
@@ -17,7 +17,7 @@ from scale_files import metrics
 from toolmark.scale import score_files
 
 EVENTS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.listdir")
-"""What is done to the disk; Python tells before it does so."""
+"""Audit events of disk operations; Python raises them beforehand."""
 
 
 def score(folder: Path, name: str, *, resume: bool = False, processes: int = 1) -> None:

@@ -29,33 +29,33 @@ def cases(number: int, seed: int = 3) -> list[dict[str, Any]]:
     return [{"name": f"n{index}", **case(index, rng)} for index in range(number)]
 
 
-def rows_of(found: list[dict[str, Any]]) -> Any:
+def rows_of(items: list[dict[str, Any]]) -> Any:
     """A table with a case a row."""
-    return pa.table({"day": list(range(len(found))), "case": [json.dumps(one) for one in found]})
+    return pa.table({"day": list(range(len(items))), "case": [json.dumps(one) for one in items]})
 
 
 @pytest.mark.parametrize("cluster", [None, "metadata.task"])
 def test_results_are_those_of_files(tmp_path: Path, cluster: str | None) -> None:
-    """Each row of results is a result of a file of results, and the totals are those of `score_files`, exactly."""
-    found = cases(600)
-    (tmp_path / "a").write_text("".join(json.dumps(one) + "\n" for one in found))
+    """Rows equal the results of a file, and the totals equal those of `score_files` exactly."""
+    items = cases(600)
+    (tmp_path / "a").write_text("".join(json.dumps(one) + "\n" for one in items))
     totals = score_files([tmp_path / "a"], metrics(), results=tmp_path / "r", processes=1, cluster=cluster)
     scorer = pickle.loads(pickle.dumps(ArrowScorer(metrics(), cluster=cluster)))  # noqa: S301 - our own
 
-    results = scorer.table(rows_of(found))
+    results = scorer.table(rows_of(items))
 
     assert results.schema == scorer.schema
-    told = iter(results.to_pylist())
+    rows = iter(results.to_pylist())
     for line in body(tmp_path / "r"):
         for result in line["results"]:
-            row = next(told)
+            row = next(rows)
             assert (row["id"], row["name"]) == (line.get("id"), line.get("name"))
             assert json.loads(row["result"]) == result
             assert {name: row[name] for name in ("metric", "threshold", "status", "score", "passed")} == {
                 name: result.get(name) for name in ("metric", "threshold", "status", "score", "passed")
             }
             assert row["reason"] == (result.get("error") or result.get("reason"))
-    assert next(told, None) is None
+    assert next(rows, None) is None
     assert scorer.totals([results]) == totals
     assert "sk-0123456789" not in json.dumps(results.to_pylist())
 
@@ -77,7 +77,7 @@ def test_totals_do_not_depend_on_how_results_are_divided(cuts: list[int], rng: r
 
 
 def test_columns_may_be_fields() -> None:
-    """The rules are those of Parquet; wrong columns are told at once, before any row, also by a table without rows."""
+    """The rules of Parquet apply; wrong columns are reported before any row, even for an empty table."""
     scorer = ArrowScorer([ToolCorrectnessMetric()])
     fields = {"id": ["x"], "tools_called": ['[{"name": "a"}]'], "expected_tools": ['[{"name": "a"}]'], "tags": [["t"]]}
 
@@ -98,15 +98,15 @@ def test_columns_may_be_fields() -> None:
 BAD = ["no", None, "[]", '{"idd": 1}', '{"tools_called": [7]}', '{"turns": []}', '{"id": "b", "metadata": {"a": NaN}}']
 
 
-def test_rows_that_are_no_case_are_kept_or_raised() -> None:
-    """Each is a row of results that says what is wrong, counts in no total silently, and ends the job if asked to."""
+def test_invalid_rows_are_listed_or_raised() -> None:
+    """Each gives a result row with the problem, is counted as unreadable, and raises on request."""
     table = pa.table({"case": [GOOD, *BAD, GOOD]})
     scorer = ArrowScorer(metrics())
 
-    found = scorer.table(table).to_pylist()
+    rows = scorer.table(table).to_pylist()
 
-    assert [row["status"] for row in found] == ["scored"] * 2 + ["unreadable"] * len(BAD) + ["scored"] * 2
-    for row in found[2:-2]:
+    assert [row["status"] for row in rows] == ["scored"] * 2 + ["unreadable"] * len(BAD) + ["scored"] * 2
+    for row in rows[2:-2]:
         assert row["reason"].startswith("$")
         assert {row[name] for name in ("metric", "score", "passed", "threshold", "result")} == {None}
     with pytest.raises(InvalidDataError, match="7 rows could not be read"):
@@ -122,7 +122,7 @@ def test_rows_that_are_no_case_are_kept_or_raised() -> None:
 
 
 def test_a_case_without_id_and_name_has_neither() -> None:
-    """It has no line to be named by."""
+    """It has no line number as a name."""
     (row,) = (
         ArrowScorer([ToolCorrectnessMetric()]).table(pa.table({"case": [GOOD.replace('"id": "a", ', "")]})).to_pylist()
     )
@@ -131,21 +131,21 @@ def test_a_case_without_id_and_name_has_neither() -> None:
 
 
 def test_results_hold_no_secrets() -> None:
-    """Neither reasons nor findings, nor what is wrong with a row."""
+    """Neither in reasons and findings nor in problems of a row."""
     secret = "sk-0123456789abcdefghij0123"
     calls = [json.dumps([{"name": "pay", "args": {"key": text}}]) for text in (secret, "other")]
     table = pa.table({"tools_called": [*calls], "expected_tools": [calls[1], f'[{{"{secret}": 1}}]']})
     scorer = ArrowScorer([ToolCorrectnessMetric(evaluation_params=["input_parameters"])])
 
-    found = scorer.table(table).to_pylist()
+    rows = scorer.table(table).to_pylist()
 
-    assert [row["status"] for row in found] == ["scored", "unreadable"]
-    assert found[0]["score"] == 0
-    assert secret not in json.dumps(found)
+    assert [row["status"] for row in rows] == ["scored", "unreadable"]
+    assert rows[0]["score"] == 0
+    assert secret not in json.dumps(rows)
 
 
 def test_arguments_may_be_read_tolerantly() -> None:
-    """As `read_cases` does, where it is asked to."""
+    """As in `read_cases`, on request."""
     call = """[{"name": "pay", "args": "{'to': 'x',}"}]"""
     table = pa.table({"tools_called": [call], "expected_tools": ['[{"name": "pay", "args": {"to": "x"}}]']})
     metric = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
@@ -179,7 +179,7 @@ def test_totals_are_of_the_scorer_s_metrics() -> None:
     assert ArrowScorer(metrics(), cluster="metadata.nothing").totals([]).cases == 0
 
 
-def test_what_cannot_work_is_refused_at_once() -> None:
+def test_invalid_setups_are_refused_early() -> None:
     """Before anything is sent to other machines."""
     with pytest.raises(ConfigurationError, match="'keep' or 'raise'"):
         ArrowScorer(metrics(), unreadable="drop")  # type: ignore[arg-type]

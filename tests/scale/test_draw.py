@@ -40,8 +40,8 @@ def drafted(cases: Sequence[tuple[str, int]], size: int) -> Draft:
 
 def keys(drawn: Mapping[str, Sequence[Drawn]]) -> dict[str, list[int]]:
     """The keys that were drawn of each stratum."""
-    assert all(case.text == f"{case.number}" == f"{-case.key}" for found in drawn.values() for case in found)
-    return {name: [-case.key for case in found] for name, found in drawn.items()}
+    assert all(case.text == f"{case.number}" == f"{-case.key}" for members in drawn.values() for case in members)
+    return {name: [-case.key for case in members] for name, members in drawn.items()}
 
 
 @given(SIZES, st.integers(1, 60))
@@ -54,33 +54,33 @@ def test_the_level_is_the_largest(sizes: dict[str, int], size: int) -> None:
 def test_strata_get_the_same_number(sizes: dict[str, int], size: int) -> None:
     """As many as there are to be drawn, of none more than it has, and of one that has more one less at most."""
     try:
-        found = allotted(sizes, size)
+        shares = allotted(sizes, size)
     except ConfigurationError:
         assert slow_level(sizes, size) < 2
         assert max(sizes.values()) > slow_level(sizes, size)
         return
 
-    assert found.keys() == sizes.keys()
-    assert sum(found.values()) == min(size, sum(sizes.values()))
-    for name, drawn in found.items():
+    assert shares.keys() == sizes.keys()
+    assert sum(shares.values()) == min(size, sum(sizes.values()))
+    for name, drawn in shares.items():
         assert min(2, sizes[name]) <= drawn <= sizes[name]
-        assert drawn == sizes[name] or drawn >= max(found.values()) - 1
+        assert drawn == sizes[name] or drawn >= max(shares.values()) - 1
 
 
 @given(CASES, st.integers(1, 40), st.randoms())
 def test_the_smallest_keys_are_drawn(cases: list[tuple[str, int]], size: int, order: random.Random) -> None:
-    """Of each stratum the smallest keys, whatever the order in which the cases come."""
+    """The smallest keys of each stratum, in any order of cases."""
     members = {name: sorted(key for other, key in cases if other == name) for name in {name for name, _ in cases}}
     shuffled = list(cases)
     order.shuffle(shuffled)
     try:
-        shares = allotted({name: len(found) for name, found in members.items()}, size)
+        shares = allotted({name: len(entries) for name, entries in members.items()}, size)
     except ConfigurationError:
         with pytest.raises(ConfigurationError, match="fewer than two cases"):
             drafted(shuffled, size).drawn()
         return
 
-    expected = {name: found[: shares[name]] for name, found in members.items()}
+    expected = {name: entries[: shares[name]] for name, entries in members.items()}
 
     assert keys(drafted(cases, size).drawn()) == expected
     assert keys(drafted(shuffled, size).drawn()) == expected
@@ -90,7 +90,7 @@ def test_the_smallest_keys_are_drawn(cases: list[tuple[str, int]], size: int, or
 def test_the_sample_of_the_union_is_that_of_the_samples(
     cases: list[tuple[str, int]], size: int, cuts: list[int], order: random.Random
 ) -> None:
-    """Drafts of parts, merged in any order, draw what one draft of all does; also where they go on afterwards."""
+    """Merged drafts of parts, in any order, equal one draft of all, also if they continue afterwards."""
     bounds = sorted({0, len(cases), *(min(cut, len(cases)) for cut in cuts)})
     parts = [drafted(cases[low:high], size) for low, high in itertools.pairwise(bounds)]
     order.shuffle(parts)
@@ -107,13 +107,13 @@ def test_the_sample_of_the_union_is_that_of_the_samples(
 
 
 @pytest.mark.parametrize("size", range(6, 14))
-def test_what_is_let_go_is_never_needed(size: int) -> None:
-    """Of many more cases than are drawn, in strata of very different sizes; in one draft, and in merged ones."""
+def test_discarded_cases_are_never_needed(size: int) -> None:
+    """With many more cases than drawn and uneven strata, in one draft and in merged ones."""
     rng = random.Random(size)
     cases = [(rng.choice("aaaaaaabbc"), key) for key in rng.sample(range(10**6), 600)]
     members = {name: sorted(key for other, key in cases if other == name) for name in "abc"}
-    shares = allotted({name: len(found) for name, found in members.items()}, size)
-    expected = {name: found[: shares[name]] for name, found in members.items()}
+    shares = allotted({name: len(entries) for name, entries in members.items()}, size)
+    expected = {name: entries[: shares[name]] for name, entries in members.items()}
 
     merged = drafted(cases[:200], size)
     merged.merge(drafted(cases[200:400], size))
@@ -126,7 +126,7 @@ def test_what_is_let_go_is_never_needed(size: int) -> None:
 
 
 def test_every_set_is_drawn_as_often_by_symmetry() -> None:
-    """Over all ways in which six keys can be given to six cases, each set of three is drawn equally often."""
+    """Over all assignments of six keys to six cases, each set of three is drawn equally often."""
     drawn: Counter[frozenset[int]] = Counter()
     for order in itertools.permutations(range(6)):
         draft = Draft(3)
@@ -155,11 +155,11 @@ def test_every_case_has_the_same_chance() -> None:
     for counts, chance, amount in ((single, 5 / 20, 20), (pairs, 5 * 4 / (20 * 19), 190)):
         reach = 5 * math.sqrt(seeds * chance * (1 - chance))
         assert len(counts) == amount
-        assert all(abs(found - seeds * chance) < reach for found in counts.values())
+        assert all(abs(count - seeds * chance) < reach for count in counts.values())
 
 
 def test_the_key_depends_on_seed_place_and_case() -> None:
-    """Each of them counts; how the case is written does not."""
+    """Each of them matters; the formatting of the case does not."""
     first = key_of(1, "monday", 7, {"id": "a", "name": "é"})
 
     assert first == key_of(1, "monday", 7, {"name": "é", "id": "a"})

@@ -1,4 +1,4 @@
-"""Files scored by an engine: the same bytes as without it, whatever is killed or interrupted meanwhile."""
+"""Files scored by an engine: the same bytes as without one, despite kills and interrupts."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def test_results_are_those_of_the_local_engine(tmp_path: Path, engine: str) -> None:
-    """Results and totals do not depend on who scores the parts, and nor do errors."""
+    """Results, totals and errors do not depend on the engine."""
     files = [write_lines(tmp_path / "a", 60, 1), write_lines(tmp_path / "b", 30, 2)]
 
     totals = score_files(files, metrics(), results=tmp_path / "r", part_bytes=2000, engine=engine)  # type: ignore[arg-type]
@@ -85,59 +85,59 @@ def test_results_are_those_of_the_local_engine(tmp_path: Path, engine: str) -> N
     assert not list((tmp_path / "t.parts").glob("*"))
 
 
-def test_an_engine_goes_on_with_what_another_began(tmp_path: Path, engine: str) -> None:
-    """What is done is not done again, whoever did it."""
+def test_engine_resumes_the_run_of_another(tmp_path: Path, engine: str) -> None:
+    """Finished parts are not scored again."""
     file = write_lines(tmp_path / "a", 60, 1)
     score_files([file], metrics(), results=tmp_path / "s", processes=1)
 
     halt = after_parts(2, stop)
     with pytest.raises(StoppedError):
         score_files([file], metrics(), results=tmp_path / "r", part_bytes=2000, processes=1, progress=halt)
-    told: list[int] = []
+    counts: list[int] = []
     score_files(
         [file],
         metrics(),
         results=tmp_path / "r",
         resume=True,
-        progress=lambda done, _: told.append(done),
+        progress=lambda done, _: counts.append(done),
         engine=engine,  # type: ignore[arg-type]
     )
 
-    assert told[0] > 2 * 2000
+    assert counts[0] > 2 * 2000
     assert without_start(tmp_path / "r") == without_start(tmp_path / "s")
 
 
 def test_every_job_is_done_once(engine: str) -> None:
-    """Each comes back with what was made of it, by another process."""
-    found = list(ENGINES[engine](double, range(20), 2))
+    """Each job returns with its result from another process."""
+    results = list(ENGINES[engine](double, range(20), 2))
 
-    assert sorted(found) == [(number, (2 * number, who)) for number, (_, who) in sorted(found)]
-    assert os.getpid() not in {who for _, (_, who) in found}
+    assert sorted(results) == [(number, (2 * number, who)) for number, (_, who) in sorted(results)]
+    assert os.getpid() not in {who for _, (_, who) in results}
     assert list(ENGINES[engine](double, [], 2)) == []
 
 
-def test_what_a_part_raises_is_raised_here(engine: str) -> None:
-    """An error of a part is raised as it is, or told as a text where it cannot be sent."""
+def test_errors_of_a_part_are_raised(engine: str) -> None:
+    """The original exception, or its text if it cannot be pickled."""
     with pytest.raises(ValueError, match=r"^three$"):
         list(ENGINES[engine](fail, range(10), 2))
     with pytest.raises(RuntimeError, match="UnsendableError: odd"):
         list(ENGINES[engine](fail_badly, range(2), 2))
 
 
-def test_a_part_whose_process_is_killed_is_given_to_another(tmp_path: Path, engine: str) -> None:
-    """Nothing is lost with a process; a part that kills each is given up in the end."""
-    found = list(ENGINES[engine](partial(die_once, str(tmp_path)), range(8), 2))
+def test_part_of_a_killed_process_is_retried(tmp_path: Path, engine: str) -> None:
+    """No part is lost; one that kills each process is given up in the end."""
+    results = list(ENGINES[engine](partial(die_once, str(tmp_path)), range(8), 2))
 
-    assert sorted(found) == [(number, number) for number in range(8)]
+    assert sorted(results) == [(number, number) for number in range(8)]
     assert (tmp_path / "died").exists()
     with pytest.raises(WorkerDiedError, match=r"gave .* up: "):
         list(ENGINES[engine](die, [3], 2))
 
 
-def test_who_stops_listening_stops_the_work(tmp_path: Path, engine: str) -> None:
-    """When the results are no longer wanted, nobody works on them, and the engine is free for others."""
-    with closing(ENGINES[engine](partial(linger_from, str(tmp_path), 2), range(6), 2)) as found:
-        next(found)
+def test_abandoned_results_stop_the_work(tmp_path: Path, engine: str) -> None:
+    """The engine stops and is free for others."""
+    with closing(ENGINES[engine](partial(linger_from, str(tmp_path), 2), range(6), 2)) as results:
+        next(results)
         end = time.monotonic() + 60
         while not list(tmp_path.iterdir()) and time.monotonic() < end:
             time.sleep(0.05)
@@ -157,10 +157,10 @@ def test_tables_of_an_engine_are_scored_where_they_are(tmp_path: Path, engine: s
     lines = [line.decode() for line in (tmp_path / "a").read_bytes().splitlines() if line.strip()]
     scorer = ArrowScorer(metrics(), cluster="metadata.task")
 
-    found = scored_by(engine, scorer, [*lines, "no case"])
+    rows = scored_by(engine, scorer, [*lines, "no case"])
 
-    assert [row["status"] for row in found].count("unreadable") == 1
-    rest = arrow.Table.from_pylist([row for row in found if row["status"] != "unreadable"], schema=scorer.schema)
+    assert [row["status"] for row in rows].count("unreadable") == 1
+    rest = arrow.Table.from_pylist([row for row in rows if row["status"] != "unreadable"], schema=scorer.schema)
     assert scorer.totals([rest]) == score_files([tmp_path / "a"], metrics(), processes=1, cluster="metadata.task")
 
 
@@ -190,18 +190,23 @@ def test_a_killed_program_is_resumed(tmp_path: Path, name: str) -> None:
     before = settled(tmp_path)
     assert len(before) >= 3
     assert not (tmp_path / "r").exists()
-    told: list[tuple[int, int]] = []
+    progress_calls: list[tuple[int, int]] = []
     score_files(
-        files, metrics(), results=tmp_path / "r", resume=True, processes=1, progress=lambda *done: told.append(done)
+        files,
+        metrics(),
+        results=tmp_path / "r",
+        resume=True,
+        processes=1,
+        progress=lambda *done: progress_calls.append(done),
     )
 
-    assert len(before) * 2000 <= told[0][0] < told[0][1]
+    assert len(before) * 2000 <= progress_calls[0][0] < progress_calls[0][1]
     assert without_start(tmp_path / "r") == without_start(tmp_path / "s")
     assert [case.index for case in read_results(tmp_path / "r").cases] == list(range(600))
 
 
 @pytest.mark.parametrize("name", list(ENGINES))
-def test_ctrl_c_keeps_what_is_done(tmp_path: Path, name: str) -> None:
+def test_ctrl_c_keeps_finished_parts(tmp_path: Path, name: str) -> None:
     """An interrupted command prints only how to resume, and the finished parts are not scored again."""
     need(name)
     write_lines(tmp_path / "a", 600, 1)
@@ -224,11 +229,11 @@ def notes(folder: Path) -> list[Path]:
 
 
 def settled(folder: Path) -> list[Path]:
-    """The notes that are there when nobody writes any more, the engine having ended with its program."""
-    found, end = notes(folder), time.monotonic() + 30
+    """Return the notes after writing has stopped and the engine has ended with its program."""
+    lines, end = notes(folder), time.monotonic() + 30
     while time.monotonic() < end:
         time.sleep(2)
-        if len(found) == len(notes(folder)):
+        if len(lines) == len(notes(folder)):
             break
-        found = notes(folder)
-    return found
+        lines = notes(folder)
+    return lines

@@ -1,4 +1,4 @@
-"""From the results of a sample to all cases: what each stands for, and what makes the numbers impossible."""
+"""Extrapolation from a sample to all cases: weights of cases, and inconsistent input."""
 
 from __future__ import annotations
 
@@ -35,42 +35,47 @@ def drawn(folder: Path, cases: Sequence[dict[str, Any]], size: int, **options: A
 
 
 def without_origin(one: AnyCase) -> AnyCase:
-    """The case as if nobody had drawn it."""
+    """Return the case without its sample metadata."""
     metadata = {name: value for name, value in one.metadata.items() if name != "toolmark_sample"}
     return one.model_copy(update={"metadata": metadata})
 
 
 def test_a_simple_sample(tmp_path: Path) -> None:
-    """Mean and share of all cases, with the intervals of `toolmark.stats`; what could not be measured is told."""
+    """Mean and share of all cases with the intervals of `toolmark.stats`; unmeasured cases are reported."""
     sample = drawn(tmp_path, [case(number % 4 > 0) for number in range(396)] + [case(None)] * 4, 80, seed=2)
     report = evaluate(sample.cases, METRICS)
     scores = [one.results[0].score for one in report.cases if one.results[0].score is not None]
 
-    (found,) = extrapolate(report, confidence=0.9)
+    (estimate,) = extrapolate(report, confidence=0.9)
 
     strata, shares = [Stratum(400, 80, scores)], [Stratum(400, 80, [float(score >= 0.5) for score in scores])]
-    assert (found.metric, found.threshold, found.confidence) == ("tool_correctness", 0.5, 0.9)
-    assert (found.population, found.drawn, found.scored, found.errored) == (400, 80, len(scores), 80 - len(scores))
-    assert found.mean == pytest.approx(0.375, abs=0.05)
-    assert (found.mean, found.rate) == (population_mean(strata), population_mean(shares))
-    assert found.mean_interval == population_mean_interval(strata, confidence=0.9)
-    assert found.rate_interval == population_rate_interval(shares, confidence=0.9)
+    assert (estimate.metric, estimate.threshold, estimate.confidence) == ("tool_correctness", 0.5, 0.9)
+    assert (estimate.population, estimate.drawn, estimate.scored, estimate.errored) == (
+        400,
+        80,
+        len(scores),
+        80 - len(scores),
+    )
+    assert estimate.mean == pytest.approx(0.375, abs=0.05)
+    assert (estimate.mean, estimate.rate) == (population_mean(strata), population_mean(shares))
+    assert estimate.mean_interval == population_mean_interval(strata, confidence=0.9)
+    assert estimate.rate_interval == population_rate_interval(shares, confidence=0.9)
 
 
-def test_each_case_stands_for_its_stratum(tmp_path: Path) -> None:
-    """A small stratum of which relatively many were drawn counts no more than it is."""
+def test_each_case_represents_its_stratum(tmp_path: Path) -> None:
+    """An oversampled small stratum counts only by its size."""
     cases = [case(True)] * 950 + [case(False, "rare")] * 50
     sample = drawn(tmp_path, cases, 40, by="metadata.task")
     report = evaluate(sample.cases, METRICS)
 
-    (found,) = extrapolate(report)
+    (estimate,) = extrapolate(report)
 
     assert report.summaries[0].rate == 0.5
-    assert found.rate == pytest.approx(0.95)
-    assert found.rate_interval is not None
-    assert found.rate_interval[0] < 0.95 < found.rate_interval[1]
-    assert str(found).startswith("tool_correctness: mean 0.475")
-    assert ", of 1000 cases, estimated from 40; 40 scored, 0 skipped, 0 errored" in str(found)
+    assert estimate.rate == pytest.approx(0.95)
+    assert estimate.rate_interval is not None
+    assert estimate.rate_interval[0] < 0.95 < estimate.rate_interval[1]
+    assert str(estimate).startswith("tool_correctness: mean 0.475")
+    assert ", of 1000 cases, estimated from 40; 40 scored, 0 skipped, 0 errored" in str(estimate)
 
 
 def test_results_may_come_from_a_file(tmp_path: Path) -> None:
@@ -81,13 +86,13 @@ def test_results_may_come_from_a_file(tmp_path: Path) -> None:
     assert extrapolate(read_results(tmp_path / "results.jsonl")) == extrapolate(report)
 
 
-def test_where_nothing_is_scored_nothing_is_said(tmp_path: Path) -> None:
-    """No mean, no share, and never 0."""
-    (found,) = extrapolate(evaluate(drawn(tmp_path, [case(None)] * 9, 3).cases, METRICS))
+def test_without_scores_there_is_no_estimate(tmp_path: Path) -> None:
+    """No mean and no share, rather than 0."""
+    (estimate,) = extrapolate(evaluate(drawn(tmp_path, [case(None)] * 9, 3).cases, METRICS))
 
-    assert (found.mean, found.mean_interval, found.rate, found.rate_interval) == (None, None, None, None)
-    assert found.errored == 3
-    assert str(found) == "tool_correctness: no score of 9 cases, estimated from 3"
+    assert (estimate.mean, estimate.mean_interval, estimate.rate, estimate.rate_interval) == (None, None, None, None)
+    assert estimate.errored == 3
+    assert str(estimate) == "tool_correctness: no score of 9 cases, estimated from 3"
 
 
 def test_scores_of_any_size_have_a_share_alone(tmp_path: Path) -> None:
@@ -95,11 +100,11 @@ def test_scores_of_any_size_have_a_share_alone(tmp_path: Path) -> None:
     report = evaluate(drawn(tmp_path, [case(True)] * 9, 3).cases, METRICS)
     results = [replace(one, results=(replace(one.results[0], score=7.0),)) for one in report.cases]
 
-    (found,) = extrapolate(Report(report.metrics, tuple(results)))
+    (estimate,) = extrapolate(Report(report.metrics, tuple(results)))
 
-    assert (found.mean, found.rate) == (None, 1.0)
-    assert str(found).startswith("tool_correctness: 1 pass (")
-    assert found.to_dict()["rate_interval"] == list(found.rate_interval or ())
+    assert (estimate.mean, estimate.rate) == (None, 1.0)
+    assert str(estimate).startswith("tool_correctness: 1 pass (")
+    assert estimate.to_dict()["rate_interval"] == list(estimate.rate_interval or ())
 
 
 def changed(sample: Sample, how: str) -> list[AnyCase]:
@@ -111,8 +116,8 @@ def changed(sample: Sample, how: str) -> list[AnyCase]:
         return [*cases, cases[0]]
     if how == "foreign":
         return [*cases, without_origin(cases[0])]
-    told = {**cases[0].metadata["toolmark_sample"], **({"seed": 9} if how == "mixed" else {"line": "x"})}
-    return [*cases[1:], cases[0].model_copy(update={"metadata": {"toolmark_sample": told}})]
+    origin = {**cases[0].metadata["toolmark_sample"], **({"seed": 9} if how == "mixed" else {"line": "x"})}
+    return [*cases[1:], cases[0].model_copy(update={"metadata": {"toolmark_sample": origin}})]
 
 
 @pytest.mark.parametrize(
@@ -126,8 +131,8 @@ def changed(sample: Sample, how: str) -> list[AnyCase]:
     ],
 )
 @pytest.mark.parametrize("by", [None, "metadata.task"])
-def test_results_that_are_no_whole_sample(tmp_path: Path, how: str, message: str, by: str | None) -> None:
-    """Numbers from them would be wrong, so there are none."""
+def test_incomplete_samples_are_refused(tmp_path: Path, how: str, message: str, by: str | None) -> None:
+    """Numbers from them would be wrong."""
     sample = drawn(tmp_path, [case(True, f"t{number % 2}") for number in range(30)], 10, by=by)
 
     with pytest.raises(InvalidDataError, match=message):
@@ -161,12 +166,12 @@ def test_a_confidence_is_between_0_and_1(tmp_path: Path) -> None:
     ],
 )
 def test_cases_that_lie_about_their_stratum(tmp_path: Path, lie: dict[str, Any], liars: int, message: str) -> None:
-    """Numbers that contradict each other are found, whoever wrote them."""
+    """Contradicting numbers are detected."""
     sample = drawn(tmp_path, [case(True)] * 9, 3, by="metadata.task")
     cases: list[AnyCase] = list(sample.cases[liars:])
     for one in sample.cases[:liars]:
-        told = one.metadata["toolmark_sample"]
-        wrong = {**told, "stratum": {**told["stratum"], **lie}}
+        origin = one.metadata["toolmark_sample"]
+        wrong = {**origin, "stratum": {**origin["stratum"], **lie}}
         cases.append(LLMTestCase.model_validate({**one.to_dict(), "metadata": {"toolmark_sample": wrong}}))
 
     with pytest.raises(InvalidDataError, match=message):

@@ -29,11 +29,11 @@ def write(path: Path, rows: list[dict[str, Any]], **options: Any) -> Path:
 
 @pytest.fixture
 def lines(tmp_path: Path) -> list[dict[str, Any]]:
-    """Twenty cases, as JSON has them; the file `plain` has them, too."""
+    """Return twenty cases as JSON; the file `plain` holds them, too."""
     path = write_lines(tmp_path / "plain", 20)
-    found = [json.loads(line) for line in path.read_bytes().splitlines() if line.strip()]
-    path.write_text("".join(json.dumps(line) + "\n" for line in found))
-    return found
+    rows = [json.loads(line) for line in path.read_bytes().splitlines() if line.strip()]
+    path.write_text("".join(json.dumps(line) + "\n" for line in rows))
+    return rows
 
 
 def columns(line: dict[str, Any]) -> dict[str, Any]:
@@ -52,15 +52,15 @@ def test_rows_are_the_cases_of_json_lines(
     rows = [{"case": json.dumps(line), "day": 7} if form == "whole" else columns(line) for line in lines]
     path = write(tmp_path / "p", rows, row_group_size=6)
 
-    mine = score_files([path], metrics(), results=tmp_path / "r", processes=processes, part_bytes=100)
-    theirs = score_files([tmp_path / "plain"], metrics(), results=tmp_path / "s", processes=1)
+    summary = score_files([path], metrics(), results=tmp_path / "r", processes=processes, part_bytes=100)
+    expected = score_files([tmp_path / "plain"], metrics(), results=tmp_path / "s", processes=1)
 
-    assert mine == theirs
+    assert summary == expected
     assert without_start(tmp_path / "r") == without_start(tmp_path / "s")
 
 
 def test_texts_are_texts_and_null_is_not_set(tmp_path: Path) -> None:
-    """A text that looks like JSON stays one where a text belongs; an argument that is null stays one, too."""
+    """A text that looks like JSON stays text in a text field; a null argument stays null."""
     row = {
         "input": '{"a": 1}',
         "actualOutput": None,
@@ -89,21 +89,21 @@ def test_records_have_columns_too(tmp_path: Path) -> None:
     assert body(tmp_path / "r")[0]["content"]["input"] == "[1]"
 
 
-def test_wrong_columns_are_told_at_once(tmp_path: Path) -> None:
-    """Nested columns are refused, since null and nothing are the same in them; unknown ones, too."""
+def test_wrong_columns_are_reported_at_once(tmp_path: Path) -> None:
+    """Nested columns, which cannot tell null from missing, and unknown ones are refused."""
     path = write(tmp_path / "p", [{"id": 7, "tools_called": [CALL], "toolz": "x", "metadata": {"a": 1}}])
 
     with pytest.raises(DataFileError) as caught:
         score_files([path], metrics(), processes=1)
 
-    told = {problem.path: problem.message for problem in caught.value.problems}
-    assert set(told) == {"$.id", "$.tools_called", "$.toolz", "$.metadata"}
-    assert told["$.toolz"].startswith("no field of a case is called like this column")
-    assert "write JSON text, since in nested columns" in told["$.tools_called"]
+    messages = {problem.path: problem.message for problem in caught.value.problems}
+    assert set(messages) == {"$.id", "$.tools_called", "$.toolz", "$.metadata"}
+    assert messages["$.toolz"].startswith("no field of a case is called like this column")
+    assert "write JSON text, since in nested columns" in messages["$.tools_called"]
 
 
-def test_wrong_rows_are_told_with_their_numbers(tmp_path: Path) -> None:
-    """Problems have the number of the row and the path in it, over all row groups."""
+def test_wrong_rows_are_reported_with_their_numbers(tmp_path: Path) -> None:
+    """Problems have the row number and the path in it, across row groups."""
     good = {"id": "a", "tools_called": "[]", "expected_tools": "[]"}
     rows = [good, {**good, "tools_called": "[7]"}, good, {**good, "expected_tools": "no", "tools_called": "{"}, {}]
     path = write(tmp_path / "p", rows, row_group_size=2)
@@ -112,12 +112,12 @@ def test_wrong_rows_are_told_with_their_numbers(tmp_path: Path) -> None:
     with pytest.raises(DataFileError) as caught:
         score_files([path, whole], metrics(), processes=1)
 
-    told = [(problem.line, problem.path) for problem in caught.value.problems]
-    assert told == [(2, "$.tools_called[0]"), (4, "$.tools_called"), (4, "$.expected_tools"), (2, "$"), (3, "$")]
+    places = [(problem.line, problem.path) for problem in caught.value.problems]
+    assert places == [(2, "$.tools_called[0]"), (4, "$.tools_called"), (4, "$.expected_tools"), (2, "$"), (3, "$")]
 
 
-def test_files_without_rows_and_broken_ones_are_told(tmp_path: Path) -> None:
-    """A file without rows is empty, and one that only begins like Parquet is broken."""
+def test_empty_and_broken_files(tmp_path: Path) -> None:
+    """A file without rows is empty; one with only a Parquet header is broken."""
     pq.write_table(pa.table({"case": pa.array([], pa.string())}), tmp_path / "empty")
     (tmp_path / "broken").write_bytes(b"PAR1 and no more")
 
@@ -129,8 +129,8 @@ def test_files_without_rows_and_broken_ones_are_told(tmp_path: Path) -> None:
     assert not is_parquet(str(tmp_path / "nowhere"))
 
 
-def test_parquet_without_the_package_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has the line that installs it."""
+def test_missing_parquet_package_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has the command that installs it."""
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     (tmp_path / "p").write_bytes(b"PAR1")
 

@@ -1,4 +1,4 @@
-"""Processes that work on parts: each part once, and an end to all of them whatever happens."""
+"""Worker processes: each part once, and all processes end in any case."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from toolmark.scale.engines.local_pool import done
 
 
 def test_every_job_is_done_once() -> None:
-    """Several processes share the jobs, and each is told with what was made of it."""
-    found = dict(done(double, range(20), 3))
+    """Several processes share the jobs, and each job has its result."""
+    results = dict(done(double, range(20), 3))
 
-    assert {job: value for job, (value, _) in found.items()} == {number: 2 * number for number in range(20)}
-    assert os.getpid() not in {pid for _, pid in found.values()}
+    assert {job: value for job, (value, _) in results.items()} == {number: 2 * number for number in range(20)}
+    assert os.getpid() not in {pid for _, pid in results.values()}
     assert multiprocessing.active_children() == []
 
 
@@ -44,29 +44,29 @@ def test_an_error_is_raised_here() -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="processes are killed as POSIX does")
-def test_a_killed_process_is_told() -> None:
-    """A process that is killed does not let the others wait for ever."""
+def test_killed_process_is_reported() -> None:
+    """The other processes do not wait forever."""
     with pytest.raises(WorkerDiedError, match=r"ended early \(exit code -9\)"):
         list(done(die, range(10), 2))
     assert multiprocessing.active_children() == []
 
 
-def test_who_stops_listening_stops_the_processes() -> None:
-    """When the results are no longer wanted, nobody works on them."""
-    with closing(done(double, range(100), 2)) as found:
-        next(found)
+def test_abandoned_results_stop_the_processes() -> None:
+    """Work stops if the results are no longer read."""
+    with closing(done(double, range(100), 2)) as results:
+        next(results)
     assert multiprocessing.active_children() == []
 
 
-def test_what_cannot_be_sent_is_told() -> None:
-    """A function that other processes cannot import is refused, and not lost on the way."""
+def test_functions_that_cannot_be_pickled_are_refused() -> None:
+    """A function that other processes cannot import gives an error."""
     with pytest.raises(ConfigurationError, match="cannot be handed to other processes"):
         list(done(lambda number: number, range(10), 2))
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="whether a process lives is read from the system")
-def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
-    """However that ends, and whatever they are at: nobody is left to wait for them."""
+def test_workers_end_with_their_parent(tmp_path: Path) -> None:
+    """However the parent ends, and whatever the workers are doing."""
     program = (
         "import sys; from scale_workers import linger; from toolmark.scale.engines.local_pool import done; "
         "list(done(linger, sys.argv[1:] * 2, 2))"

@@ -21,8 +21,8 @@ from toolmark.scale import score_files
 TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0123456789abcdef" * 4}
 
 
-def test_ray_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has the line that installs it."""
+def test_missing_ray_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has the command that installs it."""
     monkeypatch.setitem(sys.modules, "ray", None)
     write_lines(tmp_path / "a", 3)
 
@@ -32,10 +32,8 @@ def test_ray_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("address", ["127.0.0.1:{port}", "ray://127.0.0.1:{port}", "somewhere"])
-def test_a_cluster_that_is_not_there_is_told_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
-) -> None:
-    """Ray itself would go on trying for minutes; the message names the setting."""
+def test_missing_cluster_is_reported_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    """Ray itself would retry for minutes; the message names the setting."""
     need("ray")
     monkeypatch.setenv("RAY_ADDRESS", address.format(port=free_port()))
     write_lines(tmp_path / "a", 3)
@@ -67,20 +65,20 @@ def cluster() -> Iterator[str]:
     settings = {**os.environ, **TOKEN, "PYTHONPATH": PATHS}
     head = subprocess.Popen(command, env=settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert head.stdout is not None
-    told: list[str] = []
+    lines: list[str] = []
     for line in head.stdout:
-        told.append(line)
+        lines.append(line)
         if "Ray runtime started" in line:
             break
-    assert "Ray runtime started" in "".join(told), "".join(told)
+    assert "Ray runtime started" in "".join(lines), "".join(lines)
     yield f"127.0.0.1:{port}"
     head.send_signal(signal.SIGTERM)
     head.communicate(timeout=60)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ray's clusters are of POSIX")
-def test_a_cluster_is_used_and_goes_on(tmp_path: Path, cluster: str) -> None:
-    """`RAY_ADDRESS` is enough; the program ends, nothing but its result is told, and the cluster stays for others."""
+def test_cluster_is_used_and_keeps_running(tmp_path: Path, cluster: str) -> None:
+    """`RAY_ADDRESS` is enough; only the result is printed, and the cluster stays up."""
     write_lines(tmp_path / "a", 60, 1)
     score_files([tmp_path / "a"], metrics(), results=tmp_path / "s", processes=1)
     settings = {"PYTHONPATH": PATHS, "RAY_ADDRESS": cluster, **TOKEN}
@@ -95,8 +93,8 @@ def test_a_cluster_is_used_and_goes_on(tmp_path: Path, cluster: str) -> None:
 
 
 def free_port() -> int:
-    """A port of this machine on which nobody listens."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
+    """Return a free port of this machine."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
         return port

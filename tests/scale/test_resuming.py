@@ -1,4 +1,4 @@
-"""Runs over files that were killed: gone on with, they end as if nothing had happened, or say why they cannot."""
+"""Killed runs over files: resumed, they end as if uninterrupted, or report why they cannot."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are killed
 
 def score(folder: Path, name: str, **options: object) -> Totals:
     """Score the two files of a folder."""
-    given = {"results": folder / name, "processes": 1, "part_bytes": 900, **options}
-    return score_files([folder / "a", folder / "b"], metrics(), **given)  # type: ignore[arg-type]
+    settings = {"results": folder / name, "processes": 1, "part_bytes": 900, **options}
+    return score_files([folder / "a", folder / "b"], metrics(), **settings)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -48,14 +48,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def begun(folder: Path, name: str, parts: int, **options: object) -> None:
-    """Begins a run that is stopped after so many parts."""
+    """Start a run that stops after this many parts."""
     with pytest.raises(StoppedError):
         score(folder, name, progress=after_parts(parts, stop), **options)
 
 
 @posix
 def test_killed_before_any_step(folder: Path) -> None:
-    """Killed before whatever it does to the disk, a run that is resumed gives the same bytes, and leaves nothing."""
+    """Killed before any disk operation, a resumed run gives the same bytes and leaves no other files."""
     settings = {"PYTHONPATH": os.pathsep.join([environment()["PYTHONPATH"], str(WORKER.parents[1])])}
     done = run_python([str(WORKER), str(folder)], folder, settings=settings)
     assert done.err == ""
@@ -63,7 +63,7 @@ def test_killed_before_any_step(folder: Path) -> None:
     assert code == 0
     assert steps > 40
 
-    wanted = without_start(folder / "whole")
+    expected = without_start(folder / "whole")
     was_there = 0
     for step in range(1, steps + 1):
         name = f"results-{step}."
@@ -72,11 +72,11 @@ def test_killed_before_any_step(folder: Path) -> None:
         assert "joined.json" not in left or "manifest.json" in left, step
         if (folder / name).exists():
             assert "joined.json" in left or "000000.jsonl" not in left, step
-            assert without_start(folder / name) == wanted, step
+            assert without_start(folder / name) == expected, step
         if not (folder / name).exists() or (folder / f"{name}.parts" / "joined.json").exists():
             totals = score(folder, name, resume=True)
             assert totals.cases == 13
-        assert without_start(folder / name) == wanted, step
+        assert without_start(folder / name) == expected, step
         assert not list((folder / f"{name}.parts").glob("*")) or (folder / name).exists()
     assert 3 < was_there < steps / 2  # killed while it cleaned up
 
@@ -93,8 +93,8 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
     for kill in range(4):
         begun_with = _done_parts(tmp_path)
         child = subprocess.Popen([sys.executable, str(WORKER), str(tmp_path), "r", "2"], env=settings)
-        wanted = begun_with + rng.randint(1, 10)
-        while kill < 3 and _done_parts(tmp_path) < wanted:
+        target = begun_with + rng.randint(1, 10)
+        while kill < 3 and _done_parts(tmp_path) < target:
             assert child.poll() is None  # there are many more parts
             time.sleep(0.001)
         if kill < 3:
@@ -115,29 +115,29 @@ def _done_parts(folder: Path) -> int:
 
 def _alive(folder: Path) -> list[str]:
     """The processes that were started by the one that is killed, or by its children; they inherit its settings."""
-    found: list[str] = []
+    names: list[str] = []
     for place in Path("/proc").glob("[0-9]*/environ"):
         try:
             if f"KILLED_IN={folder}".encode() in place.read_bytes():
-                found.append(place.parent.name)
+                names.append(place.parent.name)
         except OSError:
             continue
-    return found
+    return names
 
 
 def test_parts_that_are_done_are_not_scored_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Resuming scores what is missing, and says how much is done."""
+    """Resuming scores the missing parts and reports progress."""
     begun(folder, "r", 2)
     scored: list[int] = []
     inner = runs.scored
     monkeypatch.setattr(runs, "scored", lambda part, *rest: (scored.append(part.number), inner(part, *rest))[1])
-    told: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
 
-    score(folder, "r", resume=True, progress=lambda done, of: told.append((done, of)))
+    score(folder, "r", resume=True, progress=lambda done, of: reports.append((done, of)))
 
-    assert 0 < told[0][0] < told[0][1]
-    assert len(told) == len(scored) + 1
-    assert told[-1][0] == told[-1][1] == sum((folder / file).stat().st_size for file in "ab")
+    assert 0 < reports[0][0] < reports[0][1]
+    assert len(reports) == len(scored) + 1
+    assert reports[-1][0] == reports[-1][1] == sum((folder / file).stat().st_size for file in "ab")
     assert without_start(folder / "r") == without_start(folder / "whole")
 
 
@@ -150,16 +150,16 @@ def test_a_note_of_another_run_counts_for_nothing(folder: Path) -> None:
     begun(folder, "r", 1)
     for name, content in left.items():
         (parts / name).write_bytes(content)
-    told: list[int] = []
+    counts: list[int] = []
 
-    score(folder, "r", resume=True, progress=lambda done, _of: told.append(done))
+    score(folder, "r", resume=True, progress=lambda done, _of: counts.append(done))
 
-    assert told[0] == 0
+    assert counts[0] == 0
     assert without_start(folder / "r") == without_start(folder / "whole")
 
 
-def test_who_scores_a_part_notes_that_it_is_done(folder: Path) -> None:
-    """What is done holds, also if nobody is left who could be told of it."""
+def test_worker_marks_its_part_as_done(folder: Path) -> None:
+    """The mark holds even if the parent process is gone."""
 
     def lost(work: Callable[[Part], Outcome], parts: Sequence[Part], _processes: int) -> Iterator[Any]:
         for part in parts[:3]:
@@ -172,16 +172,16 @@ def test_who_scores_a_part_notes_that_it_is_done(folder: Path) -> None:
     run = runs.Run([str(folder / "a"), str(folder / "b")], options, 1, lambda _done, _of: None, target, lost)
     with target.opened(resume=False), pytest.raises(StoppedError):
         run.totals(900)
-    told: list[int] = []
+    counts: list[int] = []
 
-    score(folder, "r", resume=True, progress=lambda done, _of: told.append(done))
+    score(folder, "r", resume=True, progress=lambda done, _of: counts.append(done))
 
-    assert told[0] > 3 * 900
+    assert counts[0] > 3 * 900
     assert without_start(folder / "r") == without_start(folder / "whole")
 
 
 def test_a_part_that_is_lost_or_cut_is_scored_again(folder: Path) -> None:
-    """A part counts as done only if its lines are there as they were written."""
+    """A part is done only if its lines are complete."""
     begun(folder, "r", 3)
     parts = folder / "r.parts"
     (parts / "000000.jsonl").unlink()
@@ -193,8 +193,8 @@ def test_a_part_that_is_lost_or_cut_is_scored_again(folder: Path) -> None:
     assert without_start(folder / "r") == without_start(folder / "whole")
 
 
-def test_a_part_that_was_changed_is_told_and_scored_again(folder: Path) -> None:
-    """A byte that is another one makes the run fail, and is mended by resuming it."""
+def test_changed_part_is_reported_and_scored_again(folder: Path) -> None:
+    """One changed byte fails the run; resuming repairs it."""
     begun(folder, "r", 2)
     path = folder / "r.parts" / "000001.jsonl"
     data = bytearray(path.read_bytes())
@@ -222,23 +222,23 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("options", "message"), DIFFERENT)
-def test_another_run_is_not_gone_on_with(
+def test_run_with_other_settings_is_not_resumed(
     folder: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, object], message: str
 ) -> None:
-    """Other metrics, options or files are refused, and named; what is there stays."""
+    """Other metrics, options or files are refused and named; existing results stay."""
     monkeypatch.chdir(folder)
     begun(Path(), "r", 2)
-    given = {"files": ["a", "b"], "metrics": metrics(), "results": "r", "resume": True, "processes": 1, **options}
+    settings = {"files": ["a", "b"], "metrics": metrics(), "results": "r", "resume": True, "processes": 1, **options}
 
     with pytest.raises(ConfigurationError, match=message):
-        score_files(**given)  # type: ignore[arg-type]
+        score_files(**settings)  # type: ignore[arg-type]
 
     score(Path(), "r", resume=True)
     assert without_start(Path("r")) == without_start(Path("whole"))
 
 
 def test_a_file_that_has_changed_is_refused(folder: Path) -> None:
-    """One byte is enough, also where size and time are the same; a file of another name with the same bytes is none."""
+    """One byte is enough, even with equal size and time; a renamed file with equal bytes is unchanged."""
     begun(folder, "r", 2)
     path, stat = folder / "b", (folder / "b").stat()
     data = path.read_bytes()
@@ -256,15 +256,15 @@ def test_a_file_that_has_changed_is_refused(folder: Path) -> None:
 
 
 def test_a_begun_run_is_not_begun_anew(folder: Path) -> None:
-    """Without `resume` what is done is neither lost nor taken for another run's."""
+    """Without `resume`, finished parts are neither overwritten nor reused."""
     begun(folder, "r", 1)
 
     with pytest.raises(ConfigurationError, match=r"r has an unfinished run; resume it with resume=True, or remove"):
         score(folder, "r")
 
 
-def test_nobody_else_works_on_the_parts(folder: Path) -> None:
-    """While one process is at work, another is refused."""
+def test_parts_are_locked(folder: Path) -> None:
+    """While one process works, another is refused."""
     begun(folder, "r", 1)
 
     with (
@@ -276,8 +276,8 @@ def test_nobody_else_works_on_the_parts(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "message"), [("{", "is not a manifest"), ('{"version": 2}', "another version")])
-def test_a_manifest_that_cannot_be_read_is_told(folder: Path, text: str, message: str) -> None:
-    """The message says how to begin anew."""
+def test_unreadable_manifest_is_reported(folder: Path, text: str, message: str) -> None:
+    """The message says how to start again."""
     begun(folder, "r", 1)
     (folder / "r.parts" / "manifest.json").write_text(text)
 
@@ -285,8 +285,8 @@ def test_a_manifest_that_cannot_be_read_is_told(folder: Path, text: str, message
         score(folder, "r", resume=True)
 
 
-def test_resuming_what_was_not_begun_begins(folder: Path) -> None:
-    """A script may always resume."""
+def test_resume_without_a_run_starts_one(folder: Path) -> None:
+    """A script may always pass `resume`."""
     shutil.rmtree(folder / "r.parts", ignore_errors=True)
 
     assert score(folder, "r", resume=True).cases == 13

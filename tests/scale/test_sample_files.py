@@ -35,8 +35,8 @@ from toolmark.scale.sample import names_of
 
 def origin(case: AnyCase) -> dict[str, Any]:
     """Where a drawn case came from."""
-    told: dict[str, Any] = case.metadata["toolmark_sample"]
-    return told
+    entry: dict[str, Any] = case.metadata["toolmark_sample"]
+    return entry
 
 
 def places(sample: Sample) -> list[tuple[str, int]]:
@@ -50,36 +50,36 @@ def days(tmp_path: Path) -> list[Path]:
     return [write_lines(tmp_path / "monday.jsonl", 40, 1), write_lines(tmp_path / "tuesday.jsonl", 60, 2)]
 
 
-def test_each_case_says_where_it_came_from(days: list[Path], tmp_path: Path) -> None:
-    """Nothing else of it is changed, but that one without a name is called after its place."""
-    known = {path.name: path.read_text(encoding="utf-8").split("\n") for path in days}
+def test_each_case_has_its_origin(days: list[Path], tmp_path: Path) -> None:
+    """Nothing else changes, except that an unnamed case is named after its place."""
+    lines = {path.name: path.read_text(encoding="utf-8").split("\n") for path in days}
 
     sample = sample_files(days, 30, seed=7, out=tmp_path / "sample.jsonl")
 
     assert (len(sample.cases), sample.population, sample.strata) == (30, 100, ())
     assert len(set(places(sample))) == 30
     for case in sample.cases:
-        told = origin(case)
-        assert told.keys() == {"file", "line", "seed", "population", "drawn"}
-        assert (told["seed"], told["population"], told["drawn"]) == (7, 100, 30)
-        before = LLMTestCase.model_validate(json.loads(known[told["file"]][told["line"] - 1])).to_dict()
+        entry = origin(case)
+        assert entry.keys() == {"file", "line", "seed", "population", "drawn"}
+        assert (entry["seed"], entry["population"], entry["drawn"]) == (7, 100, 30)
+        before = LLMTestCase.model_validate(json.loads(lines[entry["file"]][entry["line"] - 1])).to_dict()
         after = case.to_dict()
         metadata = {name: value for name, value in after.pop("metadata").items() if name != "toolmark_sample"}
         if "id" not in before and "name" not in before:
-            assert after.pop("name") == f"{told['file']} line {told['line']}"
+            assert after.pop("name") == f"{entry['file']} line {entry['line']}"
         assert metadata == before.pop("metadata", {})
         assert after == before
     assert read_cases(tmp_path / "sample.jsonl") == list(sample.cases)
 
 
-def test_the_order_of_the_files_plays_no_part(days: list[Path]) -> None:
+def test_order_of_the_files_does_not_matter(days: list[Path]) -> None:
     """The same cases, in the same order."""
     assert sample_files(days, 20) == sample_files(days[::-1], 20)
 
 
 def test_how_they_are_packed_plays_no_part(days: list[Path], tmp_path: Path) -> None:
     """gzip, one array, or another folder: the same cases, by the names that the files have below their folder."""
-    wanted = sample_files(days, 20)
+    expected = sample_files(days, 20)
     packed = tmp_path / "deep" / "er"
     packed.mkdir(parents=True)
     (packed / "monday.jsonl.gz").write_bytes(gzip.compress(days[0].read_bytes()))
@@ -89,15 +89,15 @@ def test_how_they_are_packed_plays_no_part(days: list[Path], tmp_path: Path) -> 
     (packed / "again").mkdir()
     (packed / "again" / "tuesday.jsonl").write_text(text, encoding="utf-8")
 
-    found = sample_files([packed / "monday.jsonl.gz", tmp_path / "tuesday.jsonl"], 20)
+    sample = sample_files([packed / "monday.jsonl.gz", tmp_path / "tuesday.jsonl"], 20)
     array = sample_files([packed / "tuesday.json"], 60)
 
     assert sorted(line for _, line in places(array)) == list(range(1, 61))
-    assert {origin(case)["file"] for case in found.cases} == {"deep/er/monday.jsonl.gz", "tuesday.jsonl"}
+    assert {origin(case)["file"] for case in sample.cases} == {"deep/er/monday.jsonl.gz", "tuesday.jsonl"}
     moved = sample_files([packed / "again" / "tuesday.jsonl"], 20)
     assert places(moved) == places(sample_files([days[1]], 20))
     (packed / "tuesday.jsonl").write_text(text, encoding="utf-8")
-    assert places(sample_files([packed / "monday.jsonl.gz", packed / "tuesday.jsonl"], 20)) == places(wanted)
+    assert places(sample_files([packed / "monday.jsonl.gz", packed / "tuesday.jsonl"], 20)) == places(expected)
 
 
 def test_zstd_and_parquet_are_the_same(tmp_path: Path) -> None:
@@ -110,36 +110,36 @@ def test_zstd_and_parquet_are_the_same(tmp_path: Path) -> None:
     (tmp_path / "cases.jsonl.zst").write_bytes(zstandard.compress(plain.read_bytes()))
     parquet.write_table(arrow.table({"case": lines}), tmp_path / "cases.parquet", row_group_size=7)
 
-    wanted = places(sample_files([plain], 12))
+    expected = places(sample_files([plain], 12))
 
-    assert places(sample_files([tmp_path / "cases.jsonl.zst"], 12)) == wanted
-    assert places(sample_files([tmp_path / "cases.parquet"], 12)) == wanted
+    assert places(sample_files([tmp_path / "cases.jsonl.zst"], 12)) == expected
+    assert places(sample_files([tmp_path / "cases.parquet"], 12)) == expected
 
 
 def test_how_many_processes_read_plays_no_part(days: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where a file is read in many parts: the lines keep their numbers."""
-    wanted = sample_files(days, 20, processes=1)
+    expected = sample_files(days, 20, processes=1)
     monkeypatch.setattr(sample_module, "_WORTH_READING", 1000)
     monkeypatch.setattr(sample_module, "PART_BYTES", 2000)
-    told: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
 
-    found = sample_files(days, 20, processes=2, progress=lambda done, of: told.append((done, of)))
+    sample = sample_files(days, 20, processes=2, progress=lambda done, of: reports.append((done, of)))
 
-    assert found == wanted
-    assert told[-1][0] == told[-1][1] == sum(path.stat().st_size for path in days)
-    assert len(told) > 4
+    assert sample == expected
+    assert reports[-1][0] == reports[-1][1] == sum(path.stat().st_size for path in days)
+    assert len(reports) > 4
 
 
 def test_a_larger_sample_contains_the_smaller(days: list[Path]) -> None:
-    """And begins with it, so that one may go on; another seed draws another."""
+    """It begins with the smaller one and can be extended; another seed draws another sample."""
     small, large, other = (places(sample_files(days, size, seed=seed)) for size, seed in ((10, 0), (25, 0), (10, 1)))
 
     assert large[:10] == small
     assert set(other) != set(small)
 
 
-def test_all_are_drawn_where_there_are_fewer(days: list[Path]) -> None:
-    """Each once."""
+def test_small_populations_are_drawn_completely(days: list[Path]) -> None:
+    """Each case once."""
     sample = sample_files(days, 1000)
 
     assert len(sample.cases) == len(set(places(sample))) == sample.population == 100
@@ -165,7 +165,7 @@ def test_equal_cases_have_chances_of_their_own(tmp_path: Path) -> None:
 
 
 def test_each_stratum_gets_the_same_number(tmp_path: Path) -> None:
-    """Or all that it has; what its cases stand for is told of each."""
+    """Or all of its cases; each case has the size of its stratum."""
     tasks = ["common"] * 900 + ["rare"] * 60 + [None] * 3 + [4] * 37
     random.Random(0).shuffle(tasks)
     file = tmp_path / "cases.jsonl"
@@ -183,11 +183,11 @@ def test_each_stratum_gets_the_same_number(tmp_path: Path) -> None:
     assert len(sample.cases) == 100
     assert {case.metadata.get("task") for case in sample.cases[:10]} > {"common", "rare"}  # not one after the other
     for one in sample.strata:
-        mine = [case for case in sample.cases if case.metadata.get("task") == one.value]
+        members = [case for case in sample.cases if case.metadata.get("task") == one.value]
         stratum = {"by": "metadata.task", "value": one.value, "population": one.population, "drawn": one.drawn}
-        assert len(mine) == one.drawn
-        assert all(origin(case)["stratum"] == stratum for case in mine)
-        assert {(origin(case)["population"], origin(case)["drawn"]) for case in mine} == {(1000, 100)}
+        assert len(members) == one.drawn
+        assert all(origin(case)["stratum"] == stratum for case in members)
+        assert {(origin(case)["population"], origin(case)["drawn"]) for case in members} == {(1000, 100)}
 
 
 def test_cases_of_every_kind_keep_all_they_have(tmp_path: Path) -> None:
@@ -202,20 +202,20 @@ def test_cases_of_every_kind_keep_all_they_have(tmp_path: Path) -> None:
     with (tmp_path / "cases.jsonl").open("a") as file:
         file.write('{"query": "q", "toolsCalled": [{"name": "a"}], "more": 1}\n')
 
-    found = {origin(case)["line"]: case for case in sample_files([tmp_path / "cases.jsonl"], 9).cases}
+    by_line = {origin(case)["line"]: case for case in sample_files([tmp_path / "cases.jsonl"], 9).cases}
 
     for line, case in enumerate(cases, start=1):
-        drawn = found[line].to_dict()
+        drawn = by_line[line].to_dict()
         assert drawn["metadata"].pop("toolmark_sample")["line"] == line
         named = {} if case.to_dict().get("id") else {"name": f"cases.jsonl line {line}"}
-        assert type(found[line]) is type(case)
+        assert type(by_line[line]) is type(case)
         assert drawn == {"metadata": {}, **named, **case.to_dict()}
-    assert found[4].input == "q"  # type: ignore[union-attr]
-    assert found[4].metadata["more"] == 1
+    assert by_line[4].input == "q"  # type: ignore[union-attr]
+    assert by_line[4].metadata["more"] == 1
 
 
-def test_everything_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    """All files at once, and nothing is written; a case that was drawn before stands for others."""
+def test_all_unreadable_input_is_reported(tmp_path: Path) -> None:
+    """For all files at once, and nothing is written; a case that was sampled before is refused."""
     write_lines(tmp_path / "good.jsonl", 5)
     sample_files([tmp_path / "good.jsonl"], 2, out=tmp_path / "drawn.jsonl")
     (tmp_path / "bad.jsonl").write_text('{"id": 1}\nno\n{"tools": []}\n{"turns": 3}\n')
@@ -225,26 +225,26 @@ def test_everything_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     with pytest.raises(DataFileError) as caught:
         sample_files(files, 3, out=tmp_path / "out.jsonl")
 
-    told = str(caught.value).replace(f"{tmp_path}/", "")
-    assert "bad.jsonl:2: $: not JSON" in told
-    assert "bad.jsonl:3: $.tools" in told
-    assert "bad.jsonl:4: $.turns" in told
-    assert "drawn.jsonl:1: $.metadata.toolmark_sample: is already a case of a sample" in told
-    assert "drawn.jsonl:2: " not in told  # it is true of all that stand there, and said once
-    assert "empty.jsonl:1: $: the file is empty" in told
+    message = str(caught.value).replace(f"{tmp_path}/", "")
+    assert "bad.jsonl:2: $: not JSON" in message
+    assert "bad.jsonl:3: $.tools" in message
+    assert "bad.jsonl:4: $.turns" in message
+    assert "drawn.jsonl:1: $.metadata.toolmark_sample: is already a case of a sample" in message
+    assert "drawn.jsonl:2: " not in message  # one message covers all cases of a file
+    assert "empty.jsonl:1: $: the file is empty" in message
     assert not (tmp_path / "out.jsonl").exists()
 
 
-def test_a_torn_end_is_no_case(tmp_path: Path) -> None:
-    """It is told, and not counted."""
+def test_torn_last_line_is_not_a_case(tmp_path: Path) -> None:
+    """It is reported and not counted."""
     (tmp_path / "cases.jsonl").write_text('{"id": 1}\n{"id": 2}\n{"id": ')
 
     with pytest.warns(TornLineWarning, match=r"cases.jsonl:3: left out"):
         assert sample_files([tmp_path / "cases.jsonl"], 5).population == 2
 
 
-def test_bare_nan_and_python_literals_are_read_where_asked(tmp_path: Path) -> None:
-    """As `read_cases` does."""
+def test_bare_nan_and_python_literals_are_read_on_request(tmp_path: Path) -> None:
+    """As in `read_cases`."""
     (tmp_path / "cases.jsonl").write_text('{"tools_called": [{"name": "a", "args": "{\'x\': 1}", "output": NaN}]}\n')
     with pytest.raises(DataFileError):
         sample_files([tmp_path / "cases.jsonl"], 5)
@@ -271,13 +271,13 @@ def test_bare_nan_and_python_literals_are_read_where_asked(tmp_path: Path) -> No
     ],
 )
 def test_wrong_options(days: list[Path], options: dict[str, Any], message: str) -> None:
-    """Each is told with what is accepted."""
+    """Each error lists the accepted values."""
     with pytest.raises(ConfigurationError, match=message):
         sample_files(**{"files": days, "size": 10, **options})
 
 
-def test_a_file_that_changes_meanwhile_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody could say of how many cases the sample was drawn."""
+def test_file_changed_while_sampling_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The population size would be unknown."""
     file = write_lines(tmp_path / "cases.jsonl", 10)
     read = sample_module.documents
 
@@ -305,8 +305,8 @@ def test_nothing_is_written_over(days: list[Path]) -> None:
 
 def test_names_of_files() -> None:
     """Below the folder that all share, without endings, unless two would be called alike."""
-    found = names_of(["/d/a/x.jsonl", "/d/b/x.jsonl.gz", "/d/b/y.JSON", "/d/b/y.parquet", "/d/z"])
+    names = names_of(["/d/a/x.jsonl", "/d/b/x.jsonl.gz", "/d/b/y.JSON", "/d/b/y.parquet", "/d/z"])
 
-    assert [name.relative for name in found] == ["a/x.jsonl", "b/x.jsonl.gz", "b/y.JSON", "b/y.parquet", "z"]
-    assert [name.drawn for name in found] == ["a/x", "b/x", "b/y.JSON", "b/y.parquet", "z"]
+    assert [name.relative for name in names] == ["a/x.jsonl", "b/x.jsonl.gz", "b/y.JSON", "b/y.parquet", "z"]
+    assert [name.drawn for name in names] == ["a/x", "b/x", "b/y.JSON", "b/y.parquet", "z"]
     assert [name.relative for name in names_of(["/d/a/x.jsonl"])] == ["x.jsonl"]

@@ -1,4 +1,4 @@
-"""Files scored part by part: the same results as all cases at once, whatever the parts and the processes."""
+"""Files scored in parts: the same results as all cases at once, for any parts and processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CASE = b'{"id": "a", "tools_called": [], "expected_tools": []}'
 
 
 def test_results_and_totals_are_those_of_evaluate(tmp_path: Path) -> None:
-    """The file of results, the report read from it and the totals are those of evaluating all cases at once."""
+    """Results file, report and totals equal those of evaluating all cases at once."""
     files = [write_lines(tmp_path / name, number, seed) for seed, (name, number) in enumerate([("a", 50), ("b", 1)])]
     cases = [one for file in files for one in read_cases(file)]
     report = evaluate(cases, metrics(), results=tmp_path / "whole", show_progress=False)
@@ -36,8 +36,8 @@ def test_results_and_totals_are_those_of_evaluate(tmp_path: Path) -> None:
     totals = score_files(files, metrics(), results=tmp_path / "parts", processes=1, part_bytes=500)
 
     assert body(tmp_path / "parts") == body(tmp_path / "whole")
-    mine, theirs = (read_results(tmp_path / name) for name in ("parts", "whole"))
-    assert mine == theirs
+    in_parts, at_once = (read_results(tmp_path / name) for name in ("parts", "whole"))
+    assert in_parts == at_once
     assert totals.cases == 51
     for one, other in zip(totals.summaries, report.summaries, strict=True):
         assert str(one) == str(other)
@@ -97,11 +97,11 @@ def test_every_byte_is_in_one_part(
 def test_every_file_is_read_as_read_cases_reads_it(
     tmp_path: Path, lines: list[bytes], begin: bytes, end: bytes, part_bytes: int
 ) -> None:
-    """Errors, warnings of torn lines and results are the same, whatever stands in the file and where it is cut."""
+    """Errors, torn-line warnings and results are the same for any content and any cut."""
     path = tmp_path / "file"
     path.write_bytes(begin + b"".join(lines) + end)
 
-    def told(score: bool) -> tuple[str, list[str], int]:
+    def outcome(score: bool) -> tuple[str, list[str], int]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -113,12 +113,12 @@ def test_every_file_is_read_as_read_cases_reads_it(
                 return str(error), [], len(error.problems)
         return "", [str(one.message) for one in caught if one.category is TornLineWarning], number
 
-    assert told(score=True) == told(score=False)
+    assert outcome(score=True) == outcome(score=False)
 
 
 @pytest.mark.parametrize("name", ["a.gz", "a.zst", "array"])
 def test_packed_files_and_arrays_are_read_as_a_whole(tmp_path: Path, name: str) -> None:
-    """What cannot be read from the middle is one part, with the same results but for names that tell the place."""
+    """A file that cannot be split is one part, with the same results except for generated names."""
     plain = write_lines(tmp_path / "plain", 20, 3)
     data = plain.read_bytes()
     if name == "a.zst":
@@ -132,13 +132,13 @@ def test_packed_files_and_arrays_are_read_as_a_whole(tmp_path: Path, name: str) 
     score_files([plain], metrics(), results=tmp_path / "one", processes=1)
     score_files([tmp_path / name], metrics(), results=tmp_path / "two", processes=1, part_bytes=100)
 
-    mine, theirs = (read_results(tmp_path / result) for result in ("one", "two"))
-    assert [case.results for case in mine.cases] == [case.results for case in theirs.cases]
-    assert name == "array" or mine == theirs
+    packed, unpacked = (read_results(tmp_path / result) for result in ("one", "two"))
+    assert [case.results for case in packed.cases] == [case.results for case in unpacked.cases]
+    assert name == "array" or packed == unpacked
 
 
-def test_all_problems_of_all_files_are_told_at_once(tmp_path: Path) -> None:
-    """Problems stand in the order of files and lines; nothing is written, and nothing is left."""
+def test_all_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
+    """In order of files and lines; nothing is written or left behind."""
     (tmp_path / "a").write_bytes(CASE + b"\n\n" + b'{"idd": 7}\n' + CASE + b"\nnonsense\n")
     (tmp_path / "b").write_bytes(b"")
     (tmp_path / "c").write_bytes(gzip.compress(CASE + b"\n[]\n"))
@@ -148,14 +148,14 @@ def test_all_problems_of_all_files_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(DataFileError) as caught:
         score_files(files, metrics(), results=tmp_path / "r", processes=1, part_bytes=20)
 
-    told = [line.removeprefix(f"{tmp_path}/").split(": ")[0] for line in str(caught.value).splitlines()]
-    assert told == ["a:3", "a:5", "b:1", "c:2", "d:1"]
+    places = [line.removeprefix(f"{tmp_path}/").split(": ")[0] for line in str(caught.value).splitlines()]
+    assert places == ["a:3", "a:5", "b:1", "c:2", "d:1"]
     assert [problem.line for problem in caught.value.problems] == [3, 5, 1, 2, 1]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c", "d"]
 
 
-def test_so_many_problems_are_kept(tmp_path: Path) -> None:
-    """Of very many problems a thousand are told; the others are counted, or not read at all."""
+def test_number_of_reported_problems_is_limited(tmp_path: Path) -> None:
+    """A thousand are listed; further ones are counted or not read."""
     (tmp_path / "a").write_bytes(b"7\n" * 1500)
     (tmp_path / "b").write_bytes(b"7\n" * 700 + CASE)
     (tmp_path / "c").write_bytes(b"7\n" * 700 + CASE)
@@ -173,7 +173,7 @@ def test_so_many_problems_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
-    """Only the end of a file may be torn, and it is told."""
+    """Only the last line of a file may be torn, and it is reported."""
     (tmp_path / "a").write_bytes(CASE + b"\n" + CASE[:25])
     (tmp_path / "b").write_bytes(CASE)
 
@@ -184,7 +184,7 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
 
 
 def test_warnings_come_once(tmp_path: Path) -> None:
-    """A warning is told once, however many cases and processes it is of."""
+    """Each warning is reported once for any number of cases and processes."""
     path = tmp_path / "a"
     odd = {"query": "q", "tools_called": [{"name": "a", "arguments": "{'x': 1}"}], "expected_tools": []}
     path.write_text("".join(json.dumps(odd) + "\n" for _ in range(30)))
@@ -203,15 +203,15 @@ def test_contents_can_be_left_out(tmp_path: Path) -> None:
     for name, contents in (("with", True), ("without", False)):
         score_files([path], metrics(), results=tmp_path / name, processes=1, contents=contents)
 
-    mine, theirs = (read_results(tmp_path / name) for name in ("with", "without"))
-    assert [one.name for one in mine.cases] == [one.name for one in theirs.cases]
-    assert mine.summaries == theirs.summaries
+    full, bare = (read_results(tmp_path / name) for name in ("with", "without"))
+    assert [one.name for one in full.cases] == [one.name for one in bare.cases]
+    assert full.summaries == bare.summaries
     assert b"sk-0123" not in (tmp_path / "with").read_bytes()
     assert "content" not in body(tmp_path / "without")[0]
 
 
 def test_clusters_make_intervals_wider(tmp_path: Path) -> None:
-    """Repetitions of one task are no independent results; a cluster that no case has is an error."""
+    """Repetitions of one task are not independent; a cluster that no case has is an error."""
     path = tmp_path / "a"
     lines = [
         {"tools_called": [{"name": "a"}], "expected_tools": [{"name": "ab"[task % 2]}], "metadata": {"task": task}}
@@ -261,17 +261,17 @@ def test_wrong_options_are_refused(
     monkeypatch.chdir(tmp_path)
     write_lines(tmp_path / "a", 3)
     (tmp_path / "there").write_text("x")
-    given = {"files": ["a"], "metrics": metrics(), **options}
+    settings = {"files": ["a"], "metrics": metrics(), **options}
 
     with pytest.raises(ConfigurationError, match=message):
-        score_files(**given)  # type: ignore[arg-type]
+        score_files(**settings)  # type: ignore[arg-type]
 
     assert sorted(path.name for path in Path().iterdir()) == ["a", "there"]
     assert (tmp_path / "there").read_text() == "x"
 
 
 def test_metrics_that_cannot_travel_are_refused(tmp_path: Path) -> None:
-    """A metric that other processes cannot be given is told, with what to do; one process takes it."""
+    """A metric that cannot be pickled gives an error with a remedy; it works in one process."""
 
     class Local(ToolCorrectnessMetric):
         """Defined where no other process finds it."""
@@ -283,7 +283,7 @@ def test_metrics_that_cannot_travel_are_refused(tmp_path: Path) -> None:
     assert score_files([path], [Local()], processes=1).cases == 3
 
 
-def test_a_file_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
+def test_missing_file_is_an_os_error(tmp_path: Path) -> None:
     """The error names the file, and nothing is left behind."""
     with pytest.raises(FileNotFoundError, match="nowhere"):
         score_files([tmp_path / "nowhere"], metrics(), results=tmp_path / "r")
@@ -292,7 +292,7 @@ def test_a_file_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
 def test_a_pipe_is_refused(tmp_path: Path) -> None:
-    """What can be read only once is told, and does not pass for an empty file."""
+    """Input that can be read only once gives an error rather than an empty file."""
     os.mkfifo(tmp_path / "pipe")
 
     with pytest.raises(ConfigurationError, match=r"pipe is not a regular file and can be read only once"):
@@ -315,8 +315,8 @@ def test_a_file_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "r").exists()
 
 
-def test_zstd_without_the_package_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has the line that installs it."""
+def test_missing_zstd_package_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has the command that installs it."""
     monkeypatch.setitem(sys.modules, "zstandard", None)
     (tmp_path / "a").write_bytes(b"\x28\xb5\x2f\xfd\x00")
 
@@ -336,7 +336,7 @@ def test_zstd_frames_are_read_to_the_end() -> None:
 
 
 def test_memory_does_not_grow_with_the_cases(tmp_path: Path) -> None:
-    """No case is kept: what Python holds at most while a part is scored does not depend on how many it has."""
+    """No case is retained: peak memory while scoring a part does not depend on the number of cases."""
 
     def peak(number: int) -> int:
         path = write_lines(tmp_path / f"{number}", number)
@@ -353,8 +353,8 @@ def test_memory_does_not_grow_with_the_cases(tmp_path: Path) -> None:
     assert many < 1.5 * few + 500_000
 
 
-def test_a_part_that_does_not_come_back_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever works on the parts, one that is lost is an error, and never a smaller sum."""
+def test_lost_part_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With any engine, and never a smaller sum."""
     path = write_lines(tmp_path / "a", 20)
     monkeypatch.setitem(scoring._ENGINES, "local", lambda work, jobs, many: done(work, jobs[1:], many))  # type: ignore[index]
 

@@ -17,7 +17,7 @@ from toolmark.scale import score_files
 
 CHOSEN = ["--metric", "tool-correctness", "--metric", "tool-efficiency", "--params", "input", "--max-calls", "2"]
 
-#: A program that scores without a session of its own, and then with one, and says what it finds afterwards.
+#: A program that scores without its own session and then with one, and prints the state afterwards.
 PROGRAM = """
 import os, signal, sys
 from pyspark.sql import SparkSession
@@ -42,8 +42,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_spark_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has the line that installs it."""
+def test_missing_spark_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has the command that installs it."""
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     write_lines(tmp_path / "a", 3)
 
@@ -52,13 +52,13 @@ def test_spark_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.skipif(find_spec("pyspark") is None, reason="pyspark, of the extra `spark`, is not installed here")
-def test_java_that_is_not_there_is_told(folder: Path) -> None:
-    """The message says what Spark said, and what to do."""
+def test_missing_java_is_reported(folder: Path) -> None:
+    """The message has Spark's error and a remedy."""
     (folder / "bin").mkdir()
     for name in ("bash", "dirname", "env", "sh", "uname", "ps", "find", "sed", "cut", "tr"):
-        found = next((Path(place, name) for place in os.get_exec_path() if Path(place, name).exists()), None)
-        if found is not None:
-            (folder / "bin" / name).symlink_to(found)
+        java = next((Path(place, name) for place in os.get_exec_path() if Path(place, name).exists()), None)
+        if java is not None:
+            (folder / "bin" / name).symlink_to(java)
     settings = {"PATH": str(folder / "bin"), "JAVA_HOME": ""}
 
     done = run_python(["-W", "ignore", *COMMAND, "score", "a", "--engine", "spark", *CHOSEN], folder, settings=settings)
@@ -69,7 +69,7 @@ def test_java_that_is_not_there_is_told(folder: Path) -> None:
 
 
 def test_spark_is_started_and_ended_or_used_and_left(folder: Path) -> None:
-    """What toolmark started ends, and leaves no setting and no handler behind; a session that was there goes on."""
+    """Toolmark stops a session that it started, without leftover settings or handlers; an existing one continues."""
     need("spark")
 
     done = run_python(["-W", "ignore", "-c", PROGRAM], folder, settings={"PYTHONPATH": PATHS})

@@ -1,4 +1,4 @@
-"""Sums of results: exact, and the same in whatever order they are added."""
+"""Exact sums of results, independent of the order of addition."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def totals(rows: list[tuple[MetricResult, str | None]]) -> Totals:
 
 
 def summary(rows: list[tuple[MetricResult, str | None]]) -> MetricSummary:
-    """What a report says of rows; those in no cluster are one each."""
+    """Summarize rows as a report does; a row without a cluster is its own cluster."""
     clusters = [(key, place) if key is None else (key, None) for place, (_, key) in enumerate(rows)]
     return MetricSummary.of("m", [one for one, _ in rows], clusters)
 
@@ -63,41 +63,41 @@ def test_any_split_and_any_order_give_the_same(rows: list[tuple[MetricResult, st
 
 
 @given(ROWS)
-def test_totals_say_what_a_report_says(rows: list[tuple[MetricResult, str | None]]) -> None:
-    """Counts and mean are those of the report, exactly, and the intervals too, but for rounding."""
-    mine, theirs = totals(rows).summaries[0], summary(rows)
+def test_totals_equal_those_of_a_report(rows: list[tuple[MetricResult, str | None]]) -> None:
+    """Counts and mean exactly, intervals up to rounding."""
+    actual, expected = totals(rows).summaries[0], summary(rows)
 
     counts = ("metric", "threshold", "passed", "failed", "skipped", "errored", "mean")
-    assert [getattr(mine, name) for name in counts] == [getattr(theirs, name) for name in counts]
+    assert [getattr(actual, name) for name in counts] == [getattr(expected, name) for name in counts]
     for name in ("mean_interval", "rate_interval"):
-        left, right = getattr(mine, name), getattr(theirs, name)
+        left, right = getattr(actual, name), getattr(expected, name)
         assert (left is None) == (right is None), name
         assert left is None or left == pytest.approx(right, abs=1e-7)
 
 
 @given(ROWS)
 def test_totals_are_read_back(rows: list[tuple[MetricResult, str | None]]) -> None:
-    """What is written as JSON is read back as it was."""
-    mine = totals(rows)
+    """A JSON round trip keeps the values."""
+    original = totals(rows)
 
-    assert Totals.from_dict(json.loads(json.dumps(mine.to_dict()))) == mine
+    assert Totals.from_dict(json.loads(json.dumps(original.to_dict()))) == original
 
 
 def test_sums_are_exact() -> None:
     """A sum of floats does not depend on their order, and large numbers of cases lose nothing."""
-    mine = totals([(result(0.1), None)] * 10)
+    sums = totals([(result(0.1), None)] * 10)
 
-    assert mine.metrics[0].total == 10 * Fraction(0.1)
-    assert mine.metrics[0].squares == 10 * Fraction(0.1) ** 2
-    assert mine.metrics[0].clusters == {}
+    assert sums.metrics[0].total == 10 * Fraction(0.1)
+    assert sums.metrics[0].squares == 10 * Fraction(0.1) ** 2
+    assert sums.metrics[0].clusters == {}
 
 
-def test_clusters_are_summed_apart() -> None:
-    """Of each cluster it is known how many were scored, how many passed, and their sum."""
-    mine = totals([(result(1.0), "a"), (result(0.25), "a"), (result(None), "a"), (result(0.5), None)])
+def test_clusters_are_summed_separately() -> None:
+    """For each cluster the number scored, the number passed, and the sum."""
+    sums = totals([(result(1.0), "a"), (result(0.25), "a"), (result(None), "a"), (result(0.5), None)])
 
-    assert mine.metrics[0].clusters == {"a": (2, 1, Fraction(5, 4))}
-    assert mine.metrics[0].squares == Fraction(1, 4)
+    assert sums.metrics[0].clusters == {"a": (2, 1, Fraction(5, 4))}
+    assert sums.metrics[0].squares == Fraction(1, 4)
 
 
 def test_different_metrics_are_not_added() -> None:
@@ -114,14 +114,14 @@ def test_different_metrics_are_not_added() -> None:
 
 
 @pytest.mark.parametrize("plain", [{}, {"cases": 1, "metrics": [{}]}, {"cases": 1, "metrics": [{"total": "1/0"}]}, []])
-def test_what_are_no_totals_is_refused(plain: object) -> None:
-    """Anything else than what was written is a clear error."""
+def test_invalid_totals_are_refused(plain: object) -> None:
+    """Any other value is a clear error."""
     with pytest.raises(InvalidDataError, match="not the output of Totals"):
         Totals.from_dict(plain)  # type: ignore[arg-type]
 
 
 def test_passed_means_all_passed() -> None:
-    """One that failed, or could not be measured, is enough; skipped ones are not."""
+    """One failed or unmeasured result is enough; skipped ones do not count."""
     assert totals([(result(1.0), None), (result(None, is_skipped=True), None)]).passed
     assert not totals([(result(1.0), None), (result(0.0), None)]).passed
     assert not totals([(result(1.0), None), (result(None), None)]).passed

@@ -27,7 +27,7 @@ def apart(rated: Sequence[tuple[float, bool]]) -> tuple[list[float], list[bool]]
 
 
 def all_pairs(scores: Sequence[float], good: Sequence[bool]) -> float | None:
-    """The area by its definition: every good one beside every bad one."""
+    """Return the AUC by definition: over all pairs of good and bad scores."""
     pairs = [
         Fraction(1) if better > worse else Fraction(better == worse, 2)
         for better, fine in zip(scores, good, strict=True)
@@ -50,13 +50,13 @@ def test_the_area_is_scipys(rated: list[tuple[float, bool]]) -> None:
     scores, good = apart(rated)
     right = [score for score, fine in rated if fine]
     wrong = [score for score, fine in rated if not fine]
-    mine = auc(scores, good)
+    area = auc(scores, good)
 
     if not right or not wrong:
-        assert mine is None
+        assert area is None
     else:
         statistic = mannwhitneyu(right, wrong, method="asymptotic").statistic
-        assert mine == pytest.approx(statistic / (len(right) * len(wrong)), abs=1e-12)
+        assert area == pytest.approx(statistic / (len(right) * len(wrong)), abs=1e-12)
 
 
 @given(RATED, st.randoms(use_true_random=False))
@@ -95,7 +95,7 @@ def test_an_area_of_yes_and_no_is_balanced_accuracy(rated: list[tuple[float, boo
     ],
 )
 def test_balanced_accuracy(passed: str, good: str, accuracy: float | None) -> None:
-    """Each class weighs one half, however many are in it; without both there is none."""
+    """Each class has weight one half at any size; without both there is no value."""
     assert balanced_accuracy([c == "1" for c in passed], [c == "1" for c in good]) == accuracy
 
 
@@ -110,10 +110,10 @@ def slow_interval(
         drawn = [keys[int(rng.random() * len(keys))] for _ in keys]
         chosen = [index for key in drawn for index, cluster in enumerate(clusters) if cluster == key]
         areas.append(all_pairs([scores[index] for index in chosen], [good[index] for index in chosen]))
-    found = [area for area in areas if area is not None]
+    defined = [area for area in areas if area is not None]
     tails = [(1 - confidence) / 2, (1 + confidence) / 2]
-    low, high = np.quantile(found, tails) if found else (math.nan, math.nan)
-    return float(low), float(high), len(areas) - len(found)
+    low, high = np.quantile(defined, tails) if defined else (math.nan, math.nan)
+    return float(low), float(high), len(areas) - len(defined)
 
 
 @given(
@@ -126,15 +126,19 @@ def test_the_interval_is_that_of_a_slow_bootstrap(
 ) -> None:
     """Whole clusters are drawn; resamples of one class are left out and counted; percentiles are numpy's."""
     scores, good, clusters = ([row[place] for row in rated] for place in range(3))
-    mine = auc_interval(scores, good, clusters, resamples=30, seed=seed, confidence=confidence)  # type: ignore[arg-type]
+    interval = auc_interval(scores, good, clusters, resamples=30, seed=seed, confidence=confidence)  # type: ignore[arg-type]
     low, high, left_out = slow_interval(scores, good, clusters, 30, seed, confidence)  # type: ignore[arg-type]
 
     if len(set(clusters)) < 2 or left_out == 30:
-        assert mine is None
+        assert interval is None
     else:
-        assert mine is not None
-        assert (mine.low, mine.high) == pytest.approx((low, high), abs=1e-12)
-        assert (mine.resamples, mine.left_out, mine.clusters) == (30 - left_out, left_out, len(set(clusters)))
+        assert interval is not None
+        assert (interval.low, interval.high) == pytest.approx((low, high), abs=1e-12)
+        assert (interval.resamples, interval.left_out, interval.clusters) == (
+            30 - left_out,
+            left_out,
+            len(set(clusters)),
+        )
 
 
 def test_the_same_seed_gives_the_same_interval() -> None:
@@ -142,16 +146,16 @@ def test_the_same_seed_gives_the_same_interval() -> None:
     scores = [number * 7 % 11 / 10 for number in range(40)]
     good = [number % 3 == 0 for number in range(40)]
     clusters = [number // 4 for number in range(40)]
-    found = auc_interval(scores, good, clusters, resamples=200, seed=3)
+    interval = auc_interval(scores, good, clusters, resamples=200, seed=3)
 
-    assert found == auc_interval(scores, good, clusters, resamples=200, seed=3)
-    assert found != auc_interval(scores, good, clusters, resamples=200, seed=4)
-    assert found is not None
-    assert (round(found.low, 12), round(found.high, 12)) == (0.334904162334, 0.775054253472)
+    assert interval == auc_interval(scores, good, clusters, resamples=200, seed=3)
+    assert interval != auc_interval(scores, good, clusters, resamples=200, seed=4)
+    assert interval is not None
+    assert (round(interval.low, 12), round(interval.high, 12)) == (0.334904162334, 0.775054253472)
 
 
 def test_clusters_widen_the_interval() -> None:
-    """Runs that repeat each other are not so many independent ones."""
+    """Repeated runs are not independent."""
     rng = random.Random(5)
     tasks = [(rng.random(), rng.random() < 0.5) for _ in range(12)]
     scores = [score for score, _ in tasks for _ in range(8)]
@@ -165,8 +169,8 @@ def test_clusters_widen_the_interval() -> None:
     assert (single.clusters, clustered.clusters) == (96, 12)
 
 
-def test_the_interval_covers_only_if_clusters_are_kept() -> None:
-    """Over simulated data of 30 tasks with 4 runs each, the clustered interval holds the true area; the other does not.
+def test_interval_covers_only_with_clusters() -> None:
+    """On simulated data of 30 tasks with 4 runs, only the clustered interval covers the true AUC.
 
     The level of a task is common to its runs, so the runs are far from independent.
     """
@@ -180,10 +184,10 @@ def test_the_interval_covers_only_if_clusters_are_kept() -> None:
             scores += [level + rng.gauss(0, 0.3) + (1.0 if fine else 0.0) for _ in range(4)]
             good += [fine] * 4
             tasks += [task] * 4
-        kept, loose = (auc_interval(scores, good, keys, resamples=200, seed=1) for keys in (tasks, None))
-        assert kept is not None
+        by_task, loose = (auc_interval(scores, good, keys, resamples=200, seed=1) for keys in (tasks, None))
+        assert by_task is not None
         assert loose is not None
-        clustered += kept.low <= truth <= kept.high
+        clustered += by_task.low <= truth <= by_task.high
         single += loose.low <= truth <= loose.high
 
     assert clustered / 120 > 0.85
@@ -192,18 +196,18 @@ def test_the_interval_covers_only_if_clusters_are_kept() -> None:
 
 @pytest.mark.parametrize("clusters", [[], ["a"], ["a", "a", "a"]])
 def test_without_two_clusters_there_is_no_interval(clusters: list[str]) -> None:
-    """Nothing varies, so an interval of no width would be a lie."""
+    """Nothing varies, and a zero-width interval would be wrong."""
     assert bootstrap(lambda _: 0.5, clusters) is None
 
 
-def test_a_statistic_that_is_never_there_has_no_interval() -> None:
-    """All resamples are left out."""
+def test_undefined_statistic_has_no_interval() -> None:
+    """All resamples are excluded."""
     assert bootstrap(lambda _: None, [1, 2, 3], resamples=5) is None
     assert auc_interval([1.0, 2.0], [True, True]) is None
 
 
 def test_any_statistic_will_do() -> None:
-    """It is handed positions, as many as there are where clusters are of one size."""
+    """It receives positions, always the same number for clusters of one size."""
     assert bootstrap(lambda drawn: float(len(drawn)), "aabbcc", resamples=9) == Interval(6.0, 6.0, 9, 0, 3)
 
 
@@ -219,7 +223,7 @@ def test_options_out_of_range(options: dict[str, float]) -> None:
 
 
 def test_data_that_do_not_fit_together() -> None:
-    """Lists of different lengths, and scores that are no numbers, are refused rather than cut."""
+    """Lists of different lengths and invalid scores are refused rather than truncated."""
     with pytest.raises(InvalidDataError, match="scores has 1 entries and good has 2"):
         auc([1.0], [True, False])
     with pytest.raises(InvalidDataError, match="passed has 1 entries"):

@@ -14,7 +14,7 @@ from toolmark.stats import auc, balanced_accuracy, holm, mcnemar, mean_interval,
 
 _WHY = "the core is tested alone here, without the libraries that its statistics are compared with"
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # what they import is their own affair
+    warnings.simplefilter("ignore")  # warnings of their own imports do not matter
     linear = pytest.importorskip("statsmodels.api", reason=_WHY)
     proportion = pytest.importorskip("statsmodels.stats.proportion", reason=_WHY)
     contingency = pytest.importorskip("statsmodels.stats.contingency_tables", reason=_WHY)
@@ -26,7 +26,7 @@ RATED = st.lists(st.tuples(st.sampled_from((0.0, 0.1, 0.3, 0.5, 0.9, 1.0)), st.b
 
 @given(RATED)
 def test_the_area_and_the_balanced_accuracy_are_scikit_learns(rated: list[tuple[float, bool]]) -> None:
-    """Wherever there are good ones and bad ones; elsewhere there is no number."""
+    """Equal to scikit-learn with both classes present; otherwise undefined."""
     scores, good = [score for score, _ in rated], [fine for _, fine in rated]
     passed = [score >= 0.5 for score in scores]
     if len(set(good)) < 2:
@@ -42,9 +42,9 @@ def test_wilsons_interval_is_statsmodels(number: int, data: Any, confidence: flo
     """Of independent results."""
     passes = data.draw(st.integers(0, number))
     expected = proportion.proportion_confint(passes, number, alpha=1 - confidence, method="wilson")
-    found = rate_interval([True] * passes + [False] * (number - passes), confidence=confidence)
+    interval = rate_interval([True] * passes + [False] * (number - passes), confidence=confidence)
 
-    assert found == pytest.approx(expected, abs=1e-9)
+    assert interval == pytest.approx(expected, abs=1e-9)
 
 
 @given(st.integers(0, 40), st.integers(0, 40))
@@ -74,6 +74,6 @@ def test_the_error_of_clusters_is_statsmodels(seed: int) -> None:
     fit = linear.OLS(values, [1.0] * len(values)).fit(
         cov_type="cluster", cov_kwds={"groups": clusters, "use_correction": True}, use_t=True
     )
-    (low, high), found = fit.conf_int(0.05)[0], mean_interval(values, clusters)
+    (low, high), interval = fit.conf_int(0.05)[0], mean_interval(values, clusters)
 
-    assert found == pytest.approx((max(0.0, low), min(1.0, high)), abs=1e-9)
+    assert interval == pytest.approx((max(0.0, low), min(1.0, high)), abs=1e-9)

@@ -37,9 +37,9 @@ P_VALUES = st.one_of(st.none(), st.sampled_from((0.0, 0.01, 0.02, 0.04, 0.5, 1.0
 def test_the_mean_difference_is_that_of_fractions(pairs: list[tuple[float, float, int]]) -> None:
     """B minus A, over pairs; there is none of none."""
     exact = [Fraction(after) - Fraction(before) for before, after, _ in pairs]
-    mine = mean_difference([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+    difference = mean_difference([pair[0] for pair in pairs], [pair[1] for pair in pairs])
 
-    assert mine == (pytest.approx(float(sum(exact) / len(exact)), abs=1e-15) if exact else None)
+    assert difference == (pytest.approx(float(sum(exact) / len(exact)), abs=1e-15) if exact else None)
 
 
 @given(PAIRS, st.integers(0, 5), st.sampled_from((0.5, 0.9, 0.95)))
@@ -48,7 +48,7 @@ def test_the_interval_is_that_of_a_slow_bootstrap(
 ) -> None:
     """Whole clusters are drawn, pairs stay together, percentiles are numpy's."""
     before, after, clusters = ([pair[place] for pair in pairs] for place in range(3))
-    mine = mean_difference_interval(before, after, clusters, resamples=30, seed=seed, confidence=confidence)
+    interval = mean_difference_interval(before, after, clusters, resamples=30, seed=seed, confidence=confidence)
     keys = list(dict.fromkeys(clusters))
     rng = random.Random(seed)
     means = []
@@ -57,16 +57,16 @@ def test_the_interval_is_that_of_a_slow_bootstrap(
         means.append(np.mean([pair[1] - pair[0] for key in drawn for pair in pairs if pair[2] == key] or [0]))
 
     if len(keys) < 2:
-        assert mine is None
+        assert interval is None
     else:
-        assert mine is not None
+        assert interval is not None
         expected = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
-        assert (mine.low, mine.high) == pytest.approx(tuple(expected), abs=1e-12)
-        assert (mine.resamples, mine.left_out, mine.clusters) == (30, 0, len(keys))
+        assert (interval.low, interval.high) == pytest.approx(tuple(expected), abs=1e-12)
+        assert (interval.resamples, interval.left_out, interval.clusters) == (30, 0, len(keys))
 
 
-def test_pairs_are_clusters_of_their_own_unless_said_otherwise() -> None:
-    """With clusters of pairs that are alike, the interval is wider."""
+def test_pairs_are_independent_by_default() -> None:
+    """Clusters of similar pairs widen the interval."""
     before, after = [0.5] * 40, [0.5 + (number // 4 % 3 - 1) / 4 for number in range(40)]
     single = mean_difference_interval(before, after)
     clustered = mean_difference_interval(before, after, [number // 4 for number in range(40)])
@@ -80,10 +80,10 @@ def test_pairs_are_clusters_of_their_own_unless_said_otherwise() -> None:
 
 def test_equal_differences_have_a_point() -> None:
     """Which the documentation calls by its name."""
-    found = mean_difference_interval([0.0, 0.5], [0.25, 0.75])
+    interval = mean_difference_interval([0.0, 0.5], [0.25, 0.75])
 
-    assert found is not None
-    assert (found.low, found.high) == (0.25, 0.25)
+    assert interval is not None
+    assert (interval.low, interval.high) == (0.25, 0.25)
 
 
 # tests
@@ -100,15 +100,15 @@ def test_mcnemar_is_scipys_binomial_test(worse: int, better: int) -> None:
 
 @given(st.integers(0, 8), st.integers(0, 8))
 def test_mcnemar_counts_coins(worse: int, better: int) -> None:
-    """Of all ways in which so many coins fall, those at least as uneven."""
+    """Over all outcomes of this many coins, the share at least as uneven."""
     falls = [sum(coins) for coins in product((0, 1), repeat=worse + better)]
     uneven = [fall for fall in falls if abs(2 * fall - worse - better) >= abs(better - worse)]
 
     assert mcnemar(worse, better) == len(uneven) / len(falls)
 
 
-def test_known_p_values() -> None:
-    """Worked out by hand: 10 of 512 twice; fewer than six changes are never significant at 0.05; many are quick."""
+def test_p_values_by_hand() -> None:
+    """10 of 512 doubled; fewer than six changes are never significant at 0.05; large numbers are fast."""
     assert mcnemar(8, 1) == 20 / 512
     assert mcnemar(0, 0) == 1
     assert min(mcnemar(worse, 5 - worse) for worse in range(6)) == 0.0625
@@ -133,9 +133,11 @@ def test_flipped_signs_are_counted(differences: list[int]) -> None:
 @given(st.lists(st.integers(-3, 3), min_size=2, max_size=8))
 def test_flipped_signs_are_scipys_permutation_test(differences: list[int]) -> None:
     """Of paired samples, exact."""
-    found = permutation_test((differences,), np.sum, permutation_type="samples", n_resamples=np.inf, vectorized=False)
+    test_result = permutation_test(
+        (differences,), np.sum, permutation_type="samples", n_resamples=np.inf, vectorized=False
+    )
 
-    assert sign_flip(differences) == pytest.approx(found.pvalue)
+    assert sign_flip(differences) == pytest.approx(test_result.pvalue)
 
 
 @given(st.lists(st.integers(-1, 1), max_size=200))
@@ -152,27 +154,27 @@ def test_many_clusters_are_counted_exactly() -> None:
 
 @given(st.lists(P_VALUES, max_size=8), st.sampled_from((0.01, 0.05, 0.1)))
 def test_holm_steps_down(p_values: list[float | None], alpha: float) -> None:
-    """What is significant is what the method, as it is written, rejects: the smallest against alpha / m, and so on."""
-    known = sorted((value, place) for place, value in enumerate(p_values) if value is not None)
+    """The rejected hypotheses are those of the step-down method: the smallest against alpha / m, and so on."""
+    ranked = sorted((value, place) for place, value in enumerate(p_values) if value is not None)
     rejected = set()
-    for rank, (value, place) in enumerate(known):
-        if (len(known) - rank) * value > alpha:
+    for rank, (value, place) in enumerate(ranked):
+        if (len(ranked) - rank) * value > alpha:
             break
         rejected.add(place)
-    found = holm(p_values)
+    corrected = holm(p_values)
 
-    assert {place for place, value in enumerate(found) if value is not None and value <= alpha} == rejected
-    assert [value is None for value in found] == [value is None for value in p_values]
+    assert {place for place, value in enumerate(corrected) if value is not None and value <= alpha} == rejected
+    assert [value is None for value in corrected] == [value is None for value in p_values]
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_holm_lies_between(p_values: list[float]) -> None:
-    """Never below a value itself or what controls the false discovery rate, never above Bonferroni's."""
-    found = np.array(holm(p_values), dtype=float)
+    """Not below the value or the Benjamini-Hochberg one, and not above Bonferroni's."""
+    corrected = np.array(holm(p_values), dtype=float)
 
-    assert np.all(found >= np.array(p_values))
-    assert np.all(found >= false_discovery_control(p_values) - 1e-12)
-    assert np.all(found <= np.minimum(1, len(p_values) * np.array(p_values)) + 1e-12)
+    assert np.all(corrected >= np.array(p_values))
+    assert np.all(corrected >= false_discovery_control(p_values) - 1e-12)
+    assert np.all(corrected <= np.minimum(1, len(p_values) * np.array(p_values)) + 1e-12)
 
 
 def test_holm_by_hand() -> None:
@@ -187,7 +189,7 @@ def test_holm_by_hand() -> None:
 
 @given(st.integers(0, 7), st.integers(0, 7), st.integers(1, 8))
 def test_chances_are_those_of_all_draws(trials: int, passes: int, k: int) -> None:
-    """Each choice of k of the trials, counted; of more than there were, nothing is known."""
+    """Counted over all choices of k trials; undefined for more trials than exist."""
     passes = min(passes, trials)
     draws = list(combinations([True] * passes + [False] * (trials - passes), k))
     at_least_one, every = pass_at_k(trials, passes, k), pass_hat_k(trials, passes, k)
@@ -201,7 +203,7 @@ def test_chances_are_those_of_all_draws(trials: int, passes: int, k: int) -> Non
 
 @given(st.integers(1, 6), st.integers(1, 6), st.sampled_from((0.1, 0.5, 0.9)))
 def test_chances_are_unbiased(trials: int, k: int, rate: float) -> None:
-    """Over all that may happen in so many trials, their mean is the true chance."""
+    """Over all outcomes of this many trials, the mean is the true chance."""
     if k > trials:
         return
     weights = [math.comb(trials, c) * rate**c * (1 - rate) ** (trials - c) for c in range(trials + 1)]
@@ -211,8 +213,8 @@ def test_chances_are_unbiased(trials: int, k: int, rate: float) -> None:
         assert mean == pytest.approx(true, abs=1e-12)
 
 
-def test_known_chances() -> None:
-    """Eight trials of which four pass, three made; the estimate by the rate alone would be 0.875 and 0.125."""
+def test_chances_by_hand() -> None:
+    """Eight trials with four passes and k of three; the plug-in estimate would be 0.875 and 0.125."""
     assert pass_at_k(8, 4, 3) == 52 / 56
     assert pass_hat_k(8, 4, 3) == 4 / 56
 
@@ -238,7 +240,7 @@ def test_known_chances() -> None:
         (lambda: pass_hat_k(2, 1, True), ConfigurationError, "k must be"),
     ],
 )
-def test_what_is_wrong_is_named(wrong: Any, error: type[Exception], message: str) -> None:
-    """Lengths, kinds and ranges."""
+def test_invalid_input_is_named(wrong: Any, error: type[Exception], message: str) -> None:
+    """Lengths, types and ranges."""
     with pytest.raises(error, match=message):
         wrong()

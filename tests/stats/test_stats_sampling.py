@@ -32,7 +32,7 @@ GROUPS = st.lists(
 
 
 def every_sample(groups: Sequence[tuple[Sequence[float], int]]) -> list[list[Stratum]]:
-    """All samples of so many of each group, each as likely as any other."""
+    """Return all samples of this size from each group, which are equally likely."""
     single = [
         [Stratum(len(group), size, drawn) for drawn in itertools.combinations(group, size)] for group, size in groups
     ]
@@ -44,10 +44,10 @@ def test_the_mean_is_unbiased(groups: list[tuple[list[float], int]]) -> None:
     """Over every sample that can be drawn, the mean of the estimates is the mean of the population."""
     population = [value for group, _ in groups for value in group]
 
-    found = [population_mean(strata) for strata in every_sample(groups)]
+    means = [population_mean(strata) for strata in every_sample(groups)]
 
-    assert fmean(one for one in found if one is not None) == pytest.approx(fmean(population), abs=1e-12)
-    assert None not in found
+    assert fmean(one for one in means if one is not None) == pytest.approx(fmean(population), abs=1e-12)
+    assert None not in means
 
 
 @given(st.lists(SHARES, min_size=3, max_size=8), st.data())
@@ -76,19 +76,19 @@ def squared_error(strata: Sequence[Stratum]) -> float:
 
 @given(st.lists(SHARES, min_size=2, max_size=20), st.integers(0, 30))
 def test_a_simple_sample_is_the_textbooks(values: list[float], rest: int) -> None:
-    """The mean and so many standard errors, with the finite population correction (Cochran, 2.6)."""
+    """The mean with standard errors and the finite population correction (Cochran, 2.6)."""
     number, size = len(values), len(values) + rest
-    found = population_mean_interval([Stratum(size, number, values)])
+    interval = population_mean_interval([Stratum(size, number, values)])
     if not rest:
-        assert found == pytest.approx((fmean(values), fmean(values)))
+        assert interval == pytest.approx((fmean(values), fmean(values)))
         return
     error = stdev(values) * math.sqrt((1 - number / size) / number)
     if error < 1e-9:
-        assert found is None
+        assert interval is None
         return
     reach = t.ppf(0.975, number - 1) * error
 
-    assert found == pytest.approx((max(0, fmean(values) - reach), min(1, fmean(values) + reach)), abs=1e-9)
+    assert interval == pytest.approx((max(0, fmean(values) - reach), min(1, fmean(values) + reach)), abs=1e-9)
 
 
 @given(st.lists(st.tuples(st.lists(SHARES, min_size=3, max_size=6), st.integers(1, 50)), min_size=2, max_size=4))
@@ -116,14 +116,14 @@ def test_cases_without_a_value_are_a_ratio(values: list[float], silent: int, res
     mean = fmean(values)
     residuals = [value - mean for value in values] + [0.0] * silent
     error = math.sqrt((1 - drawn / (drawn + rest)) * variance(residuals) / drawn) * drawn / len(values)
-    found = population_mean_interval(strata)
+    interval = population_mean_interval(strata)
 
     assert population_mean(strata) == pytest.approx(mean)
     if error < 1e-9:
-        assert found is None
+        assert interval is None
         return
     reach = t.ppf(0.975, drawn - 1) * error
-    assert found == pytest.approx((max(0, mean - reach), min(1, mean + reach)), abs=1e-9)
+    assert interval == pytest.approx((max(0, mean - reach), min(1, mean + reach)), abs=1e-9)
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 30)), min_size=2, max_size=4))
@@ -132,8 +132,8 @@ def test_a_ratio_over_strata(groups: list[tuple[int, int]]) -> None:
     listed = [([0.2, 0.7, 0.1 * number], silent, rest) for number, (silent, rest) in enumerate(groups)]
     strata = [Stratum(3 + silent + rest, 3 + silent, values) for values, silent, rest in listed]
     weights = [one.population / one.drawn for one in strata]
-    known = sum(weight * 3 for weight in weights)
-    mean = sum(weight * sum(one.values) for weight, one in zip(weights, strata, strict=True)) / known
+    total = sum(weight * 3 for weight in weights)
+    mean = sum(weight * sum(one.values) for weight, one in zip(weights, strata, strict=True)) / total
     squared = sum(
         one.population**2
         * (1 - one.drawn / one.population)
@@ -141,7 +141,7 @@ def test_a_ratio_over_strata(groups: list[tuple[int, int]]) -> None:
         / one.drawn
         for one, (values, silent, _) in zip(strata, listed, strict=True)
     )
-    reach = t.ppf(0.975, sum(one.drawn - 1 for one in strata)) * math.sqrt(squared) / known
+    reach = t.ppf(0.975, sum(one.drawn - 1 for one in strata)) * math.sqrt(squared) / total
 
     assert population_mean(strata) == pytest.approx(mean)
     assert population_mean_interval(strata) == pytest.approx((max(0, mean - reach), min(1, mean + reach)), abs=1e-9)
@@ -152,12 +152,12 @@ def test_of_a_large_population_it_is_the_usual(values: list[float], confidence: 
     """Without the correction, the intervals are those of independent results."""
     passed = [value >= 0.5 for value in values]
 
-    found = population_mean_interval([Stratum(10**15, len(values), values)], confidence=confidence)
+    interval = population_mean_interval([Stratum(10**15, len(values), values)], confidence=confidence)
     rate = population_rate_interval([Stratum(10**15, len(values), passed)], confidence=confidence)
     usual = mean_interval(values, confidence=confidence)
 
-    assert (found is None) == (usual is None)
-    assert found is None or found == pytest.approx(usual, abs=1e-9)
+    assert (interval is None) == (usual is None)
+    assert interval is None or interval == pytest.approx(usual, abs=1e-9)
     assert rate == pytest.approx(rate_interval(passed, confidence=confidence), abs=1e-9)
 
 
@@ -172,20 +172,20 @@ def test_half_of_a_population_is_worth_twice_as_many() -> None:
 
 @given(GROUPS, st.randoms())
 def test_laws_of_the_share(groups: list[tuple[list[float], int]], order: random.Random) -> None:
-    """The share is inside, the order plays no part, wider is surer, and what is known as a whole is certain."""
+    """It contains the share, ignores order, widens with confidence, and is a point for a complete sample."""
     strata = [Stratum(len(group), size, [value >= 0.5 for value in group[:size]]) for group, size in groups]
     shuffled = list(strata)
     order.shuffle(shuffled)
-    rate, found = population_mean(strata), population_rate_interval(strata)
+    rate, interval = population_mean(strata), population_rate_interval(strata)
     wider, other = population_rate_interval(strata, confidence=0.99), population_rate_interval(shuffled)
 
     assert rate is not None
-    assert found is not None
+    assert interval is not None
     assert wider is not None
-    assert 0 <= wider[0] <= found[0] <= rate + 1e-12
-    assert rate - 1e-12 <= found[1] <= wider[1] <= 1
-    assert other == pytest.approx(found, abs=1e-12)
-    assert (found == (rate, rate)) == all(one.drawn == one.population for one in strata)
+    assert 0 <= wider[0] <= interval[0] <= rate + 1e-12
+    assert rate - 1e-12 <= interval[1] <= wider[1] <= 1
+    assert other == pytest.approx(interval, abs=1e-12)
+    assert (interval == (rate, rate)) == all(one.drawn == one.population for one in strata)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_laws_of_the_share(groups: list[tuple[list[float], int]], order: random.
     ],
 )
 def test_intervals_cover(groups: list[tuple[int, float, int]], least: float) -> None:
-    """In 1,000 samples of one seed, nominal 95 % of the share cover it nearly that often, extreme shares too."""
+    """In 1,000 samples, nominal 95 % intervals nearly cover that often, also for extreme shares."""
     rng = random.Random(3)
     populations = [[index < share * size for index in range(size)] for size, share, _ in groups]
     truth = fmean(value for population in populations for value in population)
@@ -214,8 +214,8 @@ def test_intervals_cover(groups: list[tuple[int, float, int]], least: float) -> 
     assert least <= covered / 1000
 
 
-def test_that_nothing_varies_in_a_stratum_is_no_certainty() -> None:
-    """One stratum whose cases are all alike counts as if one more had been drawn, as far off as can be."""
+def test_uniform_stratum_is_not_certain() -> None:
+    """A stratum of equal cases counts as if one more, maximally different, had been drawn."""
     strata = [Stratum(900, 9, [1.0] * 9), Stratum(100, 2, [0.4, 0.6])]
     squared = 0.9**2 * 0.99 * (9 / 10) / 8 / 9 + 0.1**2 * 0.98 * 0.02 / 2
     reach = t.ppf(0.975, 9) * math.sqrt(squared)
@@ -223,8 +223,8 @@ def test_that_nothing_varies_in_a_stratum_is_no_certainty() -> None:
     assert population_mean_interval(strata) == pytest.approx((0.95 - reach, min(1, 0.95 + reach)))
 
 
-def test_what_a_sample_does_not_tell() -> None:
-    """None, and never a width of 0 of something that was not seen."""
+def test_undetermined_population_values() -> None:
+    """None, and never a width of 0 for unobserved strata."""
     assert population_mean([]) is population_mean_interval([]) is population_rate_interval([]) is None
     nothing = [Stratum(10, 3, [])]
     assert population_mean(nothing) is population_mean_interval(nothing) is population_rate_interval(nothing) is None
@@ -233,13 +233,13 @@ def test_what_a_sample_does_not_tell() -> None:
     assert population_mean_interval([Stratum(1, 1, [0.5]), Stratum(10, 3, [0.1, 0.2, 0.3])]) is not None
     assert population_mean_interval([Stratum(3, 3, [1, 1, 0])]) == pytest.approx((2 / 3, 2 / 3))
     assert population_rate_interval([Stratum(3, 3, [1, 1, 0])]) == pytest.approx((2 / 3, 2 / 3))
-    found = population_rate_interval([Stratum(10, 3, [1, 1, 1]), Stratum(10, 3, [])])
-    assert found is not None
-    assert found[0] < 0.6
+    interval = population_rate_interval([Stratum(10, 3, [1, 1, 1]), Stratum(10, 3, [])])
+    assert interval is not None
+    assert interval[0] < 0.6
 
 
 def test_weights_that_vary_widen_the_share() -> None:
-    """Where the strata differ, and not every case has a value, nobody knows how heavy each stratum is."""
+    """If strata differ and some values are missing, the weight of each stratum is uncertain."""
     sure = [Stratum(1000, 10, [1] * 10), Stratum(1000, 10, [0] * 10)]
     unsure = [Stratum(1000, 20, [1] * 10), Stratum(1000, 20, [0] * 10)]
     z = 1.959963984540054
@@ -248,11 +248,11 @@ def test_weights_that_vary_widen_the_share() -> None:
     within = [binomtest(10, 10).proportion_ci(method="wilson").low]
 
     assert 0.5 - low == pytest.approx(0.5 * (1 - within[0]), rel=0.02)
-    found = population_rate_interval(unsure)
-    assert found is not None
+    interval = population_rate_interval(unsure)
+    assert interval is not None
     narrow = 0.5 * (1 - _wilson_of_ten(0.98))
-    assert found[0] == pytest.approx(0.5 - math.sqrt(narrow**2 + moved))
-    assert found[1] == pytest.approx(0.5 + math.sqrt(narrow**2 + moved))
+    assert interval[0] == pytest.approx(0.5 - math.sqrt(narrow**2 + moved))
+    assert interval[1] == pytest.approx(0.5 + math.sqrt(narrow**2 + moved))
     assert high > 0.5
 
 
@@ -275,7 +275,7 @@ def _wilson_of_ten(unseen: float) -> float:
     ],
 )
 def test_numbers_that_contradict_each_other(population: int, drawn: int, values: list[float], message: str) -> None:
-    """It is said what is accepted."""
+    """The error lists the accepted values."""
     with pytest.raises(InvalidDataError, match=message):
         Stratum(population, drawn, values)
 

@@ -1,4 +1,4 @@
-"""The fake endpoint through OpenAI's own client: its classes accept what comes, and its errors are the real ones."""
+"""The fake endpoint with OpenAI's own client: valid objects and real errors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ITEMS = [
 
 
 def client(server: FakeOpenAI, **options: Any) -> Any:
-    """OpenAI's client, pointed at the endpoint; it tries nothing again unless told to."""
+    """Return OpenAI's client for the endpoint, without retries by default."""
     return openai.OpenAI(**{"base_url": server.base_url, "api_key": "sk-made-up", "max_retries": 0, **options})
 
 
@@ -58,9 +58,9 @@ def client(server: FakeOpenAI, **options: Any) -> Any:
 def test_a_chat_is_valid(reply: Step | Reply) -> None:
     """A chat, whole and as chunks, validates as the client's own types."""
     types = pytest.importorskip("openai.types.chat")
-    with FakeOpenAI(reply, reply) as server, client(server) as ours:
-        whole = ours.chat.completions.with_raw_response.create(model="m", messages=MESSAGES).http_response.json()
-        stream = ours.chat.completions.create(
+    with FakeOpenAI(reply, reply) as server, client(server) as api:
+        whole = api.chat.completions.with_raw_response.create(model="m", messages=MESSAGES).http_response.json()
+        stream = api.chat.completions.create(
             model="m", messages=MESSAGES, stream=True, stream_options={"include_usage": True}
         )
         chunks = [chunk.to_dict() for chunk in stream]
@@ -75,23 +75,23 @@ def test_a_response_is_valid(reply: Step | Reply) -> None:
     """A response, whole and as events, validates as the client's own types, and the events are of known kinds."""
     types = pytest.importorskip("openai.types.responses")
     events = pydantic.TypeAdapter(types.ResponseStreamEvent)
-    with FakeOpenAI(reply, reply) as server, client(server) as ours:
-        whole = ours.responses.with_raw_response.create(model="m", input="1 + 2?").http_response.json()
-        streamed = [event.to_dict() for event in ours.responses.create(model="m", input="1 + 2?", stream=True)]
+    with FakeOpenAI(reply, reply) as server, client(server) as api:
+        whole = api.responses.with_raw_response.create(model="m", input="1 + 2?").http_response.json()
+        streamed = [event.to_dict() for event in api.responses.create(model="m", input="1 + 2?", stream=True)]
 
     types.Response.model_validate(whole)
-    found = [events.validate_python(event) for event in streamed]
-    assert [event.type for event in found] == [event["type"] for event in streamed]
+    parsed = [events.validate_python(event) for event in streamed]
+    assert [event.type for event in parsed] == [event["type"] for event in streamed]
     assert [event["sequence_number"] for event in streamed] == list(range(len(streamed)))
 
 
 def test_the_client_puts_streams_together() -> None:
     """The client's own accumulation of a stream ends in the same answer as the script says, on both APIs."""
     step = Step("Let me see.", CALLS)
-    with FakeOpenAI(step, step) as server, client(server) as ours:
-        with ours.responses.stream(model="m", input="1 + 2?") as stream:
+    with FakeOpenAI(step, step) as server, client(server) as api:
+        with api.responses.stream(model="m", input="1 + 2?") as stream:
             response = stream.get_final_response()
-        with ours.chat.completions.stream(model="m", messages=MESSAGES) as stream:
+        with api.chat.completions.stream(model="m", messages=MESSAGES) as stream:
             message = stream.get_final_completion().choices[0].message
 
     assert response.output_text == message.content == "Let me see."
@@ -101,14 +101,14 @@ def test_the_client_puts_streams_together() -> None:
 
 
 def test_an_answer_of_a_schema_is_read() -> None:
-    """Structured output is text to the endpoint, and the client reads it; the schema is in the request that is kept."""
+    """Structured output is text on the wire and parsed by the client; the request has the schema."""
 
     class Verdict(pydantic.BaseModel):
         score: int
 
-    with FakeOpenAI('{"score": 4}', '{"score": 5}') as server, client(server) as ours:
-        chat = ours.chat.completions.parse(model="m", messages=MESSAGES, response_format=Verdict)
-        response = ours.responses.parse(model="m", input="judge", text_format=Verdict)
+    with FakeOpenAI('{"score": 4}', '{"score": 5}') as server, client(server) as api:
+        chat = api.chat.completions.parse(model="m", messages=MESSAGES, response_format=Verdict)
+        response = api.responses.parse(model="m", input="judge", text_format=Verdict)
 
     assert (chat.choices[0].message.parsed.score, response.output_parsed.score) == (4, 5)
     assert server.requests[0].body["response_format"]["json_schema"]["name"] == "Verdict"
@@ -118,32 +118,32 @@ def test_an_answer_of_a_schema_is_read() -> None:
 def test_the_asynchronous_client_is_served_too() -> None:
     """Conversations at the same time in one event loop each play their own script."""
 
-    async def converse(ours: Any, model: str) -> list[str]:
-        return [(await ours.responses.create(model=model, input="?")).output_text for _ in range(3)]
+    async def converse(api: Any, model: str) -> list[str]:
+        return [(await api.responses.create(model=model, input="?")).output_text for _ in range(3)]
 
     async def main() -> list[list[str]]:
         scripts = {f"m{n}": [f"{n}.{turn}" for turn in range(3)] for n in range(6)}
         async with (
             FakeOpenAI(models=scripts) as server,
-            openai.AsyncOpenAI(base_url=server.base_url, api_key="sk-made-up", max_retries=0) as ours,
+            openai.AsyncOpenAI(base_url=server.base_url, api_key="sk-made-up", max_retries=0) as api,
         ):
-            return list(await asyncio.gather(*[converse(ours, model) for model in scripts]))
+            return list(await asyncio.gather(*[converse(api, model) for model in scripts]))
 
     assert asyncio.run(main()) == [[f"{n}.{turn}" for turn in range(3)] for n in range(6)]
 
 
 def test_models_are_read() -> None:
     """The client lists and retrieves models."""
-    with FakeOpenAI(models={"gpt": ["x"]}) as server, client(server) as ours:
-        assert [model.id for model in ours.models.list()] == ["gpt"]
-        assert ours.models.retrieve("gpt").owned_by == "toolmark"
+    with FakeOpenAI(models={"gpt": ["x"]}) as server, client(server) as api:
+        assert [model.id for model in api.models.list()] == ["gpt", "any"]
+        assert api.models.retrieve("gpt").owned_by == "toolmark"
 
 
 # Faults
 
 
 @pytest.mark.parametrize(
-    ("fault", "error", "told"),
+    ("fault", "error", "message"),
     [
         (HttpFault.status(400), "BadRequestError", "scripted status 400"),
         (HttpFault.status(401), "AuthenticationError", "scripted status 401"),
@@ -156,15 +156,15 @@ def test_models_are_read() -> None:
         (Step("late", delay=5), "APITimeoutError", "timed out"),
     ],
 )
-def test_a_fault_is_the_clients_own_error(fault: HttpFault | Step | Exception, error: str, told: str) -> None:
+def test_a_fault_is_the_clients_own_error(fault: HttpFault | Step | Exception, error: str, message: str) -> None:
     """A fault is raised by the client as the error that the same fault of the real endpoint is raised as."""
     seconds = 0.1 if error == "APITimeoutError" else 5
     with (
         FakeOpenAI(fault) as server,
-        client(server, timeout=seconds) as ours,
-        pytest.raises(getattr(openai, error), match=told) as caught,
+        client(server, timeout=seconds) as api,
+        pytest.raises(getattr(openai, error), match=message) as caught,
     ):
-        ours.responses.create(model="m", input="1 + 2?")
+        api.responses.create(model="m", input="1 + 2?")
 
     assert type(caught.value).__name__ == error
     assert len(server.requests) == 1
@@ -174,8 +174,8 @@ def test_a_fault_is_the_clients_own_error(fault: HttpFault | Step | Exception, e
 def test_a_stream_breaks_within(step: HttpFault | Reply) -> None:
     """The first chunks arrive, and then the client raises."""
     arrived = []
-    with FakeOpenAI(step) as server, client(server) as ours:
-        stream = ours.chat.completions.create(model="m", messages=MESSAGES, stream=True)
+    with FakeOpenAI(step) as server, client(server) as api:
+        stream = api.chat.completions.create(model="m", messages=MESSAGES, stream=True)
         with pytest.raises(
             Exception, match=r"incomplete|Connection error|overloaded"
         ):  # of the HTTP library, or of the client
@@ -184,33 +184,33 @@ def test_a_stream_breaks_within(step: HttpFault | Reply) -> None:
     assert arrived
 
 
-def test_the_client_tries_again_what_may_be_tried_again() -> None:
-    """A client with retries takes the steps that follow, and heeds what the fault says about when."""
+def test_client_retries_transient_errors() -> None:
+    """A client with retries uses the following steps and respects the retry delay."""
     soon = {"retry-after-ms": "1"}
     with (
         FakeOpenAI(HttpFault.status(429, headers=soon), HttpFault.status(500, headers=soon), "at last") as server,
-        client(server, max_retries=2) as ours,
+        client(server, max_retries=2) as api,
     ):
-        said = ours.responses.create(model="m", input="1 + 2?").output_text
+        text = api.responses.create(model="m", input="1 + 2?").output_text
 
-    assert said == "at last"
+    assert text == "at last"
     assert [request.headers["x-stainless-retry-count"] for request in server.requests] == ["0", "1", "2"]
 
 
 @pytest.mark.parametrize("steps", [(), (ValueError("x"),)])
-def test_the_client_does_not_try_again_what_the_script_ends_or_raises(steps: tuple[Exception, ...]) -> None:
-    """A script that has ended, or that raises, is not asked again, although the client retries other errors."""
+def test_client_does_not_retry_script_errors(steps: tuple[Exception, ...]) -> None:
+    """An exhausted or raising script is not retried, unlike other errors."""
     with (
         FakeOpenAI(*steps) as server,
-        client(server, max_retries=2) as ours,
+        client(server, max_retries=2) as api,
         pytest.raises(openai.InternalServerError),
     ):
-        ours.responses.create(model="m", input="1 + 2?")
+        api.responses.create(model="m", input="1 + 2?")
 
     assert len(server.requests) == 1
 
 
-def test_the_page_about_it_tells_the_truth() -> None:
+def test_documented_programs_run() -> None:
     """The programs of the page run."""
     programs = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""Lets the tests import their helpers, and says which warnings of the framework are not ours to fix."""
+"""Make the test helpers importable and exempt third-party warnings from the error filter."""
 
 import sys
 from pathlib import Path

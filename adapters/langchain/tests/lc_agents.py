@@ -1,4 +1,4 @@
-"""Agents for the tests: the framework's own classes round a model whose answers are written down."""
+"""Agents for the tests: the framework's own classes around a scripted model."""
 
 # ruff: noqa: ARG002 - tools, models and sinks need not use all that they are given
 
@@ -24,7 +24,7 @@ USAGE = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
 
 
 class ScriptedModel(BaseChatModel):
-    """A chat model that answers by the script. It has no state: how far it is, the messages show."""
+    """A chat model that answers from the script. It is stateless: the messages show how many steps are done."""
 
     script: Any = ()
     """Answers in their order, or for each text of the user, or a function from that text to answers."""
@@ -66,7 +66,7 @@ class ScriptedModel(BaseChatModel):
 
 
 class StreamingModel(ScriptedModel):
-    """The same, letter by letter."""
+    """A scripted model that streams letter by letter."""
 
     def _stream(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
@@ -179,10 +179,10 @@ def thread(name: str, *recorders: Any) -> dict[str, Any]:
 # What is expected
 
 
-def seen(call: Any) -> dict[str, Any]:
+def summary(call: Any) -> dict[str, Any]:
     """A recorded call as its name, arguments, id, output and everything unusual about it."""
     execution = call.execution
-    shown: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "name": call.name,
         "args": call.input_parameters,
         "id": call.id,
@@ -198,18 +198,18 @@ def seen(call: Any) -> dict[str, Any]:
         "model_output": (execution.model_output, None),
         "artifact": (execution.artifact, None),
         "type": (None if call.type is None else call.type.value, None),
-        "children": ([seen(child) for child in execution.children], []),
+        "children": ([summary(child) for child in execution.children], []),
     }
-    return shown | {key: value for key, (value, usual) in more.items() if value != usual}
+    return fields | {key: value for key, (value, usual) in more.items() if value != usual}
 
 
-def all_seen(calls: Sequence[Any]) -> list[dict[str, Any]]:
-    """All of them."""
-    return [seen(call) for call in calls]
+def summaries(calls: Sequence[Any]) -> list[dict[str, Any]]:
+    """Summarize several calls."""
+    return [summary(call) for call in calls]
 
 
 def called(name: str, args: dict[str, Any], call_id: str | None, output: Any = None, **more: Any) -> dict[str, Any]:
-    """An expected call, in the form of `seen`; it went well unless `status` says otherwise."""
+    """An expected call, in the form of `summary`; it went well unless `status` says otherwise."""
     return {"name": name, "args": args, "id": call_id, "output": output, "status": "ok"} | more
 
 

@@ -1,4 +1,4 @@
-"""The agents of langchain 0.3: an executor round a model, whose tools are shown without ids."""
+"""The agents of langchain 0.3: an executor around a model, whose tools receive no call ids."""
 
 from typing import Any
 
@@ -6,15 +6,15 @@ import pytest
 from feature_table import version_of
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
-from lc_agents import add, all_seen, asks, called, scripted, slow
+from lc_agents import add, asks, called, scripted, slow, summaries
 
 from toolmark_langchain import ToolCallRecorder
 
 CLASSIC = version_of("langchain") < (1, 0, 0)
 
 
-def test_the_classic_agents_are_there_until_langchain_1() -> None:
-    """The tests below run on every version that has these agents, and on no other can they."""
+def test_classic_agents_exist_before_langchain_1() -> None:
+    """The tests below run on every version that has these agents and are skipped on others."""
     if CLASSIC:
         from langchain.agents import AgentExecutor
     else:
@@ -52,7 +52,7 @@ if CLASSIC:
         assert (run.input, run.actual_output) == ("hi", "final")
 
     def test_unknown_tool() -> None:
-        """The stand-in that the executor runs for an unknown tool is no call; the call itself is."""
+        """The stand-in tool that the executor runs for an unknown tool is not a call; the original call is."""
         run = recorded(tool_calling(asks(("nope", {"x": 1}, "c1")), "final")).run
 
         (call,) = run.calls
@@ -60,7 +60,7 @@ if CLASSIC:
         assert not call.execution.executed
 
     def test_an_agent_that_writes_its_calls_as_text() -> None:
-        """What an agent decides by text is what its model asked for; text that cannot be parsed is no call."""
+        """Calls that an agent writes as text count as calls of its model; text that cannot be parsed does not."""
         from langchain.agents import create_react_agent
 
         template = "{tools} {tool_names} {input} {agent_scratchpad}"
@@ -76,7 +76,7 @@ if CLASSIC:
         run = recorded(create_react_agent(model, [slow, add], PromptTemplate.from_template(template))).run
 
         first, second = run.calls
-        assert all_seen([first]) == [called("slow", {"input": "2"}, None, "slow 2")]
+        assert summaries([first]) == [called("slow", {"input": "2"}, None, "slow 2")]
         assert (second.name, second.execution.status.value) == ("nope", "unknown_tool")
         assert not second.execution.executed
         assert run.actual_output == "done"

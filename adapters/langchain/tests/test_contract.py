@@ -59,7 +59,7 @@ class ContractModel(BaseChatModel):
 
 
 class StreamingModel(ContractModel):
-    """The same in pieces."""
+    """A contract model that streams its answer in pieces."""
 
     def _stream(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
@@ -120,7 +120,7 @@ def agent(scene: Scene, *, model: type[ContractModel] = ContractModel, checkpoin
 
 
 def inputs(scene: Scene) -> dict[str, Any]:
-    """What an agent is asked."""
+    """Return the input of an agent for a question."""
     return {"messages": [("user", scene.input)]}
 
 

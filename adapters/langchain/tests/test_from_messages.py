@@ -1,10 +1,10 @@
-"""Runs that nobody recorded: from their messages, or from the state of their graph."""
+"""Runs that were not recorded: read from their messages or from the state of their graph."""
 
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from lc_agents import ScriptedModel, add, all_seen, asks, called, make_agent, memory, react_agent, scripted, thread
+from lc_agents import ScriptedModel, add, asks, called, make_agent, memory, react_agent, scripted, summaries, thread
 from lc_versions import scenario
 from pydantic import BaseModel
 
@@ -26,10 +26,10 @@ CALLS = [
 
 
 def test_messages_are_a_run() -> None:
-    """Calls stand in the model's order with their results, and say where they were read."""
+    """Calls keep the model's order, carry their results and name the message they were read from."""
     run = run_from_messages(TURN, available_tools=[{"name": "add"}], conversation_id="s", run_id="r")
 
-    assert all_seen(run.calls) == CALLS
+    assert summaries(run.calls) == CALLS
     assert [call.execution.source for call in run.calls] == ["messages[2].tool_calls[0]", "messages[2].tool_calls[1]"]
     assert (run.input, run.actual_output, run.status.value) == ("1+2?", "three", "ok")
     assert [offered.name for offered in run.available_tools or ()] == ["add"]
@@ -56,11 +56,11 @@ def test_messages_as_objects_and_pairs() -> None:
 
     run = run_from_messages(messages)
 
-    assert all_seen(run.calls) == CALLS[:1]
+    assert summaries(run.calls) == CALLS[:1]
     assert (run.input, run.actual_output) == ("hi", "three")
 
 
-def test_every_place_that_is_no_message_is_named() -> None:
+def test_every_invalid_message_is_reported() -> None:
     """All problems of a list are reported at once, with their paths."""
     with pytest.raises(InvalidDataError) as caught:
         run_from_messages([("user", "hi"), 7, {"content": "no role"}])
@@ -69,14 +69,14 @@ def test_every_place_that_is_no_message_is_named() -> None:
 
 
 def test_failed_unknown_and_unanswered_calls() -> None:
-    """What messages tell of a call's fate is kept: failure, an unknown tool, unreadable arguments, no answer."""
-    asked = asks(
+    """Failures, unknown tools, unreadable arguments and missing answers are read from the messages."""
+    request = asks(
         ("slow", {}, "c1"), ("nope", {}, "c2"), ("slow", {"x": 1}, "c3"), invalid=[("slow", "{x", "c4", "bad json")]
     )
     run = run_from_messages(
         [
             HumanMessage("q"),
-            asked,
+            request,
             ToolMessage("x is missing", tool_call_id="c1", status="error"),
             ToolMessage("Error: nope is not a valid tool, try one of [slow].", tool_call_id="c2", status="error"),
         ]
@@ -92,15 +92,15 @@ def test_failed_unknown_and_unanswered_calls() -> None:
     assert (run.status.value, run.actual_output) == ("stopped", None)
 
 
-def test_a_result_that_nobody_asked_for_is_a_warning() -> None:
-    """A tool message without its request is not left out silently."""
+def test_result_without_request_is_a_warning() -> None:
+    """A tool message without its request is not dropped silently."""
     run = run_from_messages([HumanMessage("q"), ToolMessage("3", tool_call_id="c9"), AIMessage("done")])
 
     assert run.warnings == ["messages[1] answers 'c9', which no message asked for"]
 
 
 def test_no_messages() -> None:
-    """An empty list is a run in which nothing happened."""
+    """An empty list is a run without calls or output."""
     run = run_from_messages([])
 
     assert (run.input, run.calls, run.status.value) == (None, [], "stopped")
@@ -117,8 +117,8 @@ def test_a_state_is_a_run() -> None:
     run = run_from_state(agent.get_state(thread("T")))
 
     expected = called("add", {"a": 2}, "c1", "4")
-    assert all_seen(recorder.run.calls) == [expected]
-    assert all_seen(run.calls) == [{**expected, "executed": False}]
+    assert summaries(recorder.run.calls) == [expected]
+    assert summaries(run.calls) == [{**expected, "executed": False}]
     assert (run.input, run.actual_output, run.status.value, run.conversation_id) == ("two", "four", "ok", "T")
 
 
@@ -154,7 +154,7 @@ class Ans(BaseModel):
 
 @scenario("state", needs="tool_strategy")
 def test_the_structured_output_of_a_state() -> None:
-    """The pseudo-tool of structured output is no call in a state either."""
+    """The pseudo-tool of structured output is not a call when a state is read either."""
     from langchain.agents.structured_output import ToolStrategy
 
     script = [asks(("add", {"a": 1}, "c1")), asks(("Ans", {"value": 3}, "c2"))]
@@ -162,11 +162,11 @@ def test_the_structured_output_of_a_state() -> None:
 
     run = run_from_state(agent.invoke({"messages": [("user", "hi")]}))
 
-    assert all_seen(run.calls) == CALLS[:1]
+    assert summaries(run.calls) == CALLS[:1]
     assert run.actual_output == '{"value":3}'
 
 
 def test_a_state_without_messages() -> None:
-    """A state that holds no messages is an error that names what was given."""
+    """A state without messages raises an error that names the value."""
     with pytest.raises(InvalidDataError, match="got dict"):
         run_from_state({"count": 3})

@@ -7,7 +7,7 @@ import toolmark_langchain
 
 
 def loaded_by(module: str) -> set[str]:
-    """The packages that importing a module loads, in an interpreter of its own."""
+    """Return the packages that importing a module loads in a fresh interpreter."""
     code = f"import sys, {module}; print(*sorted({{name.partition('.')[0] for name in sys.modules}}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     return set(done.stdout.split())
@@ -22,7 +22,7 @@ def test_imports_the_core_of_the_framework_only() -> None:
     assert not more or more <= loaded_by("langchain_core.prompt_values")  # which in 0.3 loads LangChain if it is there
 
 
-def test_public_names_are_sorted_and_there() -> None:
-    """Every public name exists, and the list is in order."""
+def test_public_names_are_sorted_and_exist() -> None:
+    """Every public name exists, and the list is sorted."""
     assert toolmark_langchain.__all__ == sorted(toolmark_langchain.__all__)
     assert all(hasattr(toolmark_langchain, name) for name in toolmark_langchain.__all__)

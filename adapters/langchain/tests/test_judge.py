@@ -1,4 +1,4 @@
-"""A chat model of LangChain as a judge: what it is asked, what its answers are read as, and that nobody watches."""
+"""A LangChain chat model as a judge: prompts, reply parsing, and isolation from recorders."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ YES = '{"evidence": ["c1"], "reasoning": "it fits", "verdict": "yes"}'
 IMAGE = "data:image/png;base64,iVBORw0KGgo="
 
 
-class Asked(ScriptedModel):
+class RecordingModel(ScriptedModel):
     """Remembers what it was asked."""
 
-    seen: Any = None
+    prompts: Any = None
 
     def answer(self, messages: Any) -> AIMessage:
         """Answer, and remember."""
-        self.seen.append(messages)
+        self.prompts.append(messages)
         return super().answer(messages)
 
 
@@ -37,18 +37,18 @@ def ask(model: Any, text: str = "Was the call right?", **options: Any) -> Reply:
     return asyncio.run(as_judge(model).complete(sample_prompt(text, **options)))  # type: ignore[arg-type]
 
 
-def test_it_is_a_text_model() -> None:
-    """The judge has what the seam asks for."""
+def test_it_implements_text_model() -> None:
+    """The judge implements the `TextModel` protocol."""
     assert isinstance(as_judge(ScriptedModel(script=[YES])), TextModel)
 
 
 def test_the_prompt_arrives_whole() -> None:
     """System and user messages, texts and images arrive as LangChain's messages, in their order."""
-    model = Asked(script=[YES], seen=[])
+    model = RecordingModel(script=[YES], prompts=[])
 
     reply = ask(model, images=(IMAGE,))
 
-    [[system, user]] = model.seen
+    [[system, user]] = model.prompts
     assert isinstance(system, SystemMessage)
     assert system.content == "You judge tool calls."
     assert user.content == [
@@ -58,8 +58,8 @@ def test_the_prompt_arrives_whole() -> None:
     assert (reply.text, reply.finish) == (YES, "stop")
 
 
-def test_tokens_and_the_model_are_told() -> None:
-    """What the provider counted is the usage, cached and reasoning tokens among it."""
+def test_usage_and_model_are_reported() -> None:
+    """Usage is what the provider counted, including cached and reasoning tokens."""
     usage = {
         "input_tokens": 100,
         "output_tokens": 20,
@@ -87,8 +87,8 @@ def test_tokens_and_the_model_are_told() -> None:
         (AIMessage(YES, response_metadata={"finish_reason": "stop"}), {"text": YES, "finish": "stop"}),
     ],
 )
-def test_what_came_is_told_as_it_is(answer: AIMessage, fields: dict[str, Any]) -> None:
-    """Parts are joined; refusals, cuts and withheld answers are what they are, on each provider."""
+def test_replies_keep_their_kind(answer: AIMessage, fields: dict[str, Any]) -> None:
+    """Parts are joined; refusals, truncated and withheld answers are recognized for each provider."""
     reply = ask(ScriptedModel(script=[answer]))
 
     assert {name: getattr(reply, name) for name in fields} == fields
@@ -107,7 +107,7 @@ def test_an_exception_is_an_outcome() -> None:
 
 
 def test_no_recorder_sees_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A judge that is asked within a recorded run is no part of it, and LangSmith hears nothing."""
+    """A judge that is called within a recorded run is not part of the run, and LangSmith receives nothing."""
     traced: list[str] = []
     monkeypatch.setenv("LANGSMITH_TRACING", "true")
     monkeypatch.setattr(
@@ -122,20 +122,20 @@ def test_no_recorder_sees_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> Any:
         with record() as recorder:
             monkeypatch.setenv("LANGSMITH_TRACING", "false")
-            found = await RunnableLambda(node).ainvoke("x")
+            answer = await RunnableLambda(node).ainvoke("x")
             monkeypatch.setenv("LANGSMITH_TRACING", "true")
             await judge.complete(sample_prompt())  # type: ignore[misc]
-        return found, recorder
+        return answer, recorder
 
-    found, recorder = asyncio.run(main())
+    answer, recorder = asyncio.run(main())
 
-    assert found == YES
+    assert answer == YES
     assert traced == []
     assert [run.models for run in recorder.runs] == [[]]
 
 
-def test_who_it_is_has_the_settings_and_no_secret() -> None:
-    """Models that LangChain can write out say who they are; other settings are another judge."""
+def test_identity_has_settings_and_no_secret() -> None:
+    """A serializable model has a stable identity; other settings give another identity."""
 
     class Written(FakeListChatModel):
         temperature: float = 0.0
@@ -156,7 +156,7 @@ def test_a_model_that_cannot_be_written_out_has_no_lasting_name() -> None:
 
 
 @pytest.mark.parametrize("model", ["gpt-4.1", RunnableLambda(str), None])
-def test_what_is_no_model_is_refused(model: Any) -> None:
-    """The error names what was given."""
+def test_invalid_model_is_refused(model: Any) -> None:
+    """The error names the value."""
     with pytest.raises(ConfigurationError, match=type(model).__name__):
         as_judge(model)

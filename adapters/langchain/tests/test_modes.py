@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from lc_agents import PARALLEL, ScriptedModel, add, all_seen, asks, called, make_agent, parallel_script, scripted, slow
+from lc_agents import PARALLEL, ScriptedModel, add, asks, called, make_agent, parallel_script, scripted, slow, summaries
 from lc_versions import FEATURES
 
 from toolmark_langchain import ToolCallRecorder, record
@@ -31,7 +31,7 @@ def ainvoke(config: Any) -> None:
 
 
 def stream(config: Any) -> None:
-    """Streamed by every mode at once."""
+    """Streamed in all stream modes at the same time."""
     for _ in agent(streaming=True).stream(HI, config, stream_mode=["values", "updates", "messages", "debug"]):
         pass
 
@@ -51,8 +51,8 @@ def events(version: str) -> Callable[[Any], None]:
 
     def run(config: Any) -> None:
         async def consume() -> None:
-            found = agent(streaming=True).astream_events(HI, config, version=version)
-            async for _ in await found if asyncio.iscoroutine(found) else found:
+            stream = agent(streaming=True).astream_events(HI, config, version=version)
+            async for _ in await stream if asyncio.iscoroutine(stream) else stream:
                 pass
 
         asyncio.run(consume())
@@ -92,7 +92,7 @@ def test_every_mode_gives_the_same_record(mode: str) -> None:
     MODES[mode]({"callbacks": [recorder]})
 
     (run,) = recorder.runs
-    assert all_seen(run.calls) == PARALLEL
+    assert summaries(run.calls) == PARALLEL
     assert (run.input, run.actual_output, run.status.value) == ("hi", "final", "ok")
     assert not run.warnings
     assert not recorder.warnings
@@ -106,7 +106,7 @@ def test_record_attaches_by_itself(mode: str) -> None:
     MODES["invoke"]({})
 
     (run,) = recorder.runs
-    assert all_seen(run.calls) == PARALLEL
+    assert summaries(run.calls) == PARALLEL
     assert [tool.name for tool in run.available_tools or ()] == ["slow", "add"]
     assert run.usage == {"input_tokens": 20, "output_tokens": 10, "total_tokens": 30}
     assert run.models == ["scripted-1"]
@@ -117,17 +117,17 @@ def test_a_recorder_that_is_attached_twice_records_once() -> None:
     with record() as recorder:
         invoke({"callbacks": [recorder]})
 
-    assert [all_seen(run.calls) for run in recorder.runs] == [PARALLEL]
+    assert [summaries(run.calls) for run in recorder.runs] == [PARALLEL]
 
 
 def test_two_recorders_both_record() -> None:
-    """Recorders are told apart by identity, so that the framework takes none of two for a duplicate."""
+    """Recorders compare by identity, so the framework does not drop one of two as a duplicate."""
     first, second = ToolCallRecorder(), ToolCallRecorder()
 
     invoke({"callbacks": [first, second]})
 
     assert first != second
-    assert all_seen(first.run.calls) == all_seen(second.run.calls) == PARALLEL
+    assert summaries(first.run.calls) == summaries(second.run.calls) == PARALLEL
 
 
 def test_the_innermost_of_two_records() -> None:
@@ -158,8 +158,8 @@ def test_threads_with_one_recorder() -> None:
             )
         )
 
-    found = {run.input: all_seen(run.calls) for run in recorder.runs}
-    assert found == {str(number): [called("add", {"a": number}, "c1", str(number + 2))] for number in range(24)}
+    calls = {run.input: summaries(run.calls) for run in recorder.runs}
+    assert calls == {str(number): [called("add", {"a": number}, "c1", str(number + 2))] for number in range(24)}
 
 
 def test_a_thread_with_the_context_is_recorded() -> None:

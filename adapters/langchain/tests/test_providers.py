@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
-from lc_agents import add, all_seen, called, scripted
+from lc_agents import add, called, scripted, summaries
 from pydantic import BaseModel, Field
 
 from toolmark_langchain import ToolCallRecorder
@@ -84,7 +84,7 @@ def offered(*tools: Any, **parameters: Any) -> list[tuple[str, Any, Any]]:
     ],
 )
 def test_every_providers_way_of_offering_a_tool(tool: Any, expected: Any) -> None:
-    """A tool is understood in the shape in which each provider is sent it."""
+    """Offered tools are recognized in the format of each provider."""
     assert offered(tool) == expected
 
 
@@ -99,8 +99,8 @@ class Weather(BaseModel):
     city: str = Field()
 
 
-def test_tools_that_are_no_plain_objects() -> None:
-    """A model that takes LangChain's tools or classes as they are offers them by name."""
+def test_tools_that_are_not_plain_objects() -> None:
+    """A model that takes LangChain tools or classes offers them by name."""
     assert [name for name, _, _ in offered(add, Weather)] == ["add", "Weather"]
 
 
@@ -109,7 +109,7 @@ def hosted(content: Any, **more: Any) -> list[dict[str, Any]]:
     recorder = ToolCallRecorder()
     scripted(AIMessage(content=content, **more)).invoke([HumanMessage("hi")], {"callbacks": [recorder]})
     assert not recorder.warnings
-    return all_seen(recorder.run.calls)
+    return summaries(recorder.run.calls)
 
 
 RESULTS = [{"url": "https://example.org"}]
@@ -211,8 +211,8 @@ def test_every_providers_way_of_running_a_tool(content: Any, expected: Any) -> N
     assert hosted(content) == [expected]
 
 
-def test_hosted_calls_stand_before_those_of_the_client() -> None:
-    """Of one message, what the provider ran comes first: it had run when the message was sent."""
+def test_hosted_calls_precede_client_calls() -> None:
+    """Calls that the provider ran come first: they ran before the message was sent."""
     content = [{"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}]
 
     calls = hosted(content, tool_calls=[{"name": "add", "args": {"a": 1}, "id": "c1"}])
@@ -220,8 +220,8 @@ def test_hosted_calls_stand_before_those_of_the_client() -> None:
     assert [call["name"] for call in calls] == ["web_search", "add"]
 
 
-def test_requests_to_the_client_are_no_hosted_calls() -> None:
-    """Blocks that list tools, or repeat what the client is asked to run, are no calls."""
+def test_client_requests_are_not_hosted_calls() -> None:
+    """Blocks that list tools or repeat requests to the client are not calls."""
     content = [
         {"type": "text", "text": "hi"},
         {"type": "mcp_list_tools", "server_label": "w", "tools": [{"name": "ask"}]},
@@ -233,7 +233,7 @@ def test_requests_to_the_client_are_no_hosted_calls() -> None:
 
 
 def test_results_in_the_older_place() -> None:
-    """OpenAI's items are found beside the content, too, where older versions put them."""
+    """OpenAI's items are also read from `additional_kwargs`, where older versions put them."""
     items = [{"type": "file_search_call", "id": "f1", "queries": ["cats"], "results": RESULTS}]
 
     calls = hosted("text", additional_kwargs={"tool_outputs": items})

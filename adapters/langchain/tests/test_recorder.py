@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
-from lc_agents import add, all_seen, asks, called, make_agent, memory, react_agent, scripted, thread
+from lc_agents import add, asks, called, make_agent, memory, react_agent, scripted, summaries, thread
 
 from toolmark import NothingRecordedError
 from toolmark.capture import RunBuilder
@@ -50,12 +50,12 @@ def test_a_fault_in_the_recorder_never_reaches_the_agent(method: str, monkeypatc
 
     assert result["messages"][-1].content == "final"
     assert len(recorder.runs) == 1
-    said = [*recorder.warnings, *recorder.run.warnings]
-    assert any("RuntimeError: planted" in text for text in said)
+    warnings = [*recorder.warnings, *recorder.run.warnings]
+    assert any("RuntimeError: planted" in text for text in warnings)
 
 
-def test_a_fault_of_a_known_run_is_a_warning_of_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The warning stands on the run concerned, so that its scores repeat it, and the run still ends."""
+def test_fault_in_a_known_run_is_a_warning_of_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run concerned carries the warning, its scores repeat it, and the run still ends."""
 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("planted")
@@ -75,8 +75,8 @@ def test_a_fault_of_a_known_run_is_a_warning_of_that_run(monkeypatch: pytest.Mon
     assert not second.warnings
 
 
-def test_a_fault_before_there_is_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fault at the very beginning is a warning of the recorder; what follows is not taken for runs of its own."""
+def test_fault_before_a_run_exists(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault at the very beginning is a recorder warning; later events do not start new runs."""
 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("planted")
@@ -108,14 +108,14 @@ def test_a_fault_at_the_end_still_ends_the_run(monkeypatch: pytest.MonkeyPatch) 
 
 
 class Hostile:
-    """An object that raises when it is shown."""
+    """An object whose `repr` raises."""
 
     def __repr__(self) -> str:
         raise RuntimeError("no repr")
 
 
-def test_values_that_cannot_be_kept() -> None:
-    """A value that even raises when shown is kept as far as possible, with a warning, and disturbs nobody."""
+def test_values_that_cannot_be_captured() -> None:
+    """A value whose `repr` raises is captured as far as possible, with a warning."""
 
     @tool(response_format="content_and_artifact")
     def odd(x: int) -> tuple[str, Hostile]:
@@ -130,11 +130,11 @@ def test_values_that_cannot_be_kept() -> None:
     assert any("artifact of 'odd'" in text for text in recorder.run.warnings)
 
 
-# What is kept, and what is given back
+# Stored runs and their release
 
 
 def test_nothing_recorded() -> None:
-    """Asking for a run where there is none says what to do."""
+    """Asking for a run when there is none raises an error that says what to do."""
     with pytest.raises(NothingRecordedError, match="callbacks"):
         _ = ToolCallRecorder().run
     assert issubclass(NothingRecordedError, ToolmarkError)
@@ -148,7 +148,7 @@ def test_a_run_becomes_a_case() -> None:
     case = recorder.test_case(expected_tools=[], name="sum")
 
     assert (case.input, case.actual_output, case.name, case.expected_tools) == ("hi", "final", "sum", [])
-    assert all_seen(case.tools_called or ()) == [ADDITION]
+    assert summaries(case.tools_called or ()) == [ADDITION]
     assert case.tags == ["smoke"]
     assert case.metadata["k"] == 1
     assert not [key for key in case.metadata if key.startswith(("langgraph", "ls_", "lc_"))]
@@ -163,12 +163,12 @@ def test_pop_hands_over_and_forgets() -> None:
 
     runs = recorder.pop()
 
-    assert [all_seen(run.calls) for run in runs] == [[ADDITION]]
+    assert [summaries(run.calls) for run in runs] == [[ADDITION]]
     assert recorder.runs == recorder.pop() == []
 
 
 def test_nothing_of_a_run_is_left_after_pop() -> None:
-    """When runs were taken out, nothing of them is kept: no node, no thread, no message."""
+    """After `pop`, the recorder holds no node, thread or message of the run."""
     recorder = ToolCallRecorder()
     shared = agent(checkpointer=memory())
     for number in range(3):
@@ -183,8 +183,8 @@ def test_nothing_of_a_run_is_left_after_pop() -> None:
     assert not tree._finished
 
 
-def test_a_run_that_goes_on_stays() -> None:
-    """`pop` in the middle of a run leaves it, and shows it as far as it came."""
+def test_unfinished_run_stays() -> None:
+    """`pop` during a run leaves it in place and shows its progress."""
     recorder = ToolCallRecorder()
     stream = agent().stream(HI, {"callbacks": [recorder]}, stream_mode="updates")
     next(stream)
@@ -194,11 +194,11 @@ def test_a_run_that_goes_on_stays() -> None:
 
     assert popped == []
     assert [call.execution.status.value for call in open_run.calls] == ["pending"]
-    assert [all_seen(run.calls) for run in recorder.pop()] == [[ADDITION]]
+    assert [summaries(run.calls) for run in recorder.pop()] == [[ADDITION]]
 
 
 def test_late_events_after_pop_make_no_run() -> None:
-    """A tool that ends, and even starts another one, after its run was taken out is no new run."""
+    """A tool that ends after `pop`, or starts another tool then, does not create a new run."""
     go_on, done = threading.Event(), threading.Event()
 
     @tool
@@ -237,7 +237,7 @@ def test_late_events_after_pop_make_no_run() -> None:
 
 
 def test_the_oldest_finished_runs_go_first() -> None:
-    """More runs than the limit push out the oldest that ended, and the recorder says so."""
+    """When the limit is exceeded, the runs that ended first are dropped, with a warning."""
     recorder = ToolCallRecorder(limit=2)
     waiting = agent().stream(HI, {"callbacks": [recorder], "run_name": "open"}, stream_mode="updates")
     next(waiting)
@@ -258,7 +258,7 @@ def test_a_limit_must_leave_room() -> None:
 
 
 class ListSink:
-    """Keeps what it is given."""
+    """A sink that stores its runs in a list."""
 
     def __init__(self) -> None:
         self.runs: list[Run] = []
@@ -269,33 +269,33 @@ class ListSink:
 
 
 def test_runs_go_to_the_sink() -> None:
-    """With a sink, a finished run goes there and is not kept."""
+    """With a sink, a finished run is written and not stored in the recorder."""
     sink = ListSink()
     with record(sink=sink) as recorder:
         agent().invoke(HI)
 
-    assert [all_seen(run.calls) for run in sink.runs] == [[ADDITION]]
+    assert [summaries(run.calls) for run in sink.runs] == [[ADDITION]]
     assert recorder.runs == []
 
 
 def test_an_interrupted_run_comes_to_the_sink_again() -> None:
-    """A run that waits is written as it is, kept, and written again, complete, under the same id."""
+    """An interrupted run is written, stored, and written again under the same id when it is complete."""
     sink = ListSink()
     recorder = ToolCallRecorder(sink=sink)
     waiting = react_agent(scripted(*SCRIPT), [add], checkpointer=memory(), interrupt_before=["tools"])
 
     waiting.invoke(HI, thread("T", recorder))
-    kept = recorder.runs
+    runs = recorder.runs
     waiting.invoke(None, thread("T", recorder))
 
     assert [run.status.value for run in sink.runs] == ["interrupted", "ok"]
     assert sink.runs[0].run_id == sink.runs[1].run_id
-    assert len(kept) == 1
+    assert len(runs) == 1
     assert recorder.runs == []
 
 
 def test_a_sink_that_fails_loses_nothing() -> None:
-    """A run that the sink refused stays with the recorder, which says so."""
+    """A run that the sink failed to write stays in the recorder, with a warning."""
 
     class Full:
         def write(self, run: Run) -> None:
@@ -305,7 +305,7 @@ def test_a_sink_that_fails_loses_nothing() -> None:
 
     agent().invoke(HI, {"callbacks": [recorder]})
 
-    assert [all_seen(run.calls) for run in recorder.runs] == [[ADDITION]]
+    assert [summaries(run.calls) for run in recorder.runs] == [[ADDITION]]
     assert any("disk full" in text for text in [*recorder.warnings, *recorder.run.warnings])
 
 

@@ -12,7 +12,7 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
-from lc_agents import ScriptedModel, add, all_seen, asks, called, make_agent, memory, react_agent, scripted, thread
+from lc_agents import ScriptedModel, add, asks, called, make_agent, memory, react_agent, scripted, summaries, thread
 
 from toolmark_langchain import ToolCallRecorder, record
 
@@ -48,14 +48,14 @@ def test_two_hundred_runs_at_once() -> None:
 
     asyncio.run(run())
 
-    found = {run.input: (all_seen(run.calls), run.actual_output) for run in recorder.pop()}
-    assert found == {
+    results = {run.input: (summaries(run.calls), run.actual_output) for run in recorder.pop()}
+    assert results == {
         str(number): ([called("echo", {"x": number}, "c1", str(number))], f"final {number}") for number in range(200)
     }
 
 
 def test_a_crash_in_the_middle() -> None:
-    """What was seen before a crash stands on the run, whose status and error say what happened."""
+    """Calls before a crash are recorded; status and error of the run describe the crash."""
 
     def crash(messages: Any) -> Any:
         raise ConnectionError("provider is down")
@@ -67,7 +67,7 @@ def test_a_crash_in_the_middle() -> None:
     with pytest.raises(ConnectionError):
         make_agent(model, [add]).invoke(HI, {"callbacks": [recorder]})
 
-    assert all_seen(recorder.run.calls) == [ADDITION]
+    assert summaries(recorder.run.calls) == [ADDITION]
     assert (recorder.run.status.value, recorder.run.error) == ("error", "ConnectionError: provider is down")
 
 
@@ -103,7 +103,7 @@ def test_a_cancelled_run() -> None:
 
 
 def test_conversations_by_label() -> None:
-    """Runs of one label are one conversation, whatever the framework knows of threads."""
+    """Runs with one label are one conversation, independent of the framework's threads."""
     recorder = ToolCallRecorder()
     with recorder.conversation("support-7"):
         agent().invoke(HI, {"callbacks": [recorder]})
@@ -139,7 +139,7 @@ def test_a_conversation_for_all_runs() -> None:
 
 
 def test_runs_that_overlap_in_a_thread() -> None:
-    """Two runs of one thread at the same time keep the order of their starts, and the second says so."""
+    """Two overlapping runs of one thread keep the order of their starts, and the second has a warning."""
     recorder = ToolCallRecorder()
     shared = agent(checkpointer=memory())
     first = shared.stream(HI, thread("T", recorder), stream_mode="values")
@@ -153,7 +153,7 @@ def test_runs_that_overlap_in_a_thread() -> None:
 
 
 def test_a_resumption_without_its_beginning() -> None:
-    """A run that goes on with one that was taken out says that its beginning is missing."""
+    """A run that resumes one that was popped has a warning that its beginning is missing."""
     recorder = ToolCallRecorder()
     waiting = react_agent(scripted(*SCRIPT), [add], checkpointer=memory(), interrupt_before=["tools"])
     waiting.invoke(HI, thread("T", recorder))
@@ -162,7 +162,7 @@ def test_a_resumption_without_its_beginning() -> None:
     waiting.invoke(None, thread("T", recorder))
 
     (run,) = recorder.runs
-    assert all_seen(run.calls) == [ADDITION]
+    assert summaries(run.calls) == [ADDITION]
     assert "earlier one" in run.warnings[0]
 
 
@@ -180,7 +180,7 @@ def test_a_loop_of_separate_steps_as_one_run() -> None:
         model.invoke(messages, config)
 
     (run,) = recorder.runs
-    assert all_seen(run.calls) == [called("add", {"a": 1}, "c1", 3, model_output="3")]
+    assert summaries(run.calls) == [called("add", {"a": 1}, "c1", 3, model_output="3")]
     assert (run.input, run.actual_output, run.status.value) == ("1+2?", "final", "ok")
     assert not run.warnings
 
@@ -205,11 +205,11 @@ def test_a_loop_that_raises() -> None:
     assert [call.execution.status.value for call in run.calls] == ["not_executed"]
 
 
-# What is no run of an agent
+# Chains that are not agent runs
 
 
-def test_prompts_and_parsers_alone_are_no_runs() -> None:
-    """A prompt that is filled in inside `record()` makes no run."""
+def test_prompts_and_parsers_are_not_runs() -> None:
+    """Formatting a prompt inside `record()` does not create a run."""
     with record() as recorder:
         ChatPromptTemplate.from_messages([("user", "{q}")]).invoke({"q": "hi"})
 
@@ -232,7 +232,7 @@ def test_a_chain_is_a_run() -> None:
 
 
 def test_times() -> None:
-    """A run and its calls know when they began and how long they took."""
+    """A run and its calls have start times and durations."""
 
     @tool
     def nap(x: int) -> str:

@@ -13,7 +13,6 @@ from lc_agents import (
     PARALLEL,
     InjectedState,
     add,
-    all_seen,
     asks,
     called,
     make_agent,
@@ -21,6 +20,7 @@ from lc_agents import (
     react_agent,
     scripted,
     slow,
+    summaries,
 )
 from lc_versions import scenario
 
@@ -39,18 +39,18 @@ def recorded(agent: Any, inputs: Any = HI) -> ToolCallRecorder:
 
 
 @scenario("S01")
-def test_parallel_calls_stand_in_the_models_order() -> None:
-    """Calls asked for in one message stand as the model wrote them, although the second ended first."""
+def test_parallel_calls_keep_the_models_order() -> None:
+    """Calls of one message keep the model's order, although the second ends first."""
     recorder = recorded(make_agent(scripted(*parallel_script()), [slow, add]))
 
-    assert all_seen(recorder.run.calls) == PARALLEL
+    assert summaries(recorder.run.calls) == PARALLEL
     assert [call.execution.step for call in recorder.run.calls] == [0, 0, 0]
     assert all(call.execution.duration is not None for call in recorder.run.calls)
 
 
 @scenario("S02")
 def test_a_run_has_its_question_answer_tools_and_usage() -> None:
-    """A run knows what was asked, what was answered, which tools were offered, and what it cost."""
+    """A run has its question, answer, offered tools and usage."""
     run = recorded(make_agent(scripted(*parallel_script()), [slow, add])).run
 
     assert (run.input, run.actual_output, run.status.value) == ("hi", "final", "ok")
@@ -66,7 +66,7 @@ def test_async() -> None:
 
     asyncio.run(make_agent(scripted(*parallel_script()), [slow, add]).ainvoke(HI, {"callbacks": [recorder]}))
 
-    assert all_seen(recorder.run.calls) == PARALLEL
+    assert summaries(recorder.run.calls) == PARALLEL
     assert recorder.run.actual_output == "final"
 
 
@@ -82,7 +82,7 @@ def test_async_stream_of_messages() -> None:
 
     asyncio.run(consume())
 
-    assert all_seen(recorder.run.calls) == PARALLEL
+    assert summaries(recorder.run.calls) == PARALLEL
     assert recorder.run.actual_output == "final"
 
 
@@ -98,7 +98,7 @@ def events(version: str) -> None:
 
     asyncio.run(consume())
 
-    assert all_seen(recorder.run.calls) == PARALLEL
+    assert summaries(recorder.run.calls) == PARALLEL
     assert recorder.run.actual_output == "final"
 
 
@@ -119,12 +119,12 @@ def test_one_node_for_all_calls() -> None:
     """An agent whose calls run in one node's thread pool gives what one with a node for each call gives."""
     recorder = recorded(react_agent(scripted(*parallel_script()), ToolNode([slow, add]), version="v1"))
 
-    assert all_seen(recorder.run.calls) == PARALLEL
+    assert summaries(recorder.run.calls) == PARALLEL
 
 
 @scenario("S13")
 def test_injected_arguments_are_left_out() -> None:
-    """State and call id that the framework injects are no arguments, on any version."""
+    """A state and a call id that the framework injects are not arguments, on any version."""
 
     @tool
     def st(x: int, state: Annotated[dict, InjectedState], call: Annotated[str, InjectedToolCallId]) -> str:
@@ -133,12 +133,12 @@ def test_injected_arguments_are_left_out() -> None:
 
     recorder = recorded(make_agent(scripted(asks(("st", {"x": 1}, "c1")), "final"), [st]))
 
-    assert all_seen(recorder.run.calls) == [called("st", {"x": 1}, "c1", "1 2 c1")]
+    assert summaries(recorder.run.calls) == [called("st", {"x": 1}, "c1", "1 2 c1")]
 
 
 @scenario("S14")
 def test_artifact() -> None:
-    """What a tool returns beside its content is kept apart."""
+    """An artifact that a tool returns is stored separately from its content."""
 
     @tool(response_format="content_and_artifact")
     def o(x: int) -> tuple[str, dict[str, Any]]:
@@ -147,12 +147,12 @@ def test_artifact() -> None:
 
     recorder = recorded(make_agent(scripted(asks(("o", {"x": 1}, "c1")), "final"), [o]))
 
-    assert all_seen(recorder.run.calls) == [called("o", {"x": 1}, "c1", "text", artifact={"df": [1]})]
+    assert summaries(recorder.run.calls) == [called("o", {"x": 1}, "c1", "text", artifact={"df": [1]})]
 
 
 @scenario("S15")
 def test_blocks() -> None:
-    """Content blocks are kept as they were returned, although tracers are shown another form of them."""
+    """Content blocks are stored as returned, although tracers receive another form of them."""
     blocks = [
         {"type": "text", "text": "a picture"},
         {"type": "image", "source_type": "base64", "mime_type": "image/png", "data": "aGk="},
@@ -165,7 +165,7 @@ def test_blocks() -> None:
 
     recorder = recorded(make_agent(scripted(asks(("picture", {"x": 1}, "c1")), "final"), [picture]))
 
-    assert all_seen(recorder.run.calls) == [called("picture", {"x": 1}, "c1", blocks)]
+    assert summaries(recorder.run.calls) == [called("picture", {"x": 1}, "c1", blocks)]
 
 
 @scenario("S16")
@@ -179,7 +179,7 @@ def test_command() -> None:
 
     recorder = recorded(make_agent(scripted(asks(("cmd", {"x": 1}, "c1")), "final"), [cmd]))
 
-    assert all_seen(recorder.run.calls) == [called("cmd", {"x": 1}, "c1", "cmd 1")]
+    assert summaries(recorder.run.calls) == [called("cmd", {"x": 1}, "c1", "cmd 1")]
     assert not recorder.run.handoffs
 
 
@@ -190,7 +190,7 @@ def test_one_id_twice_in_a_message() -> None:
         make_agent(scripted(asks(("slow", {"x": 1}, "dup"), ("slow", {"x": 2}, "dup")), "final"), [slow])
     )
 
-    assert all_seen(recorder.run.calls) == [
+    assert summaries(recorder.run.calls) == [
         called("slow", {"x": 1}, "dup", "slow 1"),
         called("slow", {"x": 2}, "dup", "slow 2"),
     ]
@@ -203,7 +203,7 @@ def test_one_id_in_two_steps() -> None:
         make_agent(scripted(asks(("slow", {"x": 1}, "c0")), asks(("slow", {"x": 2}, "c0")), "final"), [slow])
     )
 
-    assert all_seen(recorder.run.calls) == [
+    assert summaries(recorder.run.calls) == [
         called("slow", {"x": 1}, "c0", "slow 1"),
         called("slow", {"x": 2}, "c0", "slow 2"),
     ]
@@ -221,12 +221,12 @@ def test_answered_from_a_cache() -> None:
 
     recorder = recorded(make_agent(scripted(asks(("add", {"a": 1}, "c1")), "final"), [add], middleware=[cached]))
 
-    assert all_seen(recorder.run.calls) == [called("add", {"a": 1}, "c1", "cached!", executed=False)]
+    assert summaries(recorder.run.calls) == [called("add", {"a": 1}, "c1", "cached!", executed=False)]
 
 
 @scenario("S37", needs="wrap_tool_call")
 def test_arguments_rewritten() -> None:
-    """Arguments that middleware rewrites are the call's, and what the model asked for is kept beside them."""
+    """Arguments rewritten by middleware are the call's arguments; the requested ones are stored separately."""
     from langchain.agents.middleware import wrap_tool_call
 
     @wrap_tool_call
@@ -239,7 +239,7 @@ def test_arguments_rewritten() -> None:
 
     recorder = recorded(make_agent(scripted(asks(("add", {"a": 1}, "c1")), "final"), [add], middleware=[rewrite]))
 
-    assert all_seen(recorder.run.calls) == [called("add", {"a": 40}, "c1", "42", requested={"a": 1})]
+    assert summaries(recorder.run.calls) == [called("add", {"a": 40}, "c1", "42", requested={"a": 1})]
 
 
 @scenario("S38", needs="limit_continue")
@@ -256,7 +256,7 @@ def test_blocked_by_a_limit() -> None:
     )
 
     first, second = recorder.run.calls
-    assert all_seen([first]) == [called("add", {"a": 1}, "c1", "3")]
+    assert summaries([first]) == [called("add", {"a": 1}, "c1", "3")]
     assert (second.input_parameters, second.output, second.execution.status.value) == ({"a": 2}, None, "rejected")
     assert not second.execution.executed
     assert second.execution.error
@@ -274,7 +274,7 @@ def test_arguments_as_they_were_sent() -> None:
 
     recorder = recorded(make_agent(scripted(asks(("mutate", {"d": {"k": 1}}, "c1")), "final"), [mutate]))
 
-    assert all_seen(recorder.run.calls) == [called("mutate", {"d": {"k": 1}}, "c1", "done")]
+    assert summaries(recorder.run.calls) == [called("mutate", {"d": {"k": 1}}, "c1", "done")]
 
 
 @scenario("S48")
@@ -288,18 +288,18 @@ def test_returned_directly() -> None:
 
     recorder = recorded(make_agent(scripted(asks(("direct", {"x": 1}, "c1")), "final"), [direct]))
 
-    assert all_seen(recorder.run.calls) == [called("direct", {"x": 1}, "c1", "direct 1")]
+    assert summaries(recorder.run.calls) == [called("direct", {"x": 1}, "c1", "direct 1")]
     assert recorder.run.actual_output == "direct 1"
 
 
 @scenario("S49")
 def test_a_tool_alone() -> None:
-    """A tool that a program runs with a call of its own is a call by code."""
+    """A tool that a program calls directly is a call by code."""
     recorder = ToolCallRecorder()
 
     add.invoke({"type": "tool_call", "name": "add", "args": {"a": 5}, "id": "z1"}, {"callbacks": [recorder]})
 
-    assert all_seen(recorder.run.calls) == [called("add", {"a": 5}, "z1", "7", origin="code")]
+    assert summaries(recorder.run.calls) == [called("add", {"a": 5}, "z1", "7", origin="code")]
 
 
 def test_question_is_the_last_of_the_history() -> None:

@@ -10,7 +10,19 @@ from typing import Any
 import pytest
 from langchain_core.tools import ToolException, tool
 from langgraph.prebuilt import ToolNode
-from lc_agents import add, all_seen, asks, boom, called, failing_twice, make_agent, react_agent, scripted, seen, slow
+from lc_agents import (
+    add,
+    asks,
+    boom,
+    called,
+    failing_twice,
+    make_agent,
+    react_agent,
+    scripted,
+    slow,
+    summaries,
+    summary,
+)
 from lc_versions import scenario
 
 from toolmark_langchain import ToolCallRecorder
@@ -32,36 +44,36 @@ def recorded(agent: Any, raises: type[BaseException] | None = None) -> ToolCallR
 
 @scenario("S07")
 def test_unknown_tool() -> None:
-    """A call of a tool that does not exist is a call; no event tells of it but what the model was shown."""
+    """A call of a tool that does not exist is a call; only the messages to the model show it."""
     recorder = recorded(react_agent(scripted(asks(("nope", {"x": 1}, "c1")), "final"), [slow]))
 
     text = "Error: nope is not a valid tool, try one of [slow]."
-    assert all_seen(recorder.run.calls) == [
+    assert summaries(recorder.run.calls) == [
         called("nope", {"x": 1}, "c1", status="unknown_tool", executed=False, error=text, model_output=text)
     ]
 
 
 @scenario("S08")
 def test_error_that_the_node_handles() -> None:
-    """An exception that the node turns into a message is the call's error, and the message what the model was shown."""
+    """An exception that the node turns into a message is the call's error; the message is its model output."""
     model = scripted(asks(("boom", {"x": 1}, "c1")), "final")
 
     recorder = recorded(react_agent(model, ToolNode([boom], handle_tool_errors="custom")))
 
-    assert all_seen(recorder.run.calls) == [
+    assert summaries(recorder.run.calls) == [
         called("boom", {"x": 1}, "c1", status="error", error="ValueError: boom 1", model_output="custom")
     ]
     assert recorder.run.status.value == "ok"
 
 
 @scenario("S09")
-def test_error_that_nobody_handles() -> None:
-    """An exception that ends the run keeps the call, and makes the run an error without an answer."""
+def test_unhandled_error_ends_the_run() -> None:
+    """An exception that ends the run keeps the call; the run is an error without an answer."""
     model = scripted(asks(("boom", {"x": 1}, "c1")), "final")
 
     recorder = recorded(react_agent(model, ToolNode([boom], handle_tool_errors=False)), ValueError)
 
-    assert all_seen(recorder.run.calls) == [called("boom", {"x": 1}, "c1", status="error", error="ValueError: boom 1")]
+    assert summaries(recorder.run.calls) == [called("boom", {"x": 1}, "c1", status="error", error="ValueError: boom 1")]
     assert (recorder.run.status.value, recorder.run.error) == ("error", "ValueError: boom 1")
     assert recorder.run.actual_output is None
 
@@ -79,7 +91,7 @@ def test_error_that_the_tool_handles() -> None:
 
     recorder = recorded(make_agent(scripted(asks(("t", {"x": 1}, "c1")), "final"), [failing]))
 
-    assert all_seen(recorder.run.calls) == [
+    assert summaries(recorder.run.calls) == [
         called("t", {"x": 1}, "c1", status="error", error="bad 1", model_output="bad 1")
     ]
 
@@ -96,21 +108,21 @@ def test_arguments_that_the_tool_rejects() -> None:
 
 
 @scenario("S12")
-def test_arguments_that_are_no_json() -> None:
-    """Arguments that cannot be read are kept as text, and the call was not executed."""
+def test_arguments_that_are_not_json() -> None:
+    """Unreadable arguments are stored as text, and the call was not executed."""
     recorder = recorded(make_agent(scripted(asks(invalid=[("slow", "{x: ", "c1", "bad json")])), [slow]))
 
     (call,) = recorder.run.calls
-    shown = seen(call)
-    shown.pop("model_output", None)
-    assert shown == called(
+    fields = summary(call)
+    fields.pop("model_output", None)
+    assert fields == called(
         "slow", {}, "c1", status="invalid_arguments", executed=False, error="bad json", requested="{x: "
     )
 
 
 @scenario("S22")
 def test_parallel_calls_of_an_async_run_that_fails() -> None:
-    """A sync tool that ends after its run did is completed later, and makes no run of its own."""
+    """A sync tool that ends after its run is completed later and does not create a run."""
 
     @tool
     async def aslow(x: int) -> str:
@@ -154,7 +166,7 @@ def test_parallel_calls_of_an_async_run_that_fails() -> None:
 
 @scenario("S23")
 def test_timeout() -> None:
-    """A tool in the middle of a run that is given up was cancelled, and the run was stopped."""
+    """A tool that runs when its run times out is cancelled, and the run is stopped."""
 
     @tool
     async def aslow(x: int) -> str:
@@ -188,7 +200,7 @@ def test_retries() -> None:
         make_agent(scripted(asks(("flaky", {"x": 1}, "c1")), "final"), [failing_twice()], middleware=[retry])
     )
 
-    assert all_seen(recorder.run.calls) == [called("flaky", {"x": 1}, "c1", "ok 1", attempts=3)]
+    assert summaries(recorder.run.calls) == [called("flaky", {"x": 1}, "c1", "ok 1", attempts=3)]
 
 
 @scenario("S47")
@@ -210,20 +222,20 @@ def test_stream_that_is_closed() -> None:
 
 @scenario("S50")
 def test_readable_and_unreadable_arguments() -> None:
-    """Of one message with both, the call that can be read runs, and the other is kept beside it."""
+    """Of two calls in one message, the readable one runs, and the unreadable one is recorded."""
     script = asks(("slow", {"x": 2}, "c2"), invalid=[("slow", "{x: ", "c1", "bad json")])
 
     recorder = recorded(make_agent(scripted(script, "final"), [slow]))
 
     first, second = recorder.run.calls
-    assert seen(first) == called("slow", {"x": 2}, "c2", "slow 2")
+    assert summary(first) == called("slow", {"x": 2}, "c2", "slow 2")
     assert (second.id, second.execution.status.value) == ("c1", "invalid_arguments")
     assert not second.execution.executed
     assert second.output is None
 
 
 def test_unknown_tool_of_an_async_run() -> None:
-    """An unknown tool is one also where no model events tell which tools were offered (async on Python 3.10)."""
+    """An unknown tool is detected even without model events that list the offered tools (async, Python 3.10)."""
     recorder = ToolCallRecorder()
     agent = react_agent(scripted(asks(("nope", {"x": 1}, "c1")), "final"), [slow])
 
@@ -234,7 +246,7 @@ def test_unknown_tool_of_an_async_run() -> None:
 
 
 def test_steps_that_run_out() -> None:
-    """A run that reaches the limit of its steps was stopped, whichever way the framework says so."""
+    """A run that reaches its step limit is stopped, however the framework reports the limit."""
     agent = react_agent(scripted(*[asks(("add", {"a": 1}, "c1"))] * 9), [add])
     recorder = ToolCallRecorder()
 
@@ -244,4 +256,4 @@ def test_steps_that_run_out() -> None:
     assert recorder.run.status.value == "stopped"
     assert recorder.run.error
     assert recorder.run.actual_output is None
-    assert seen(recorder.run.calls[0]) == called("add", {"a": 1}, "c1", "3")
+    assert summary(recorder.run.calls[0]) == called("add", {"a": 1}, "c1", "3")

@@ -9,7 +9,18 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
-from lc_agents import InjectedState, ScriptedModel, add, all_seen, asks, called, make_agent, react_agent, scripted, seen
+from lc_agents import (
+    InjectedState,
+    ScriptedModel,
+    add,
+    asks,
+    called,
+    make_agent,
+    react_agent,
+    scripted,
+    summaries,
+    summary,
+)
 from lc_versions import scenario
 from pydantic import BaseModel
 
@@ -52,7 +63,7 @@ def test_agent_inside_a_tool() -> None:
     recorder = recorded(make_agent(scripted(asks(("ask_math", {"q": "1+2"}, "c1")), "final"), [ask_math]))
 
     child = called("add", {"a": 1}, "c1", "3")
-    assert all_seen(recorder.run.calls) == [called("ask_math", {"q": "1+2"}, "c1", "sub done", children=[child])]
+    assert summaries(recorder.run.calls) == [called("ask_math", {"q": "1+2"}, "c1", "sub done", children=[child])]
     assert [offered.name for offered in recorder.run.available_tools or ()] == ["ask_math"]
     assert [call.name for call in recorder.run.select_calls(nested=True)] == ["ask_math", "add"]
 
@@ -69,12 +80,12 @@ def test_tool_that_calls_a_tool() -> None:
     recorder = recorded(make_agent(scripted(asks(("outer", {"x": 3}, "c1")), "final"), [outer]))
 
     child = called("add", {"a": 3}, None, 5, origin="code")
-    assert all_seen(recorder.run.calls) == [called("outer", {"x": 3}, "c1", "5", children=[child])]
+    assert summaries(recorder.run.calls) == [called("outer", {"x": 3}, "c1", "5", children=[child])]
 
 
 @scenario("S19")
 def test_hand_off() -> None:
-    """A hand-off goes well, is no called tool by default, and names the agent it goes to."""
+    """A hand-off succeeds, is not a called tool by default, and names its target agent."""
 
     @tool
     def transfer_to_bob(state: Annotated[dict, InjectedState], call: Annotated[str, InjectedToolCallId]) -> Command:
@@ -92,53 +103,53 @@ def test_hand_off() -> None:
     run = recorded(graph.compile()).run
 
     handoff, addition = called("transfer_to_bob", {}, "h1", "transferred"), called("add", {"a": 4}, "b1", "6")
-    assert all_seen(run.select_calls(handoffs=True)) == [handoff, addition]
-    assert all_seen(run.tools_called) == [addition]
-    assert [(found.call, found.from_agent, found.to_agent) for found in run.handoffs] == [(0, "alice", "bob")]
+    assert summaries(run.select_calls(handoffs=True)) == [handoff, addition]
+    assert summaries(run.tools_called) == [addition]
+    assert [(each.call, each.from_agent, each.to_agent) for each in run.handoffs] == [(0, "alice", "bob")]
     assert [call.execution.agent for call in run.calls] == ["alice", "bob"]
     assert (run.status.value, run.actual_output) == ("ok", "bob done")
 
 
 @scenario("S39", needs="tool_strategy")
 def test_structured_output_through_a_pseudo_tool() -> None:
-    """Structured output that comes as a call is no call and no tool; its value is the answer."""
+    """A pseudo-tool call for structured output is neither a call nor a tool; its value is the answer."""
     from langchain.agents.structured_output import ToolStrategy
 
     script = [asks(("add", {"a": 1}, "c1")), asks(("Ans", {"value": "x"}, "c2")), asks(("Ans", {"value": 3}, "c3"))]
 
     run = recorded(make_agent(scripted(*script), [add], response_format=ToolStrategy(Ans))).run
 
-    assert all_seen(run.calls) == [called("add", {"a": 1}, "c1", "3")]
+    assert summaries(run.calls) == [called("add", {"a": 1}, "c1", "3")]
     assert run.actual_output == '{"value":3}'
     assert [offered.name for offered in run.available_tools or ()] == ["add"]
 
 
 @scenario("S40")
 def test_hosted_tool() -> None:
-    """A tool that the provider ran is a hosted call with its result; the texts round it are the answer."""
-    found = [{"type": "web_search_result", "url": "https://example.org", "title": "Cats"}]
+    """A tool that the provider ran is a hosted call with its result; the texts before and after it are the answer."""
+    results = [{"type": "web_search_result", "url": "https://example.org", "title": "Cats"}]
     content = [
         {"type": "text", "text": "Searching "},
         {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "cats"}},
-        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": found},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": results},
         {"type": "text", "text": "Cats."},
     ]
     message = AIMessage(content=content, response_metadata={"model_provider": "anthropic"})
 
     run = recorded(make_agent(scripted(message), [add])).run
 
-    assert all_seen(run.calls) == [called("web_search", {"query": "cats"}, "s1", found, type="hosted")]
+    assert summaries(run.calls) == [called("web_search", {"query": "cats"}, "s1", results, type="hosted")]
     assert run.actual_output == "Searching Cats."
 
 
 @scenario("S41")
 def test_structured_output_of_the_prebuilt_agent() -> None:
-    """Structured output asked for in a request of its own is no call; its value is the answer."""
+    """A separate request for structured output is not a call; its value is the answer."""
     model = scripted(asks(("add", {"a": 1}, "c1")), "text", asks(("Ans2", {"value": 3}, "c2")))
 
     run = recorded(react_agent(model, [add], response_format=Ans2)).run
 
-    assert all_seen(run.calls) == [called("add", {"a": 1}, "c1", "3")]
+    assert summaries(run.calls) == [called("add", {"a": 1}, "c1", "3")]
     assert run.actual_output == '{"value":3}'
 
 
@@ -161,16 +172,16 @@ def test_loop_by_hand() -> None:
     """In a hand-written loop, a tool called with mere arguments answers the model's call."""
     run = recorded(loop(add.invoke), "q").run
 
-    assert all_seen(run.calls) == [called("add", {"a": 1}, "c1", 3, model_output="3")]
+    assert summaries(run.calls) == [called("add", {"a": 1}, "c1", 3, model_output="3")]
     assert (run.input, run.actual_output) == ("q", "three")
 
 
 @scenario("S43")
 def test_loop_by_hand_with_a_function() -> None:
-    """A function called past the framework is not seen to run; what the model was shown is its output."""
+    """A function called outside the framework was not executed; its output is what the model received."""
     run = recorded(loop(lambda args: add.func(**args)), "q").run
 
-    assert all_seen(run.calls) == [called("add", {"a": 1}, "c1", "3", executed=False)]
+    assert summaries(run.calls) == [called("add", {"a": 1}, "c1", "3", executed=False)]
 
 
 @scenario("S44")
@@ -183,7 +194,7 @@ def test_recorder_on_the_model_only() -> None:
 
     first, second = recorder.runs
 
-    assert all_seen(first.calls) == [called("add", {"a": 1}, "c1", status="not_executed", executed=False)]
+    assert summaries(first.calls) == [called("add", {"a": 1}, "c1", status="not_executed", executed=False)]
     assert "not to the agent" in first.warnings[0]
     assert (second.calls, second.actual_output) == ([], "three")
 
@@ -202,12 +213,12 @@ def test_model_inside_a_tool() -> None:
 
     assert [call.name for call in run.calls] == ["summarize"]
     (child,) = run.calls[0].execution.children
-    assert seen(child) == called("phantom", {"y": 1}, "hx", status="not_executed", executed=False)
+    assert summary(child) == called("phantom", {"y": 1}, "hx", status="not_executed", executed=False)
 
 
 @scenario("S51")
 def test_opaque_root() -> None:
-    """Of a remote agent only input and output are seen; what follows the last question is the run."""
+    """A remote agent exposes only input and output; the messages after the last question are the run."""
     call = {"name": "add", "args": {"a": 1}, "id": "c1", "type": "tool_call"}
     old = {"name": "add", "args": {"a": 7}, "id": "c0", "type": "tool_call"}
     messages = [
@@ -223,13 +234,13 @@ def test_opaque_root() -> None:
 
     run = recorded(RunnableLambda(lambda _: {"messages": messages})).run
 
-    assert all_seen(run.calls) == [called("add", {"a": 1}, "c1", "3", executed=False)]
+    assert summaries(run.calls) == [called("add", {"a": 1}, "c1", "3", executed=False)]
     assert (run.input, run.actual_output) == ("hi", "three")
 
 
 @scenario("S52")
 def test_cached_node() -> None:
-    """A node that is answered from the graph's cache tells nothing; what the model was shown still is the output."""
+    """A node answered from the graph's cache emits no event; the output is what the model received."""
     from langgraph.cache.memory import InMemoryCache
     from langgraph.graph import END
     from langgraph.prebuilt import ToolNode
@@ -249,5 +260,5 @@ def test_cached_node() -> None:
         agent.invoke(HI, {"callbacks": [recorder]})
 
     first, second = recorder.runs
-    assert all_seen(first.calls) == [called("add", {"a": 1}, "c1", "3")]
-    assert all_seen(second.calls) == [called("add", {"a": 1}, "c1", "3", executed=False)]
+    assert summaries(first.calls) == [called("add", {"a": 1}, "c1", "3")]
+    assert summaries(second.calls) == [called("add", {"a": 1}, "c1", "3", executed=False)]

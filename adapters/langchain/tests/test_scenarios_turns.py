@@ -9,7 +9,6 @@ from langgraph.types import Command, interrupt
 from lc_agents import (
     ScriptedModel,
     add,
-    all_seen,
     asks,
     called,
     make_agent,
@@ -17,6 +16,7 @@ from lc_agents import (
     react_agent,
     scripted,
     slow,
+    summaries,
     thread,
 )
 from lc_versions import scenario
@@ -27,16 +27,16 @@ HI = {"messages": [("user", "hi")]}
 
 
 def numbers() -> ScriptedModel:
-    """A model that adds 2 to the number it is given; its calls all have one id."""
+    """Return a model that adds 2 to the number it receives; all its calls have the same id."""
     return ScriptedModel(script=lambda text: [asks(("add", {"a": int(text)}, "c1")), "final"])
 
 
 def assert_separate(recorder: ToolCallRecorder, amount: int) -> None:
-    """Each run has its own call and nothing else."""
+    """Each run has only its own call."""
     runs = sorted(recorder.runs, key=lambda run: int(run.input or ""))
     assert [run.input for run in runs] == [str(number) for number in range(amount)]
     for number, run in enumerate(runs):
-        assert all_seen(run.calls) == [called("add", {"a": number}, "c1", str(number + 2))]
+        assert summaries(run.calls) == [called("add", {"a": number}, "c1", str(number + 2))]
 
 
 @scenario("S20")
@@ -84,7 +84,7 @@ def test_turns_of_a_thread() -> None:
     for question in TURNS:
         agent.invoke({"messages": [("user", question)]}, thread("T1", recorder))
 
-    assert [(run.input, run.actual_output, all_seen(run.calls)) for run in recorder.runs] == ANSWERS
+    assert [(run.input, run.actual_output, summaries(run.calls)) for run in recorder.runs] == ANSWERS
     (conversation,) = recorder.conversations()
     assert conversation.id == "T1"
     assert [(turn.role, turn.content, len(turn.tools_called or ())) for turn in conversation.turns] == [
@@ -97,7 +97,7 @@ def test_turns_of_a_thread() -> None:
 
 @scenario("S27")
 def test_turns_with_a_history() -> None:
-    """An app that hands in the history gives the same runs; the history is no part of them."""
+    """An app that passes the history gives the same runs; the history is not part of them."""
     recorder = ToolCallRecorder()
     agent = make_agent(ScriptedModel(script=TURNS), [add])
     history: list[Any] = []
@@ -105,7 +105,7 @@ def test_turns_with_a_history() -> None:
     for question in TURNS:
         history = agent.invoke({"messages": [*history, HumanMessage(question)]}, {"callbacks": [recorder]})["messages"]
 
-    assert [(run.input, run.actual_output, all_seen(run.calls)) for run in recorder.runs] == ANSWERS
+    assert [(run.input, run.actual_output, summaries(run.calls)) for run in recorder.runs] == ANSWERS
 
 
 def reviewed() -> Any:
@@ -137,7 +137,7 @@ def test_waiting_for_a_person() -> None:
     """While a person decides, all calls of the message are pending and the run is interrupted."""
     run = decided().run
 
-    assert all_seen(run.calls) == [
+    assert summaries(run.calls) == [
         called("slow", {"x": 1}, "c1", status="pending", executed=False),
         called("add", {"a": 1}, "c2", status="pending", executed=False),
     ]
@@ -149,31 +149,31 @@ def test_approved() -> None:
     """An approved call runs, in the run that waited for it."""
     run = decided({"type": "approve"}).run
 
-    assert all_seen(run.calls) == [called("slow", {"x": 1}, "c1", "slow 1"), ADDITION]
+    assert summaries(run.calls) == [called("slow", {"x": 1}, "c1", "slow 1"), ADDITION]
     assert (run.status.value, run.actual_output) == ("ok", "final")
 
 
 @scenario("S30", needs="middleware")
 def test_edited() -> None:
-    """An edited call has the arguments it ran with, and beside them those the model asked for."""
+    """An edited call has the arguments it ran with; the requested ones are stored separately."""
     edited = {"name": "slow", "args": {"x": 2}}
 
     run = decided({"type": "edit", "edited_action": edited}).run
 
-    first, second = all_seen(run.calls)
+    first, second = summaries(run.calls)
     first.pop("model_output", None)
     assert [first, second] == [called("slow", {"x": 2}, "c1", "slow 2", requested={"x": 1}), ADDITION]
 
 
 @scenario("S31", needs="middleware")
 def test_rejected() -> None:
-    """A rejected call was not executed, and its error is what the person said."""
+    """A rejected call was not executed, and its error is the person's reply."""
     run = decided({"type": "reject", "message": "no!"}).run
 
     first, second = run.calls
     assert (first.execution.status.value, first.execution.executed, first.output) == ("rejected", False, None)
     assert "no!" in first.execution.error
-    assert all_seen([second]) == [ADDITION]
+    assert summaries([second]) == [ADDITION]
 
 
 @scenario("S32", needs="respond")
@@ -181,7 +181,7 @@ def test_answered_by_a_person() -> None:
     """A call that a person answers has their words as its output, and was not executed."""
     run = decided({"type": "respond", "message": "pretend"}).run
 
-    assert all_seen(run.calls) == [called("slow", {"x": 1}, "c1", "pretend", executed=False), ADDITION]
+    assert summaries(run.calls) == [called("slow", {"x": 1}, "c1", "pretend", executed=False), ADDITION]
 
 
 @scenario("S33")
@@ -203,7 +203,7 @@ def test_interrupted_inside_a_tool() -> None:
     assert [call.execution.status.value for call in before.calls] == ["pending", "ok"]
     assert before.status.value == "interrupted"
     assert len(recorder.runs) == 1
-    assert all_seen(recorder.run.calls) == [
+    assert summaries(recorder.run.calls) == [
         called("ask", {"q": "colour?"}, "c1", "human said blue", attempts=2),
         ADDITION,
     ]
@@ -212,7 +212,7 @@ def test_interrupted_inside_a_tool() -> None:
 
 @scenario("S34")
 def test_interrupted_before_the_tools() -> None:
-    """A graph that stops before its tools leaves no event; the run is interrupted, and goes on in place."""
+    """A graph that stops before its tools emits no event; the run is interrupted and resumed in place."""
     recorder = ToolCallRecorder()
     script = [asks(("add", {"a": 1}, "c1")), "final"]
     agent = react_agent(scripted(*script), [add], checkpointer=memory(), interrupt_before=["tools"])
@@ -220,10 +220,10 @@ def test_interrupted_before_the_tools() -> None:
     before = recorder.run
     agent.invoke(None, thread("T", recorder))
 
-    assert all_seen(before.calls) == [called("add", {"a": 1}, "c1", status="pending", executed=False)]
+    assert summaries(before.calls) == [called("add", {"a": 1}, "c1", status="pending", executed=False)]
     assert before.status.value == "interrupted"
     assert len(recorder.runs) == 1
-    assert all_seen(recorder.run.calls) == [called("add", {"a": 1}, "c1", "3")]
+    assert summaries(recorder.run.calls) == [called("add", {"a": 1}, "c1", "3")]
     assert (recorder.run.input, recorder.run.actual_output) == ("hi", "final")
     (conversation,) = recorder.conversations()
     assert [turn.role for turn in conversation.turns] == ["user", "assistant"]

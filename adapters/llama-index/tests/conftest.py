@@ -1,4 +1,4 @@
-"""Lets the tests import their helpers, and says which warnings of the framework are not ours to fix."""
+"""Make the test helpers importable and exempt third-party warnings from the error filter."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ FRAMEWORK_WARNINGS = [
     "ignore:The 'validate_default' attribute",
     "ignore::pydantic.warnings.PydanticDeprecatedSince20",
     "ignore::pydantic.warnings.PydanticDeprecatedSince211",
-    # What a context cannot serialise, and says on every run that goes on with it.
+    # LlamaIndex repeats this warning on every resumed run whose context it cannot serialize.
     "ignore:Skipping (de)?serialization of known unserializable key",
     # What the framework calls inside its own steps, and deprecates.
     "ignore:is_running called from within a step:DeprecationWarning",

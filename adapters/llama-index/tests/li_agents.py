@@ -1,4 +1,4 @@
-"""Agents for the tests: the framework's own classes round a model whose answers are written down."""
+"""Agents for the tests: the framework's own classes around a scripted model."""
 
 # ruff: noqa: ARG002 - models need not use all that they are given
 
@@ -50,7 +50,7 @@ class ScriptedLLM(FunctionCallingLLM):
 
     @property
     def metadata(self) -> LLMMetadata:
-        """It can call tools."""
+        """A model that supports tool calls."""
         return LLMMetadata(is_function_calling_model=True, model_name="scripted-1")
 
     def _next(self) -> tuple[Step, ChatResponse]:
@@ -95,10 +95,10 @@ class ScriptedLLM(FunctionCallingLLM):
         return pieces()
 
     def _pieces(self, step: Step, whole: ChatResponse) -> Generator[ChatResponse, None, None]:
-        said = ""
+        answer = ""
         for delta in step.chunks()[:-1]:
-            said += delta
-            yield ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=said), delta=delta)
+            answer += delta
+            yield ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=answer), delta=delta)
         call = next(iter(step.calls), None)
         for text in self.chunks or () if isinstance(call, AskFor) else ():
             part = Step(calls=(AskFor(call.name, text, call.id),))
@@ -137,17 +137,17 @@ class ScriptedLLM(FunctionCallingLLM):
     def get_tool_calls_from_response(
         self, response: ChatResponse, error_on_no_tool_call: bool = True, **kwargs: Any
     ) -> list[ToolSelection]:
-        """Read the calls, taking `{}` for arguments that are no JSON object, as the providers' classes do."""
-        found: list[ToolSelection] = []
+        """Read the calls. Arguments that are not a JSON object become `{}`, as in the providers' classes."""
+        selections: list[ToolSelection] = []
         for name, arguments, call_id in calls_in(response.message):
-            given = arguments
+            parsed = arguments
             if isinstance(arguments, str):
                 try:
-                    given = json.loads(arguments)
+                    parsed = json.loads(arguments)
                 except ValueError:
-                    given = {}
-            found.append(ToolSelection(tool_id=call_id, tool_name=name, tool_kwargs=given))
-        return found
+                    parsed = {}
+            selections.append(ToolSelection(tool_id=call_id, tool_name=name, tool_kwargs=parsed))
+        return selections
 
 
 def message_of(step: Step) -> ChatMessage:
@@ -157,7 +157,7 @@ def message_of(step: Step) -> ChatMessage:
         blocks: list[Any] = [TextBlock(text=step.text)] if step.text else []
         blocks += [ToolCallBlock(tool_name=name, tool_kwargs=args, tool_call_id=i) for name, args, i in calls]
         return ChatMessage(role=MessageRole.ASSISTANT, blocks=blocks)
-    given = [
+    requests = [
         {
             "id": i,
             "type": "function",
@@ -165,7 +165,7 @@ def message_of(step: Step) -> ChatMessage:
         }
         for name, args, i in calls
     ]
-    more = {"tool_calls": given} if given else {}
+    more = {"tool_calls": requests} if requests else {}
     return ChatMessage(role=MessageRole.ASSISTANT, content=step.text or "", additional_kwargs=more)
 
 
@@ -175,12 +175,12 @@ def as_ask(call: AskFor | HandOff) -> AskFor:
 
 
 def calls_in(message: ChatMessage) -> list[tuple[str, Any, str]]:
-    """The calls of a message, with their arguments as they were written."""
+    """Return the calls of a message with their raw arguments."""
     if ToolCallBlock is not None:
         blocks = [block for block in message.blocks if isinstance(block, ToolCallBlock)]
         return [(block.tool_name, block.tool_kwargs, block.tool_call_id or "") for block in blocks]
-    given = message.additional_kwargs.get("tool_calls", [])
-    return [(call["function"]["name"], call["function"]["arguments"], call["id"]) for call in given]
+    requests = message.additional_kwargs.get("tool_calls", [])
+    return [(call["function"]["name"], call["function"]["arguments"], call["id"]) for call in requests]
 
 
 def llm(*steps: Any, **options: Any) -> ScriptedLLM:
@@ -199,7 +199,7 @@ def agent(*steps: Any, tools: Sequence[Any] = (), name: str = "A", usage: Any = 
 
 @dataclass
 class Played:
-    """What came of one run: what was recorded, what the user saw."""
+    """One run: its recording, and the events and result that the user received."""
 
     recorded: list[Run]
     events: list[Event] = field(default_factory=list)
@@ -219,44 +219,45 @@ class Played:
 async def play(
     played: Any, question: str = "hi", *, human: str | None = "yes", patience: float = 20, **options: Any
 ) -> Played:
-    """Run an agent inside `record()` and read its stream, as a user would; `human` answers whoever asks for one."""
+    """Run an agent inside `record()` and read its stream as a user does; `human` answers requests for input."""
     with record() as rec:
         handler = played.run(user_msg=question, **options)
-        seen = Played([], question=question)
+        log = Played([], question=question)
 
         async def read() -> None:
             async for event in handler.stream_events():
-                seen.events.append(event)
+                log.events.append(event)
                 if isinstance(event, InputRequiredEvent) and human is not None:
                     handler.ctx.send_event(HumanResponseEvent(response=human))
 
         reading = asyncio.ensure_future(read())
         try:
-            seen.result = await asyncio.wait_for(handler, patience)
+            log.result = await asyncio.wait_for(handler, patience)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever ends the agent is returned
-            seen.error = error
+            log.error = error
         except BaseException as error:
             if type(error).__name__ != "FatalError":
                 raise
-            seen.error = error
-        await asyncio.wait({reading}, timeout=0.3 if seen.error else PATIENCE)
+            log.error = error
+        await asyncio.wait({reading}, timeout=0.3 if log.error else PATIENCE)
         reading.cancel()
         await asyncio.wait({reading}, timeout=PATIENCE)
-    seen.recorded = rec.runs
+    log.recorded = rec.runs
     assert not rec.warnings
-    return seen
+    return log
 
 
-def played(made: Any, question: str = "hi", **options: Any) -> Played:
-    """The same in an event loop of its own; `made` is an agent, or makes one inside the loop."""
+def played(source: Any, question: str = "hi", **options: Any) -> Played:
+    """Run `play` in a new event loop; `source` is an agent, or a function that makes one inside the loop."""
 
     async def go() -> Played:
-        return await play(made() if callable(made) and not hasattr(made, "run") else made, question, **options)
+        workflow = source() if callable(source) and not hasattr(source, "run") else source
+        return await play(workflow, question, **options)
 
     return asyncio.run(go())
 
 
-def seen(calls: Sequence[ToolCall]) -> list[tuple[Any, ...]]:
+def summaries(calls: Sequence[ToolCall]) -> list[tuple[Any, ...]]:
     """Name, arguments, id and outcome of calls: the output, `! TypeName: text` of an error, or another status."""
     return [(call.name, call.arguments, call.id, outcome(call)) for call in calls]
 
@@ -292,7 +293,7 @@ def add(a: int, b: int) -> int:
 
 
 async def slow(ms: int) -> str:
-    """Take so many milliseconds."""
+    """Sleep for the number of milliseconds."""
     await asyncio.sleep(ms / 1000)
     return f"slept {ms}"
 

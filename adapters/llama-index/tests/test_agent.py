@@ -20,13 +20,13 @@ def add(a: int, b: int = 2) -> int:
     return a + b
 
 
-def make_agent(*steps: Any, told: list[int] | None = None) -> FunctionAgent:
+def make_agent(*steps: Any, lengths: list[int] | None = None) -> FunctionAgent:
     """An agent that adds."""
 
     class Counting(ScriptedLLM):
         async def astream_chat(self, messages: Any, **kwargs: Any) -> Any:
-            if told is not None:
-                told.append(len(messages))
+            if lengths is not None:
+                lengths.append(len(messages))
             return await super().astream_chat(messages, **kwargs)
 
     return FunctionAgent(
@@ -49,30 +49,30 @@ def ask(agent: Any, *questions: str) -> list[Run]:
 
 def test_turns_of_a_conversation_remember() -> None:
     """The second turn knows the first, and has its own question and calls."""
-    told: list[int] = []
-    agent = make_agent(asks(("add", {"a": 1}, "c1")), "three", "still three", told=told)
+    lengths: list[int] = []
+    agent = make_agent(asks(("add", {"a": 1}, "c1")), "three", "still three", lengths=lengths)
 
     first, second = ask(as_agent(agent), "1+2?", "really?")
 
     assert [call.name for call in first.calls] == ["add"]
     assert (second.input, second.actual_output, second.calls) == ("really?", "still three", [])
     assert (first.conversation_id, second.conversation_id) == ("one", "one")
-    assert told[-1] > told[0] + 1
+    assert lengths[-1] > lengths[0] + 1
 
 
-def test_conversations_are_apart() -> None:
-    """Another conversation knows nothing of the first."""
-    told: list[int] = []
-    agent = as_agent(make_agent("one", "two", told=told))
+def test_conversations_are_separate() -> None:
+    """A conversation sees nothing of an earlier one."""
+    lengths: list[int] = []
+    agent = as_agent(make_agent("one", "two", lengths=lengths))
 
     ask(agent, "hi")
     ask(agent, "ho")
 
-    assert told[0] == told[1]
+    assert lengths[0] == lengths[1]
 
 
-def test_an_agent_that_fails_is_scored_as_far_as_it_came() -> None:
-    """The call before the failure counts, and the error stands beside the score."""
+def test_failed_agent_is_scored_on_its_calls() -> None:
+    """The call before the failure is scored; the error is reported with the score."""
     agent = make_agent(asks(("add", {"a": 1}, "c1")), RuntimeError("503"))
     golden = Golden(input="1+2?", expected_tools=[ToolCall(name="add")])
 

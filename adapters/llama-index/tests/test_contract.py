@@ -42,7 +42,7 @@ def member(scene: Scene) -> FunctionAgent:
 
 
 def workflow(scene: Scene) -> Any:
-    """The same; with hand-offs, a workflow of agents."""
+    """Return a workflow for a scene; with hand-offs, a workflow of several agents."""
     if scene.tool_errors == "raised":
         raise NotSupportedError("every exception of a tool is shown to the model")
     if not scene.handoffs:

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from li_agents import Played, add, agent, asks, play, played, seen, slow
+from li_agents import Played, add, agent, asks, play, played, slow, summaries
 from li_versions import WORKFLOWS_2
 from llama_index.core.agent.workflow import AgentOutput, ToolCall, ToolCallResult
 from llama_index.core.workflow import Event, JsonSerializer, StartEvent, StopEvent, Workflow, step
@@ -21,23 +21,23 @@ def adding(answer: str = "3", question: str = "hi") -> Played:
     return played(lambda: agent(ADDED, answer, tools=[add]), question)
 
 
-def agents_events(told: Played) -> list[Event]:
+def agents_events(outcome: Played) -> list[Event]:
     """The events without the one that ends them."""
-    return [event for event in told.events if not isinstance(event, StopEvent)]
+    return [event for event in outcome.events if not isinstance(event, StopEvent)]
 
 
 def test_several_runs() -> None:
-    """Each run ends with its own last event; input and result are those of the last."""
+    """Each run ends with its own last event; input and result belong to the last run."""
     first, second = adding("one", "first"), adding("two", "second")
 
     runs = runs_from_events([*first.events, *second.events], second.result, input="the second")
 
     assert [(run.input, run.actual_output) for run in runs] == [("first", "one"), ("the second", "two")]
-    assert [seen(run.calls) for run in runs] == [ONE_CALL, ONE_CALL]
+    assert [summaries(run.calls) for run in runs] == [ONE_CALL, ONE_CALL]
 
 
 def test_no_events() -> None:
-    """No events are no runs; a result alone is one without calls."""
+    """No events give no runs; a result alone gives one run without calls."""
     assert runs_from_events([]) == []
     assert [run.actual_output for run in runs_from_events([], result="x")] == ["x"]
 
@@ -51,35 +51,35 @@ def test_without_the_last_event() -> None:
 
 
 def test_without_the_last_event_from_json() -> None:
-    """The recap of the last answer looks like requests once it was saved; it repeats what was done, and is none."""
+    """A saved last answer looks like requests, but only repeats earlier calls and is not counted."""
     texts = [JsonSerializer().serialize(event) for event in agents_events(adding())]
 
     (run,) = runs_from_events(texts)
 
-    assert seen(run.calls) == ONE_CALL
+    assert summaries(run.calls) == ONE_CALL
     assert (run.status.value, run.actual_output) == ("ok", "3")
 
 
 def test_events_that_end_too_early() -> None:
-    """A record that stops in the middle says so, and a call without a result was given up."""
-    told = adding()
-    upto = next(index for index, event in enumerate(told.events) if isinstance(event, ToolCallResult))
+    """A truncated record has a warning, and a call without a result is cancelled."""
+    outcome = adding()
+    upto = next(index for index, event in enumerate(outcome.events) if isinstance(event, ToolCallResult))
 
-    (run,) = runs_from_events(told.events[:upto])
+    (run,) = runs_from_events(outcome.events[:upto])
 
-    assert seen(run.calls) == [("add", {"a": 1, "b": 2}, "c1", "cancelled")]
+    assert summaries(run.calls) == [("add", {"a": 1, "b": 2}, "c1", "cancelled")]
     assert run.status.value == "stopped"
     assert "do not show how the run ended" in run.warnings[0]
 
 
 def test_events_that_begin_too_late() -> None:
-    """Calls whose request is missing are taken for the model's, with a warning."""
-    told = adding()
-    after = next(index for index, event in enumerate(told.events) if isinstance(event, AgentOutput)) + 1
+    """Results without a request are attributed to the model, with a warning."""
+    outcome = adding()
+    after = next(index for index, event in enumerate(outcome.events) if isinstance(event, AgentOutput)) + 1
 
-    (run,) = runs_from_events(told.events[after:], told.result)
+    (run,) = runs_from_events(outcome.events[after:], outcome.result)
 
-    assert seen(run.calls) == ONE_CALL
+    assert summaries(run.calls) == ONE_CALL
     assert run.calls[0].execution is not None
     assert run.calls[0].execution.origin.value == "model"
     assert "begin in the middle" in run.warnings[0]
@@ -87,43 +87,43 @@ def test_events_that_begin_too_late() -> None:
 
 def test_results_alone() -> None:
     """A result without its call is a call."""
-    told = adding()
-    kept = [event for event in told.events if not isinstance(event, ToolCall)]
+    outcome = adding()
+    events = [event for event in outcome.events if not isinstance(event, ToolCall)]
 
-    (run,) = runs_from_events(kept, told.result)
+    (run,) = runs_from_events(events, outcome.result)
 
-    assert seen(run.calls) == ONE_CALL
+    assert summaries(run.calls) == ONE_CALL
 
 
 def test_a_result_that_was_saved() -> None:
-    """An agent's result may come as the object that JSON made of it."""
-    told = adding()
+    """The result of an agent may be the object that was parsed from its JSON."""
+    outcome = adding()
 
-    (run,) = runs_from_events(agents_events(told), result=told.result.model_dump())
+    (run,) = runs_from_events(agents_events(outcome), result=outcome.result.model_dump())
 
     assert run.actual_output == "3"
 
 
 def test_the_callers_time_limit() -> None:
-    """`asyncio.wait_for` raises its own error, which stops the run and is no failure of it."""
+    """The error of `asyncio.wait_for` stops the run and is not a failure of it."""
 
     async def go() -> Played:
         return await play(agent(asks(("slow", {"ms": 2000}, "c1")), "d", tools=[slow]), patience=0.2)
 
-    told = asyncio.run(go())
-    (run,) = runs_from_events(told.events, error=told.error)
+    outcome = asyncio.run(go())
+    (run,) = runs_from_events(outcome.events, error=outcome.error)
 
     assert run.status.value == "stopped"
-    assert seen(run.calls) == [("slow", {"ms": 2000}, "c1", "cancelled")]
+    assert summaries(run.calls) == [("slow", {"ms": 2000}, "c1", "cancelled")]
 
 
-def test_a_failure_that_only_the_events_tell() -> None:
-    """What the model asked for at a limit of steps is a call, also where nobody says what was caught."""
-    told = played(lambda: agent(ADDED, asks(("add", {"a": 1, "b": 1}, "c2")), tools=[add]), max_iterations=2)
+def test_failure_visible_only_in_events() -> None:
+    """Requests at a step limit are calls, even if the caught exception is not passed."""
+    outcome = played(lambda: agent(ADDED, asks(("add", {"a": 1, "b": 1}, "c2")), tools=[add]), max_iterations=2)
 
-    (run,) = runs_from_events(told.events)
+    (run,) = runs_from_events(outcome.events)
 
-    assert seen(run.calls) == [*ONE_CALL, ("add", {"a": 1, "b": 1}, "c2", "not_executed")]
+    assert summaries(run.calls) == [*ONE_CALL, ("add", {"a": 1, "b": 1}, "c2", "not_executed")]
     assert run.status.value == "stopped"
     assert ("Max iterations" in (run.error or "")) == WORKFLOWS_2
 
@@ -135,7 +135,7 @@ class Report(StopEvent):
 
 
 class Reporting(Workflow):
-    """A workflow whose result is an event of its own."""
+    """A workflow that ends with a custom event."""
 
     @step
     async def go(self, ev: StartEvent) -> Report:
@@ -143,9 +143,9 @@ class Reporting(Workflow):
         return Report(answer=f"about {ev.get('topic')}")
 
 
-@pytest.mark.parametrize("given", [True, False])
-def test_a_result_of_the_users_own(given: bool) -> None:
-    """A workflow may end with an event of its own kind; what is in it is the answer."""
+@pytest.mark.parametrize("with_result", [True, False])
+def test_a_result_of_the_users_own(with_result: bool) -> None:
+    """A workflow may end with a custom event; its content is the answer."""
 
     async def go() -> tuple[list[Event], Any, Any]:
         with record() as rec:
@@ -154,14 +154,14 @@ def test_a_result_of_the_users_own(given: bool) -> None:
             return events, await handler, rec.last_run
 
     events, result, recorded = asyncio.run(go())
-    (run,) = runs_from_events(events, result if given else None)
+    (run,) = runs_from_events(events, result if with_result else None)
 
     assert (run.status.value, run.actual_output) == ("ok", '{"answer": "about x"}')
     assert (recorded.status.value, recorded.actual_output) == ("ok", '{"answer": "about x"}')
 
 
 def test_saved_failures() -> None:
-    """How a run failed is read from its last event, where the version tells it."""
+    """The failure of a run is read from its last event if the version reports it there."""
     saved: list[Any] = [
         {"qualified_name": "workflows.events.WorkflowFailedEvent", "value": {"exception": FAILURE}},
         {"qualified_name": "workflows.events.WorkflowFailedEvent", "value": FAILURE},
@@ -182,8 +182,8 @@ def test_saved_failures() -> None:
 FAILURE = {"exception_type": "builtins.RuntimeError", "exception_message": "rate"}
 
 
-def test_what_is_no_event() -> None:
-    """All places are named at once."""
+def test_invalid_events_are_reported() -> None:
+    """All invalid places are reported at once."""
     good = JsonSerializer().serialize(adding().events[0])
 
     with pytest.raises(InvalidDataError) as caught:
@@ -195,14 +195,14 @@ def test_what_is_no_event() -> None:
 
 
 def test_events_of_other_kinds_are_passed_over() -> None:
-    """A workflow's own events, and those of streams, tell nothing of calls."""
+    """Custom events of a workflow and stream events do not affect calls."""
 
     class Progress(Event):
         percent: int
 
-    told = adding()
+    outcome = adding()
     saved = {"qualified_name": "somewhere.Progress", "value": {"percent": 3}}
 
-    (run,) = runs_from_events([Progress(percent=1), saved, *told.events], told.result)
+    (run,) = runs_from_events([Progress(percent=1), saved, *outcome.events], outcome.result)
 
-    assert seen(run.calls) == ONE_CALL
+    assert summaries(run.calls) == ONE_CALL

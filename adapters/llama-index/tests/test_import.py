@@ -7,7 +7,7 @@ import toolmark_llama_index
 
 
 def printed(code: str) -> list[str]:
-    """What a program prints, word by word, in an interpreter of its own."""
+    """Return the words that a program prints in a fresh interpreter."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     return done.stdout.split()
 
@@ -21,7 +21,7 @@ def test_imports_the_core_of_the_framework_only() -> None:
 
 
 def test_importing_listens_to_nothing() -> None:
-    """Handlers are there only while a recorder is entered."""
+    """Handlers are registered only while a recorder is active."""
     code = (
         "from llama_index.core.instrumentation import get_dispatcher\n"
         "root = get_dispatcher()\n"
@@ -34,7 +34,7 @@ def test_importing_listens_to_nothing() -> None:
     assert printed(code) == ["True"]
 
 
-def test_public_names_are_sorted_and_there() -> None:
-    """Every public name exists, and the list is in order."""
+def test_public_names_are_sorted_and_exist() -> None:
+    """Every public name exists, and the list is sorted."""
     assert toolmark_llama_index.__all__ == sorted(toolmark_llama_index.__all__)
     assert all(hasattr(toolmark_llama_index, name) for name in toolmark_llama_index.__all__)

@@ -1,4 +1,4 @@
-"""A model of LlamaIndex as a judge: what it is asked, what its answers are read as, and who hears of it."""
+"""A LlamaIndex model as a judge: prompts, reply parsing, and isolation from recorders."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ YES = '{"evidence": ["c1"], "reasoning": "it fits", "verdict": "yes"}'
 PNG = "data:image/png;base64,iVBORw0KGgo="
 
 
-class Asked(ScriptedLLM):
+class RecordingLLM(ScriptedLLM):
     """Remembers what it was asked, and answers with what it was given."""
 
-    seen: Any = None
+    prompts: Any = None
     response: Any = None
 
     async def achat(self, messages: Any, **kwargs: Any) -> ChatResponse:  # type: ignore[override]
         """Answer, and remember."""
-        self.seen.append(messages)
+        self.prompts.append(messages)
         return self.response or await super().achat(messages, **kwargs)
 
 
@@ -42,18 +42,18 @@ def ask(llm: Any, **options: Any) -> Reply:
     return asyncio.run(as_judge(llm).complete(sample_prompt(**options)))  # type: ignore[arg-type]
 
 
-def test_it_is_a_text_model() -> None:
-    """The judge has what the seam asks for."""
+def test_it_implements_text_model() -> None:
+    """The judge implements the `TextModel` protocol."""
     assert isinstance(as_judge(scripted(YES)), TextModel)
 
 
 def test_the_prompt_arrives_whole() -> None:
     """Roles, texts and images arrive as LlamaIndex's blocks, in their order; the image itself where it was given."""
-    llm = Asked(script=ScriptedModel(YES), seen=[])
+    llm = RecordingLLM(script=ScriptedModel(YES), prompts=[])
 
     reply = ask(llm, images=(PNG, "https://example.com/a.png"))
 
-    [[system, user]] = llm.seen
+    [[system, user]] = llm.prompts
     text, image, address = user.blocks
     assert (system.role.value, system.content) == ("system", "You judge tool calls.")
     assert (user.role.value, text.text) == ("user", "Was the call right?")
@@ -64,8 +64,8 @@ def test_the_prompt_arrives_whole() -> None:
     assert (reply.text, reply.finish, reply.model) == (YES, "stop", "scripted-1")
 
 
-def test_tokens_are_told() -> None:
-    """What the provider counted is the usage, cached and reasoning tokens among it."""
+def test_usage_is_reported() -> None:
+    """Usage is what the provider counted, including cached and reasoning tokens."""
     usage = {
         "prompt_tokens": 100,
         "completion_tokens": 20,
@@ -89,11 +89,11 @@ def test_tokens_are_told() -> None:
         (None, {"text": "{", "finish": "stop", "usage": {}}),
     ],
 )
-def test_what_came_is_told_as_it_is(raw: Any, fields: dict[str, Any]) -> None:
-    """Refusals, cuts and withheld answers are what they are, on each provider."""
+def test_replies_keep_their_kind(raw: Any, fields: dict[str, Any]) -> None:
+    """Refusals, truncated and withheld answers are recognized for each provider."""
     response = ChatResponse(message=ChatMessage(role="assistant", content="{"), raw=raw)
 
-    reply = ask(Asked(script=ScriptedModel(), seen=[], response=response))
+    reply = ask(RecordingLLM(script=ScriptedModel(), prompts=[], response=response))
 
     assert {name: getattr(reply, name) for name in fields} == fields
 
@@ -107,7 +107,7 @@ def test_an_exception_is_an_outcome() -> None:
 
 
 def test_no_recorder_sees_the_judge() -> None:
-    """A judge that is asked within a recorded run is no part of it, not even its tokens."""
+    """A judge that is called within a recorded run is not part of the run, nor are its tokens."""
     judge = as_judge(scripted(YES, usage=[{"prompt_tokens": 1000, "completion_tokens": 1000}]))
 
     async def think(text: str) -> str | None:
@@ -122,8 +122,8 @@ def test_no_recorder_sees_the_judge() -> None:
     assert run.usage["input_tokens"] == 2
 
 
-def test_who_it_is_has_the_settings() -> None:
-    """Other settings, or another class, are another judge."""
+def test_identity_has_settings() -> None:
+    """Other settings, or another class, give another identity."""
     judges = [MockLLM(max_tokens=5), MockLLM(max_tokens=5), MockLLM(max_tokens=6), scripted(YES)]
 
     first, second, third, fourth = (Judge(as_judge(llm)).key_of(sample_prompt()) for llm in judges)
@@ -133,7 +133,7 @@ def test_who_it_is_has_the_settings() -> None:
 
 
 @pytest.mark.parametrize("llm", ["gpt-4.1", None, object()])
-def test_what_is_no_model_is_refused(llm: Any) -> None:
-    """The error names what was given."""
+def test_invalid_model_is_refused(llm: Any) -> None:
+    """The error names the value."""
     with pytest.raises(ConfigurationError, match=type(llm).__name__):
         as_judge(llm)

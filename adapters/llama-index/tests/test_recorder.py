@@ -1,4 +1,4 @@
-"""What a recorder keeps, hands over and leaves behind, whatever becomes of the runs it watches."""
+"""The recorder: stored runs, sinks and cleanup, however the runs end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import weakref
 from typing import Any
 
 import pytest
-from li_agents import add, agent, asks, boom, llm, play, search, seen, slow
+from li_agents import add, agent, asks, boom, llm, play, search, slow, summaries
 from li_versions import WORKFLOWS_2
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.instrumentation import get_dispatcher
@@ -44,7 +44,7 @@ def is_empty(rec: ToolCallRecorder) -> bool:
     return not rec._watcher.tree.spans
 
 
-# Where runs are seen
+# Where runs are recorded
 
 
 def test_round_an_event_loop() -> None:
@@ -58,7 +58,7 @@ def test_round_an_event_loop() -> None:
 
     case = rec.test_case(expected_tools=[ToolCall(name="add")], id="first")
     assert (case.id, case.input, case.actual_output) == ("first", "1+2?", "3")
-    assert seen(case.tools_called or []) == ONE_CALL
+    assert summaries(case.tools_called or []) == ONE_CALL
     assert rec.last_run.started_at is not None
     assert (rec.last_run.duration or 0) > 0
 
@@ -99,13 +99,13 @@ def test_runs_outside_are_not_recorded() -> None:
         _ = rec.last_run
 
 
-async def play_plain(told: Any) -> Any:
-    """Run an agent, and nothing else."""
-    return await told.run(user_msg="hi")
+async def play_plain(workflow: Any) -> Any:
+    """Run an agent without reading its stream."""
+    return await workflow.run(user_msg="hi")
 
 
 def test_a_recorder_may_be_entered_again() -> None:
-    """Runs of all blocks are kept; inside itself it stays attached until the outer block ends."""
+    """Runs of all blocks are stored; a nested recorder stays attached until the outer block ends."""
 
     async def go() -> ToolCallRecorder:
         rec = record()
@@ -126,12 +126,12 @@ def test_a_recorder_may_be_entered_again() -> None:
 
 
 def test_runs_that_are_not_awaited_end_with_the_block() -> None:
-    """What goes on when the block ends is recorded as far as it came, and says so; nothing of it stays."""
+    """A run that is active when the block ends is recorded up to then, with a warning; no state is left."""
 
     async def go() -> ToolCallRecorder:
-        told = agent(asks(("slow", {"ms": 300}, "c1")), "done", tools=[slow])
+        workflow = agent(asks(("slow", {"ms": 300}, "c1")), "done", tools=[slow])
         with record() as rec:
-            handler = told.run(user_msg="hi")
+            handler = workflow.run(user_msg="hi")
             await asyncio.sleep(0.15)
         await handler
         return rec
@@ -140,19 +140,19 @@ def test_runs_that_are_not_awaited_end_with_the_block() -> None:
 
     (run,) = rec.runs
     assert run.status.value == "stopped"
-    assert seen(run.calls) == [("slow", {"ms": 300}, "c1", "cancelled")]
+    assert summaries(run.calls) == [("slow", {"ms": 300}, "c1", "cancelled")]
     assert "closed before the run ended" in run.warnings[0]
     assert is_empty(rec)
 
 
 @pytest.mark.parametrize("way", ["well", "failed", "cancelled", "time"])
 def test_no_state_is_left_when_a_run_has_ended(way: str) -> None:
-    """However a run ends, its spans are forgotten, also while the recorder goes on."""
+    """However a run ends, its spans are removed while the recorder stays active."""
 
     async def go(rec: ToolCallRecorder) -> bool:
         steps: Any = {"well": (ADDED, "3"), "failed": (ADDED, RuntimeError("x"))}
-        told = agent(*steps.get(way, (asks(("slow", {"ms": 300}, "c1")), "3")), tools=[add, slow], timeout=5)
-        handler = told.run(user_msg="hi")
+        workflow = agent(*steps.get(way, (asks(("slow", {"ms": 300}, "c1")), "3")), tools=[add, slow], timeout=5)
+        handler = workflow.run(user_msg="hi")
         if way == "cancelled":
             await asyncio.sleep(0.15)
             await handler.cancel_run()
@@ -169,14 +169,14 @@ def test_no_state_is_left_when_a_run_has_ended(way: str) -> None:
     assert not rec.runs[0].warnings
 
 
-def test_agents_are_not_kept_alive() -> None:
-    """Neither agents, models nor tools are held by the record of their runs."""
+def test_agents_are_released() -> None:
+    """The record of a run holds no reference to agents, models or tools."""
 
     async def go() -> tuple[ToolCallRecorder, Any]:
         with record() as rec:
-            told = adder()
-            await told.run(user_msg="hi")
-        return rec, weakref.ref(told.llm.script)
+            workflow = adder()
+            await workflow.run(user_msg="hi")
+        return rec, weakref.ref(workflow.llm.script)
 
     rec, script = asyncio.run(go())
     gc.collect()
@@ -197,7 +197,7 @@ class ListSink:
 
 
 def test_sinks_and_pop() -> None:
-    """A sink takes each run when it ends, and it is kept no more; without one, `pop` takes the finished ones out."""
+    """A sink receives each run when it ends, and the recorder drops it; else `pop` returns them."""
 
     async def go(rec: ToolCallRecorder) -> None:
         with rec:
@@ -205,14 +205,14 @@ def test_sinks_and_pop() -> None:
             await adder().run(user_msg="two")
 
     store = ListSink()
-    sunk, kept = record(sink=store), record(conversation="c")
-    asyncio.run(go(sunk))
-    asyncio.run(go(kept))
+    with_sink, without_sink = record(sink=store), record(conversation="c")
+    asyncio.run(go(with_sink))
+    asyncio.run(go(without_sink))
 
     assert [run.input for run in store.runs] == ["one", "two"]
-    assert sunk.runs == []
-    assert [run.conversation_id for run in kept.pop()] == ["c", "c"]
-    assert kept.runs == []
+    assert with_sink.runs == []
+    assert [run.conversation_id for run in without_sink.pop()] == ["c", "c"]
+    assert without_sink.runs == []
 
 
 def test_a_limit() -> None:
@@ -231,7 +231,7 @@ def test_a_limit() -> None:
 
 
 def test_the_id_of_the_run() -> None:
-    """It is the framework's own, where it tells one."""
+    """The run id is the framework's own if it provides one."""
 
     async def go() -> tuple[ToolCallRecorder, Any]:
         with record() as rec:
@@ -250,7 +250,7 @@ def test_the_id_of_the_run() -> None:
 
 
 def test_a_loop_written_by_hand() -> None:
-    """Without a workflow, what is done inside `single_run` is one run; its answer is the model's last text."""
+    """Without a workflow, the steps inside `single_run` are one run; its answer is the model's last text."""
 
     async def go() -> ToolCallRecorder:
         model, tool = llm(ADDED, "three"), FunctionTool.from_defaults(add)
@@ -266,7 +266,7 @@ def test_a_loop_written_by_hand() -> None:
 
     (run,) = rec.runs
     assert (run.input, run.actual_output, run.status.value) == ("1+2?", "three", "ok")
-    assert seen(run.tools_called) == ONE_CALL
+    assert summaries(run.tools_called) == ONE_CALL
     assert [spec.name for spec in run.available_tools or ()] == ["add"]
     assert is_empty(rec)
 
@@ -280,7 +280,7 @@ def test_a_loop_that_fails() -> None:
 
 
 def test_a_loop_round_which_nothing_listens() -> None:
-    """A recorder that was not entered says so."""
+    """A recorder that was not entered has a warning."""
     rec = record()
 
     with rec.single_run("q"):
@@ -290,7 +290,7 @@ def test_a_loop_round_which_nothing_listens() -> None:
 
 
 def test_a_tool_outside_any_run() -> None:
-    """A tool that runs outside any workflow is not recorded, and the recorder says so."""
+    """A tool that runs outside a workflow is not recorded, with a warning."""
     with record() as rec:
         FunctionTool.from_defaults(add)(a=1, b=2)
 
@@ -310,7 +310,7 @@ class Outer(Workflow):
 
 
 def test_an_agent_in_a_step() -> None:
-    """An agent that a workflow runs is part of its run, its calls stand at the top; the program's own bear a mark."""
+    """An agent inside a workflow step is part of its run: its calls are top-level, and those by code are marked."""
 
     async def go() -> ToolCallRecorder:
         with record() as rec:
@@ -319,7 +319,7 @@ def test_an_agent_in_a_step() -> None:
 
     (run,) = asyncio.run(go()).runs
 
-    assert seen(run.tools_called) == [*ONE_CALL, ("search", {"q": "x"}, None, "found x")]
+    assert summaries(run.tools_called) == [*ONE_CALL, ("search", {"q": "x"}, None, "found x")]
     assert [call.execution.origin.value for call in run.calls if call.execution] == ["model", "code"]
     assert [call.name for call in run.select_calls(code=False)] == ["add"]
     assert (run.input, run.actual_output) == ("sums", '{"answer": "3", "to": "sums"}')
@@ -332,7 +332,7 @@ class Sum(BaseModel):
 
 
 def test_a_program_for_structured_output() -> None:
-    """The form that a program of LlamaIndex asks a model for is no call, wherever it runs."""
+    """The pseudo-tool of a LlamaIndex program for structured output is not a call, wherever it runs."""
 
     def total(text: str) -> int:
         """Read a sum."""
@@ -341,10 +341,10 @@ def test_a_program_for_structured_output() -> None:
         )
         return int(program(text=text).total)
 
-    told = agent(asks(("total", {"text": "1+2"}, "c1")), "3", tools=[total])
-    run = asyncio.run(play(told)).run("C")
+    workflow = agent(asks(("total", {"text": "1+2"}, "c1")), "3", tools=[total])
+    run = asyncio.run(play(workflow)).run("C")
 
-    assert seen(run.calls) == [("total", {"text": "1+2"}, "c1", 3)]
+    assert summaries(run.calls) == [("total", {"text": "1+2"}, "c1", 3)]
     assert run.calls[0].execution is not None
     assert not run.calls[0].execution.children
 
@@ -358,7 +358,7 @@ class BrokenSink:
 
 
 def test_a_sink_that_fails() -> None:
-    """It does not reach the agent; the run says so, and stays."""
+    """A failing sink does not affect the agent; the run has a warning and stays stored."""
 
     async def go() -> tuple[ToolCallRecorder, str]:
         with record(sink=BrokenSink()) as rec:

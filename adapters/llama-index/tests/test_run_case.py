@@ -1,4 +1,4 @@
-"""`run_case` asks an agent a question and returns a case, whatever becomes of the agent."""
+"""`run_case` asks an agent a question and returns a case, even if the agent fails."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from li_agents import add, agent, asks, seen, slow
+from li_agents import add, agent, asks, slow, summaries
 from llama_index.core.workflow import Event
 
 from toolmark import ToolCall, ToolCorrectnessMetric
@@ -17,24 +17,24 @@ SLOW = asks(("slow", {"ms": 2000}, "c1"))
 
 
 def test_a_case_that_can_be_scored() -> None:
-    """The case holds the question, the answer, the calls and what was expected."""
+    """The case holds the question, the answer, the calls and the expected calls."""
     expected = [ToolCall(name="add", input_parameters={"a": 1, "b": 2})]
 
     case = asyncio.run(run_case(agent(ADDED, "3", tools=[add]), "1+2?", expected_tools=expected, id="sum"))
 
     assert (case.id, case.input, case.actual_output) == ("sum", "1+2?", "3")
-    assert seen(case.tools_called or []) == [("add", {"a": 1, "b": 2}, "c1", 3)]
+    assert summaries(case.tools_called or []) == [("add", {"a": 1, "b": 2}, "c1", 3)]
     assert ToolCorrectnessMetric().measure(case).score == 1
 
 
-def test_a_failure_is_told_by_the_run() -> None:
-    """A model that fails raises nothing here; the calls until then are kept."""
+def test_failure_is_recorded_in_the_run() -> None:
+    """A failing model raises nothing here; the calls before the failure are kept."""
     case = asyncio.run(run_case(agent(ADDED, RuntimeError("rate limit"), tools=[add]), "1+2?"))
 
     assert case.run is not None
     assert case.run.status.value == "error"
     assert "rate limit" in (case.run.error or "")
-    assert seen(case.tools_called or []) == [("add", {"a": 1, "b": 2}, "c1", 3)]
+    assert summaries(case.tools_called or []) == [("add", {"a": 1, "b": 2}, "c1", 3)]
 
 
 class Unready:
@@ -46,7 +46,7 @@ class Unready:
 
 
 def test_an_agent_that_does_not_begin() -> None:
-    """That is a failed run, too."""
+    """An agent that does not start is a failed run."""
     case = asyncio.run(run_case(Unready(), "1+2?"))
 
     assert case.run is not None
@@ -60,26 +60,26 @@ def test_a_time_limit() -> None:
 
     assert case.run is not None
     assert (case.run.status.value, case.run.error) == ("stopped", "not finished within 0.2 seconds")
-    assert seen(case.tools_called or []) == [("slow", {"ms": 2000}, "c1", "cancelled")]
+    assert summaries(case.tools_called or []) == [("slow", {"ms": 2000}, "c1", "cancelled")]
 
 
 def test_the_callers_cancellation_is_passed_on() -> None:
     """Whoever cancels the caller cancels the run."""
 
     async def go() -> bool:
-        asked = asyncio.ensure_future(run_case(agent(SLOW, "done", tools=[slow]), "wait"))
+        task = asyncio.ensure_future(run_case(agent(SLOW, "done", tools=[slow]), "wait"))
         await asyncio.sleep(0.2)
-        asked.cancel()
+        task.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asked
-        return asked.cancelled()
+            await task
+        return task.cancelled()
 
     assert asyncio.run(go())
 
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_events_are_handed_on(is_async: bool) -> None:
-    """Each event of the run's stream, to its end; a function that must be awaited is."""
+    """All events of the run's stream are passed on; an async callback is awaited."""
     names: list[str] = []
 
     def listen(event: Event) -> None:
@@ -97,7 +97,7 @@ def test_events_are_handed_on(is_async: bool) -> None:
 
 
 def test_an_error_of_the_listener_is_the_callers() -> None:
-    """It ends the run, and is raised."""
+    """An error of the callback ends the run and is raised."""
 
     def listen(event: Event) -> None:
         raise LookupError(type(event).__name__)
@@ -116,16 +116,16 @@ def fatal() -> str:
 
 
 def test_a_stream_that_never_ends() -> None:
-    """A tool that raises what nobody handles ends the run and not its stream; nobody waits for that."""
-    told = agent(asks(("fatal", {}, "c1")), "never said", tools=[fatal])
+    """A tool with an unhandled exception ends the run but not its stream; `run_case` does not wait for the stream."""
+    workflow = agent(asks(("fatal", {}, "c1")), "never said", tools=[fatal])
 
-    case = asyncio.run(run_case(told, "x", on_event=lambda _: None, timeout=2))
+    case = asyncio.run(run_case(workflow, "x", on_event=lambda _: None, timeout=2))
 
-    assert seen(case.tools_called or []) == [("fatal", {}, "c1", "! FatalError: fatal!")]
+    assert summaries(case.tools_called or []) == [("fatal", {}, "c1", "! FatalError: fatal!")]
 
 
 def test_inside_a_recorder() -> None:
-    """The innermost records: a case of one's own is not one of the recorder round it."""
+    """Inside another recorder, only the innermost one records the run."""
 
     async def go() -> int:
         async with record() as rec:

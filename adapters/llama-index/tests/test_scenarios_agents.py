@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from li_agents import add, agent, asks, boom, llm, outcome, play, played, search, seen, status_of, write
+from li_agents import add, agent, asks, boom, llm, outcome, play, played, search, status_of, summaries, write
 from li_versions import scenario
 from llama_index.core.agent.workflow import AgentWorkflow, CodeActAgent, ReActAgent
 from llama_index.core.base.llms.types import ChatMessage
@@ -26,16 +26,16 @@ class Weather(BaseModel):
 
 @scenario("24-C", "24-E")
 def test_structured_output(mode: str) -> None:
-    """The form in which the answer is asked for is a call to the model, and none of the agent."""
+    """The pseudo-tool for a structured answer is not a call of the agent."""
     form = [AskFor("Weather", {"city": "Paris", "degrees": 3}, "s1")]
-    made = lambda: agent(  # noqa: E731 - made inside the event loop
+    factory = lambda: agent(  # noqa: E731 - made inside the event loop
         asks(("add", {"a": 1, "b": 2}, "c1")), "Paris 3", form, tools=[add], output_cls=Weather
     )
-    seen_by = played(made)
+    seen_by = played(factory)
     run = seen_by.run(mode)
 
     assert seen_by.result.structured_response == {"city": "Paris", "degrees": 3}
-    assert seen(run.calls) == [("add", {"a": 1, "b": 2}, "c1", 3)]
+    assert summaries(run.calls) == [("add", {"a": 1, "b": 2}, "c1", 3)]
     assert run.calls[0].execution is not None
     assert not run.calls[0].execution.children
     assert status_of(run) == ("ok", "Paris 3")
@@ -53,15 +53,15 @@ def react(*steps: str, **options: Any) -> ReActAgent:
 def without_ids(calls: Any) -> list[Any]:
     """Calls without their ids, which such agents make up."""
     assert all(call.id for call in calls)
-    return [(name, arguments, outcome) for name, arguments, _, outcome in seen(calls)]
+    return [(name, arguments, outcome) for name, arguments, _, outcome in summaries(calls)]
 
 
 GOOD = 'Thought: I add.\nAction: add\nAction Input: {"a": 1, "b": 2}\n'
 
 
 @scenario("26-C", "26-E", needs="empty_answers")
-def test_a_react_agent_that_is_asked_again(mode: str) -> None:
-    """Text that cannot be read, or none, is no call, no turn of the user and no answer."""
+def test_react_agent_that_is_prompted_again(mode: str) -> None:
+    """Unparsable or empty text is not a call, a user turn or an answer."""
     run = played(lambda: react("Thought: I add.\nAction: add", "", GOOD, "Thought: ok\nAnswer: 3")).run(mode)
 
     assert without_ids(run.tools_called) == [("add", {"a": 1, "b": 2}, 3)]
@@ -71,7 +71,7 @@ def test_a_react_agent_that_is_asked_again(mode: str) -> None:
 
 @scenario("27-C", "27-E")
 def test_a_react_agent_that_writes_bad_json(mode: str) -> None:
-    """LlamaIndex hands `{}` over; the record says that the arguments were invalid, and what was written."""
+    """LlamaIndex passes `{}` on; the call has invalid arguments and their raw text."""
     written = 'Thought: t\nAction: add\nAction Input: {"a": 1 "b" 2}\n'
     run = played(lambda: react(written, "Thought: ok\nAnswer: x")).run(mode)
 
@@ -127,7 +127,7 @@ def test_an_agent_that_writes_code(mode: str) -> None:
 
 @scenario("29-tracked", needs="context_in_threads")
 def test_functions_that_code_calls() -> None:
-    """What the code of such an agent calls is seen where the function is tracked: a child of the execution."""
+    """Calls made by an agent's code are recorded where the function is tracked, as children of the execution."""
     run = played(lambda: code_act(CODE, "3", function=track(add))).run("C")
 
     (call,) = run.calls
@@ -136,7 +136,7 @@ def test_functions_that_code_calls() -> None:
     assert (child.name, child.arguments, child.output) == ("add", {"a": 1, "b": 2}, 3)
     assert child.execution is not None
     assert child.execution.origin.value == "code"
-    assert [made.name for made in run.select_calls(nested=True, code=False)] == ["execute"]
+    assert [each.name for each in run.select_calls(nested=True, code=False)] == ["execute"]
 
 
 def team(first: Any, second: Any) -> AgentWorkflow:
@@ -153,29 +153,29 @@ def agents_of(run: Any) -> list[Any]:
 
 @scenario("30-C", "30-E")
 def test_a_hand_over(mode: str) -> None:
-    """Handing over is no tool call; each call has the agent that made it."""
+    """A hand-off is not a tool call; each call has the agent that made it."""
     run = played(
         lambda: team(
             [asks(("search", {"q": "x"}, "c1")), [HandOff("W", "h1")]], [asks(("write", {"text": "t"}, "c2")), "done"]
         )
     ).run(mode)
 
-    assert seen(run.tools_called) == [
+    assert summaries(run.tools_called) == [
         ("search", {"q": "x"}, "c1", "found x"),
         ("write", {"text": "t"}, "c2", "wrote t"),
     ]
     assert agents_of(run) == ["R", "W"]
     (handoff,) = run.handoffs
     assert (handoff.from_agent, handoff.to_agent, handoff.call) == ("R", "W", 1)
-    made = run.calls[1]
-    assert made.execution is not None
-    assert (made.execution.status.value, made.arguments) == ("ok", {"to_agent": "W", "reason": "r"})
+    call = run.calls[1]
+    assert call.execution is not None
+    assert (call.execution.status.value, call.arguments) == ("ok", {"to_agent": "W", "reason": "r"})
     assert run.actual_output == "done"
 
 
 @scenario("31-C", "31-E")
-def test_a_hand_over_beside_a_call(mode: str) -> None:
-    """It can be counted where that is wanted, and stands in the model's order."""
+def test_hand_off_next_to_a_call(mode: str) -> None:
+    """A hand-off can be included; it then keeps the model's order."""
     run = played(lambda: team([[AskFor("search", {"q": "x"}, "c1"), HandOff("W", "h1")]], ["done"])).run(mode)
 
     counted = run.select_calls(handoffs=True)
@@ -186,7 +186,7 @@ def test_a_hand_over_beside_a_call(mode: str) -> None:
 
 @scenario("32-C", "32-E")
 def test_a_hand_over_that_is_refused(mode: str) -> None:
-    """One to nobody is no tool call either; that it was refused is its error, which LlamaIndex calls a success."""
+    """A hand-off to an unknown agent is not a tool call; the refusal is its error, although LlamaIndex sees success."""
     run = played(lambda: team([[HandOff("ghost", "h1")], "me"], [])).run(mode)
 
     assert run.tools_called == []
@@ -217,13 +217,13 @@ def asks_another(*, forward: bool) -> Any:
 
 @scenario("34-C", "34-E")
 def test_an_agent_in_a_tool(mode: str) -> None:
-    """Its calls are inside the call of the tool; its events, which nobody passed on, cannot be read."""
+    """The calls of an agent inside a tool are children of the tool's call; its own events are not available."""
     run = played(lambda: asks_another(forward=False)).run(mode)
 
-    assert seen(run.tools_called) == [("ask_sub", {"q": "hey"}, "o1", "sub says")]
+    assert summaries(run.tools_called) == [("ask_sub", {"q": "hey"}, "o1", "sub says")]
     assert run.calls[0].execution is not None
     children = run.calls[0].execution.children
-    assert seen(children) == ([("search", {"q": "z"}, "i1", "found z")] if mode == "C" else [])
+    assert summaries(children) == ([("search", {"q": "z"}, "i1", "found z")] if mode == "C" else [])
     assert [child.execution.agent for child in children if child.execution] == (["sub"] if mode == "C" else [])
     assert [tool.name for tool in run.available_tools or ()] == (["ask_sub"] if mode == "C" else [])
 
@@ -233,7 +233,7 @@ def test_an_agent_in_a_tool_whose_events_are_passed_on(mode: str) -> None:
     """Events of the inner agent come unlabelled between those of the outer one; they are inside the running call."""
     run = played(lambda: asks_another(forward=True)).run(mode)
 
-    assert seen(run.tools_called) == [("ask_sub", {"q": "hey"}, "o1", "sub says")]
+    assert summaries(run.tools_called) == [("ask_sub", {"q": "hey"}, "o1", "sub says")]
     assert [call.name for call in run.select_calls(nested=True)] == ["ask_sub", "search"]
     assert agents_of(run) == ["A"]
     assert run.actual_output == "done"
@@ -241,7 +241,7 @@ def test_an_agent_in_a_tool_whose_events_are_passed_on(mode: str) -> None:
 
 
 def test_agents_at_the_same_time_in_a_tool() -> None:
-    """Two agents that a tool runs at once are both inside its call."""
+    """Two agents that a tool runs concurrently are both children of its call."""
 
     async def ask_both(q: str) -> str:
         """Ask two."""
@@ -250,10 +250,10 @@ def test_agents_at_the_same_time_in_a_tool() -> None:
         ]
         return " ".join(map(str, await asyncio.gather(*(one.run(user_msg=q) for one in inner))))
 
-    told = played(lambda: agent(asks(("ask_both", {"q": "z"}, "o1")), "done", tools=[ask_both]))
-    run = told.run("C")
+    outcome = played(lambda: agent(asks(("ask_both", {"q": "z"}, "o1")), "done", tools=[ask_both]))
+    run = outcome.run("C")
 
-    assert seen(run.tools_called) == [("ask_both", {"q": "z"}, "o1", "1 2")]
+    assert summaries(run.tools_called) == [("ask_both", {"q": "z"}, "o1", "1 2")]
     assert run.calls[0].execution is not None
     children = run.calls[0].execution.children
     assert sorted(str(child.output) for child in children) == ["found z1", "found z2"]
@@ -308,7 +308,7 @@ def test_a_workflow_written_by_hand(mode: str) -> None:
     rec = asyncio.run(go())
     (run,) = rec.runs
 
-    assert seen(run.tools_called) == [
+    assert summaries(run.tools_called) == [
         ("add", {"a": 1, "b": 2}, "c1", 3),
         ("boom", {"x": "q"}, "c2", "! ValueError: kaboom q"),
     ]
@@ -330,13 +330,13 @@ def test_a_tool_that_calls_a_tool() -> None:
 
     run = asyncio.run(play(agent(asks(("outer", {"n": 2}, "c1")), "4", tools=[outer]))).run("C")
 
-    assert seen(run.tools_called) == [("outer", {"n": 2}, "c1", 4)]
+    assert summaries(run.tools_called) == [("outer", {"n": 2}, "c1", 4)]
     nested = run.select_calls(nested=True)
     assert [(call.name, call.arguments) for call in nested] == [("outer", {"n": 2}), ("inner_add", {"a": 2, "b": 2})]
 
 
 class Side(Workflow):
-    """A program that runs two agents at once."""
+    """A program that runs two agents concurrently."""
 
     @step
     async def go(self, ev: StartEvent) -> StopEvent:
@@ -357,7 +357,7 @@ class Side(Workflow):
 
 @pytest.mark.parametrize("way", ["workflow", "loop"])
 def test_agents_at_the_same_time(way: str) -> None:
-    """Two agents that a program runs at once, with the same ids, each run what they asked for themselves."""
+    """Two concurrent agents whose calls share ids keep their own calls."""
 
     async def go() -> Any:
         with record() as rec:
@@ -370,10 +370,10 @@ def test_agents_at_the_same_time(way: str) -> None:
 
     (run,) = asyncio.run(go()).runs
 
-    found = {
+    calls = {
         call.execution.agent: (call.arguments, call.output) for call in run.calls if call.execution and call.output
     }
-    assert found == {"a1": ({"q": "1"}, "found 1"), "a2": ({"q": "2"}, "found 2")}
+    assert calls == {"a1": ({"q": "1"}, "found 1"), "a2": ({"q": "2"}, "found 2")}
     unknown = [call.execution.agent for call in run.calls if call.execution and call.name == "nope"]
     assert sorted(map(str, unknown)) == ["a1", "a2"]
     assert {outcome(call).partition(":")[0] for call in run.calls if call.name == "nope"} == {"unknown_tool"}

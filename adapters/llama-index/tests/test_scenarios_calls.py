@@ -5,7 +5,7 @@ from datetime import date
 from fractions import Fraction
 from typing import Any
 
-from li_agents import add, agent, asks, boom, llm, outcome, played, seen, slow, status_of
+from li_agents import add, agent, asks, boom, llm, outcome, played, slow, status_of, summaries
 from li_versions import scenario
 from llama_index.core.base.llms.types import ImageBlock, TextBlock
 from llama_index.core.base.response.schema import Response
@@ -21,7 +21,7 @@ def test_a_call_with_its_output(mode: str) -> None:
     """A call has the model's arguments and id, and what the tool returned; the run has question and answer."""
     run = played(lambda: agent(asks(("add", {"a": 1, "b": 2}, "c1")), "3", tools=[add])).run(mode)
 
-    assert seen(run.tools_called) == [("add", {"a": 1, "b": 2}, "c1", 3)]
+    assert summaries(run.tools_called) == [("add", {"a": 1, "b": 2}, "c1", 3)]
     assert (run.input, *status_of(run)) == ("hi", "ok", "3")
     execution = run.calls[0].execution
     assert execution is not None
@@ -40,13 +40,13 @@ def test_no_call(mode: str) -> None:
 
 
 @scenario("03-C", "03-E")
-def test_parallel_calls_stand_in_the_models_order(mode: str) -> None:
-    """The slow call is first, as the model asked, although the other one ended first."""
+def test_parallel_calls_keep_the_models_order(mode: str) -> None:
+    """The slow call is first, as the model requested, although the other ends first."""
     run = played(lambda: agent(asks(("slow", {"ms": 60}, "c1"), ("slow", {"ms": 1}, "c2")), "d", tools=[slow])).run(
         mode
     )
 
-    assert seen(run.tools_called) == [
+    assert summaries(run.tools_called) == [
         ("slow", {"ms": 60}, "c1", "slept 60"),
         ("slow", {"ms": 1}, "c2", "slept 1"),
     ]
@@ -54,7 +54,7 @@ def test_parallel_calls_stand_in_the_models_order(mode: str) -> None:
 
 @scenario("04-C", "04-E")
 def test_a_tool_that_raises(mode: str) -> None:
-    """What a tool raises is its call's error; what the model was shown is no output."""
+    """A tool's exception is the error of its call; the text that the model received is not an output."""
     run = played(lambda: agent(asks(("boom", {"x": "q"}, "c1")), "sorry", tools=[boom])).run(mode)
 
     (call,) = run.tools_called
@@ -66,7 +66,7 @@ def test_a_tool_that_raises(mode: str) -> None:
 
 @scenario("05-C", "05-E")
 def test_an_unknown_tool(mode: str) -> None:
-    """A tool that is not there was called and not executed; LlamaIndex's answer is what the model was shown."""
+    """An unknown tool was called and not executed; the model output is LlamaIndex's answer."""
     run = played(lambda: agent(asks(("nope", {"z": 1}, "c1")), "d", tools=[add])).run(mode)
 
     (call,) = run.tools_called
@@ -93,8 +93,8 @@ def test_a_missing_argument(mode: str) -> None:
 
 
 @scenario("07-C", "07-E")
-def test_arguments_that_are_no_json(mode: str) -> None:
-    """LlamaIndex hands `{}` to the tool; the record says that the arguments were invalid, and what was written."""
+def test_arguments_that_are_not_json(mode: str) -> None:
+    """LlamaIndex passes `{}` to the tool; the call has invalid arguments and their raw text."""
     run = played(lambda: agent(asks(("add", "{not json", "c1")), "d", tools=[add])).run(mode)
 
     (call,) = run.tools_called
@@ -110,7 +110,7 @@ def test_empty_ids(mode: str) -> None:
     first = asks(("add", {"a": 1, "b": 2}, ""), ("add", {"a": 3, "b": 4}, ""))
     run = played(lambda: agent(first, asks(("add", {"a": 1, "b": 2}, "")), "d", tools=[add])).run(mode)
 
-    assert seen(run.tools_called) == [
+    assert summaries(run.tools_called) == [
         ("add", {"a": 1, "b": 2}, None, 3),
         ("add", {"a": 3, "b": 4}, None, 7),
         ("add", {"a": 1, "b": 2}, None, 3),
@@ -124,22 +124,22 @@ def test_the_name_of_the_tool_as_id(mode: str) -> None:
     run = played(lambda: agent(first, asks(("slow", {"ms": 5}, "slow")), "d", tools=[slow])).run(mode)
 
     times = [5, 5, 1, 5]
-    assert seen(run.tools_called) == [("slow", {"ms": ms}, "slow", f"slept {ms}") for ms in times]
+    assert summaries(run.tools_called) == [("slow", {"ms": ms}, "slow", f"slept {ms}") for ms in times]
     assert [call.execution.attempts for call in run.tools_called if call.execution] == [1, 1, 1, 1]
 
 
 def mutate(items: list) -> str:  # type: ignore[type-arg]
-    """Change what it is given."""
+    """Change the argument in place."""
     items.append("MUT")
     return "ok"
 
 
 @scenario("17")
 def test_changed_arguments() -> None:
-    """Arguments are kept as they were handed over, although LlamaIndex's own events show them changed."""
+    """Arguments are recorded before the tool changes them, although LlamaIndex's own events show the change."""
     seen_by = played(lambda: agent(asks(("mutate", {"items": ["a"]}, "c1")), "d", tools=[mutate]))
 
-    assert seen(seen_by.run("C").tools_called) == [("mutate", {"items": ["a"]}, "c1", "ok")]
+    assert summaries(seen_by.run("C").tools_called) == [("mutate", {"items": ["a"]}, "c1", "ok")]
 
 
 async def ctxtool(ctx: Context, note: str) -> str:
@@ -150,10 +150,10 @@ async def ctxtool(ctx: Context, note: str) -> str:
 
 @scenario("18-C", "18-E")
 def test_a_tool_that_takes_a_context(mode: str) -> None:
-    """What LlamaIndex injects is no argument."""
+    """A context that LlamaIndex injects is not an argument."""
     run = played(lambda: agent(asks(("ctxtool", {"note": "n"}, "c1")), "d", tools=[ctxtool])).run(mode)
 
-    assert seen(run.tools_called) == [("ctxtool", {"note": "n"}, "c1", "noted n")]
+    assert summaries(run.tools_called) == [("ctxtool", {"note": "n"}, "c1", "noted n")]
     assert not run.warnings
 
 
@@ -169,12 +169,12 @@ def errdict() -> dict:  # type: ignore[type-arg]
 @scenario("19-C", "19-E")
 def test_nothing_and_an_error_as_data(mode: str) -> None:
     """`None` is an output, and so is an object with a key "error": only the tool can say that it failed."""
-    asked = asks(("none", {}, "c1"), ("errdict", {}, "c2"))
-    run = played(lambda: agent(asked, "d", tools=[none, errdict])).run(mode)
+    request = asks(("none", {}, "c1"), ("errdict", {}, "c2"))
+    run = played(lambda: agent(request, "d", tools=[none, errdict])).run(mode)
 
-    assert seen(run.tools_called) == [("none", {}, "c1", None), ("errdict", {}, "c2", {"error": "not found"})]
-    shown = [call.execution.model_output for call in run.tools_called if call.execution]
-    assert shown == ["None", "{'error': 'not found'}"]
+    assert summaries(run.tools_called) == [("none", {}, "c1", None), ("errdict", {}, "c2", {"error": "not found"})]
+    outputs = [call.execution.model_output for call in run.tools_called if call.execution]
+    assert outputs == ["None", "{'error': 'not found'}"]
 
 
 def picture() -> Any:
@@ -191,7 +191,7 @@ def test_blocks(mode: str) -> None:
     run = played(lambda: agent(asks(("picture", {}, "c1")), "d", tools=[picture])).run(mode)
 
     blocks = [{"type": "text", "text": "see"}, {"type": "image", "image_mimetype": "image/png", "bytes": 11}]
-    assert seen(run.tools_called) == [("picture", {}, "c1", blocks)]
+    assert summaries(run.tools_called) == [("picture", {}, "c1", blocks)]
 
 
 def innererr() -> ToolOutput:
@@ -204,7 +204,7 @@ def test_an_output_that_is_an_error(mode: str) -> None:
     """A tool that returns a `ToolOutput` which is an error has failed, although LlamaIndex says otherwise."""
     run = played(lambda: agent(asks(("innererr", {}, "c1")), "d", tools=[innererr])).run(mode)
 
-    assert seen(run.tools_called) == [("innererr", {}, "c1", "! quota")]
+    assert summaries(run.tools_called) == [("innererr", {}, "c1", "! quota")]
 
 
 class Engine(CustomQueryEngine):
@@ -221,16 +221,16 @@ def test_a_query_engine(mode: str) -> None:
     tool = QueryEngineTool.from_defaults(Engine(), name="qe", description="answers")
     run = played(lambda: agent(asks(("qe", {"input": "hello"}, "c1")), "d", tools=[tool])).run(mode)
 
-    assert seen(run.calls) == [("qe", {"input": "hello"}, "c1", "answer for hello")]
+    assert summaries(run.calls) == [("qe", {"input": "hello"}, "c1", "answer for hello")]
     assert not run.warnings
 
 
 class Bare(BaseTool):
-    """A tool that is no function, and not async."""
+    """A tool that is neither a function nor async."""
 
     @property
     def metadata(self) -> ToolMetadata:
-        """What is said of it."""
+        """The tool's metadata."""
         return ToolMetadata(name="bare", description="bare")
 
     def __call__(self, input: Any) -> ToolOutput:
@@ -243,18 +243,18 @@ def test_a_plain_tool(mode: str) -> None:
     """A plain `BaseTool`, which LlamaIndex wraps twice, is one call and not three."""
     run = played(lambda: agent(asks(("bare", {"input": "i"}, "c1")), "d", tools=[Bare()])).run(mode)
 
-    assert seen(run.calls) == [("bare", {"input": "i"}, "c1", "i")]
+    assert summaries(run.calls) == [("bare", {"input": "i"}, "c1", "i")]
     assert run.calls[0].execution is not None
     assert not run.calls[0].execution.children
 
 
 @scenario("25-C", "25-E")
 def test_calls_that_stream_in_pieces(mode: str) -> None:
-    """What a stream shows before the arguments are whole is no call."""
+    """Partial arguments in a stream are not a call."""
     model = llm(asks(("add", {"a": 1, "b": 2}, "c1")), "ok", chunks=["", '{"a": 1'])
     run = played(lambda: agent(llm=model, tools=[add])).run(mode)
 
-    assert seen(run.tools_called) == [("add", {"a": 1, "b": 2}, "c1", 3)]
+    assert summaries(run.tools_called) == [("add", {"a": 1, "b": 2}, "c1", 3)]
 
 
 def mcp_fail() -> Any:
@@ -271,10 +271,10 @@ def mcp_ok() -> Any:
 @scenario("42-C", "42-E")
 def test_results_of_mcp(mode: str) -> None:
     """An MCP result that says it failed is an error, though LlamaIndex sees none; else its text is the output."""
-    asked = asks(("mcp_fail", {}, "c1"), ("mcp_ok", {}, "c2"))
-    run = played(lambda: agent(asked, "d", tools=[mcp_fail, mcp_ok])).run(mode)
+    request = asks(("mcp_fail", {}, "c1"), ("mcp_ok", {}, "c2"))
+    run = played(lambda: agent(request, "d", tools=[mcp_fail, mcp_ok])).run(mode)
 
-    assert seen(run.tools_called) == [("mcp_fail", {}, "c1", "! server said no"), ("mcp_ok", {}, "c2", "fine")]
+    assert summaries(run.tools_called) == [("mcp_fail", {}, "c1", "! server said no"), ("mcp_ok", {}, "c2", "fine")]
 
 
 @scenario("45-C", "45-E")
@@ -283,12 +283,12 @@ def test_partial_arguments(mode: str) -> None:
     tool = FunctionTool.from_defaults(add, partial_params={"b": 41})
     run = played(lambda: agent(asks(("add", {"a": 1}, "c1")), "d", tools=[tool])).run(mode)
 
-    assert seen(run.tools_called) == [("add", {"a": 1}, "c1", 42)]
+    assert summaries(run.tools_called) == [("add", {"a": 1}, "c1", 42)]
 
 
 @scenario("46-C", "46-E")
-def test_a_failed_call_that_is_asked_again(mode: str) -> None:
-    """The same request in a new message is a new call, also with the same id."""
+def test_failed_call_requested_again(mode: str) -> None:
+    """The same request in a new message is a new call, even with the same id."""
     tries: list[int] = []
 
     def flaky(x: int) -> str:
@@ -298,8 +298,8 @@ def test_a_failed_call_that_is_asked_again(mode: str) -> None:
             raise ValueError("try again")
         return "ok"
 
-    asked = asks(("flaky", {"x": 1}, "c1"))
-    run = played(lambda: agent(asked, asked, "d", tools=[flaky])).run(mode)
+    request = asks(("flaky", {"x": 1}, "c1"))
+    run = played(lambda: agent(request, request, "d", tools=[flaky])).run(mode)
 
     assert [outcome(call) for call in run.tools_called] in (
         ["! ValueError: try again", "ok"],
@@ -330,9 +330,9 @@ def answer() -> Any:
 
 @scenario("11s-C", "11s-E")
 def test_objects(mode: str) -> None:
-    """Data is kept as data; of other objects the text counts, without addresses; of an answer also its sources."""
-    asked = asks(("opaque", {}, "c1"), ("numbers", {}, "c2"), ("answer", {}, "c3"))
-    run = played(lambda: agent(asked, "d", tools=[opaque, numbers, answer])).run(mode)
+    """Data is stored as data; other objects as text without addresses; answers include their sources."""
+    request = asks(("opaque", {}, "c1"), ("numbers", {}, "c2"), ("answer", {}, "c3"))
+    run = played(lambda: agent(request, "d", tools=[opaque, numbers, answer])).run(mode)
 
     first, second, third = run.tools_called
     assert "Opaque object" in str(first.output)

@@ -1,9 +1,9 @@
-"""Scenarios 10-16, 33, 44, 48: tools that answer for the agent, limits, failures, and people who are asked."""
+"""Scenarios 10-16, 33, 44, 48: tools that answer for the agent, limits, failures, and human input."""
 
 import asyncio
 
 import pydantic
-from li_agents import DIRECT, PATIENCE, add, agent, asks, outcome, play, played, seen, slow, status_of
+from li_agents import DIRECT, PATIENCE, add, agent, asks, outcome, play, played, slow, status_of, summaries
 from li_versions import WORKFLOWS_2, scenario
 from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent
 
@@ -12,18 +12,18 @@ from toolmark_llama_index import ToolCallRecorder, record, runs_from_events
 
 @scenario("10-C", "10-E")
 def test_a_tool_that_answers(mode: str) -> None:
-    """The output of a tool that returns directly is the answer; outputs of the calls before are kept, too."""
+    """The output of a tool that returns directly is the answer; earlier outputs are recorded as well."""
     run = played(
         lambda: agent(asks(("add", {"a": 1, "b": 1}, "c0")), asks(("direct", {"x": "1"}, "c1")), tools=[add, DIRECT])
     ).run(mode)
 
-    assert seen(run.tools_called) == [("add", {"a": 1, "b": 1}, "c0", 2), ("direct", {"x": "1"}, "c1", "D1")]
+    assert summaries(run.tools_called) == [("add", {"a": 1, "b": 1}, "c0", 2), ("direct", {"x": "1"}, "c1", "D1")]
     assert status_of(run) == ("ok", "D1")
 
 
 @scenario("11-C", "11-E")
 def test_a_tool_that_answers_and_fails(mode: str) -> None:
-    """One that fails does not answer; the model does."""
+    """A direct-return tool that fails does not answer; the model does."""
     run = played(lambda: agent(asks(("direct", {"x": "err"}, "c1")), "rec", tools=[DIRECT])).run(mode)
 
     assert [outcome(call) for call in run.tools_called] in (["! RuntimeError: direct failed"], ["! direct failed"])
@@ -33,16 +33,16 @@ def test_a_tool_that_answers_and_fails(mode: str) -> None:
 @scenario("12-C", "12-E")
 def test_several_tools_that_answer(mode: str) -> None:
     """Of several one answers, the first that has ended; all keep their outputs."""
-    asked = asks(("slow", {"ms": 20}, "c1"), ("direct", {"x": "a"}, "c2"), ("direct", {"x": "b"}, "c3"))
-    told = played(lambda: agent(asked, tools=[slow, DIRECT]))
-    run = told.run(mode)
+    request = asks(("slow", {"ms": 20}, "c1"), ("direct", {"x": "a"}, "c2"), ("direct", {"x": "b"}, "c3"))
+    outcome = played(lambda: agent(request, tools=[slow, DIRECT]))
+    run = outcome.run(mode)
 
-    assert seen(run.tools_called) == [
+    assert summaries(run.tools_called) == [
         ("slow", {"ms": 20}, "c1", "slept 20"),
         ("direct", {"x": "a"}, "c2", "Da"),
         ("direct", {"x": "b"}, "c3", "Db"),
     ]
-    assert run.actual_output == str(told.result)
+    assert run.actual_output == str(outcome.result)
     assert run.actual_output in ("Da", "Db")
 
 
@@ -54,7 +54,7 @@ def test_a_limit_of_steps(mode: str) -> None:
     """The call that the model asked for at the limit is one that it chose, and was not executed."""
     run = played(lambda: agent(*TWICE, tools=[add]), max_iterations=2).run(mode)
 
-    assert seen(run.tools_called) == [
+    assert summaries(run.tools_called) == [
         ("add", {"a": 0, "b": 0}, "c0", 0),
         ("add", {"a": 1, "b": 1}, "c1", "not_executed"),
     ]
@@ -67,7 +67,7 @@ def test_an_answer_at_the_limit(mode: str) -> None:
     """An agent that answers at the limit repeats its calls in that answer; nothing is counted twice."""
     run = played(lambda: agent(*TWICE, tools=[add]), max_iterations=2, early_stopping_method="generate").run(mode)
 
-    assert seen(run.tools_called) == [
+    assert summaries(run.tools_called) == [
         ("add", {"a": 0, "b": 0}, "c0", 0),
         ("add", {"a": 1, "b": 1}, "c1", "not_executed"),
     ]
@@ -76,12 +76,12 @@ def test_an_answer_at_the_limit(mode: str) -> None:
 
 @scenario("15-C", "15-E")
 def test_a_model_that_fails(mode: str) -> None:
-    """What was called until then is kept."""
+    """Calls before the model's failure are kept."""
     run = played(lambda: agent(asks(("add", {"a": 1, "b": 2}, "c1")), RuntimeError("rate limit"), tools=[add])).run(
         mode
     )
 
-    assert seen(run.tools_called) == [("add", {"a": 1, "b": 2}, "c1", 3)]
+    assert summaries(run.tools_called) == [("add", {"a": 1, "b": 2}, "c1", 3)]
     assert status_of(run) == ("error", None)
     assert "rate limit" in (run.error or "")
 
@@ -89,15 +89,15 @@ def test_a_model_that_fails(mode: str) -> None:
 @scenario("16-C", "16-E")
 def test_a_time_limit(mode: str) -> None:
     """A call that runs when the time is up was given up; the run was stopped, not wrong."""
-    asked = asks(("add", {"a": 0, "b": 0}, "c0"), ("slow", {"ms": 3000}, "c1"))
-    run = played(lambda: agent(asked, tools=[add, slow], timeout=0.3)).run(mode)
+    request = asks(("add", {"a": 0, "b": 0}, "c0"), ("slow", {"ms": 3000}, "c1"))
+    run = played(lambda: agent(request, tools=[add, slow], timeout=0.3)).run(mode)
 
-    assert seen(run.tools_called) == [
+    assert summaries(run.tools_called) == [
         ("add", {"a": 0, "b": 0}, "c0", 0),
         ("slow", {"ms": 3000}, "c1", "cancelled"),
     ]
     assert status_of(run) == ("stopped", None)
-    if WORKFLOWS_2 or mode == "E":  # the first releases tell the instrumentation nothing of it
+    if WORKFLOWS_2 or mode == "E":  # the first releases report nothing to the instrumentation here
         assert "timed out" in (run.error or "")
     else:
         assert "time limit" in (run.error or "")
@@ -115,11 +115,11 @@ ASKS_A_PERSON = (asks(("add", {"a": 1, "b": 1}, "c0"), ("danger", {"target": "db
 
 
 @scenario("33-C", "33-E")
-def test_a_person_is_asked(mode: str) -> None:
-    """A tool that waits for a person is begun again from its beginning; that is one call, and another attempt."""
+def test_human_input_during_a_tool(mode: str) -> None:
+    """A tool that waits for a person restarts from its beginning; it is one call with another attempt."""
     run = played(lambda: agent(*ASKS_A_PERSON, tools=[add, danger])).run(mode)
 
-    assert seen(run.tools_called) == [
+    assert summaries(run.tools_called) == [
         ("add", {"a": 1, "b": 1}, "c0", 2),
         ("danger", {"target": "db"}, "c1", "db: yes"),
     ]
@@ -129,20 +129,20 @@ def test_a_person_is_asked(mode: str) -> None:
 
 
 async def in_two_parts() -> tuple[list[object], object, BaseException | None, object]:
-    """Leave a run that waits for a person, and go on with it in a second handler: its events, and how it ended."""
-    asked = agent(*ASKS_A_PERSON, tools=[add, danger])
+    """Leave a waiting run and resume it in a second handler; return its events and how it ended."""
+    workflow = agent(*ASKS_A_PERSON, tools=[add, danger])
     events: list[object] = []
     with record() as rec:
-        handler = asked.run(user_msg="hi")
+        handler = workflow.run(user_msg="hi")
         async for event in handler.stream_events():
             events.append(event)
-            if {"InputRequiredEvent", "ToolCallResult"} <= {type(known).__name__ for known in events}:
+            if {"InputRequiredEvent", "ToolCallResult"} <= {type(each).__name__ for each in events}:
                 break
         state = handler.ctx.to_dict()
         await handler.cancel_run()
         await asyncio.wait({asyncio.ensure_future(ended(handler))}, timeout=2)
 
-        again = asked.run(ctx=Context.from_dict(asked, state))
+        again = workflow.run(ctx=Context.from_dict(workflow, state))
 
         async def read() -> None:
             async for event in again.stream_events():
@@ -174,13 +174,13 @@ SURVIVES = tuple(map(int, pydantic.VERSION.split(".")[:2])) < (2, 14)
 
 @scenario("44-E")
 def test_a_run_in_two_parts_from_its_events() -> None:
-    """The events of both parts, one after the other, are one run; a call that both tell of is one call."""
+    """The events of both parts form one run; a call that both parts contain counts once."""
     events, result, error, _ = asyncio.run(in_two_parts())
 
     (run,) = runs_from_events(events, result, error, "hi")
 
-    assert ("danger", {"target": "db"}, "c1", "db: yes") in seen(run.tools_called)
-    assert ("add", {"a": 1, "b": 1}, "c0", 2) in seen(run.tools_called)
+    assert ("danger", {"target": "db"}, "c1", "db: yes") in summaries(run.tools_called)
+    assert ("add", {"a": 1, "b": 1}, "c0", 2) in summaries(run.tools_called)
     assert len(run.tools_called) == 2
     if SURVIVES and WORKFLOWS_2:
         assert status_of(run) == ("ok", "done")
@@ -193,19 +193,19 @@ def test_a_run_in_two_parts_as_recorded() -> None:
 
     if not WORKFLOWS_2:  # there a tool that waits is not suspended, but cancelled
         first, second = rec.runs  # type: ignore[attr-defined]
-        assert seen(first.tools_called)[1] == ("danger", {"target": "db"}, "c1", "cancelled")
-        assert seen(second.tools_called)[-1] == ("danger", {"target": "db"}, "c1", "db: yes")
+        assert summaries(first.tools_called)[1] == ("danger", {"target": "db"}, "c1", "cancelled")
+        assert summaries(second.tools_called)[-1] == ("danger", {"target": "db"}, "c1", "db: yes")
         assert "continues an earlier one" in second.warnings[0]
         return
     (run,) = rec.runs  # type: ignore[attr-defined]
-    assert seen(run.tools_called)[1] == ("danger", {"target": "db"}, "c1", "db: yes")
+    assert summaries(run.tools_called)[1] == ("danger", {"target": "db"}, "c1", "db: yes")
     assert len(run.tools_called) == 2
     if SURVIVES and WORKFLOWS_2:
         assert status_of(run) == ("ok", "done")
 
 
 def test_a_run_that_is_left_while_it_waits() -> None:
-    """It waits with its call, and is neither wrong nor stopped; where tools are not suspended, it was cancelled."""
+    """The run waits with its call, neither failed nor stopped; where tools are not suspended, the call is cancelled."""
 
     async def go() -> ToolCallRecorder:
         with record() as rec:
@@ -221,7 +221,10 @@ def test_a_run_that_is_left_while_it_waits() -> None:
     run = asyncio.run(go()).last_run
 
     status = "pending" if WORKFLOWS_2 else "cancelled"
-    assert seen(run.tools_called) == [("add", {"a": 1, "b": 1}, "c0", 2), ("danger", {"target": "db"}, "c1", status)]
+    assert summaries(run.tools_called) == [
+        ("add", {"a": 1, "b": 1}, "c0", 2),
+        ("danger", {"target": "db"}, "c1", status),
+    ]
     assert status_of(run) == ("interrupted" if WORKFLOWS_2 else "stopped", None)
     assert (run.error is None) == WORKFLOWS_2
 
@@ -236,11 +239,13 @@ def fatal() -> str:
 
 
 @scenario("48-C", "48-E")
-def test_a_tool_that_raises_what_nobody_handles(mode: str) -> None:
-    """The stream of such a run never ends; the record does, and keeps every call."""
-    asked = (asks(("add", {"a": 1, "b": 2}, "c0")), asks(("fatal", {}, "c1")), "never said")
-    run = asyncio.run(play(agent(*asked, tools=[add, fatal]), patience=PATIENCE)).run(mode)
+def test_tool_with_an_unhandled_exception(mode: str) -> None:
+    """The stream of such a run never ends; the record does and has every call."""
+    steps = (asks(("add", {"a": 1, "b": 2}, "c0")), asks(("fatal", {}, "c1")), "never said")
+    run = asyncio.run(play(agent(*steps, tools=[add, fatal]), patience=PATIENCE)).run(mode)
 
-    assert seen(run.tools_called)[0] == ("add", {"a": 1, "b": 2}, "c0", 3)
-    assert seen(run.tools_called)[1:] == [("fatal", {}, "c1", "! FatalError: fatal!" if mode == "C" else "cancelled")]
+    assert summaries(run.tools_called)[0] == ("add", {"a": 1, "b": 2}, "c0", 3)
+    assert summaries(run.tools_called)[1:] == [
+        ("fatal", {}, "c1", "! FatalError: fatal!" if mode == "C" else "cancelled")
+    ]
     assert run.status.value == ("error" if WORKFLOWS_2 else "stopped")  # there the run itself never ends

@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import Any
 
-from li_agents import add, agent, asks, play, played, search, seen, slow
+from li_agents import add, agent, asks, play, played, search, slow, summaries
 from li_versions import scenario
 from llama_index.core.agent.workflow import AgentWorkflow
 from llama_index.core.instrumentation import get_dispatcher
@@ -16,7 +16,7 @@ from toolmark_llama_index import available_tools, record, runs_from_events
 
 @scenario("36")
 def test_runs_at_the_same_time() -> None:
-    """Three runs of the same tools at once, with the same id, are three runs; recorders side by side do not mix."""
+    """Three concurrent runs of the same tools with the same ids stay separate, as do parallel recorders."""
 
     async def one(rec: Any, ms: int) -> Any:
         with rec:
@@ -36,23 +36,23 @@ def test_runs_at_the_same_time() -> None:
     shared, apart = asyncio.run(together())
 
     expected = {f"{ms}": [("slow", {"ms": ms}, "same", f"slept {ms}")] for ms in (30, 20, 10)}
-    assert {run.input: seen(run.tools_called) for run in shared} == expected
+    assert {run.input: summaries(run.tools_called) for run in shared} == expected
     assert [run.actual_output for run in shared] == [run.input for run in shared]
-    assert [[(run.input, seen(run.tools_called)) for run in runs] for runs in apart] == [
+    assert [[(run.input, summaries(run.tools_called)) for run in runs] for runs in apart] == [
         [item] for item in expected.items()
     ]
 
 
 @scenario("37")
 def test_a_conversation() -> None:
-    """Turns come from the runs: each has its own calls, whatever the memory holds."""
+    """Each turn has only the calls of its own run, whatever the memory holds."""
 
     async def go() -> Any:
         memory = ChatMemoryBuffer.from_defaults(token_limit=10_000)
-        told = agent("hi Bob", asks(("add", {"a": 1, "b": 2}, "c1")), "3", "bye", tools=[add])
+        workflow = agent("hi Bob", asks(("add", {"a": 1, "b": 2}, "c1")), "3", "bye", tools=[add])
         with record() as rec, rec.conversation("bob"):
             for question in ("i am bob", "1+2?", "bye"):
-                await told.run(user_msg=question, memory=memory)
+                await workflow.run(user_msg=question, memory=memory)
         return rec
 
     (case,) = asyncio.run(go()).conversations()
@@ -65,7 +65,7 @@ def test_a_conversation() -> None:
         ("user", "bye"),
         ("assistant", "bye"),
     ]
-    assert [seen(turn.tools_called or []) for turn in case.turns if turn.role == "assistant"] == [
+    assert [summaries(turn.tools_called or []) for turn in case.turns if turn.role == "assistant"] == [
         [],
         [("add", {"a": 1, "b": 2}, "c1", 3)],
         [],
@@ -78,15 +78,15 @@ def test_a_context_after_a_failure(mode: str) -> None:
     """LlamaIndex hands the calls of a failed run to the next one of the same context; the record does not."""
 
     async def go() -> Any:
-        told = agent(asks(("add", {"a": 1, "b": 2}, "c1")), RuntimeError("rate limit"), "again", tools=[add])
-        context = Context(told)
-        first = await play(told, "one", ctx=context)
-        second = await play(told, "two", ctx=context)
+        workflow = agent(asks(("add", {"a": 1, "b": 2}, "c1")), RuntimeError("rate limit"), "again", tools=[add])
+        context = Context(workflow)
+        first = await play(workflow, "one", ctx=context)
+        second = await play(workflow, "two", ctx=context)
         return first.run(mode), second.run(mode)
 
     first, second = asyncio.run(go())
 
-    assert seen(first.tools_called) == [("add", {"a": 1, "b": 2}, "c1", 3)]
+    assert summaries(first.tools_called) == [("add", {"a": 1, "b": 2}, "c1", 3)]
     assert first.status.value == "error"
     assert second.tools_called == []
     assert (second.status.value, second.actual_output) == ("ok", "again")
@@ -94,7 +94,7 @@ def test_a_context_after_a_failure(mode: str) -> None:
 
 @scenario("39")
 def test_the_state_of_an_agent() -> None:
-    """The user's text is the user's, although LlamaIndex writes the state into what the model is shown."""
+    """The recorded input is the user's text, although LlamaIndex adds the state to the model's prompt."""
     run = played(lambda: AgentWorkflow(agents=[agent("ok")], initial_state={"k": 1}), "hello").run("C")
 
     assert run.input == "hello"
@@ -103,10 +103,10 @@ def test_the_state_of_an_agent() -> None:
 
 @scenario("43-event", "43-text", "43-object")
 def test_events_that_were_saved(mode: str) -> None:
-    """Events that went through LlamaIndex's JSON give the same run; the last answer's recap is no request."""
+    """Events that went through LlamaIndex's JSON give the same run; the recap in the last answer is not a request."""
     serializer = JsonSerializer()
-    told = played(lambda: agent(asks(("add", {"a": 1, "b": 2}, "c1")), "3", tools=[add]))
-    texts = [serializer.serialize(event) for event in told.events]
+    outcome = played(lambda: agent(asks(("add", {"a": 1, "b": 2}, "c1")), "3", tools=[add]))
+    texts = [serializer.serialize(event) for event in outcome.events]
     read: dict[str, list[Any]] = {
         "event": [serializer.deserialize(text) for text in texts],
         "text": texts,
@@ -115,7 +115,7 @@ def test_events_that_were_saved(mode: str) -> None:
 
     (run,) = runs_from_events(read[mode])
 
-    assert seen(run.calls) == [("add", {"a": 1, "b": 2}, "c1", 3)]
+    assert summaries(run.calls) == [("add", {"a": 1, "b": 2}, "c1", 3)]
     assert (run.input, run.status.value, run.actual_output) == ("hi", "ok", "3")
     assert not run.warnings
 
@@ -131,13 +131,13 @@ def test_tokens(mode: str) -> None:
 
 @scenario("49")
 def test_the_stream_is_the_users() -> None:
-    """A user who reads the stream inside `record()` sees all of it, and afterwards nothing listens any more."""
+    """A user who reads the stream inside `record()` receives all events; afterwards no handler is left."""
     root = get_dispatcher()
     before = list(root.span_handlers), list(root.event_handlers)
 
-    told = played(lambda: agent(asks(("add", {"a": 1, "b": 2}, "c1")), "3", tools=[add]))
+    outcome = played(lambda: agent(asks(("add", {"a": 1, "b": 2}, "c1")), "3", tools=[add]))
 
-    assert [type(event).__name__ for event in told.events] == [
+    assert [type(event).__name__ for event in outcome.events] == [
         "AgentInput",
         "AgentStream",
         "AgentOutput",
@@ -153,11 +153,11 @@ def test_the_stream_is_the_users() -> None:
 
 @scenario("50")
 def test_the_tools_of_an_agent() -> None:
-    """Name, description and JSON Schema of what the model can choose from; the run knows them, too."""
-    told = agent("hi", tools=[add, search])
+    """Name, description and JSON Schema of each offered tool, also on the run."""
+    workflow = agent("hi", tools=[add, search])
 
-    specs = asyncio.run(available_tools(told))
-    run = asyncio.run(play(told)).run("C")
+    specs = asyncio.run(available_tools(workflow))
+    run = asyncio.run(play(workflow)).run("C")
 
     assert [(spec.name, sorted((spec.input_schema or {})["properties"])) for spec in specs] == [
         ("add", ["a", "b"]),

@@ -42,7 +42,7 @@ async def hard(x: int) -> str:
 
 @function_tool(strict_mode=False)
 async def slow(d: float) -> str:
-    """Take so many seconds."""
+    """Sleep for the number of seconds."""
     await asyncio.sleep(d)
     return f"slept {d}"
 
@@ -54,7 +54,7 @@ def make_agent(*steps: Any, tools: Sequence[Any] = (), name: str = "A", **more: 
 
 @dataclass
 class Played:
-    """What came of one run."""
+    """A recorded run with the caller's result or error."""
 
     run: Run
     result: Any = None
@@ -66,22 +66,22 @@ class Played:
         return self.run.tools_called
 
 
-async def run_or_stream(mode: str, agent: Any, given: Any, **options: Any) -> Any:
+async def run_or_stream(mode: str, agent: Any, prompt: Any, **options: Any) -> Any:
     """The result of a run, streamed and read to its end in that mode."""
     if mode != "streamed":
-        return await Runner.run(agent, given, **options)
-    result = Runner.run_streamed(agent, given, **options)
+        return await Runner.run(agent, prompt, **options)
+    result = Runner.run_streamed(agent, prompt, **options)
     async for _ in result.stream_events():
         pass
     return result
 
 
-async def played(mode: str, agent: Any, given: Any = "hi", **options: Any) -> Played:
+async def played(mode: str, agent: Any, prompt: Any = "hi", **options: Any) -> Played:
     """Play one run, recorded or read from its result."""
     with record() as recorder:
         result, error = None, None
         try:
-            result = await run_or_stream(mode, agent, given, **options)
+            result = await run_or_stream(mode, agent, prompt, **options)
         except Exception as raised:  # noqa: BLE001 - whatever ends the run is returned
             error = raised
         if mode == "result":
@@ -91,13 +91,13 @@ async def played(mode: str, agent: Any, given: Any = "hi", **options: Any) -> Pl
         return Played(recorder.last_run, result, error)
 
 
-def play(mode: str, agent: Any, given: Any = "hi", **options: Any) -> Played:
-    """The same, without an event loop."""
-    return asyncio.run(played(mode, agent, given, **options))
+def play(mode: str, agent: Any, prompt: Any = "hi", **options: Any) -> Played:
+    """Run `played` in a new event loop."""
+    return asyncio.run(played(mode, agent, prompt, **options))
 
 
-def seen(call: ToolCall) -> dict[str, Any]:
-    """What of a call the scenarios name; what is as usual is left out."""
+def summary(call: ToolCall) -> dict[str, Any]:
+    """Return the fields of a call that differ from the defaults."""
     how = call.execution
     assert how is not None
     usual = {"status": "ok", "type": "function", "agent": "A"}
@@ -110,25 +110,25 @@ def seen(call: ToolCall) -> dict[str, Any]:
     return fields
 
 
-def all_seen(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
-    """All of them."""
-    return [seen(call) for call in calls]
+def summaries(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
+    """Summarize several calls."""
+    return [summary(call) for call in calls]
 
 
 def called(name: str, args: dict[str, Any], call_id: str | None, output: Any = ..., **more: Any) -> dict[str, Any]:
-    """An expected call, in the form of `seen`; without an output, it has none."""
-    given = {} if output is ... else {"output": output}
-    return {"name": name, "args": args, "id": call_id} | given | more
+    """An expected call, in the form of `summary`; without an output, it has none."""
+    result = {} if output is ... else {"output": output}
+    return {"name": name, "args": args, "id": call_id} | result | more
 
 
 def handled(text: str, kind: str = "ValueError") -> str:
-    """The error of a tool whose exception was handled, as far as this release tells it to a recorder."""
+    """Return the recorded error of a handled tool exception, as detailed as this release reports it."""
     if TELLS_EXCEPTIONS:
         return f"{kind}: {text}"
     return text if TELLS_TEXTS else E0
 
 
-def shown(call: ToolCall) -> Any:
+def model_output(call: ToolCall) -> Any:
     """What the model was shown."""
     assert call.execution is not None
     return call.execution.model_output

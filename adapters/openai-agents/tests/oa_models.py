@@ -41,7 +41,7 @@ def own_loop() -> Iterator[None]:
 
 
 def says(text: str) -> ResponseOutputMessage:
-    """An item in which the model says something."""
+    """Return an item with text of the model."""
     part = ResponseOutputText(text=text, type="output_text", annotations=[], logprobs=[])
     number = next(_numbers)
     return ResponseOutputMessage(
@@ -50,7 +50,7 @@ def says(text: str) -> ResponseOutputMessage:
 
 
 def asks(ask: AskFor | HandOff) -> ResponseFunctionToolCall:
-    """An item in which the model asks for a call of a function."""
+    """Return an item in which the model requests a function call."""
     if isinstance(ask, HandOff):
         ask = AskFor(f"transfer_to_{ask.to}", {}, ask.id)
     return ResponseFunctionToolCall(
@@ -66,12 +66,12 @@ def asks(ask: AskFor | HandOff) -> ResponseFunctionToolCall:
 def items_of(step: Any) -> list[Any]:
     """The items of one step: of a script, or a list that holds items, calls and texts."""
     if isinstance(step, Step):
-        said = [says(step.text)] if step.text is not None else []
-        return [*said, *(asks(call) for call in step.calls)]
-    given = [step] if isinstance(step, str) else step
+        texts = [says(step.text)] if step.text is not None else []
+        return [*texts, *(asks(call) for call in step.calls)]
+    parts = [step] if isinstance(step, str) else step
     return [
         says(item) if isinstance(item, str) else asks(item) if isinstance(item, AskFor | HandOff) else item
-        for item in given
+        for item in parts
     ]
 
 
@@ -84,10 +84,10 @@ class Scripted(Model):
         """Keep the script."""
         self.script = steps[0] if len(steps) == 1 and isinstance(steps[0], ScriptedModel) else None
         self.steps = list(steps)
-        self.seen: list[Any] = []
+        self.inputs: list[Any] = []
 
-    async def _output(self, given: Any) -> list[Any]:
-        self.seen.append(given)
+    async def _output(self, messages: Any) -> list[Any]:
+        self.inputs.append(messages)
         if self.script is not None:
             step = self.script.next_step()
             await asyncio.sleep(step.delay)
@@ -105,7 +105,7 @@ class Scripted(Model):
     async def stream_response(
         self, system_instructions: Any, input: Any, *args: Any, **kwargs: Any
     ) -> AsyncIterator[Any]:
-        """Stream the next answer: its items as they are done, and the whole."""
+        """Stream the next answer: each finished item, then the whole response."""
         output = await self._output(input)
         for index, item in enumerate(output):
             yield ResponseOutputItemDoneEvent(

@@ -18,10 +18,10 @@ TELLS_EXCEPTIONS = VERSION >= (0, 24)
 """The exception of a tool that was handled can be seen; before, only its text can."""
 
 TELLS_TEXTS = VERSION < (0, 23)
-"""The text of a handled exception stands in the span of the tool."""
+"""The tool's span has the text of a handled exception."""
 
 KEEPS_MCP_HINTS = VERSION >= (0, 24)
-"""What the server of a local MCP tool says of it stays with the tool."""
+"""A tool of a local MCP server keeps its hints."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Feature:
     probe: Callable[[], object]
 
     def is_due(self) -> bool:
-        """Whether the installed release is said to have it."""
+        """Whether the installed release should have the feature."""
         return self.since <= VERSION
 
 
@@ -53,10 +53,10 @@ def _field(module: str, name: str, field: str) -> Callable[[], object]:
 
 def _parameter(module: str, path: str, name: str) -> Callable[[], object]:
     def probe() -> object:
-        found: Any = importlib.import_module(module)
+        member: Any = importlib.import_module(module)
         for part in path.split("."):
-            found = getattr(found, part)
-        return inspect.signature(found).parameters[name]
+            member = getattr(member, part)
+        return inspect.signature(member).parameters[name]
 
     return probe
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from agents import Agent
-from oa_agents import add, all_seen, called, make_agent
+from oa_agents import add, called, make_agent, summaries
 from oa_models import Scripted
 
 from toolmark import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
@@ -26,20 +26,20 @@ def ask(agent: Any, *questions: str) -> list[Run]:
 
 
 def test_turns_of_a_conversation_remember() -> None:
-    """The second turn is given the items of the first, and has its own question and calls."""
+    """The second turn receives the items of the first and has its own question and calls."""
     model = Scripted([AskFor("add", {"a": 1, "b": 2}, "c1")], "three", "still three")
 
     first, second = ask(as_agent(Agent(name="A", model=model, tools=[add])), "1+2?", "really?")
 
-    assert all_seen(first.calls) == [called("add", {"a": 1, "b": 2}, "c1", {"sum": 3})]
+    assert summaries(first.calls) == [called("add", {"a": 1, "b": 2}, "c1", {"sum": 3})]
     assert (second.input, second.actual_output, second.calls) == ("really?", "still three", [])
     assert (first.conversation_id, second.conversation_id) == ("one", "one")
-    said = [item.get("content") for item in model.seen[-1] if item.get("role") == "user"]
-    assert said == ["1+2?", "really?"]
+    prompts = [item.get("content") for item in model.inputs[-1] if item.get("role") == "user"]
+    assert prompts == ["1+2?", "really?"]
 
 
-def test_a_conversation_goes_on_with_the_agent_it_was_handed_to() -> None:
-    """The next turn is the other agent's."""
+def test_conversation_continues_with_the_last_agent() -> None:
+    """After a hand-off, the next turn goes to the other agent."""
     other = make_agent("I am B", "still B", name="B")
     agent = make_agent([AskFor("transfer_to_b", {}, "h1")], handoffs=[other])
 
@@ -48,19 +48,19 @@ def test_a_conversation_goes_on_with_the_agent_it_was_handed_to() -> None:
     assert [run.actual_output for run in runs] == ["I am B", "still B"]
 
 
-def test_conversations_are_apart() -> None:
-    """Another conversation knows nothing of the first."""
+def test_conversations_are_separate() -> None:
+    """A conversation sees nothing of an earlier one."""
     model = Scripted("one", "two")
     agent = as_agent(Agent(name="A", model=model))
 
     ask(agent, "hi")
     ask(agent, "ho")
 
-    assert [[item["content"] for item in given] for given in model.seen] == [["hi"], ["ho"]]
+    assert [[item["content"] for item in messages] for messages in model.inputs] == [["hi"], ["ho"]]
 
 
-def test_an_agent_that_fails_is_scored_as_far_as_it_came() -> None:
-    """The call before the failure counts, and the error stands beside the score."""
+def test_failed_agent_is_scored_on_its_calls() -> None:
+    """The call before the failure is scored; the error is reported with the score."""
     agent = make_agent([AskFor("add", {"a": 1, "b": 2}, "c1")], RuntimeError("503"), tools=[add])
     golden = Golden(input="1+2?", expected_tools=[ToolCall(name="add")])
 

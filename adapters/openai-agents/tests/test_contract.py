@@ -102,7 +102,7 @@ class TestContract(AdapterContract):
         return conversation
 
     def error_text(self, error: Exception, *, handled: bool) -> str:
-        """Releases that do not tell a formatter of the exception show its text in a span, and nothing of its type."""
+        """Releases without exceptions in a formatter show only the exception's text in a span, not its type."""
         return str(error) if handled and not TELLS_EXCEPTIONS else super().error_text(error, handled=handled)
 
     def _refuse(self, scene: Scene) -> None:

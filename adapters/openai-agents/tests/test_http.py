@@ -29,7 +29,7 @@ WEB_SEARCH = {
 
 @dataclass(frozen=True)
 class Played:
-    """What came of a script.
+    """The outcome of a script.
 
     Attributes:
         run: What was recorded.
@@ -75,7 +75,7 @@ def play(api: Any, *steps: ReplyLike, streamed: bool = False) -> Played:
     return asyncio.run(main())
 
 
-def seen(calls: Sequence[ToolCall]) -> list[tuple[Any, ...]]:
+def summaries(calls: Sequence[ToolCall]) -> list[tuple[Any, ...]]:
     """Of each call its name, id, arguments, output, and what became of it."""
     return [
         (call.name, call.id, call.input_parameters, call.output, call.execution and call.execution.status)
@@ -87,11 +87,11 @@ def seen(calls: Sequence[ToolCall]) -> list[tuple[Any, ...]]:
 @STREAMED
 def test_parallel_calls_and_a_later_one(api: Any, *, streamed: bool) -> None:
     """Calls keep the model's order, their ids and their steps; a call that fails is one of them."""
-    asked = (AskFor("add", {"a": 1, "b": 2}, "c1"), AskFor("boom", {"x": 7}, "c2"), AskFor("add", {"a": 5}, "c3"))
-    script = [Step("Let me see.", asked), [AskFor("add", {"a": 9}, "c4")], Reply("It is 3.", usage=(10, 5))]
+    requests = (AskFor("add", {"a": 1, "b": 2}, "c1"), AskFor("boom", {"x": 7}, "c2"), AskFor("add", {"a": 5}, "c3"))
+    script = [Step("Let me see.", requests), [AskFor("add", {"a": 9}, "c4")], Reply("It is 3.", usage=(10, 5))]
     played = play(api, *script, streamed=streamed)
 
-    assert seen(played.run.tools_called) == [
+    assert summaries(played.run.tools_called) == [
         ("add", "c1", {"a": 1, "b": 2}, 3, CallStatus.OK),
         ("boom", "c2", {"x": 7}, None, CallStatus.ERROR),
         ("add", "c3", {"a": 5}, 7, CallStatus.OK),
@@ -106,23 +106,23 @@ def test_parallel_calls_and_a_later_one(api: Any, *, streamed: bool) -> None:
 
 @BOTH
 @STREAMED
-def test_the_endpoint_was_told_what_the_run_says(api: Any, *, streamed: bool) -> None:
-    """What is recorded is what went over the wire: the tools that were offered, and the results that the model saw."""
+def test_endpoint_received_what_the_run_records(api: Any, *, streamed: bool) -> None:
+    """The record matches the HTTP requests: offered tools and results for the model."""
     played = play(api, [AskFor("add", {"a": 1}, "c1")], "It is 3.", streamed=streamed)
 
     first, second = [request.body for request in played.requests]
     offered = [tool.get("function", tool) for tool in first["tools"]]
     assert [tool["name"] for tool in offered] == [tool.name for tool in played.run.available_tools or ()]
-    [told] = [
+    [answer] = [
         item for item in second.get("input", second.get("messages")) if "3" in (item.get("output"), item.get("content"))
     ]
-    assert told.get("call_id", told.get("tool_call_id")) == played.run.tools_called[0].id
+    assert answer.get("call_id", answer.get("tool_call_id")) == played.run.tools_called[0].id
 
 
 @BOTH
 @STREAMED
 def test_tokens_of_all_turns_are_added_up(api: Any, *, streamed: bool) -> None:
-    """The usage of a run is the sum of what the endpoint reported, and its model is the one that was asked."""
+    """The usage of a run is the sum of the reported usage, and its model is the requested one."""
     played = play(
         api,
         Reply(calls=[AskFor("add", {"a": 1}, "c1")], usage=(10, 5)),
@@ -138,9 +138,9 @@ def test_tokens_of_all_turns_are_added_up(api: Any, *, streamed: bool) -> None:
 def test_a_search_of_the_provider(*, streamed: bool) -> None:
     """A hosted search stands among the calls where the model put it, with its query, and as run by the provider."""
     called = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "add", "arguments": '{"a": 1}'}
-    said = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed"}
-    said["content"] = [{"type": "output_text", "text": "Sunny.", "annotations": []}]
-    script = [Reply(output=[WEB_SEARCH, called]), Reply(output=[said])]
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed"}
+    message["content"] = [{"type": "output_text", "text": "Sunny.", "annotations": []}]
+    script = [Reply(output=[WEB_SEARCH, called]), Reply(output=[message])]
     played = play(OpenAIResponsesModel, *script, streamed=streamed)
 
     search, add = played.run.tools_called
@@ -154,10 +154,10 @@ def test_a_search_of_the_provider(*, streamed: bool) -> None:
 @BOTH
 @STREAMED
 def test_a_refusal(api: Any, *, streamed: bool) -> None:
-    """A model that refuses ends the run with an error, on old versions with an empty answer; the calls are kept."""
+    """A refusal ends the run with an error, on old versions with an empty answer; the calls are kept."""
     played = play(api, [AskFor("add", {"a": 1}, "c1")], Reply(refusal="I cannot."), streamed=streamed)
 
-    assert seen(played.run.tools_called) == [("add", "c1", {"a": 1}, 3, CallStatus.OK)]
+    assert summaries(played.run.tools_called) == [("add", "c1", {"a": 1}, 3, CallStatus.OK)]
     if played.error is None:
         assert (played.run.status, played.run.actual_output, played.answer) == (RunStatus.OK, "", "")
     else:
@@ -179,11 +179,11 @@ def test_a_refusal(api: Any, *, streamed: bool) -> None:
 def test_an_endpoint_that_fails_in_the_second_turn(
     api: Any, fault: HttpFault, kind: type[Exception], *, streamed: bool
 ) -> None:
-    """The error ends the run and is on it; the calls of the first turn are kept, with what they returned."""
+    """The run has the error, and the calls of the first turn with their outputs."""
     played = play(api, [AskFor("add", {"a": 1, "b": 2}, "c1"), AskFor("add", {"a": 5}, "c2")], fault, streamed=streamed)
 
     assert isinstance(played.error, kind)
-    assert seen(played.run.tools_called) == [
+    assert summaries(played.run.tools_called) == [
         ("add", "c1", {"a": 1, "b": 2}, 3, CallStatus.OK),
         ("add", "c2", {"a": 5}, 7, CallStatus.OK),
     ]
@@ -195,8 +195,8 @@ def test_an_endpoint_that_fails_in_the_second_turn(
 
 @BOTH
 @STREAMED
-def test_arguments_that_are_no_json(api: Any, *, streamed: bool) -> None:
-    """What the model wrote is kept as it stands, whatever the SDK made of it."""
+def test_arguments_that_are_not_json(api: Any, *, streamed: bool) -> None:
+    """The model's raw text is kept, however the SDK handles it."""
     played = play(api, [AskFor("add", '{"a": 1', "c1")], "Sorry.", streamed=streamed)
 
     [call] = played.run.tools_called
@@ -207,7 +207,7 @@ def test_arguments_that_are_no_json(api: Any, *, streamed: bool) -> None:
 
 @BOTH
 def test_runs_at_the_same_time(api: Any) -> None:
-    """Runs that share an endpoint, a client and a recorder keep their own calls, told apart by their model's name."""
+    """Concurrent runs that share endpoint, client and recorder keep their own calls, matched by model name."""
 
     async def main() -> dict[str, list[Any]]:
         scripts = {f"m{n}": [[AskFor("add", {"a": n, "b": 0}, "c1")], f"said {n}"] for n in range(5)}
@@ -233,4 +233,4 @@ def test_long_arguments_in_any_script_arrive_whole(api: Any, *, streamed: bool) 
     words = {"a": 1, "note": "Grüße, 世界, 👋 " * 20}
     played = play(api, [AskFor("nope", words, "c1")], streamed=streamed)
 
-    assert seen(played.run.tools_called) == [("nope", "c1", words, None, CallStatus.UNKNOWN_TOOL)]
+    assert summaries(played.run.tools_called) == [("nope", "c1", words, None, CallStatus.UNKNOWN_TOOL)]

@@ -1,4 +1,4 @@
-"""The package imports on its own, says what it offers, and changes nothing of the SDK by that."""
+"""The package imports on its own, defines its public names, and does not change the SDK."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ def test_importing_changes_nothing() -> None:
     assert done.stdout.split() == ["True"]
 
 
-def test_public_names_are_sorted_and_there() -> None:
-    """Every public name exists, and the list is in order."""
+def test_public_names_are_sorted_and_exist() -> None:
+    """Every public name exists, and the list is sorted."""
     assert toolmark_openai_agents.__all__ == sorted(toolmark_openai_agents.__all__)
     assert all(hasattr(toolmark_openai_agents, name) for name in toolmark_openai_agents.__all__)

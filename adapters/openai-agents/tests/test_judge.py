@@ -1,4 +1,4 @@
-"""A model of OpenAI Agents as a judge: what it is asked, what its answers are read as, and that nobody watches."""
+"""An OpenAI Agents model as a judge: prompts, reply parsing, and isolation from recorders."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def over_http(kind: Any, server: FakeOpenAI, **options: Any) -> Reply:
     return asyncio.run(main())  # type: ignore[no-any-return]
 
 
-def test_it_is_a_text_model() -> None:
-    """The judge has what the seam asks for."""
+def test_it_implements_text_model() -> None:
+    """The judge implements the `TextModel` protocol."""
     assert isinstance(as_judge(Scripted()), TextModel)
 
 
 @KINDS
 def test_the_prompt_arrives_whole(kind: Any) -> None:
-    """The SDK's own models send instructions, text, images and settings, and no tool; tokens come back."""
+    """The SDK's own models send instructions, text, images and settings, but no tools; usage is returned."""
     with FakeOpenAI(Played(YES, usage=(100, 20))) as server:
         reply = over_http(kind, server, images=(PNG,), settings=ModelSettings(temperature=0.5))
 
@@ -67,8 +67,8 @@ def test_the_prompt_arrives_whole(kind: Any) -> None:
     assert (reply.usage["input_tokens"], reply.usage["output_tokens"], reply.attempts) == (100, 20, 1)
 
 
-def test_a_refusal_is_told_as_one() -> None:
-    """A refusal is no text."""
+def test_refusal_is_reported_as_refusal() -> None:
+    """A refusal is not text."""
     part = ResponseOutputRefusal(refusal="I cannot.", type="refusal")
     item = ResponseOutputMessage(id="m", content=[part], role="assistant", type="message", status="completed")
 
@@ -86,12 +86,12 @@ def test_an_exception_is_an_outcome() -> None:
 
 
 def test_no_trace_sees_the_judge() -> None:
-    """Within a trace of the SDK, the judge leaves no span, and the model is told to make none."""
+    """Within an SDK trace, the judge creates no span, and the model runs with tracing disabled."""
     from agents import set_trace_processors, trace
     from agents.models.interface import ModelTracing
 
     heard: list[Any] = []
-    given: list[Any] = []
+    flags: list[Any] = []
 
     class Listener:
         def __getattr__(self, name: str) -> Any:
@@ -99,7 +99,7 @@ def test_no_trace_sees_the_judge() -> None:
 
     class Model(Scripted):
         async def get_response(self, *args: Any, **kwargs: Any) -> Any:
-            given.append(args[6])
+            flags.append(args[6])
             return await super().get_response(*args, **kwargs)
 
     set_trace_processors([Listener()])  # type: ignore[list-item]
@@ -109,12 +109,12 @@ def test_no_trace_sees_the_judge() -> None:
     finally:
         set_trace_processors([])
 
-    assert given == [ModelTracing.DISABLED]
+    assert flags == [ModelTracing.DISABLED]
     assert heard == []
 
 
-def test_who_it_is_has_model_address_and_settings() -> None:
-    """Another model, server or setting is another judge; the key plays no part."""
+def test_identity_has_model_address_and_settings() -> None:
+    """Another model, server or setting is another judge; the key does not matter."""
 
     def key(model: str = "m", host: str = "a", temperature: float = 0.0, api_key: str = "k") -> str:
         client = AsyncOpenAI(base_url=f"http://{host}/v1", api_key=api_key)
@@ -127,7 +127,7 @@ def test_who_it_is_has_model_address_and_settings() -> None:
 
 
 @pytest.mark.parametrize("model", ["gpt-4.1", None, object()])
-def test_what_is_no_model_is_refused(model: Any) -> None:
-    """The error names what was given."""
+def test_invalid_model_is_refused(model: Any) -> None:
+    """The error names the value."""
     with pytest.raises(ConfigurationError, match=type(model).__name__):
         as_judge(model)

@@ -1,4 +1,4 @@
-"""What a recorder keeps and gives back, where it is seen, and that nothing of it is left."""
+"""The recorder: scope, stored runs, sinks and cleanup."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from agents import Agent, RunConfig, RunHooks, Runner, SQLiteSession, function_tool
 from agents.agent import AgentBase
 from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_runner
-from oa_agents import add, all_seen, called, make_agent, play, run_or_stream, slow
+from oa_agents import add, called, make_agent, play, run_or_stream, slow, summaries
 from oa_models import Scripted, own_loop
 from pydantic import BaseModel
 
@@ -37,7 +37,7 @@ def adding(answer: str = "three", **more: Any) -> Agent[Any]:
 
 
 def in_loop(recorder: Recorder, agent: Agent[Any]) -> None:
-    """Run an agent by the recorder, in an event loop of its own."""
+    """Run an agent with the recorder in a new event loop."""
     asyncio.run(recorder.run(agent, "hi"))
 
 
@@ -86,7 +86,7 @@ def test_runs_outside_are_not_recorded() -> None:
 
 
 def test_the_innermost_block_records() -> None:
-    """Of blocks inside each other, the innermost records, and the outer goes on after it."""
+    """Of nested blocks, the innermost records; the outer one continues after it."""
 
     async def go() -> tuple[list[Run], list[Run]]:
         with record() as outer:
@@ -102,7 +102,7 @@ def test_the_innermost_block_records() -> None:
 
 
 def test_nothing_recorded() -> None:
-    """Asked for a run where there is none, a recorder says what to do."""
+    """Asking for a run when there is none raises an error that says what to do."""
     with record() as recorder, pytest.raises(NothingRecordedError, match=r"recorder\.run"):
         _ = recorder.last_run
 
@@ -118,7 +118,7 @@ def test_threads() -> None:
         assert recorder.runs == []
         list(threads.map(lambda agent: in_loop(recorder, agent), [adding() for _ in range(20)]))
 
-    assert [all_seen(run.calls) for run in recorder.runs] == [ADDED] * 20
+    assert [summaries(run.calls) for run in recorder.runs] == [ADDED] * 20
 
 
 def test_own_methods() -> None:
@@ -135,17 +135,17 @@ def test_own_methods() -> None:
         assert recorder.run_sync(adding(), "three").final_output == "three"
 
     assert [run.input for run in recorder.runs] == ["one", "two", "three"]
-    assert [all_seen(run.calls) for run in recorder.runs] == [ADDED] * 3
+    assert [summaries(run.calls) for run in recorder.runs] == [ADDED] * 3
 
 
-def test_a_runner_that_somebody_else_installed() -> None:
-    """The recorder passes runs on to the runner that it finds, and leaves it in place."""
+def test_third_party_runner_stays_installed() -> None:
+    """The recorder passes runs on to the installed runner and leaves it in place."""
 
     class Own(AgentRunner):
-        seen = 0
+        count = 0
 
         async def run(self, *args: Any, **kwargs: Any) -> Any:
-            self.seen += 1
+            self.count += 1
             return await super().run(*args, **kwargs)
 
     before, own = get_default_agent_runner(), Own()
@@ -157,12 +157,12 @@ def test_a_runner_that_somebody_else_installed() -> None:
     finally:
         set_default_agent_runner(before)
 
-    assert own.seen == 1
-    assert all_seen(recorder.last_run.calls) == ADDED
+    assert own.count == 1
+    assert summaries(recorder.last_run.calls) == ADDED
 
 
 def test_stream_that_is_read_after_the_block() -> None:
-    """A stream that was begun in a block is recorded to its end, agents inside its tools too."""
+    """A stream that starts in a block is recorded to its end, including agents inside its tools."""
     sub = make_agent([AskFor("add", {"a": 1, "b": 2}, "c1")], "sub", tools=[add], name="Sub")
     agent = make_agent([AskFor("ask", {"input": "q"}, "o1")], "done", tools=[sub.as_tool("ask", "Ask.")])
     before = get_default_agent_runner()
@@ -191,8 +191,8 @@ async def until_ended(recorder: Recorder) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_stream_that_nobody_reads() -> None:
-    """A stream that is broken off, or never read, goes on by itself, and is recorded to its end."""
+def test_abandoned_stream_is_recorded() -> None:
+    """A stream that is abandoned or never read continues and is recorded to its end."""
 
     async def go() -> list[Run]:
         with record() as recorder:
@@ -206,12 +206,12 @@ def test_stream_that_nobody_reads() -> None:
 
     runs = asyncio.run(go())
 
-    assert [all_seen(run.calls) for run in runs] == [ADDED, ADDED]
+    assert [summaries(run.calls) for run in runs] == [ADDED, ADDED]
     assert runs[1].actual_output == "two"
 
 
-def test_results_of_streams_are_not_kept() -> None:
-    """A recorder keeps no result alive."""
+def test_stream_results_are_released() -> None:
+    """A recorder holds no reference to a result."""
 
     async def go() -> Any:
         with record():
@@ -220,10 +220,10 @@ def test_results_of_streams_are_not_kept() -> None:
                 pass
             return weakref.ref(result)
 
-    kept = asyncio.run(go())
+    reference = asyncio.run(go())
     gc.collect()
 
-    assert kept() is None
+    assert reference() is None
 
 
 def test_cancelled_run() -> None:
@@ -241,11 +241,11 @@ def test_cancelled_run() -> None:
     run = asyncio.run(go())
 
     assert (run.status.value, run.error) == ("stopped", "CancelledError")
-    assert all_seen(run.calls) == [called("slow", {"d": 5}, "c1", status="cancelled")]
+    assert summaries(run.calls) == [called("slow", {"d": 5}, "c1", status="cancelled")]
 
 
 class Sink:
-    """Keeps what it is given."""
+    """A sink that stores its runs."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
@@ -263,28 +263,28 @@ def test_sinks() -> None:
     for _ in range(3):
         in_loop(recorder, adding())
 
-    assert [all_seen(run.calls) for run in sink.runs] == [ADDED] * 3
+    assert [summaries(run.calls) for run in sink.runs] == [ADDED] * 3
     assert recorder.runs == []
 
 
 def test_a_sink_does_not_hold_up_others() -> None:
-    """While a sink is busy, other threads go on."""
-    seen: list[int] = []
+    """While a sink is busy, other threads can use the recorder."""
+    counts: list[int] = []
 
     class Busy:
         def write(self, run: Run) -> None:  # noqa: ARG002
-            other = threading.Thread(target=lambda: seen.append(len(recorder.runs)))
+            other = threading.Thread(target=lambda: counts.append(len(recorder.runs)))
             other.start()
             other.join(2)
 
     recorder = Recorder(sink=Busy())
     in_loop(recorder, adding())
 
-    assert seen == [1]
+    assert counts == [1]
 
 
 def test_streams_that_cannot_be_followed() -> None:
-    """A stream of another kind, as of a runner of somebody else, is the user's all the same, and nothing is left."""
+    """A stream of a custom runner works unchanged for the user, and no state is left."""
 
     class Odd(AgentRunner):
         def run_streamed(self, *_args: Any, **_kwargs: Any) -> Any:
@@ -313,7 +313,7 @@ def test_answers_that_are_nothing(mode: str) -> None:
 
 
 def test_a_sink_that_fails() -> None:
-    """A fault in a sink does not reach the run, and is told on it."""
+    """A sink failure does not affect the run; the run has a warning."""
 
     class Broken:
         def write(self, run: Run) -> None:  # noqa: ARG002
@@ -326,7 +326,7 @@ def test_a_sink_that_fails() -> None:
 
 
 def test_pop_and_limit() -> None:
-    """`pop` takes out what has ended; of more than the limit, the oldest go, and that is said."""
+    """`pop` returns the finished runs; above the limit, the oldest are dropped, with a warning."""
     recorder = Recorder(limit=2)
     for number in range(3):
         asyncio.run(recorder.run(adding(), f"{number}"))
@@ -369,12 +369,12 @@ def test_hooks_of_another_kind() -> None:
     except TypeError:
         assert recorder.last_run.status.value == "error"
     else:
-        assert all_seen(recorder.last_run.calls) == ADDED
+        assert summaries(recorder.last_run.calls) == ADDED
     assert "not a RunHooks" in recorder.last_run.warnings[0]
 
 
 def test_hooks_of_the_agent_are_called() -> None:
-    """Hooks of an agent are its own business, and are called as ever."""
+    """Hooks of an agent are called as without a recorder."""
     from agents import AgentHooks
 
     class Own(AgentHooks[Any]):
@@ -420,7 +420,7 @@ def test_future_hooks_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_configuration_of_the_user_is_not_changed() -> None:
-    """A `RunConfig` that is passed stays as it was, and is heeded."""
+    """The user's `RunConfig` is applied and not changed."""
     config = RunConfig(workflow_name="mine", trace_metadata={"team": "x"})
     own = vars(config).copy()
     recorder = Recorder()
@@ -431,8 +431,8 @@ def test_the_configuration_of_the_user_is_not_changed() -> None:
     assert recorder.last_run.metadata == {"team": "x"}
 
 
-def test_faults_are_told_and_do_not_reach_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even where nothing at all can be recorded, the agent answers."""
+def test_faults_are_reported_and_do_not_affect_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent answers even if nothing can be recorded."""
 
     def broken(*_args: Any, **_kwargs: Any) -> None:
         raise RuntimeError("no")
@@ -448,7 +448,7 @@ def test_faults_are_told_and_do_not_reach_the_run(monkeypatch: pytest.MonkeyPatc
 
 
 def test_results_of_another_kind() -> None:
-    """What is no result of the SDK is refused, with what would be taken."""
+    """A value that is not a result of the SDK is refused; the error names the accepted types."""
     with pytest.raises(InvalidDataError, match=r"Runner\.run.*got dict"):
         run_from_result({"calls": []})
 
@@ -462,13 +462,13 @@ def test_results_of_streams_that_go_on() -> None:
             run_from_result(result)
         async for _ in result.stream_events():
             pass
-        assert all_seen(run_from_result(result).calls) == ADDED
+        assert summaries(run_from_result(result).calls) == ADDED
 
     asyncio.run(go())
 
 
 def test_exceptions_that_hold_nothing() -> None:
-    """Of a run that failed with an exception of somebody else, only that is known, and said."""
+    """After a third-party exception, the run has only that exception, with a warning."""
     run = run_from_result(RuntimeError("503"), input="hi")
 
     assert (run.input, run.calls, run.status.value, run.error) == ("hi", [], "error", "RuntimeError: 503")

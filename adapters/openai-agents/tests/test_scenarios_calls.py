@@ -9,7 +9,21 @@ from typing import Any
 import agents
 import pytest
 from agents import RunConfig, RunHooks, function_tool
-from oa_agents import E0, LIVE, add, all_seen, boom, called, handled, hard, make_agent, play, scenario, shown, slow
+from oa_agents import (
+    E0,
+    LIVE,
+    add,
+    boom,
+    called,
+    handled,
+    hard,
+    make_agent,
+    model_output,
+    play,
+    scenario,
+    slow,
+    summaries,
+)
 from oa_versions import TELLS_EXCEPTIONS
 from pydantic import BaseModel
 
@@ -18,12 +32,12 @@ from toolmark.testing import AskFor
 
 @scenario("01")
 def test_parallel_calls(mode: str) -> None:
-    """Calls asked for together stand in the model's order, although the second ended first."""
-    asked = [AskFor("slow", {"d": 0.03}, "c1"), AskFor("slow", {"d": 0.0}, "c2")]
+    """Parallel calls keep the model's order, although the second ends first."""
+    requests = [AskFor("slow", {"d": 0.03}, "c1"), AskFor("slow", {"d": 0.0}, "c2")]
 
-    run = play(mode, make_agent(asked, "done", tools=[slow])).run
+    run = play(mode, make_agent(requests, "done", tools=[slow])).run
 
-    assert all_seen(run.tools_called) == [
+    assert summaries(run.tools_called) == [
         called("slow", {"d": 0.03}, "c1", "slept 0.03"),
         called("slow", {"d": 0.0}, "c2", "slept 0.0"),
     ]
@@ -38,18 +52,18 @@ def test_parallel_calls(mode: str) -> None:
 
 
 def _failing(mode: str, **options: Any) -> list[Any]:
-    asked = [AskFor("boom", {"x": 1}, "c1"), AskFor("add", {"a": 1, "b": 2}, "c2")]
-    return play(mode, make_agent(asked, "done", tools=[boom, add]), **options).calls
+    requests = [AskFor("boom", {"x": 1}, "c1"), AskFor("add", {"a": 1, "b": 2}, "c2")]
+    return play(mode, make_agent(requests, "done", tools=[boom, add]), **options).calls
 
 
 @scenario("02")
 def test_handled_exception(mode: str) -> None:
-    """A tool's exception that the SDK puts into words is the call's error; the words are what the model was shown."""
+    """The call's error is the tool's exception; its model output is the text that the SDK makes of it."""
     calls = _failing(mode)
 
-    text = shown(calls[0])
+    text = model_output(calls[0])
     assert text.startswith(E0)
-    assert all_seen(calls) == [
+    assert summaries(calls) == [
         called("boom", {"x": 1}, "c1", status="error", error=text if mode == "result" else handled("bad 1")),
         called("add", {"a": 1, "b": 2}, "c2", {"sum": 3}),
     ]
@@ -57,16 +71,16 @@ def test_handled_exception(mode: str) -> None:
 
 @scenario("03")
 def test_handled_exception_without_tracing(mode: str) -> None:
-    """Without spans the exception is still known where the SDK tells it, else the words are."""
+    """Without spans, the error is the exception if the SDK reports it, else the text."""
     calls = _failing(mode, run_config=RunConfig(tracing_disabled=True))
 
-    error = "ValueError: bad 1" if TELLS_EXCEPTIONS and mode != "result" else shown(calls[0])
-    assert all_seen(calls)[0] == called("boom", {"x": 1}, "c1", status="error", error=error)
+    error = "ValueError: bad 1" if TELLS_EXCEPTIONS and mode != "result" else model_output(calls[0])
+    assert summaries(calls)[0] == called("boom", {"x": 1}, "c1", status="error", error=error)
 
 
 @scenario("03b", LIVE)
 def test_failure_in_the_users_own_words(mode: str) -> None:
-    """What the tool's own function makes of an exception is what the model is shown; the failure is still known."""
+    """The model output is the text of the tool's own error function; the call still has the failure."""
 
     @function_tool(strict_mode=False, failure_error_function=lambda _context, _error: "try later")
     async def own(x: int) -> str:
@@ -79,7 +93,7 @@ def test_failure_in_the_users_own_words(mode: str) -> None:
     assert call.execution is not None
     assert call.execution.status.value == "error"
     assert "bad 1" in str(call.execution.error)
-    assert shown(call) == "try later"
+    assert model_output(call) == "try later"
 
 
 @scenario("03c", needs="timeout")
@@ -101,19 +115,19 @@ def test_timeout(mode: str) -> None:
 
 @scenario("04")
 def test_exception_that_ends_the_run(mode: str) -> None:
-    """The call that ended the run is in it, with the tool's own exception; a call beside it keeps its result."""
-    asked = [AskFor("add", {"a": 1, "b": 2}, "c1"), AskFor("hard", {"x": 7}, "c2")]
-    agent = make_agent([AskFor("add", {"a": 0, "b": 0}, "c0")], asked, tools=[add, hard])
+    """The call that ended the run has the tool's exception; a parallel call keeps its result."""
+    requests = [AskFor("add", {"a": 1, "b": 2}, "c1"), AskFor("hard", {"x": 7}, "c2")]
+    agent = make_agent([AskFor("add", {"a": 0, "b": 0}, "c0")], requests, tools=[add, hard])
 
     one = play(mode, agent)
 
     assert type(one.error).__name__ == "UserError"
     before = called("add", {"a": 0, "b": 0}, "c0", {"sum": 0})
     if mode == "result":  # the SDK's own record of a failed run lacks calls of the last turn: which, differs by release
-        assert all_seen(one.calls)[0] == before
+        assert summaries(one.calls)[0] == before
         assert "are missing" in one.run.warnings[-1]
     else:
-        assert all_seen(one.calls) == [
+        assert summaries(one.calls) == [
             before,
             called("add", {"a": 1, "b": 2}, "c1", {"sum": 3}),
             called("hard", {"x": 7}, "c2", status="error", error="ValueError: hard 7"),
@@ -123,25 +137,25 @@ def test_exception_that_ends_the_run(mode: str) -> None:
 
 
 @scenario("05")
-def test_arguments_that_are_no_json(mode: str) -> None:
-    """Argument text that is cut off: empty arguments, the text beside them, no output."""
+def test_arguments_that_are_not_json(mode: str) -> None:
+    """Truncated argument text gives empty arguments, the raw text, and no output."""
     call = play(mode, make_agent([AskFor("add", '{"a": 1', "c1")], "done", tools=[add])).calls[0]
 
     assert call.execution is not None
     assert (call.arguments, call.execution.requested_parameters) == ({}, '{"a": 1')
     assert call.execution.status.value == "invalid_arguments"
     assert "output" not in call.model_fields_set
-    assert shown(call).startswith("An error occurred while ")
+    assert model_output(call).startswith("An error occurred while ")
 
 
 @scenario("06", LIVE)
 def test_unknown_tool_ends_the_run(mode: str) -> None:
-    """A call of a tool that there is not ends the run before the calls beside it run; all are in it."""
-    asked = [AskFor("add", {"a": 1, "b": 2}, "c1"), AskFor("nope", {"q": 1}, "c2")]
+    """A call of an unknown tool ends the run before its parallel calls run; all of them are recorded."""
+    requests = [AskFor("add", {"a": 1, "b": 2}, "c1"), AskFor("nope", {"q": 1}, "c2")]
 
-    one = play(mode, make_agent(asked, tools=[add]))
+    one = play(mode, make_agent(requests, tools=[add]))
 
-    assert all_seen(one.calls) == [
+    assert summaries(one.calls) == [
         called("add", {"a": 1, "b": 2}, "c1", status="not_executed"),
         called("nope", {"q": 1}, "c2", status="unknown_tool", error="Tool nope not found in agent A"),
     ]
@@ -153,7 +167,7 @@ def test_out_of_turns(mode: str) -> None:
     """A run that runs out of turns was stopped; its calls are in it."""
     one = play(mode, make_agent([AskFor("add", {"a": 1, "b": 2}, "c1")], "x", tools=[add]), max_turns=1)
 
-    assert all_seen(one.calls) == [called("add", {"a": 1, "b": 2}, "c1", {"sum": 3})]
+    assert summaries(one.calls) == [called("add", {"a": 1, "b": 2}, "c1", {"sum": 3})]
     assert one.run.status.value == "stopped"
     assert one.run.error == "MaxTurnsExceeded: Max turns (1) exceeded"
 
@@ -165,24 +179,24 @@ def test_out_of_turns_and_handled(mode: str) -> None:
 
     one = play(mode, agent, max_turns=1, error_handlers={"max_turns": lambda _: "enough"})
 
-    assert all_seen(one.calls) == [called("add", {"a": 1, "b": 2}, "c1", {"sum": 3})]
+    assert summaries(one.calls) == [called("add", {"a": 1, "b": 2}, "c1", {"sum": 3})]
     assert (one.run.actual_output, one.run.status.value, one.error) == ("enough", "ok", None)
 
 
 @scenario("08", LIVE)
 def test_model_that_fails(mode: str) -> None:
-    """When the model fails in the second turn, the calls of the first are kept."""
+    """If the model fails in the second turn, the calls of the first are kept."""
     agent = make_agent([AskFor("add", {"a": 1, "b": 2}, "c1")], RuntimeError("503"), tools=[add])
 
     one = play(mode, agent)
 
-    assert all_seen(one.calls) == [called("add", {"a": 1, "b": 2}, "c1", {"sum": 3})]
+    assert summaries(one.calls) == [called("add", {"a": 1, "b": 2}, "c1", {"sum": 3})]
     assert (one.run.error, one.run.status.value) == ("RuntimeError: 503", "error")
 
 
 @scenario("25", needs="not_found")
-def test_unknown_tool_that_the_model_is_told_of(mode: str) -> None:
-    """Where the SDK tells the model that there is no such tool, the run goes on."""
+def test_unknown_tool_that_is_reported_to_the_model(mode: str) -> None:
+    """If the SDK reports the unknown tool to the model, the run continues."""
     config: Any = RunConfig(tool_not_found_behavior="return_error_to_model")
 
     one = play(mode, make_agent([AskFor("nope", {"q": 1}, "c1")], "done", tools=[add]), run_config=config)
@@ -190,7 +204,7 @@ def test_unknown_tool_that_the_model_is_told_of(mode: str) -> None:
     (call,) = one.calls
     assert call.execution is not None
     assert call.execution.status.value == "unknown_tool"
-    assert shown(call).startswith("Tool 'nope' not found.")
+    assert model_output(call).startswith("Tool 'nope' not found.")
     assert one.run.actual_output == "done"
 
 
@@ -205,7 +219,7 @@ def test_without_sensitive_data(mode: str) -> None:
         run_config=config,
     ).calls
 
-    assert all_seen(calls)[0] == called("add", {"a": 1, "b": 2}, "c1", {"sum": 3})
+    assert summaries(calls)[0] == called("add", {"a": 1, "b": 2}, "c1", {"sum": 3})
     assert calls[1].execution is not None
     assert calls[1].execution.status.value == "error"
 
@@ -254,15 +268,15 @@ if PARTS:
     ]
 
 
-@pytest.mark.parametrize(("given", "expected"), [case[1:] for case in OUTPUTS], ids=[case[0] for case in OUTPUTS])
+@pytest.mark.parametrize(("value", "expected"), [case[1:] for case in OUTPUTS], ids=[case[0] for case in OUTPUTS])
 @scenario("31")
-def test_outputs(mode: str, given: Any, expected: Any) -> None:
-    """What a tool returned is kept as a value; objects that are no data, as the text that the model is shown."""
+def test_outputs(mode: str, value: Any, expected: Any) -> None:
+    """An output is stored as a value; objects that are not data are stored as the text the model receives."""
 
     @function_tool(strict_mode=False)
     async def give() -> Any:
         """Give."""
-        return given
+        return value
 
     (call,) = play(mode, make_agent([AskFor("give", {}, "c1")], "done", tools=[give])).calls
 
@@ -311,13 +325,13 @@ def test_hooks_of_the_user(mode: str) -> None:
 
 @scenario("32b", LIVE, needs="formatter")
 def test_formatter_of_the_user(mode: str) -> None:
-    """The user's words for a failure are what the model is shown; the exception is still known."""
+    """The model output is the text of the user's formatter; the call still has the exception."""
     config: Any = RunConfig(tool_error_formatter=lambda _: "USER x")
 
     (call,) = play(mode, make_agent([AskFor("boom", {"x": 1}, "c1")], "done", tools=[boom]), run_config=config).calls
 
     assert seen_error(call) == "ValueError: bad 1"
-    assert shown(call) == "USER x"
+    assert model_output(call) == "USER x"
 
 
 def seen_error(call: Any) -> Any:

@@ -11,7 +11,19 @@ from agents import GuardrailFunctionOutput, Runner, SQLiteSession, function_tool
 from agents.mcp import MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from mcp.types import Tool as MCPTool
-from oa_agents import LIVE, add, all_seen, called, make_agent, play, run_or_stream, scenario, seen, shown, slow
+from oa_agents import (
+    LIVE,
+    add,
+    called,
+    make_agent,
+    model_output,
+    play,
+    run_or_stream,
+    scenario,
+    slow,
+    summaries,
+    summary,
+)
 from oa_versions import KEEPS_MCP_HINTS, VERSION
 from openai.types.responses import ResponseCustomToolCall
 from openai.types.responses.response_output_item import LocalShellCall
@@ -27,7 +39,7 @@ def test_guardrail_that_trips_while_a_tool_runs(mode: str) -> None:
     """The run was stopped; the tool is not to blame, and in a stream it comes to its end."""
 
     @input_guardrail
-    async def trip(_context: Any, _agent: Any, _given: Any) -> GuardrailFunctionOutput:
+    async def trip(_context: Any, _agent: Any, _input: Any) -> GuardrailFunctionOutput:
         await asyncio.sleep(0.03)
         return GuardrailFunctionOutput(output_info=None, tripwire_triggered=True)
 
@@ -45,9 +57,9 @@ def test_guardrail_that_trips_while_a_tool_runs(mode: str) -> None:
     assert (run.status.value, run.actual_output) == ("stopped", None)
     (call,) = run.calls
     if mode == "streamed" or VERSION < (0, 8):  # where the SDK lets it run on, in a stream and in the oldest release
-        assert seen(call) == called("slow", {"d": 0.2}, "c1", "slept 0.2")
+        assert summary(call) == called("slow", {"d": 0.2}, "c1", "slept 0.2")
     else:
-        assert seen(call) == called("slow", {"d": 0.2}, "c1", status="cancelled")
+        assert summary(call) == called("slow", {"d": 0.2}, "c1", status="cancelled")
 
 
 READ_ONLY = ToolAnnotations(
@@ -87,18 +99,18 @@ class Server(MCPServer):
         return CallToolResult(content=content, **{key: failed})
 
     async def list_prompts(self) -> Any:
-        """None."""
+        """No prompts."""
 
     async def get_prompt(self, name: str, arguments: Any = None) -> Any:
-        """None."""
+        """No prompt."""
 
 
 @scenario("21")
 def test_local_mcp_server(mode: str) -> None:
     """A result that says that it is an error is one, although the SDK shows it as any other."""
     server = Server()
-    asked = [AskFor("search", {"q": "bad"}, "c1"), AskFor("search", {"q": "x"}, "c2")]
-    agent = make_agent(asked, "done", mcp_servers=[server])
+    requests = [AskFor("search", {"q": "bad"}, "c1"), AskFor("search", {"q": "x"}, "c2")]
+    agent = make_agent(requests, "done", mcp_servers=[server])
 
     run = play(mode, agent).run
 
@@ -108,12 +120,12 @@ def test_local_mcp_server(mode: str) -> None:
         assert run.calls[0].execution is not None
         assert run.calls[0].execution.status.value == "ok"
         return
-    assert all_seen(run.tools_called) == [
+    assert summaries(run.tools_called) == [
         called("search", {"q": "bad"}, "c1", status="error", error="it failed", **about),
         called("search", {"q": "x"}, "c2", run.calls[1].output, **about),
     ]
     assert "found" in str(run.calls[1].output)
-    assert "it failed" in str(shown(run.calls[0]))
+    assert "it failed" in str(model_output(run.calls[0]))
     assert [(tool.name, tool.type and tool.type.value) for tool in run.available_tools or ()] == [("search", "mcp")]
     assert [tool.effect for tool in run.available_tools or ()] == ["read" if KEEPS_MCP_HINTS else None]
     assert "call_tool" not in vars(server)
@@ -145,7 +157,7 @@ def _shell(executor: Any) -> Any:
 
 @scenario("22", needs="shell")
 def test_shell(mode: str) -> None:
-    """A local shell has its commands as arguments; what it printed is its output."""
+    """A local shell call has its commands as arguments and the printed text as output."""
 
     async def execute(_request: Any) -> Any:
         outcome = agents.ShellCallOutcome(type="exit", exit_code=0)
@@ -203,7 +215,7 @@ def test_patches(mode: str) -> None:
 
     first, second = play(mode, make_agent(items, "done", tools=[agents.ApplyPatchTool(editor=Editor())])).calls
 
-    assert seen(first) == called("apply_patch", created, "c1", "created")
+    assert summary(first) == called("apply_patch", created, "c1", "created")
     assert second.execution is not None
     assert (second.name, second.arguments, second.execution.status.value) == ("apply_patch", updated, "error")
     assert "bad patch" in str(second.execution.error)
@@ -218,7 +230,7 @@ def _patch_item(call_id: str, operation: dict[str, Any]) -> Any:
 
 @scenario("22d", LIVE)
 def test_local_shell_that_raises(mode: str) -> None:
-    """It ends the run with an exception that carries nothing; the call is known all the same."""
+    """The exception that ends the run carries no data; the call is recorded anyway."""
 
     async def execute(_request: Any) -> str:
         raise RuntimeError("ls boom")
@@ -230,10 +242,10 @@ def test_local_shell_that_raises(mode: str) -> None:
 
     one = play(mode, make_agent([item], "done", tools=[agents.LocalShellTool(executor=execute)]))
 
-    if VERSION < (0, 8):  # where a message asks for nothing else, this release does not run it, and ends
-        assert all_seen(one.calls) == [called("local_shell", action, "c1", status="not_executed")]
+    if VERSION < (0, 8):  # this release ends the run at a message with only this call
+        assert summaries(one.calls) == [called("local_shell", action, "c1", status="not_executed")]
         return
-    assert all_seen(one.calls) == [
+    assert summaries(one.calls) == [
         called("local_shell", action, "c1", status="error", error="RuntimeError: ls boom"),
     ]
     assert one.run.error == "RuntimeError: ls boom"
@@ -282,13 +294,13 @@ def _guarded(where: str, how: str) -> Any:
 
 @scenario("24")
 def test_guardrail_that_refuses_a_call(mode: str) -> None:
-    """The tool did not run: the call was rejected, and the words are what the model was shown."""
+    """The call was rejected without running the tool; its model output is the guardrail's message."""
     (call,) = play(
         mode, make_agent([AskFor("secret", {"x": 1}, "c1")], "done", tools=[_guarded("input", "reject")])
     ).calls
 
-    assert seen(call) == called("secret", {"x": 1}, "c1", status="rejected", error="blocked")
-    assert shown(call) == "blocked"
+    assert summary(call) == called("secret", {"x": 1}, "c1", status="rejected", error="blocked")
+    assert model_output(call) == "blocked"
 
 
 @scenario("24b", LIVE)
@@ -305,12 +317,12 @@ def test_guardrail_that_refuses_a_call_and_ends_the_run(mode: str) -> None:
 
 @scenario("24c")
 def test_guardrail_that_replaces_an_output(mode: str) -> None:
-    """The tool ran; its output is what the guardrail put in its place."""
+    """The tool ran; its output is the guardrail's replacement."""
     (call,) = play(
         mode, make_agent([AskFor("secret", {"x": 1}, "c1")], "done", tools=[_guarded("output", "reject")])
     ).calls
 
-    assert seen(call) == called("secret", {"x": 1}, "c1", "blocked")
+    assert summary(call) == called("secret", {"x": 1}, "c1", "blocked")
 
 
 @scenario("24d", LIVE)
@@ -329,15 +341,15 @@ def _agents() -> list[Any]:
 
 
 def _check(case: ConversationalTestCase) -> None:
-    said = [(turn.role, turn.content) for turn in case.turns]
-    assert said == [("user", "q1"), ("assistant", "a1"), ("user", "q2"), ("assistant", "a2")]
-    called_tools = [all_seen(turn.tools_called or []) for turn in case.turns]
+    turns = [(turn.role, turn.content) for turn in case.turns]
+    assert turns == [("user", "q1"), ("assistant", "a1"), ("user", "q2"), ("assistant", "a2")]
+    called_tools = [summaries(turn.tools_called or []) for turn in case.turns]
     assert called_tools[1::2] == [[called("add", {"a": n, "b": n}, f"c{n}", {"sum": 2 * n})] for n in (1, 2)]
 
 
 @scenario("26")
 def test_conversation_of_a_session(mode: str) -> None:
-    """Each run gives a turn of the user and one of the assistant; what a session remembers is not counted again."""
+    """Each run gives a user turn and an assistant turn; earlier items of the session are not counted again."""
 
     async def go() -> tuple[list[Run], list[ConversationalTestCase]]:
         session = SQLiteSession("one")
@@ -361,15 +373,15 @@ def test_conversation_of_a_session(mode: str) -> None:
 
 @scenario("26b")
 def test_conversation_of_chained_inputs(mode: str) -> None:
-    """The same where each run is given the items of the last."""
+    """A conversation whose runs receive the items of the previous run gives the same turns."""
 
     async def go() -> list[Run]:
-        given: Any = "q1"
+        prompt: Any = "q1"
         runs: list[Run] = []
         with record() as recorder:
             for agent in _agents():
-                result = await Runner.run(agent, given)
-                given = [*result.to_input_list(), {"role": "user", "content": "q2"}]
+                result = await Runner.run(agent, prompt)
+                prompt = [*result.to_input_list(), {"role": "user", "content": "q2"}]
                 runs.append(run_from_result(result))
         return runs if mode == "result" else recorder.runs
 

@@ -1,4 +1,4 @@
-"""Scenarios 10-17, 27-29: agents as tools, runs inside tools, hand-overs, people who approve, runs at once."""
+"""Scenarios 10-17, 27-29: agents as tools, runs inside tools, hand-offs, approvals, concurrent runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,20 @@ from typing import Any
 import pytest
 from agents import Agent, Runner, function_tool, handoff
 from agents.extensions.handoff_filters import remove_all_tools
-from oa_agents import LIVE, add, all_seen, boom, called, handled, make_agent, play, run_or_stream, scenario, seen, slow
+from oa_agents import (
+    LIVE,
+    add,
+    boom,
+    called,
+    handled,
+    make_agent,
+    play,
+    run_or_stream,
+    scenario,
+    slow,
+    summaries,
+    summary,
+)
 from oa_versions import ENFORCES_IDS, VERSION
 
 from toolmark import Run
@@ -18,8 +31,8 @@ from toolmark_openai_agents import record, run_from_result
 
 
 def _sub(call_id: str = "in1") -> Agent[Any]:
-    asked = [AskFor("add", {"a": 5, "b": 5}, call_id)]
-    return make_agent(asked, "sub done", tools=[add, boom], name="Sub")
+    requests = [AskFor("add", {"a": 5, "b": 5}, call_id)]
+    return make_agent(requests, "sub done", tools=[add, boom], name="Sub")
 
 
 @scenario("10")
@@ -27,18 +40,18 @@ def test_agent_as_tool(mode: str) -> None:
     """What an agent inside a tool calls stands under that tool's call, with its own agent."""
     inner = [AskFor("add", {"a": 5, "b": 5}, "in1"), AskFor("boom", {"x": 3}, "in2")]
     sub = make_agent(inner, "sub done", tools=[add, boom], name="Sub").as_tool("ask", "Ask.")
-    asked = [AskFor("ask", {"input": "q"}, "o1"), AskFor("add", {"a": 1, "b": 1}, "o2")]
+    requests = [AskFor("ask", {"input": "q"}, "o1"), AskFor("add", {"a": 1, "b": 1}, "o2")]
 
-    run = play(mode, make_agent(asked, "done", tools=[sub, add])).run
+    run = play(mode, make_agent(requests, "done", tools=[sub, add])).run
 
-    assert all_seen(run.tools_called) == [
+    assert summaries(run.tools_called) == [
         called("ask", {"input": "q"}, "o1", "sub done"),
         called("add", {"a": 1, "b": 1}, "o2", {"sum": 2}),
     ]
     if mode == "result":
         assert "calls made inside tools" in run.warnings[0]
         return
-    assert all_seen(run.select_calls(nested=True))[1:3] == [
+    assert summaries(run.select_calls(nested=True))[1:3] == [
         called("add", {"a": 5, "b": 5}, "in1", {"sum": 10}, agent="Sub"),
         called("boom", {"x": 3}, "in2", status="error", error=handled("bad 3"), agent="Sub"),
     ]
@@ -46,13 +59,13 @@ def test_agent_as_tool(mode: str) -> None:
 
 @scenario("11", LIVE)
 def test_two_agents_as_tools_at_once(mode: str) -> None:
-    """Each call inside stands under the call of the tool that it was made in."""
+    """Each inner call is a child of the tool call in which it was made."""
     sub = Agent(name="Sub", model=_ByQuestion(), tools=[add]).as_tool("ask", "Ask.")
-    asked = [AskFor("ask", {"input": "1"}, "o1"), AskFor("ask", {"input": "2"}, "o2")]
+    requests = [AskFor("ask", {"input": "1"}, "o1"), AskFor("ask", {"input": "2"}, "o2")]
 
-    run = play(mode, make_agent(asked, "done", tools=[sub])).run
+    run = play(mode, make_agent(requests, "done", tools=[sub])).run
 
-    inside = [[seen(child) for child in call.execution.children] for call in run.tools_called if call.execution]
+    inside = [[summary(child) for child in call.execution.children] for call in run.tools_called if call.execution]
     assert inside == [
         [called("add", {"a": 1, "b": 0}, "in1", {"sum": 1}, agent="Sub")],
         [called("add", {"a": 2, "b": 0}, "in2", {"sum": 2}, agent="Sub")],
@@ -63,11 +76,11 @@ def _ByQuestion() -> Any:  # noqa: N802 - makes a model
     from oa_models import Scripted, items_of
 
     class ByQuestion(Scripted):
-        """Asks by what it is asked, and answers after that."""
+        """A model that selects its steps by the question."""
 
-        async def _output(self, given: Any) -> list[Any]:
+        async def _output(self, messages: Any) -> list[Any]:
             await asyncio.sleep(0.01)
-            items = given if isinstance(given, list) else [{"content": given, "role": "user"}]
+            items = messages if isinstance(messages, list) else [{"content": messages, "role": "user"}]
             question = next(item["content"] for item in items if item.get("role") == "user")
             if len(items) > 1:
                 return items_of("sub done")
@@ -89,7 +102,7 @@ def test_run_inside_a_tool(mode: str) -> None:
 
     (call,) = run.tools_called
     assert call.execution is not None
-    assert all_seen(call.execution.children) == [
+    assert summaries(call.execution.children) == [
         called("add", {"a": 5, "b": 5}, "in1", {"sum": 10}, agent="Sub"),
     ]
 
@@ -100,7 +113,7 @@ def test_run_inside_a_guardrail(mode: str) -> None:
     from agents import GuardrailFunctionOutput, input_guardrail
 
     @input_guardrail
-    async def check(_context: Any, _agent: Any, _given: Any) -> GuardrailFunctionOutput:
+    async def check(_context: Any, _agent: Any, _input: Any) -> GuardrailFunctionOutput:
         await Runner.run(_sub(), "is this fine?")
         return GuardrailFunctionOutput(output_info=None, tripwire_triggered=False)
 
@@ -113,7 +126,7 @@ def test_run_inside_a_guardrail(mode: str) -> None:
 
     runs, inner = asyncio.run(go())
 
-    assert [all_seen(run.calls) for run in runs] == [[called("add", {"a": 1, "b": 1}, "c1", {"sum": 2})]]
+    assert [summaries(run.calls) for run in runs] == [[called("add", {"a": 1, "b": 1}, "c1", {"sum": 2})]]
     assert [run.input for run in inner] == ["is this fine?"]
 
 
@@ -134,9 +147,9 @@ def test_handing_over(mode: str) -> None:
     """Calls of both agents are in the run; the one that hands over is none of them, but kept."""
     run = play(mode, _handing_over()).run
 
-    assert all_seen(run.tools_called) == HANDED_OVER
-    assert all_seen(run.select_calls(handoffs=True))[1] == called("transfer_to_b", {}, "h1", '{"assistant": "B"}')
-    assert [(made.call, made.from_agent, made.to_agent) for made in run.handoffs] == [(1, "A", "B")]
+    assert summaries(run.tools_called) == HANDED_OVER
+    assert summaries(run.select_calls(handoffs=True))[1] == called("transfer_to_b", {}, "h1", '{"assistant": "B"}')
+    assert [(handoff.call, handoff.from_agent, handoff.to_agent) for handoff in run.handoffs] == [(1, "A", "B")]
 
 
 @scenario("14")
@@ -147,7 +160,7 @@ def test_handing_over_without_the_tools(mode: str) -> None:
     if mode == "result" and VERSION < (0, 8):  # what the first call returned is gone from the result
         assert [(call.name, call.id) for call in calls] == [("add", "a1"), ("add", "b1")]
         return
-    assert [fields | {"agent": "A"} | one for fields, one in zip(all_seen(calls), HANDED_OVER, strict=True)] == [
+    assert [fields | {"agent": "A"} | one for fields, one in zip(summaries(calls), HANDED_OVER, strict=True)] == [
         {"agent": "A"} | one for one in HANDED_OVER
     ]
 
@@ -156,15 +169,15 @@ def test_handing_over_without_the_tools(mode: str) -> None:
 def test_two_hand_overs_at_once(mode: str) -> None:
     """Of two hand-overs in one message the second is refused; neither is a called tool."""
     other, third = make_agent("bye", name="B"), make_agent("bye", name="C")
-    asked = [
+    requests = [
         AskFor("transfer_to_b", {}, "h1"),
         AskFor("transfer_to_c", {}, "h2"),
         AskFor("add", {"a": 1, "b": 1}, "a1"),
     ]
 
-    run = play(mode, make_agent(asked, tools=[add], handoffs=[other, third])).run
+    run = play(mode, make_agent(requests, tools=[add], handoffs=[other, third])).run
 
-    assert all_seen(run.tools_called) == [called("add", {"a": 1, "b": 1}, "a1", {"sum": 2})]
+    assert summaries(run.tools_called) == [called("add", {"a": 1, "b": 1}, "a1", {"sum": 2})]
     first, second, _ = run.select_calls(handoffs=True)
     assert (first.execution and first.execution.status.value) == "ok"
     assert (second.execution and second.execution.status.value) == "rejected"
@@ -174,19 +187,19 @@ def test_two_hand_overs_at_once(mode: str) -> None:
 def _danger() -> Any:
     @function_tool(needs_approval=True)
     async def danger(n: int) -> str:
-        """Need somebody's leave."""
+        """A tool that needs approval."""
         return f"danger{n}"
 
     return danger
 
 
 def _careful(tools: list[Any]) -> Agent[Any]:
-    asked = [
+    requests = [
         AskFor("danger", {"n": 1}, "c1"),
         AskFor("danger", {"n": 2}, "c2"),
         AskFor("add", {"a": 1, "b": 1}, "c3"),
     ]
-    return make_agent(asked, "done", tools=tools)
+    return make_agent(requests, "done", tools=tools)
 
 
 PAUSED = [
@@ -218,7 +231,7 @@ async def _decide(result: Any, agent: Agent[Any], *, stored: bool) -> Any:
 @pytest.mark.parametrize("stored", [False, True], ids=["kept", "stored"])
 @scenario("16", needs="approvals")
 def test_approvals(mode: str, stored: bool) -> None:
-    """A run that waits for a person is one run when it goes on: each call once, with what became of it."""
+    """A run that waits for approval stays one run when it resumes: each call once, with its final status."""
     agent = _careful([_danger(), add])
 
     async def go() -> tuple[Run, Run, int]:
@@ -231,16 +244,16 @@ def test_approvals(mode: str, stored: bool) -> None:
 
     before, after, runs = asyncio.run(go())
 
-    assert all_seen(before.tools_called) == PAUSED
+    assert summaries(before.tools_called) == PAUSED
     assert (before.status.value, before.actual_output) == ("interrupted", None)
-    assert all_seen(after.tools_called) == DECIDED
+    assert summaries(after.tools_called) == DECIDED
     assert (after.status.value, after.actual_output, after.input) == ("ok", "done", "hi")
     assert runs == 1
 
 
 @scenario("16b", LIVE, needs="approvals")
 def test_approvals_of_a_run_that_was_not_recorded(mode: str) -> None:
-    """A run that goes on with one of another process holds the calls of both."""
+    """A run that resumes one of another process has the calls of both."""
     agent = _careful([_danger(), add])
 
     async def go() -> Run:
@@ -251,13 +264,13 @@ def test_approvals_of_a_run_that_was_not_recorded(mode: str) -> None:
 
     run = asyncio.run(go())
 
-    assert all_seen(run.tools_called) == DECIDED
+    assert summaries(run.tools_called) == DECIDED
     assert (run.status.value, run.input) == ("ok", "hi")
 
 
 @scenario("16c", LIVE, needs="approvals")
 def test_approvals_of_runs_that_look_alike(mode: str) -> None:
-    """Runs with the same question and the same ids that wait at the same time go on as themselves."""
+    """Concurrent waiting runs with the same question and ids resume separately."""
 
     async def go() -> list[Run]:
         agents = [make_agent([AskFor("danger", {"n": n}, "c1")], f"done {n}", tools=[_danger()]) for n in range(3)]
@@ -270,13 +283,15 @@ def test_approvals_of_runs_that_look_alike(mode: str) -> None:
     runs = asyncio.run(go())
 
     assert [run.actual_output for run in runs] == ["done 0", "done 1", "done 2"]
-    assert [all_seen(run.calls) for run in runs] == [[called("danger", {"n": n}, "c1", f"danger{n}")] for n in range(3)]
+    assert [summaries(run.calls) for run in runs] == [
+        [called("danger", {"n": n}, "c1", f"danger{n}")] for n in range(3)
+    ]
 
 
 @pytest.mark.parametrize("stored", [False, True], ids=["kept", "stored"])
 @scenario("17", LIVE, needs="approvals")
 def test_approvals_inside_a_tool(mode: str, stored: bool) -> None:
-    """A call that waits inside an agent that is a tool lets the tool's call wait, too."""
+    """A call that waits inside an agent tool leaves the tool's call pending as well."""
     sub = make_agent([AskFor("danger", {"n": 1}, "in1")], "sub done", tools=[_danger()], name="Sub")
     agent = make_agent([AskFor("ask", {"input": "q"}, "o1")], "done", tools=[sub.as_tool("ask", "Ask.")])
 
@@ -290,12 +305,12 @@ def test_approvals_inside_a_tool(mode: str, stored: bool) -> None:
     before, after, runs = asyncio.run(go())
 
     waiting = called("danger", {"n": 1}, "in1", status="pending", agent="Sub")
-    assert all_seen(before.select_calls(nested=True)) == [
+    assert summaries(before.select_calls(nested=True)) == [
         called("ask", {"input": "q"}, "o1", status="pending"),
         waiting,
     ]
     assert before.status.value == "interrupted"
-    assert all_seen(after.select_calls(nested=True)) == [
+    assert summaries(after.select_calls(nested=True)) == [
         called("ask", {"input": "q"}, "o1", "sub done"),
         called("danger", {"n": 1}, "in1", "danger1", agent="Sub"),
     ]
@@ -309,10 +324,10 @@ def test_ids_that_come_again(mode: str) -> None:
 
     one = play(mode, make_agent(*steps, "done", tools=[add]))
 
-    if ENFORCES_IDS:  # such a run ends at once, and its second message reaches no hook
+    if ENFORCES_IDS:  # such a run ends immediately, and no hook receives its second message
         assert type(one.error).__name__ == "ModelBehaviorError"
         steps.pop()
-    assert all_seen(one.calls) == [
+    assert summaries(one.calls) == [
         called("add", {"a": n, "b": n}, "c1", {"sum": 2 * n}) for n in range(1, len(steps) + 1)
     ]
 
@@ -329,7 +344,7 @@ def test_calls_that_come_again_word_for_word(mode: str, apart: bool) -> None:
     run = run_from_result(result) if mode == "result" else recorder.last_run
 
     once = [called("add", {"a": 1, "b": 2}, "c1", {"sum": 3})]
-    assert all_seen(run.calls) == once * (1 if ENFORCES_IDS else 2)
+    assert summaries(run.calls) == once * (1 if ENFORCES_IDS else 2)
     assert any("came twice" in warning for warning in run.warnings) == ENFORCES_IDS
 
 
@@ -350,7 +365,7 @@ def test_stream_that_is_cancelled(mode: str) -> None:  # noqa: ARG001
 
     run = asyncio.run(go())
 
-    assert all_seen(run.calls) == [called("slow", {"d": 1.0}, "c1", status="cancelled")]
+    assert summaries(run.calls) == [called("slow", {"d": 1.0}, "c1", status="cancelled")]
     assert run.status.value == "stopped"
 
 
@@ -374,5 +389,5 @@ def test_recordings_at_once(mode: str) -> None:  # noqa: ARG001
     own, together = asyncio.run(go())
 
     expected = [[called("add", {"a": n, "b": 0}, "c1", {"sum": n})] for n in range(3)]
-    assert [all_seen(run.calls) for run in own] == expected
-    assert [all_seen(run.calls) for run in together] == expected
+    assert [summaries(run.calls) for run in own] == expected
+    assert [summaries(run.calls) for run in together] == expected

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from agents import HostedMCPTool
-from oa_agents import Played, all_seen, called, make_agent, play, scenario
+from oa_agents import Played, called, make_agent, play, scenario, summaries
 from openai.types.responses import (
     ResponseCodeInterpreterToolCall,
     ResponseFileSearchToolCall,
@@ -41,11 +41,11 @@ def _hosted_items() -> list[Any]:
 
 @scenario("18")
 def test_tools_of_the_provider(mode: str) -> None:
-    """Each is a call with a name, arguments and what it returned; one that failed is no success."""
+    """Each hosted tool gives a call with name, arguments and result; a failed one is an error."""
     run = play(mode, make_agent(_hosted_items())).run
 
     hosted = {"type": "hosted"}
-    assert all_seen(run.tools_called) == [
+    assert summaries(run.tools_called) == [
         called(
             "web_search",
             {"type": "search", "query": "weather", "queries": ["weather"]},
@@ -92,7 +92,7 @@ def test_mcp_servers_of_the_provider(mode: str, error: Any) -> None:
     run = play(mode, make_agent(items)).run
 
     about = {"type": "mcp", "server": "git"}
-    assert all_seen(run.tools_called) == [
+    assert summaries(run.tools_called) == [
         called("search", {"q": "x"}, "mc_1", "RES", **about),
         called("search", {"q": "y"}, "mc_2", status="error", error="boom", **about),
     ]
@@ -123,23 +123,23 @@ ABOUT = {"type": "mcp", "server": "git"}
 
 @scenario("20")
 def test_approval_of_calls_of_mcp_servers(mode: str) -> None:
-    """One that is approved and carried out is one call, one that is denied is rejected."""
+    """An approved call that ran is one call; a denied one is rejected."""
 
     def decide(request: Any) -> Any:
         return {"approve": request.data.id == "mar_1"}
 
     run = _asking(mode, decide, _approval(1, "x"), _approval(2, "zz")).run
 
-    assert all_seen(run.tools_called) == [
+    assert summaries(run.tools_called) == [
         called("search", {"q": "zz"}, "mar_2", status="rejected", **ABOUT),
         called("search", {"q": "x"}, "mc_1", "RES", **ABOUT),
     ]
 
 
 @scenario("20b")
-def test_approval_that_nobody_gave(mode: str) -> None:
-    """Without anybody to ask, the call waits."""
+def test_approval_without_an_answer(mode: str) -> None:
+    """Without an answer, the call waits."""
     run: Run = _asking(mode, None, _approval(1, "x")).run
 
-    assert all_seen(run.tools_called) == [called("search", {"q": "x"}, "mar_1", status="pending", **ABOUT)]
+    assert summaries(run.tools_called) == [called("search", {"q": "x"}, "mar_1", status="pending", **ABOUT)]
     assert run.status.value == "interrupted"

@@ -5,10 +5,10 @@ docs/compat.md lists where ragas differs from its documentation or from itself, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
 from toolmark._internal.text import number_text, plural
 from toolmark.calls import ToolCall
@@ -18,7 +18,6 @@ from toolmark.compat._matching_presets import (
     align_slices,
     called_items,
     key_differences,
-    label_option,
     ruled_item,
 )
 from toolmark.matching.alignment import Alignment, Item
@@ -27,7 +26,7 @@ from toolmark.result import Finding
 
 __all__ = ["ToolCallAccuracy", "ToolCallF1"]
 
-_PRESET: Final = Preset("in any order")
+_PRESET: Final = Preset("in any order", binary=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,15 +53,10 @@ class ToolCallAccuracy(View):
         ConfigurationError: An option is out of range.
     """
 
+    _name: ClassVar[str] = "ragas.tool_call_accuracy"
+    _labels: ClassVar[Mapping[str, str]] = {"strict_order": "strict_order=False"}
+
     strict_order: bool = True
-
-    @property
-    def _name(self) -> str:
-        return "ragas.tool_call_accuracy"
-
-    @property
-    def _options(self) -> Sequence[str]:
-        return label_option(self.strict_order, True, "strict_order=False")
 
     @property
     def _preset(self) -> Preset:
@@ -112,9 +106,7 @@ class ToolCallF1(View):
         ConfigurationError: An option is out of range.
     """
 
-    @property
-    def _name(self) -> str:
-        return "ragas.tool_call_f1"
+    _name: ClassVar[str] = "ragas.tool_call_f1"
 
     @property
     def _preset(self) -> Preset:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from toolmark.errors import ConfigurationError
+from toolmark._internal.options import require
 from toolmark.expect.matcher import Matcher
 from toolmark.expect.presence_matchers import Absent, Ignore, Optional
 from toolmark.matching.json_compare import ABSENT
@@ -26,24 +26,18 @@ def parse_argument_path(text: object) -> ArgumentPath:
     Raises:
         ConfigurationError: The text is not a path.
     """
-    steps: list[str | int] = []
-    at = 0
-    while isinstance(text, str) and at < len(text):
-        match = _STEP.match(text, at)
-        if match is None or (text[at] == "." and not at):
-            break
-        key, index, quoted = match.groups()
-        if key is not None:
-            steps.append(key)
-        elif quoted:
-            steps.append(str(json.loads(quoted)))
-        else:
-            steps.append(EVERY if index == EVERY else int(index))
-        at = match.end()
-    if not isinstance(text, str) or not text or at < len(text):
-        message = f"an argument path must be like to.city, flights[0].date or items[*].price, got {text!r}"
-        raise ConfigurationError(message)
-    return tuple(steps)
+    path = text if isinstance(text, str) else ""
+    steps = list(_STEP.finditer(path))
+    complete = path and "".join(step[0] for step in steps) == path and not path.startswith(".")
+    require(complete, "an argument path must be like to.city, flights[0].date or items[*].price", text)
+    return tuple(map(_step, steps))
+
+
+def _step(match: re.Match[str]) -> str | int:
+    key, index, quoted = match.groups("")
+    if quoted:
+        return str(json.loads(quoted))
+    return int(index) if index.isdigit() else key or EVERY
 
 
 def with_matchers(tree: Mapping[str, Any], *layers: Mapping[ArgumentPath, Matcher]) -> dict[str, Any]:
@@ -68,29 +62,31 @@ class _Implied(dict[str, Any]):
 
 
 def _put(node: Any, place: ArgumentPath, matcher: Matcher) -> Any:
-    if not place:
-        if isinstance(node, Matcher):
-            return node
-        if node is ABSENT:
-            return matcher if matcher.complete else ABSENT
-        return matcher.bind(node)
-    key, rest = place[0], place[1:]
+    """Return a value with the matcher at a place in it."""
     if isinstance(node, Matcher):
         return node
+    if node is ABSENT:
+        return _implied(place, matcher)
+    if not place:
+        return matcher.bind(node)
+    key, rest = place[0], place[1:]
     if isinstance(node, list):
-        reached = range(len(node)) if key == EVERY else [key] if type(key) is int and key < len(node) else []
-        return [_put(item, rest, matcher) if index in reached else item for index, item in enumerate(node)]
-    if node is ABSENT and matcher.complete and key != EVERY and type(key) is str:
-        return _Implied({key: _put(ABSENT, rest, matcher)})
+        return [_put(item, rest, matcher) if key in (EVERY, index) else item for index, item in enumerate(node)]
     if not isinstance(node, dict):
         return node
-    keys: Sequence[str] = list(node) if key == EVERY else [str(key)]
-    changed = type(node)(node)
-    for name in keys:
-        value = _put(node.get(name, ABSENT), rest, matcher)
-        if value is not ABSENT:
-            changed[name] = value
-    return changed
+    names = node if key == EVERY else [str(key)]
+    changed = {name: _put(node.get(name, ABSENT), rest, matcher) for name in names}
+    return type(node)({**node, **{name: value for name, value in changed.items() if value is not ABSENT}})
+
+
+def _implied(place: ArgumentPath, matcher: Matcher) -> Any:
+    """Return a complete matcher within the objects that lead to it, where the expected arguments have no value."""
+    if not matcher.complete or any(key == EVERY or isinstance(key, int) for key in place):
+        return ABSENT
+    value: Any = matcher
+    for key in reversed(place):
+        value = _Implied({str(key): value})
+    return value
 
 
 def _with_optional_objects(node: Any) -> Any:

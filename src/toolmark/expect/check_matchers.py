@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from toolmark._internal.json import short_repr, to_json_value
 from toolmark._internal.json_schema import build_validator
-from toolmark._internal.text import short_json, shorten
+from toolmark._internal.options import require
+from toolmark._internal.text import short_json
 from toolmark.errors import ConfigurationError, ToolmarkError
-from toolmark.expect.matcher import LONGEST, MARK, Matcher, set_field
+from toolmark.expect.matcher import MARK, Matcher, set_field
 
 
 @dataclass(frozen=True)
-class Schema(Matcher):
+class Schema(Matcher, kind="schema"):
     """A value that is valid under a JSON Schema (draft 2020-12, or the one it names). Needs the package jsonschema.
 
     Args:
@@ -26,7 +27,6 @@ class Schema(Matcher):
         MissingPackageError: jsonschema is not installed.
     """
 
-    kind: ClassVar[str] = "schema"
     schema: Mapping[str, Any]
     formats: bool = True
     _validator: Any = field(init=False, repr=False, compare=False)
@@ -34,11 +34,8 @@ class Schema(Matcher):
     def __post_init__(self) -> None:
         """Check the schema."""
         set_field(self, "schema", to_json_value(self.schema))
-        validator = (
-            build_validator(dict(self.schema), formats=self.formats)
-            if isinstance(self.schema, dict)
-            else "not an object"
-        )
+        is_object = isinstance(self.schema, dict)
+        validator = build_validator(dict(self.schema), formats=self.formats) if is_object else "not an object"
         if isinstance(validator, str):
             message = f"Schema needs a valid JSON Schema, got {short_repr(self.schema)}: {validator}"
             raise ConfigurationError(message)
@@ -64,11 +61,11 @@ class Schema(Matcher):
 
     def describe(self) -> str:
         """Return the schema as short text."""
-        return f"a value that fits {shorten(short_json(self.schema), LONGEST)}"
+        return f"a value that fits {short_json(self.schema)}"
 
 
 @dataclass(frozen=True)
-class Predicate(Matcher):
+class Predicate(Matcher, kind="predicate"):
     """A value that a function accepts. Python only, since JSON cannot store functions.
 
     Args:
@@ -79,15 +76,12 @@ class Predicate(Matcher):
         ConfigurationError: `test` is not callable.
     """
 
-    kind: ClassVar[str] = "predicate"
     test: Callable[[Any], object]
     name: str = ""
 
     def __post_init__(self) -> None:
         """Check the function."""
-        if not callable(self.test):
-            message = f"Predicate needs a function, got {self.test!r}"
-            raise ConfigurationError(message)
+        require(callable(self.test), "Predicate needs a function", self.test)
         set_field(self, "name", self.name or getattr(self.test, "__name__", type(self.test).__name__))
 
     def accepts(self, value: Any) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import datetime
 from typing import NamedTuple
 
-_DAY = re.compile(r"\d{4}-?\d\d-?\d\d", re.ASCII)
 _MOMENT = re.compile(
-    r"(\d{4})-?(\d\d)-?(\d\d)[Tt ](\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d{1,9}))?)?\s?([Zz]|[+-]\d\d(?::?\d\d)?)?", re.ASCII
+    r"(\d{4})-?(\d\d)-?(\d\d)"
+    r"(?:[Tt ](\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d{1,9}))?)?\s?([Zz]|[+-]\d\d(?::?\d\d)?)?)?",
+    re.ASCII,
 )
 
 
@@ -35,23 +36,16 @@ def read_moment(value: object, formats: Sequence[str]) -> Moment | None:
     for form in formats:
         with suppress(ValueError):
             return Moment(datetime.strptime(text, form), timed=bool(re.search(r"%[HIMSfpXcz]", form)))  # noqa: DTZ007
-    with suppress(ValueError):
-        if _DAY.fullmatch(text):
-            digits = text.replace("-", "")
-            day = date(int(digits[:4]), int(digits[4:6]), int(digits[6:]))
-            return Moment(datetime(day.year, day.month, day.day), timed=False)  # noqa: DTZ001 - a day has no offset
-        match = _MOMENT.fullmatch(text)
-        if match is not None:
-            return Moment(_moment(match), timed=True)
+    match = _MOMENT.fullmatch(text)
+    if match is not None:
+        with suppress(ValueError):
+            return _moment(match)
     return None
 
 
-def _moment(match: re.Match[str]) -> datetime:
+def _moment(match: re.Match[str]) -> Moment:
     # Rewritten in the one form that `fromisoformat` accepts in all supported versions of Python.
-    year, month, day, hour, minute, second, part, offset = match.groups()
-    zone = (offset or "").upper().replace("Z", "+00:00")
-    if zone and ":" not in zone:
-        zone = f"{zone[:3]}:{zone[3:] or '00'}"
-    return datetime.fromisoformat(
-        f"{year}-{month}-{day}T{hour}:{minute}:{second or '00'}.{(part or '').ljust(6, '0')[:6]}{zone}"
-    )
+    year, month, day, hour, minute, second, fraction, offset = match.groups("")
+    zone = offset.upper().replace("Z", "+00").replace(":", "")
+    text = f"{year}-{month}-{day}T{hour or '00'}:{minute or '00'}:{second or '00'}.{fraction[:6]:0<6}"
+    return Moment(datetime.fromisoformat(text + (zone and f"{zone[:3]}:{zone[3:] or '00'}")), timed=bool(hour))

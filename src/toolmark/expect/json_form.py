@@ -17,75 +17,65 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from pydantic.alias_generators import to_camel
 
 from toolmark._internal.json import MAX_DEPTH, json_path, short_repr, to_json_value
 from toolmark.calls import ToolCall
 from toolmark.errors import InvalidDataError, MissingPackageError, Problem, ToolmarkError
-from toolmark.expect.check_matchers import Predicate, Schema
-from toolmark.expect.list_matchers import Subset, Superset, Unordered
-from toolmark.expect.matcher import MARK, Matcher, to_plain
+from toolmark.expect.check_matchers import Predicate
+from toolmark.expect.matcher import MARK, MATCHERS, Matcher, to_plain
 from toolmark.expect.plan import Alternatives, Expect, Expectation, Forbid, OneOf, Parallel, Plan, PlanItem
-from toolmark.expect.presence_matchers import Absent, Ignore, Optional, Present
-from toolmark.expect.value_matchers import (
-    AnyOf,
-    Approx,
-    Contains,
-    DateEqual,
-    Exact,
-    Glob,
-    IgnoreCase,
-    Normalized,
-    Regex,
-)
+from toolmark.expect.value_matchers import AnyOf, Exact
+from toolmark.matching.argument_pattern import json_of
 from toolmark.matching.json_compare import ABSENT
 
 T = TypeVar("T")
 
 Path: TypeAlias = "tuple[str | int, ...]"
 
-MATCHERS: Final[dict[str, type[Matcher]]] = {
-    kind.kind: kind
-    for kind in (
-        Absent,
-        AnyOf,
-        Approx,
-        Contains,
-        DateEqual,
-        Exact,
-        Glob,
-        Ignore,
-        IgnoreCase,
-        Normalized,
-        Optional,
-        Predicate,
-        Present,
-        Regex,
-        Schema,
-        Subset,
-        Superset,
-        Unordered,
-    )
-}
-"""The matchers by the name of their JSON form."""
 
-_ITEMS = ("expect", "one_of", "parallel", "forbid")
-_CONDITIONS = ("optional", "times", "after", "extra_arguments")
-"""Keys that a `ToolCall` does not have; a call with one of them must be written as `expect`."""
-_FLAGS = ("optional", "extra_arguments", "allow_extra")
-_CALL_KEYS = ("input_parameters", "output", "type", "optional", "times", "label", "after", "at", "extra_arguments")
-_KEYS: Final = {
-    "expect": ("expect", *_CALL_KEYS),
-    "forbid": ("forbid", "input_parameters", "at"),
-    "one_of": ("one_of", "label", "after"),
-    "parallel": ("parallel", "label", "after"),
-    "plan": ("plan", "allow_extra", "tools", "name"),
-    "alternatives": ("alternatives",),
+class _Kind(NamedTuple):
+    """One kind of object in the JSON form: its class, the attribute of its first key, and its other keys."""
+
+    build: Callable[..., Any]
+    attribute: str
+    keys: tuple[str, ...]
+
+
+_ITEMS: Final = {
+    "expect": _Kind(
+        Expect,
+        "name",
+        ("input_parameters", "output", "type", "optional", "extra_arguments", "times", "label", "after", "at"),
+    ),
+    "one_of": _Kind(OneOf, "alternatives", ("label", "after")),
+    "parallel": _Kind(Parallel, "calls", ("label", "after")),
+    "forbid": _Kind(Forbid, "name", ("input_parameters", "at")),
 }
+"""The items of a plan by their first key. The keys are written in this order, if they differ from `_DEFAULTS`."""
+_KINDS: Final = {
+    **_ITEMS,
+    "plan": _Kind(Plan, "calls", ("allow_extra", "tools", "name")),
+    "alternatives": _Kind(Alternatives, "plans", ()),
+}
+_DEFAULTS: Final[dict[str, Any]] = {
+    "input_parameters": ABSENT,
+    "output": ABSENT,
+    "optional": False,
+    "extra_arguments": False,
+    "after": (),
+    "at": {},
+    "tools": {},
+}
+"""Values of the keys that are not written; `None` for all others."""
+_NULL_IS_A_VALUE: Final = {*_KINDS, "input_parameters", "output", "tools"}
+"""Keys in which null is not the same as no key."""
+_CONDITIONS: Final = ("optional", "times", "after", "extra_arguments")
+"""Keys that a `ToolCall` does not have; a call with one of them must be written as `expect`."""
 _ALIASES: Final = {
-    **{to_camel(key): key for keys in _KEYS.values() for key in keys},
+    **{to_camel(key): key for kind, (_, _, keys) in _KINDS.items() for key in (kind, *keys)},
     "args": "input_parameters",
     "arguments": "input_parameters",
 }
@@ -94,11 +84,11 @@ _ALIASES: Final = {
 
 def is_expectation(value: object) -> bool:
     """Return whether a value is a plan, or the JSON form of a plan that a plain list of calls cannot express."""
-    if isinstance(value, (Plan, Alternatives)):
-        return True
     if isinstance(value, Mapping):
         return "plan" in value or "alternatives" in value
-    return isinstance(value, (list, tuple)) and any(map(_is_plan_item, value))
+    if isinstance(value, (list, tuple)):
+        return any(map(_is_plan_item, value))
+    return isinstance(value, (Plan, Alternatives))
 
 
 def _is_plan_item(item: object) -> bool:
@@ -117,7 +107,7 @@ def read_expectation(value: object, *, allow_predicates: bool = False) -> Expect
         InvalidDataError: The value does not describe an expectation; `problems` has every problem with its path.
     """
     reader = _Reader(allow_predicates=allow_predicates)
-    expectation = reader.expectation(value, ())
+    expectation: Expectation | None = reader.attempt(reader.expectation, value, ())
     if reader.problems or expectation is None:
         raise InvalidDataError("\n".join(map(str, reader.problems)), reader.problems)
     return expectation
@@ -132,52 +122,35 @@ def read_value(value: object) -> Any:
 
 def expectation_json(value: Expectation) -> dict[str, Any]:
     """Return the JSON form of an expectation. Of a `Predicate` only the name is written, so it cannot be read back."""
-    if isinstance(value, Alternatives):
-        return {"alternatives": [expectation_json(plan) for plan in value.plans]}
-    plain: dict[str, Any] = {"plan": [_item_json(item) for item in value.calls]}
-    if value.allow_extra is not None:
-        plain["allow_extra"] = value.allow_extra
-    if value.tools:
-        plain["tools"] = {tool: _at_json(places) for tool, places in value.tools.items()}
-    if value.name is not None:
-        plain["name"] = value.name
-    return plain
+    return _object_json(value)
 
 
-def _item_json(item: PlanItem) -> dict[str, Any]:
-    if isinstance(item, ToolCall):
-        return item.to_dict()
-    if isinstance(item, Parallel):
-        return {"parallel": [_item_json(call) for call in item.calls], **_order_json(item)}
-    if isinstance(item, OneOf):
-        one_of = [_item_json(one[0]) if len(one) == 1 else list(map(_item_json, one)) for one in item.alternatives]
-        return {"one_of": one_of, **_order_json(item)}
-    plain: dict[str, Any] = {"forbid" if isinstance(item, Forbid) else "expect": to_plain(item.name)}
-    if item.input_parameters is not ABSENT:
-        plain["input_parameters"] = to_plain(item.input_parameters)
-    if isinstance(item, Expect):
-        if item.output is not ABSENT:
-            plain["output"] = to_plain(item.output)
-        if item.type is not None:
-            plain["type"] = to_json_value(item.type)
-        plain.update({name: True for name in ("optional", "extra_arguments") if getattr(item, name)})
-        if item.times is not None:
-            plain["times"] = [item.least, item.most]
-        plain.update(_order_json(item))
-    if item.at:
-        plain["at"] = _at_json(item.at)
-    return plain
+def _object_json(value: Expectation | PlanItem) -> dict[str, Any]:
+    if isinstance(value, ToolCall):
+        return value.to_dict()
+    name, kind = next((name, kind) for name, kind in _KINDS.items() if isinstance(value, kind.build))  # type: ignore[arg-type]
+    entries = {name: getattr(value, kind.attribute), **{key: getattr(value, key) for key in kind.keys}}
+    return {key: _WRITERS.get(key, to_plain)(entry) for key, entry in entries.items() if entry != _DEFAULTS.get(key)}
 
 
-def _order_json(item: Expect | OneOf | Parallel) -> dict[str, Any]:
-    return {
-        **({"label": item.label} if item.label is not None else {}),
-        **({"after": list(item.after)} if item.after else {}),
-    }
+def _objects_json(values: Iterable[Expectation | PlanItem]) -> list[dict[str, Any]]:
+    return list(map(_object_json, values))
 
 
-def _at_json(places: Mapping[str, Matcher]) -> dict[str, Any]:
-    return {place: matcher.to_json() for place, matcher in places.items()}
+def _alternatives_json(alternatives: Iterable[Sequence[PlanItem]]) -> list[Any]:
+    return [_object_json(items[0]) if len(items) == 1 else _objects_json(items) for items in alternatives]
+
+
+_WRITERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "alternatives": _objects_json,
+    "plan": _objects_json,
+    "parallel": _objects_json,
+    "one_of": _alternatives_json,
+    "type": to_json_value,
+    "at": lambda places: json_of(dict(places)),
+    "tools": lambda tools: {tool: json_of(dict(places)) for tool, places in tools.items()},
+}
+"""Functions that write the value of a key; `to_plain` writes all others."""
 
 
 def _key(key: object) -> str:
@@ -197,7 +170,10 @@ def _unavailable(_value: object) -> bool:
 
 
 class _Reader:
-    """Reader of JSON forms that collects all problems, so that one reading reports every one."""
+    """Reader of JSON forms that collects all problems, so that one reading reports every one.
+
+    Its methods that raise are called through `attempt`.
+    """
 
     def __init__(self, *, allow_predicates: bool) -> None:
         self.problems: list[Problem] = []
@@ -206,10 +182,10 @@ class _Reader:
     def problem(self, path: Path, message: str) -> None:
         self.problems.append(Problem(json_path(path), message))
 
-    def build(self, path: Path, make: Callable[..., T], *args: Any, **options: Any) -> T | None:
-        """Call `make`; if it raises, collect the problems at this path and return `None`."""
+    def attempt(self, read: Callable[[Any, Path], T], value: object, path: Path) -> T | None:
+        """Return what `read` returns for the value at a path; if it raises, collect the problems and return `None`."""
         try:
-            return make(*args, **options)
+            return read(value, path)
         except MissingPackageError:
             raise
         except InvalidDataError as error:
@@ -219,115 +195,105 @@ class _Reader:
             self.problem(path, str(error))
         return None
 
-    def expectation(self, value: object, path: Path) -> Expectation | None:
+    def expectation(self, value: object, path: Path) -> Any:
         if isinstance(value, Alternatives):
             return value
-        if not isinstance(value, Mapping) or "alternatives" not in value:
-            return self.plan(value, path)
-        entries = self.fields(value, "alternatives", path)["alternatives"]
-        plans: list[Plan] = []
-        for index, entry in enumerate(self.list_at(entries, (*path, "alternatives"))):
-            plan = self.plan(entry, (*path, "alternatives", index))
-            if plan is not None:
-                plans.append(plan)
-        return self.build(path, Alternatives, plans)
+        if isinstance(value, Mapping) and "alternatives" in value:
+            return self.build("alternatives", value, path)
+        return self.plan(value, path)
 
-    def plan(self, value: object, path: Path) -> Plan | None:
+    def plan(self, value: object, path: Path) -> Any:
         if isinstance(value, Plan):
             return value
         if not isinstance(value, Mapping):
-            return self.build(path, Plan, self.items(value, path))
+            return Plan(self.items(value, path))
         if "plan" not in value:
-            self.problem(path, f"expected a list of calls or {{'plan': [...]}}, got {short_repr(value)}")
-            return None
-        entries = self.fields(value, "plan", path)
-        options = self.options(entries, ("name", "allow_extra"), path)
-        tools = self.object_at(entries.get("tools", {}), (*path, "tools"))
-        options["tools"] = {tool: self.matchers(places, (*path, "tools", tool)) for tool, places in tools.items()}
-        return self.build(path, Plan, self.items(entries["plan"], (*path, "plan")), **options)
+            raise InvalidDataError(f"expected a list of calls or {{'plan': [...]}}, got {short_repr(value)}")
+        return self.build("plan", value, path)
 
-    def items(self, value: object, path: Path, depth: int = 0) -> list[PlanItem]:
-        """Return the items of a list, without those that cannot be read."""
-        items: list[PlanItem] = []
-        for index, entry in enumerate(self.list_at(value, path)):
-            items += self.single_item(entry, (*path, index), depth)
-        return items
-
-    def single_item(self, value: object, path: Path, depth: int) -> list[PlanItem]:
-        item = self.build(path, self.item, value, path, depth)
-        return [] if item is None else [item]
-
-    def item(self, value: object, path: Path, depth: int) -> PlanItem | None:
+    def item(self, value: object, path: Path) -> Any:
         if isinstance(value, (ToolCall, Expect, OneOf, Parallel, Forbid)):
             return value
-        if not isinstance(value, Mapping) or depth > MAX_DEPTH:
-            self.problem(path, f"expected a call, or one of {', '.join(_ITEMS)}; got {short_repr(value)}")
-            return None
-        kinds = [key for key in map(_key, value) if key in _ITEMS]
-        if len(kinds) > 1:
-            self.problem(path, f"must have only one of the keys {' and '.join(kinds)}")
-            return None
-        if kinds:
-            entries = self.fields(value, kinds[0], path)
-            return self.call(entries, kinds[0], path) or self.group(entries, kinds[0], path, depth + 1)
-        for key in value:
-            if _key(key) in _CONDITIONS:
-                message = f"a call with {str(key)!r} needs the key 'expect' instead of 'name'"
-                self.problem(path, f"{message}: {{'expect': {value.get('name')!r}, ...}}")
-                return None
+        if not isinstance(value, Mapping) or len(path) > MAX_DEPTH:
+            raise InvalidDataError(f"expected a call, or one of {', '.join(_ITEMS)}; got {short_repr(value)}")
+        names = [key for key in map(_key, value) if key in _ITEMS]
+        if len(names) > 1:
+            raise InvalidDataError(f"must have only one of the keys {' and '.join(names)}")
+        if names:
+            return self.build(names[0], value, path)
+        conditions = [key for key in value if _key(key) in _CONDITIONS]
+        if conditions:
+            message = f"a call with {str(conditions[0])!r} needs the key 'expect' instead of 'name'"
+            raise InvalidDataError(f"{message}: {{'expect': {value.get('name')!r}, ...}}")
         return ToolCall.model_validate(value)
 
-    def call(self, entries: Mapping[str, Any], kind: str, path: Path) -> Expect | Forbid | None:
-        """Return the `Expect` or `Forbid` of these fields; `None` for other kinds."""
-        if kind not in ("expect", "forbid"):
-            return None
-        options = self.options(entries, ("type", "optional", "times", "label", "after", "extra_arguments"), path)
-        if "output" in entries:
-            options["output"] = self.tree(entries["output"], (*path, "output"))
-        name = entries[kind]
-        if isinstance(name, Mapping):
-            name = self.matcher(name, (*path, kind))
-        if "input_parameters" in entries:
-            options["input_parameters"] = self.tree(entries["input_parameters"], (*path, "input_parameters"))
-        if entries.get("at") is not None:
-            options["at"] = self.matchers(entries["at"], (*path, "at"))
-        make: Callable[..., Expect | Forbid] = Expect if kind == "expect" else Forbid
-        return self.build(path, make, name, **options)
+    def build(self, name: str, value: Mapping[Any, Any], path: Path) -> Any:
+        """Return the object of a kind; unknown and repeated keys are problems."""
+        kind = _KINDS[name]
+        keys = (name, *kind.keys)
+        entries: dict[str, Any] = {}
+        for alias, entry in value.items():
+            key, place = _key(alias), (*path, str(alias))
+            if key not in keys:
+                hint = f"{_hint(str(alias), keys)} expected one of {', '.join(keys)}".lstrip()
+                self.problem(place, f"unknown key {alias!r}; {hint}")
+            elif key in entries:
+                self.problem(place, f"repeats {key!r} under another name; remove one of them")
+            else:
+                entries[key] = entry
+        options = {
+            key: _READERS.get(key, _Reader.plain)(self, entry, (*path, key))
+            for key, entry in entries.items()
+            if entry is not None or key in _NULL_IS_A_VALUE
+        }
+        first = options.pop(name)
+        return kind.build(*first, **options) if name in ("one_of", "parallel") else kind.build(first, **options)
 
-    def group(self, entries: Mapping[str, Any], kind: str, path: Path, depth: int) -> OneOf | Parallel | None:
-        """Return the `OneOf` or `Parallel` of these fields; `None` for other kinds."""
-        if kind not in ("one_of", "parallel"):
-            return None
-        options = self.options(entries, ("label", "after"), path)
-        inside = (*path, kind)
-        if kind == "parallel":
-            calls = cast("list[Any]", self.items(entries[kind], inside, depth))  # `Parallel` checks their types
-            return self.build(path, Parallel, *calls, **options)
-        alternatives: list[list[PlanItem]] = []
-        for index, entry in enumerate(self.list_at(entries[kind], inside)):
-            read = self.items if isinstance(entry, (list, tuple)) else self.single_item
-            alternatives.append(read(entry, (*inside, index), depth))
-        return self.build(path, OneOf, *alternatives, **options)
+    def plain(self, value: object, _path: Path) -> object:
+        return value
 
-    def options(self, entries: Mapping[str, Any], names: Sequence[str], path: Path) -> dict[str, Any]:
-        """Return the fields that are set; a flag that is not a boolean is a problem."""
-        options: dict[str, Any] = {}
-        for name in names:
-            value = entries.get(name)
-            if name in _FLAGS and not isinstance(value, (bool, type(None))):
-                self.problem((*path, name), f"expected true or false, got {short_repr(value)}")
-            elif value is not None:
-                options[name] = value
-        return options
+    def flag(self, value: object, path: Path) -> object:
+        if isinstance(value, bool):
+            return value
+        self.problem(path, f"expected true or false, got {short_repr(value)}")
+        return None
+
+    def name(self, value: object, path: Path) -> object:
+        return self.attempt(self.matcher, value, path) if isinstance(value, Mapping) else value
+
+    def plans(self, value: object, path: Path) -> list[Any]:
+        return self.each(self.plan, value, path)
+
+    def items(self, value: object, path: Path) -> list[Any]:
+        return self.each(self.item, value, path)
+
+    def alternatives(self, value: object, path: Path) -> list[Any]:
+        return self.each(self.alternative, value, path)
+
+    def alternative(self, value: object, path: Path) -> object:
+        if isinstance(value, (list, tuple)):
+            return self.items(value, path)
+        return self.attempt(self.item, value, path) or []
+
+    def each(self, read: Callable[[Any, Path], T], value: object, path: Path) -> list[T]:
+        """Return what `read` returns for each value of a list, without those that it cannot read."""
+        values = self.list_at(value, path)
+        results = [self.attempt(read, item, (*path, index)) for index, item in enumerate(values)]
+        return [result for result in results if result is not None]
+
+    def tools(self, value: object, path: Path) -> dict[str, dict[str, Matcher]]:
+        return self.each_entry(self.matchers, value, path)
 
     def matchers(self, value: object, path: Path) -> dict[str, Matcher]:
-        """Return matchers by place."""
-        matchers: dict[str, Matcher] = {}
-        for place, entry in self.object_at(value, path).items():
-            matcher = self.matcher(entry, (*path, place))
-            if matcher is not None:
-                matchers[place] = matcher
-        return matchers
+        return self.each_entry(self.matcher, value, path)
+
+    def each_entry(self, read: Callable[[Any, Path], T], value: object, path: Path) -> dict[str, T]:
+        """Return what `read` returns for each value of an object, without those that it cannot read."""
+        if not isinstance(value, Mapping):
+            self.problem(path, f"expected an object, got {short_repr(value)}")
+            return {}
+        results = {key: self.attempt(read, item, (*path, key)) for key, item in value.items()}
+        return {key: result for key, result in results.items() if result is not None}
 
     def tree(self, value: Any, path: Path) -> Any:
         """Return a value that may contain matchers."""
@@ -336,64 +302,46 @@ class _Reader:
             return None
         if isinstance(value, Mapping):
             if MARK in value:
-                return self.matcher(value, path)
+                return self.attempt(self.matcher, value, path)
             return {str(key): self.tree(item, (*path, str(key))) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
             return [self.tree(item, (*path, index)) for index, item in enumerate(value)]
         return value
 
-    def matcher(self, value: Any, path: Path) -> Matcher | None:
+    def matcher(self, value: Any, path: Path) -> Matcher:
         if isinstance(value, Matcher):
             return value
         name = value.get(MARK) if isinstance(value, Mapping) else None
         if name is None:
-            self.problem(path, f"expected a matcher, an object with {MARK!r}, got {short_repr(value)}")
-            return None
-        kind = MATCHERS.get(name) if isinstance(name, str) else None
+            raise InvalidDataError(f"expected a matcher, an object with {MARK!r}, got {short_repr(value)}")
+        kind = MATCHERS.get(str(name))
         if kind is None:
             hint = _hint(str(name), MATCHERS) or f"expected one of {', '.join(sorted(MATCHERS))}"
-            self.problem(path, f"unknown matcher {name!r}; {hint}")
-            return None
+            raise InvalidDataError(f"unknown matcher {name!r}; {hint}")
         if kind is Predicate:
             if self.allow_predicates:
                 return Predicate(_unavailable, str(value.get("name") or ""))
-            self.problem(path, "a predicate is a function, which JSON cannot store; build this expectation in Python")
-            return None
-        return self.matcher_of_kind(kind, {key: item for key, item in value.items() if key != MARK}, path)
+            raise InvalidDataError(
+                "a predicate is a function, which JSON cannot store; build this expectation in Python"
+            )
+        options = self.matcher_options(kind, value, path)
+        return AnyOf(*self.list_at(options["values"], (*path, "values"))) if kind is AnyOf else kind(**options)
 
-    def matcher_of_kind(self, kind: type[Matcher], entries: dict[str, Any], path: Path) -> Matcher | None:
+    def matcher_options(self, kind: type[Matcher], value: Mapping[str, Any], path: Path) -> dict[str, Any]:
         parameters = {entry.name: entry.default for entry in fields(kind) if entry.init}  # type: ignore[arg-type]
         options: dict[str, Any] = {}
-        for key, item in entries.items():
-            if key not in parameters:
+        for key, item in value.items():
+            if key in parameters:
+                # What `Exact` contains is never a matcher.
+                nested = key in ("value", "values") and kind is not Exact
+                options[key] = self.tree(item, (*path, key)) if nested else item
+            elif key != MARK:
                 hint = _hint(key, parameters) or f"expected {', '.join(parameters) or 'no options'}"
                 self.problem((*path, key), f"unknown option {key!r} of {kind.kind!r}; {hint}")
-            elif key in ("value", "values") and kind is not Exact:  # what `Exact` contains is never a matcher
-                options[key] = self.tree(item, (*path, key))
-            else:
-                options[key] = item
         for key, default in parameters.items():
             if default is MISSING and key not in options:
-                self.problem(path, f"{kind.kind!r} needs {key!r}")
-                return None
-        if kind is AnyOf:
-            return self.build(path, AnyOf, *self.list_at(options["values"], (*path, "values")))
-        return self.build(path, kind, **options)
-
-    def fields(self, value: Mapping[str, Any], kind: str, path: Path) -> dict[str, Any]:
-        """Return the fields of an object by canonical key; unknown and repeated keys are problems."""
-        entries: dict[str, Any] = {}
-        for alias, item in value.items():
-            key, place = _key(alias), (*path, str(alias))
-            if key not in _KEYS[kind]:
-                names = f"expected one of {', '.join(_KEYS[kind])}"
-                hint = _hint(str(alias), _KEYS[kind])
-                self.problem(place, f"unknown key {alias!r}; {f'{hint} {names}' if hint else names}")
-            elif key in entries:
-                self.problem(place, f"repeats {key!r} under another name; remove one of them")
-            else:
-                entries[key] = item
-        return entries
+                raise InvalidDataError(f"{kind.kind!r} needs {key!r}")
+        return options
 
     def list_at(self, value: object, path: Path) -> Sequence[Any]:
         if isinstance(value, (list, tuple)):
@@ -401,8 +349,20 @@ class _Reader:
         self.problem(path, f"expected a list, got {short_repr(value)}")
         return []
 
-    def object_at(self, value: object, path: Path) -> Mapping[str, Any]:
-        if isinstance(value, Mapping):
-            return value
-        self.problem(path, f"expected an object, got {short_repr(value)}")
-        return {}
+
+_READERS: Final[dict[str, Callable[[_Reader, Any, Path], Any]]] = {
+    "expect": _Reader.name,
+    "forbid": _Reader.name,
+    "input_parameters": _Reader.tree,
+    "output": _Reader.tree,
+    "optional": _Reader.flag,
+    "extra_arguments": _Reader.flag,
+    "allow_extra": _Reader.flag,
+    "at": _Reader.matchers,
+    "tools": _Reader.tools,
+    "one_of": _Reader.alternatives,
+    "parallel": _Reader.items,
+    "plan": _Reader.items,
+    "alternatives": _Reader.plans,
+}
+"""Methods that read the value of a key; all others are taken as they are."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from toolmark._internal.json import short_repr
-from toolmark.errors import ConfigurationError
-from toolmark.expect.matcher import ValueMatcher, value_text
+from toolmark._internal.options import require
+from toolmark.expect.matcher import ValueMatcher
 from toolmark.matching.argument_pattern import fits
 from toolmark.matching.json_compare import ABSENT
 
@@ -18,23 +18,26 @@ class _CollectionMatcher(ValueMatcher):
     """Base of the matchers of lists as multisets: each item pairs with one item of the other side."""
 
     nested: ClassVar[bool] = True
-    _takes: ClassVar[tuple[type, ...]] = (list, dict)
-    _or_object: ClassVar[str] = " or an object"
+    _needs: ClassVar[str] = "a list or an object"
+    _types: ClassVar[tuple[type, ...]] = (list, dict)
 
     def __post_init__(self) -> None:
         """Normalize and check the value."""
         super().__post_init__()
-        if self.complete and not isinstance(self.value, self._takes):
-            message = f"{type(self).__name__} needs a list{self._or_object}, got {short_repr(self.value)}"
-            raise ConfigurationError(message)
+        valid = not self.complete or isinstance(self.value, self._types)
+        require(valid, f"{type(self).__name__} needs {self._needs}", self.value)
 
-    def describe(self) -> str:
-        """Return such as `unordered [1, 2]`."""
-        return f"{self.kind} {value_text(self.value)}"
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is a collection of the same type, and has the expected items."""
+        return type(value) is type(self.value) and self._agrees(value)
+
+    @abstractmethod
+    def _agrees(self, value: Any) -> bool:
+        """Return whether a collection of the expected type has the expected items."""
 
 
 @dataclass(frozen=True)
-class Unordered(_CollectionMatcher):
+class Unordered(_CollectionMatcher, kind="unordered"):
     """A list with the same items, each the same number of times, in any order.
 
     Args:
@@ -44,17 +47,16 @@ class Unordered(_CollectionMatcher):
         ConfigurationError: The value is not a list.
     """
 
-    kind: ClassVar[str] = "unordered"
-    _takes: ClassVar[tuple[type, ...]] = (list,)
-    _or_object: ClassVar[str] = ""
+    words: ClassVar[str] = "unordered {}"
+    _needs: ClassVar[str] = "a list"
+    _types: ClassVar[tuple[type, ...]] = (list,)
 
-    def accepts(self, value: Any) -> bool:
-        """Return whether the items of a list are these."""
-        return isinstance(value, list) and len(value) == len(self.value) and _each_has_one(self.value, value)
+    def _agrees(self, value: Any) -> bool:
+        return len(value) == len(self.value) and _each_has_one(self.value, value, fits)
 
 
 @dataclass(frozen=True)
-class Subset(_CollectionMatcher):
+class Subset(_CollectionMatcher, kind="subset"):
     """A list with no other items than these, or an object with no other keys than these, and their values.
 
     Args:
@@ -64,19 +66,16 @@ class Subset(_CollectionMatcher):
         ConfigurationError: The value is neither a list nor an object.
     """
 
-    kind: ClassVar[str] = "subset"
+    words: ClassVar[str] = "subset {}"
 
-    def accepts(self, value: Any) -> bool:
-        """Return whether everything in a value is expected."""
-        if isinstance(value, dict) and isinstance(self.value, dict):
-            return all(key in self.value and fits(self.value[key], item) for key, item in value.items())
-        return (
-            isinstance(value, list) and isinstance(self.value, list) and _each_has_one(self.value, value, called=True)
-        )
+    def _agrees(self, value: Any) -> bool:
+        if isinstance(value, dict):
+            return all(fits(self.value.get(key, ABSENT), item) for key, item in value.items())
+        return _each_has_one(value, self.value, lambda item, expected: fits(expected, item))
 
 
 @dataclass(frozen=True)
-class Superset(_CollectionMatcher):
+class Superset(_CollectionMatcher, kind="superset"):
     """A list with at least these items, or an object with at least these keys, and their values.
 
     Args:
@@ -86,32 +85,30 @@ class Superset(_CollectionMatcher):
         ConfigurationError: The value is neither a list nor an object.
     """
 
-    kind: ClassVar[str] = "superset"
+    words: ClassVar[str] = "superset {}"
 
-    def accepts(self, value: Any) -> bool:
-        """Return whether everything expected is in a value."""
-        if isinstance(value, dict) and isinstance(self.value, dict):
+    def _agrees(self, value: Any) -> bool:
+        if isinstance(value, dict):
             return all(fits(item, value.get(key, ABSENT)) for key, item in self.value.items())
-        return isinstance(value, list) and isinstance(self.value, list) and _each_has_one(self.value, value)
+        return _each_has_one(self.value, value, fits)
 
 
-def _each_has_one(expected: Sequence[Any], values: Sequence[Any], *, called: bool = False) -> bool:
-    """Return whether each expected item pairs with a different value; with `called`, each value with an item.
+def _each_has_one(items: Sequence[Any], partners: Sequence[Any], pair: Callable[[Any, Any], bool]) -> bool:
+    """Return whether each item can be paired with a partner of its own.
 
-    Augmenting paths (Kuhn 1955): a matcher may accept several values, so pairing with the first one could fail.
+    Augmenting paths (Kuhn 1955): an item may fit several partners, so pairing with the first one could fail.
     """
-    rows, columns = (len(values), len(expected)) if called else (len(expected), len(values))
-    rows_by_column: dict[int, int] = {}
+    items_by_partner: dict[int, int] = {}
 
-    def place(row: int, visited: set[int]) -> bool:
-        for column in range(columns):
-            item, value = (column, row) if called else (row, column)
-            if column in visited or not fits(expected[item], values[value]):
+    def place(item: int, visited: set[int]) -> bool:
+        for index, partner in enumerate(partners):
+            if index in visited or not pair(items[item], partner):
                 continue
-            visited.add(column)
-            if column not in rows_by_column or place(rows_by_column[column], visited):
-                rows_by_column[column] = row
+            visited.add(index)
+            # A partner in use becomes free if its item can move to another one.
+            if index not in items_by_partner or place(items_by_partner[index], visited):
+                items_by_partner[index] = item
                 return True
         return False
 
-    return rows <= columns and all(place(row, set()) for row in range(rows))
+    return len(items) <= len(partners) and all(place(item, set()) for item in range(len(items)))

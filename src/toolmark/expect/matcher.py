@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Final
 
 from toolmark._internal.json import MAX_DEPTH, to_json_value
-from toolmark._internal.text import short_json, shorten
+from toolmark._internal.text import short_json
 from toolmark.errors import InvalidDataError
 from toolmark.matching.argument_pattern import ONE, ZERO, Ratio, ValuePattern
 from toolmark.matching.json_compare import ABSENT, Absent
@@ -19,8 +19,8 @@ from toolmark.matching.json_compare import ABSENT, Absent
 MARK = "$is"
 """The key that marks the JSON form of a matcher."""
 
-LONGEST = 80
-"""Longest text of an expected value in messages."""
+MATCHERS: Final[dict[str, type[Matcher]]] = {}
+"""The matchers by the name of their JSON form; each class registers itself."""
 
 
 class Matcher(ValuePattern):
@@ -31,6 +31,13 @@ class Matcher(ValuePattern):
     """
 
     kind: ClassVar[str]
+
+    def __init_subclass__(cls, kind: str = "") -> None:
+        """Register a matcher that has a JSON form."""
+        super().__init_subclass__()
+        if kind:
+            cls.kind = kind
+            MATCHERS[kind] = cls
 
     @abstractmethod
     def accepts(self, value: Any) -> bool:
@@ -54,7 +61,7 @@ class Matcher(ValuePattern):
         plain: dict[str, Any] = {MARK: self.kind}
         for entry in fields(self):  # type: ignore[arg-type]
             value = getattr(self, entry.name)
-            if entry.init and value is not ABSENT and (entry.default is MISSING or value != entry.default):
+            if entry.init and value != entry.default:
                 plain[entry.name] = to_plain(value)
         return plain
 
@@ -97,7 +104,7 @@ def value_text(value: Any) -> str:
     """Return an expected value as text for messages."""
     if isinstance(value, ValuePattern):
         return value.describe()
-    return shorten(short_json(to_plain(value)), LONGEST)
+    return short_json(to_plain(value))
 
 
 def set_field(matcher: Matcher, name: str, value: Any) -> None:
@@ -111,9 +118,15 @@ class ValueMatcher(Matcher):
 
     nested: ClassVar[bool] = False
     """Whether the value may contain matchers."""
+    words: ClassVar[str] = "{}"
+    """The description, with a place for the value."""
     value: Any = ABSENT
 
     def __post_init__(self) -> None:
         """Normalize the value to JSON values."""
         if self.value is not ABSENT:
             set_field(self, "value", tree_of(self.value) if self.nested else to_json_value(self.value))
+
+    def describe(self) -> str:
+        """Return the value and how it is compared, such as `"x" or nothing`."""
+        return self.words.format(value_text(self.value))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
+from itertools import chain
+from math import prod
 from typing import Any, TypeAlias
 
-from toolmark._internal.json import short_repr
+from toolmark._internal.options import require
 from toolmark.calls import ToolCall, ToolCallType
 from toolmark.errors import ConfigurationError, InvalidDataError, Problem
 from toolmark.expect.argument_paths import parse_argument_path
@@ -56,16 +59,14 @@ class Expect:
 
     def __post_init__(self) -> None:
         """Check the options and normalize them."""
-        put = object.__setattr__  # the dataclass is frozen
-        check_name(self.name)
-        put(self, "input_parameters", _arguments(self.input_parameters))
-        put(self, "output", self.output if self.output is ABSENT else tree_of(self.output))
-        if self.type is not None:
-            put(self, "type", _type(self.type))
-        put(self, "after", _labels(self.after))
-        _check_label(self.label)
-        least, most = _times(self.times, optional=self.optional)
-        put(self, "times", None if self.times is None else (least, most))
+        put = partial(object.__setattr__, self)  # the dataclass is frozen
+        _check_name(self.name)
+        put("input_parameters", _arguments(self.input_parameters))
+        put("output", self.output if self.output is ABSENT else tree_of(self.output))
+        put("type", _type(self.type))
+        _set_order(self, self.label, self.after)
+        times = _times(self.times, optional=self.optional)
+        put("times", None if self.times is None else times)
         check_at(self.at, "at")
         for path, matcher in matchers_in(self.input_parameters):
             if not matcher.complete:
@@ -139,14 +140,11 @@ class Parallel:
     def __init__(self, *calls: Call | OneOf, label: str | None = None, after: Sequence[str] = ()) -> None:
         """Check the calls."""
         for call in calls:
-            if not isinstance(call, (ToolCall, Expect, OneOf)):
-                raise ConfigurationError(f"the items of Parallel must be calls or OneOf, got {short_repr(call)}")
+            require(isinstance(call, (ToolCall, Expect, OneOf)), "the items of Parallel must be calls or OneOf", call)
         if not calls:
             raise ConfigurationError("Parallel needs at least one call")
-        _check_label(label)
         object.__setattr__(self, "calls", calls)
-        object.__setattr__(self, "label", label)
-        object.__setattr__(self, "after", _labels(after))
+        _set_order(self, label, after)
 
 
 @dataclass(frozen=True, init=False)
@@ -173,13 +171,9 @@ class OneOf:
         if not alternatives:
             raise ConfigurationError("OneOf needs at least one alternative")
         groups = tuple(tuple(one) if isinstance(one, (list, tuple)) else (one,) for one in alternatives)
-        for group in groups:
-            for item in group:
-                check_item(item, "OneOf")
-        _check_label(label)
+        _check_items(chain.from_iterable(groups), "OneOf")
         object.__setattr__(self, "alternatives", groups)
-        object.__setattr__(self, "label", label)
-        object.__setattr__(self, "after", _labels(after))
+        _set_order(self, label, after)
 
 
 Call: TypeAlias = ToolCall | Expect
@@ -216,14 +210,10 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Check the plan as a whole."""
-        calls: Any = self.calls
-        if not isinstance(calls, (list, tuple)):
-            raise ConfigurationError(f"the calls of a Plan must be a list, got {short_repr(calls)}")
+        require(isinstance(self.calls, (list, tuple)), "the calls of a Plan must be a list", self.calls)
         object.__setattr__(self, "calls", tuple(self.calls))
-        for item in self.calls:
-            check_item(item, "Plan")
-        if not isinstance(self.tools, Mapping):
-            raise ConfigurationError(f"tools must map tools to places to matchers, got {short_repr(self.tools)}")
+        _check_items(self.calls, "Plan")
+        require(isinstance(self.tools, Mapping), "tools must map tools to places to matchers", self.tools)
         for tool, places in self.tools.items():
             check_at(places, f"tools[{tool!r}]")
         problems = [*_label_problems(self.calls), *_way_problems(self.calls)]
@@ -260,8 +250,7 @@ class Alternatives:
     def __post_init__(self) -> None:
         """Convert lists to plans."""
         plans: Any = self.plans
-        if not isinstance(plans, (list, tuple)) or not plans:
-            raise ConfigurationError(f"Alternatives needs a list of at least one plan, got {short_repr(plans)}")
+        require(isinstance(plans, (list, tuple)) and plans, "Alternatives needs a list of at least one plan", plans)
         object.__setattr__(self, "plans", tuple(plan if isinstance(plan, Plan) else Plan(plan) for plan in plans))
 
     def expected_calls(self) -> Iterator[Call]:
@@ -277,15 +266,18 @@ Expectation: TypeAlias = Plan | Alternatives
 """The expected tools of a case, if a list of calls cannot express them."""
 
 
-def walk(items: Sequence[PlanItem]) -> Iterator[PlanItem]:
+def _nested(item: PlanItem) -> tuple[tuple[PlanItem, ...], ...]:
+    """Return the lists of items in an item: the calls of `Parallel`, the alternatives of `OneOf`."""
+    if isinstance(item, Parallel):
+        return (item.calls,)
+    return item.alternatives if isinstance(item, OneOf) else ()
+
+
+def walk(items: Iterable[PlanItem]) -> Iterator[PlanItem]:
     """Yield all items and those nested in them, outer items first."""
     for item in items:
         yield item
-        if isinstance(item, Parallel):
-            yield from walk(item.calls)
-        elif isinstance(item, OneOf):
-            for alternative in item.alternatives:
-                yield from walk(alternative)
+        yield from walk(chain.from_iterable(_nested(item)))
 
 
 def expected_names(expected: Sequence[Call] | Expectation | None) -> list[str]:
@@ -311,81 +303,73 @@ def name_text(name: Name) -> str:
     return name if isinstance(name, str) else value_text(name)
 
 
-def check_name(name: object) -> None:
-    """Raise if a value is neither the name of a tool nor a matcher."""
-    if not isinstance(name, Matcher) and not (isinstance(name, str) and name):
-        message = f"a name must be text, or a matcher such as Glob('search_*'), got {short_repr(name)}"
-        raise ConfigurationError(message)
+def _check_name(name: object) -> None:
+    valid = isinstance(name, Matcher) or _is_text(name)
+    require(valid, "a name must be text, or a matcher such as Glob('search_*')", name)
 
 
-def check_item(item: object, where: str) -> None:
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _check_items(items: Iterable[object], where: str) -> None:
     """Raise if a value is not an item of a plan."""
-    if not isinstance(item, (ToolCall, Expect, OneOf, Parallel, Forbid)):
-        message = f"the items of {where} must be ToolCall, Expect, OneOf, Parallel or Forbid, got {short_repr(item)}"
-        raise ConfigurationError(message)
+    for item in items:
+        valid = isinstance(item, (ToolCall, Expect, OneOf, Parallel, Forbid))
+        require(valid, f"the items of {where} must be ToolCall, Expect, OneOf, Parallel or Forbid", item)
 
 
-def check_at(places: object, where: str) -> None:
+def check_at(places: Any, where: str) -> None:
     """Raise if a value does not map places to matchers."""
-    if not isinstance(places, Mapping):
-        raise ConfigurationError(f"{where} must map places to matchers, got {short_repr(places)}")
+    require(isinstance(places, Mapping), f"{where} must map places to matchers", places)
     for place, matcher in places.items():
         parse_argument_path(place)
-        if not isinstance(matcher, Matcher):
-            message = f"{where}[{place!r}] must be a matcher, such as Ignore(), got {short_repr(matcher)}"
-            raise ConfigurationError(message)
+        require(isinstance(matcher, Matcher), f"{where}[{place!r}] must be a matcher, such as Ignore()", matcher)
 
 
 def _arguments(value: Any) -> Any:
     if value is ABSENT:
         return value
     arguments = {} if value is None else tree_of(value)
-    if not isinstance(arguments, dict):
-        message = f"input_parameters must be an object of arguments, got {short_repr(value)}"
-        raise ConfigurationError(message)
+    require(isinstance(arguments, dict), "input_parameters must be an object of arguments", value)
     return arguments
 
 
-def _type(value: object) -> ToolCallType:
+def _type(value: Any) -> ToolCallType | None:
     try:
-        return ToolCallType(value.lower() if isinstance(value, str) else value)
+        return None if value is None else ToolCallType(value.lower() if isinstance(value, str) else value)
     except ValueError:
         types = ", ".join(repr(member.value) for member in ToolCallType)
         raise ConfigurationError(f"type must be one of {types}, got {value!r}") from None
 
 
-def _labels(value: Any) -> tuple[str, ...]:
-    labels = tuple(value) if isinstance(value, (list, tuple)) else None
-    if labels is None or not all(isinstance(label, str) and label for label in labels):
-        raise ConfigurationError(f"after must be a list of labels, got {short_repr(value)}")
-    return labels
-
-
-def _check_label(label: object) -> None:
-    if label is not None and not (isinstance(label, str) and label):
-        raise ConfigurationError(f"label must be text, got {short_repr(label)}")
+def _set_order(item: Expect | OneOf | Parallel, label: object, after: Any) -> None:
+    """Check and set the label of an item, and the labels of the items before it."""
+    require(label is None or _is_text(label), "label must be text", label)
+    require(isinstance(after, (list, tuple)) and all(map(_is_text, after)), "after must be a list of labels", after)
+    object.__setattr__(item, "label", label)
+    object.__setattr__(item, "after", tuple(after))
 
 
 def _times(times: Any, *, optional: bool) -> tuple[int, int | None]:
+    """Return the least and the greatest number of calls; `None` for any number."""
     if times is None:
         return (0, 1) if optional else (1, 1)
-    pair = (times, times) if type(times) is int else tuple(times) if isinstance(times, (list, tuple)) else ()
     if optional:
         raise ConfigurationError("optional and times must not both be set; optional=True means times=(0, 1)")
-    if len(pair) == 2:  # noqa: PLR2004 - least and most
-        least, most = pair
-        if type(least) is int and least >= 0 and (most is None or (type(most) is int and most >= max(least, 1))):
-            return least, most
-    message = f"times must be a whole number from 1, or (least, most) with most >= least and >= 1, got {times!r}"
-    raise ConfigurationError(message)
+    is_pair = isinstance(times, (list, tuple)) and len(times) == 2  # noqa: PLR2004 - least and most
+    least, most = times if is_pair else (times, times)
+    valid = type(least) is int and least >= 0 and (most is None or (type(most) is int and most >= max(least, 1)))
+    require(valid, "times must be a whole number from 1, or (least, most) with most >= least and >= 1", times)
+    return least, most
 
 
 def _label_problems(items: Sequence[PlanItem]) -> Iterator[Problem]:
     """Yield a problem for each label in `after` that no item has, and each label that comes after itself."""
     predecessors: dict[str, set[str]] = {}
     _collect_predecessors(items, (), frozenset(), predecessors)
-    labels = sorted(label for label in predecessors if label)
-    for label in sorted(set[str]().union(*predecessors.values()) - set(labels)):
+    labels = sorted(predecessors.keys() - {_UNLABELED})
+    for label in sorted(set(chain.from_iterable(predecessors.values())).difference(labels)):
         names = ", ".join(map(repr, labels)) or "none"
         yield Problem("$", f"after names the unknown label {label!r}; labels are {names}")
     for label in labels:
@@ -393,31 +377,30 @@ def _label_problems(items: Sequence[PlanItem]) -> Iterator[Problem]:
             yield Problem("$", f"{label!r} must come after itself, which no order satisfies")
 
 
+_UNLABELED = ""
+
+
 def _collect_predecessors(
-    items: Sequence[PlanItem], labels: tuple[str, ...], after: frozenset[str], predecessors: dict[str, set[str]]
+    items: Iterable[PlanItem], labels: tuple[str, ...], after: frozenset[str], predecessors: dict[str, set[str]]
 ) -> None:
-    """Collect the labels that each label comes after; items without a label are under the empty one."""
+    """Collect the labels that each label comes after; an item is also under the labels of the items around it."""
     for item in items:
         own, before = labels, after
         if isinstance(item, (Expect, OneOf, Parallel)):
             own = (*labels, item.label) if item.label else labels
             before = after.union(item.after)
-        for label in own or ("",):
+        for label in own or (_UNLABELED,):
             predecessors.setdefault(label, set()).update(before)
-        if isinstance(item, Parallel):
-            _collect_predecessors(item.calls, own, before, predecessors)
-        elif isinstance(item, OneOf):
-            for alternative in item.alternatives:
-                _collect_predecessors(alternative, own, before, predecessors)
+        _collect_predecessors(chain.from_iterable(_nested(item)), own, before, predecessors)
 
 
 def _all_predecessors(label: str, predecessors: Mapping[str, set[str]]) -> set[str]:
     reached: set[str] = set()
     queue = [label]
     while queue:
-        for before in predecessors.get(queue.pop(), set()) - reached:
-            reached.add(before)
-            queue.append(before)
+        before = predecessors.get(queue.pop(), set()) - reached
+        reached |= before
+        queue += before
     return reached
 
 
@@ -428,23 +411,18 @@ def _way_problems(items: Sequence[PlanItem]) -> Iterator[Problem]:
         yield Problem("$", f"{message}; split it into several cases, or use AnyOf where only names or values differ")
 
 
-def count_ways(items: Sequence[PlanItem]) -> int:
+def count_ways(items: Iterable[PlanItem]) -> int:
     """Return the number of combinations of alternatives."""
-    ways = 1
-    for item in items:
-        if isinstance(item, Parallel):
-            ways *= count_ways(item.calls)
-        elif isinstance(item, OneOf) and not single_calls(item):
-            ways *= sum(map(count_ways, item.alternatives))
-    return ways
+    nested = [_nested(item) for item in items if not isinstance(item, OneOf) or not single_calls(item)]
+    return prod(sum(map(count_ways, alternatives)) for alternatives in nested if alternatives)
 
 
 def single_calls(item: OneOf) -> bool:
     """Return whether each alternative is one required call without rules of order, so that one slot accepts any."""
-    for alternative in item.alternatives:
-        if len(alternative) != 1 or not isinstance(alternative[0], (ToolCall, Expect)):
-            return False
-        call = alternative[0]
-        if isinstance(call, Expect) and (call.after or call.label or (call.least, call.most) != (1, 1)):
-            return False
-    return True
+    return all(len(alternative) == 1 and _is_single_call(alternative[0]) for alternative in item.alternatives)
+
+
+def _is_single_call(item: PlanItem) -> bool:
+    if not isinstance(item, Expect):
+        return isinstance(item, ToolCall)
+    return not item.after and not item.label and (item.least, item.most) == (1, 1)

@@ -5,92 +5,81 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from toolmark.expect.matcher import Matcher, ValueMatcher, value_text
-from toolmark.matching.argument_pattern import ZERO, Ratio, credit_of, fits
+from toolmark.expect.matcher import Matcher, ValueMatcher
+from toolmark.matching.argument_pattern import ONE, ZERO, Ratio, credit_of, fits
 from toolmark.matching.json_compare import ABSENT
 
 
 @dataclass(frozen=True)
-class Ignore(Matcher):
+class _PresenceMatcher(Matcher):
+    """Base of the matchers that do not look at the value."""
+
+    looks: ClassVar[bool] = False
+    _words: ClassVar[str]
+    _present: ClassVar[Ratio | None]
+    """Credit of any value; `None` if the argument does not count."""
+    _missing: ClassVar[Ratio | None]
+    """Credit if there is no value."""
+
+    def credit(self, value: Any) -> Ratio | None:
+        """Return the credit of a value, or of none; `None` if the argument does not count."""
+        return self._missing if value is ABSENT else self._present
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether any value is accepted."""
+        return self.credit(value) != ZERO
+
+    def describe(self) -> str:
+        """Return a short text for messages, such as `anything`."""
+        return self._words
+
+
+@dataclass(frozen=True)
+class Ignore(_PresenceMatcher, kind="ignore"):
     """Anything, or nothing: the argument does not count on either side."""
 
-    kind: ClassVar[str] = "ignore"
-    looks: ClassVar[bool] = False
-
-    def credit(self, value: Any) -> Ratio | None:
-        """Return `None`: the argument does not count."""
-        del value
-        return None
-
-    def accepts(self, value: Any) -> bool:
-        """Return True."""
-        del value
-        return True
-
-    def describe(self) -> str:
-        """Return `anything`."""
-        return "anything"
+    _words: ClassVar[str] = "anything"
+    _present: ClassVar[Ratio | None] = None
+    _missing: ClassVar[Ratio | None] = None
 
 
 @dataclass(frozen=True)
-class Present(Matcher):
+class Present(_PresenceMatcher, kind="present"):
     """Any value, including `null`; a missing argument is not accepted."""
 
-    kind: ClassVar[str] = "present"
-    looks: ClassVar[bool] = False
-
-    def accepts(self, value: Any) -> bool:
-        """Return True."""
-        del value
-        return True
-
-    def describe(self) -> str:
-        """Return `any value`."""
-        return "any value"
+    _words: ClassVar[str] = "any value"
+    _present: ClassVar[Ratio | None] = ONE
+    _missing: ClassVar[Ratio | None] = ZERO
 
 
 @dataclass(frozen=True)
-class Absent(Matcher):
+class Absent(_PresenceMatcher, kind="absent"):
     """No such argument; if it is present, it counts as an extra argument."""
 
-    kind: ClassVar[str] = "absent"
-    looks: ClassVar[bool] = False
-
-    def credit(self, value: Any) -> Ratio | None:
-        """Return `None` if the value is missing, else 0."""
-        return None if value is ABSENT else ZERO
-
-    def accepts(self, value: Any) -> bool:
-        """Return False."""
-        del value
-        return False
-
-    def describe(self) -> str:
-        """Return `nothing`."""
-        return "nothing"
+    _words: ClassVar[str] = "nothing"
+    _present: ClassVar[Ratio | None] = ZERO
+    _missing: ClassVar[Ratio | None] = None
 
 
 @dataclass(frozen=True)
-class Optional(ValueMatcher):
+class Optional(ValueMatcher, kind="optional"):
     """The value, or no such argument: a missing argument does not count.
 
     Args:
         value: The expected value of an argument that is present, such as its default; may be a matcher.
     """
 
-    kind: ClassVar[str] = "optional"
     nested: ClassVar[bool] = True
+    words: ClassVar[str] = "{} or nothing"
 
     @property
     def complete(self) -> bool:
         """Whether the matcher has a value; a matcher as the value must be complete."""
-        return self.value.complete if isinstance(self.value, Matcher) else self.value is not ABSENT
+        return self.value.complete if isinstance(self.value, Matcher) else super().complete
 
     def bind(self, value: Any) -> Matcher:
         """Return the matcher with this value, or unchanged if it has one."""
-        if self.complete:
-            return self
-        return Optional(self.value.bind(value) if isinstance(self.value, Matcher) else value)
+        return Optional(self.value.bind(value)) if isinstance(self.value, Matcher) else super().bind(value)
 
     def credit(self, value: Any) -> Ratio | None:
         """Return the credit of the value; `None` if it is missing."""
@@ -99,7 +88,3 @@ class Optional(ValueMatcher):
     def accepts(self, value: Any) -> bool:
         """Return whether a value is the expected one."""
         return fits(self.value, value)
-
-    def describe(self) -> str:
-        """Return `1 or nothing`."""
-        return f"{value_text(self.value)} or nothing"

@@ -4,35 +4,28 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from toolmark._internal.options import require
 from toolmark._internal.regex import BoundedPattern
 from toolmark._internal.text import short_json, shorten
 from toolmark.errors import ConfigurationError
 from toolmark.expect.dates import read_moment
-from toolmark.expect.matcher import LONGEST, MARK, Matcher, ValueMatcher, set_field, tree_of, value_text
+from toolmark.expect.matcher import MARK, Matcher, ValueMatcher, set_field, tree_of, value_text
 from toolmark.matching.argument_pattern import Ratio, credit_of, fits
 from toolmark.matching.json_compare import json_equal
 
-
-def _deep(expected: Any, value: Any, same: Callable[[Any, Any], bool]) -> bool:
-    """Return whether two values agree; values other than lists and objects are compared by `same`."""
-    if type(expected) is list and type(value) is list:
-        return len(expected) == len(value) and all(_deep(a, b, same) for a, b in zip(expected, value, strict=True))
-    if type(expected) is dict and type(value) is dict:
-        return expected.keys() == value.keys() and all(_deep(item, value[key], same) for key, item in expected.items())
-    return same(expected, value)
+_LONGEST = 80
+"""Longest list of alternatives in messages."""
 
 
 @dataclass(frozen=True)
-class Exact(ValueMatcher):
+class Exact(ValueMatcher, kind="exact"):
     """The value itself. In JSON, an object with the key `$is` inside it is a plain value and not a matcher."""
-
-    kind: ClassVar[str] = "exact"
 
     def credit(self, value: Any) -> Ratio | None:
         """Return the credit of the value itself."""
@@ -48,11 +41,37 @@ class Exact(ValueMatcher):
 
     def describe(self) -> str:
         """Return the value."""
-        return shorten(short_json(self.value), LONGEST)
+        return short_json(self.value)
 
 
 @dataclass(frozen=True)
-class Approx(ValueMatcher):
+class _LeafMatcher(ValueMatcher):
+    """Base of the matchers that compare values other than lists and objects in their own way, at any depth."""
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value agrees; keys and lengths of lists must be equal."""
+        return self._agrees(self.value, value)
+
+    def _agrees(self, expected: Any, value: Any) -> bool:
+        if type(expected) is list and type(value) is list:
+            return len(expected) == len(value) and all(map(self._agrees, expected, value))
+        if type(expected) is dict and type(value) is dict:
+            return expected.keys() == value.keys() and all(self._agrees(expected[key], value[key]) for key in expected)
+        return self._same(expected, value)
+
+    def _same(self, expected: Any, value: Any) -> bool:
+        """Return whether two values agree, of which at most one is a list or an object."""
+        if isinstance(expected, str) and isinstance(value, str):
+            return self._normal(expected) == self._normal(value)
+        return json_equal(expected, value)
+
+    def _normal(self, text: str) -> str:
+        """Return a text as it is compared."""
+        return text
+
+
+@dataclass(frozen=True)
+class Approx(_LeafMatcher, kind="approx"):
     """A number near another; in lists and objects, every number near the expected one at the same place.
 
     A number v is near the expected w if `|v - w| <= max(rel * |w|, abs)`; NaN is near NaN, an infinity near itself.
@@ -66,7 +85,6 @@ class Approx(ValueMatcher):
         ConfigurationError: A tolerance is negative or not a number.
     """
 
-    kind: ClassVar[str] = "approx"
     rel: float | None = None
     abs: float | None = None
 
@@ -74,9 +92,8 @@ class Approx(ValueMatcher):
         """Check the tolerances."""
         for name in ("rel", "abs"):
             tolerance = getattr(self, name)
-            if tolerance is not None and not (_is_number(tolerance) and tolerance >= 0):
-                message = f"{name} of Approx must be a number from 0, got {tolerance!r}"
-                raise ConfigurationError(message)
+            valid = tolerance is None or (_is_number(tolerance) and tolerance >= 0)
+            require(valid, f"{name} of Approx must be a number from 0", tolerance)
         super().__post_init__()
 
     @property
@@ -85,17 +102,12 @@ class Approx(ValueMatcher):
             return 1e-6, 0.0
         return self.rel or 0.0, self.abs or 0.0
 
-    def accepts(self, value: Any) -> bool:
-        """Return whether a value is near."""
-        return _deep(self.value, value, self._near)
-
-    def _near(self, expected: Any, value: Any) -> bool:
-        if not (_is_number(expected) and _is_number(value)) or not math.isfinite(expected) or not math.isfinite(value):
+    def _same(self, expected: Any, value: Any) -> bool:
+        if not (_is_finite(expected) and _is_finite(value)):
             return json_equal(expected, value)
-        rel, abs_ = self._tolerances
         # Compared as decimals: 1.1 is within 0.1 of 1, although the nearest binary number is not.
-        near, far = _decimal(expected), _decimal(value)
-        return abs(far - near) <= max(_decimal(rel) * abs(near), _decimal(abs_))
+        near, far, rel, least = map(_decimal, (expected, value, *self._tolerances))
+        return abs(far - near) <= max(rel * abs(near), least)
 
     def describe(self) -> str:
         """Return `about 100 (rel 0.01)`."""
@@ -112,8 +124,12 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+def _is_finite(value: Any) -> bool:
+    return _is_number(value) and abs(value) < math.inf  # `math.isfinite` cannot take integers of hundreds of digits
+
+
 @dataclass(frozen=True)
-class Regex(Matcher):
+class Regex(Matcher, kind="regex"):
     """A text that fully matches a Python regular expression. Also accepted as the name of a tool.
 
     Args:
@@ -125,7 +141,6 @@ class Regex(Matcher):
         ConfigurationError: The pattern is not a regular expression.
     """
 
-    kind: ClassVar[str] = "regex"
     pattern: str
     ignore_case: bool = False
     search: bool = False
@@ -137,9 +152,8 @@ class Regex(Matcher):
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value is a text that matches."""
-        if not isinstance(value, str):
-            return False
-        return self._bounded.search(value) if self.search else self._bounded.fullmatch(value)
+        matches = self._bounded.search if self.search else self._bounded.fullmatch
+        return isinstance(value, str) and matches(value)
 
     def describe(self) -> str:
         """Return `/pattern/`."""
@@ -147,15 +161,15 @@ class Regex(Matcher):
 
 
 @dataclass(frozen=True)
-class Contains(ValueMatcher):
+class Contains(ValueMatcher, kind="contains"):
     """A text that contains this text, or a list that contains this item.
 
     Args:
         value: The text or the item; an item may be a matcher.
     """
 
-    kind: ClassVar[str] = "contains"
     nested: ClassVar[bool] = True
+    words: ClassVar[str] = "contains {}"
 
     def accepts(self, value: Any) -> bool:
         """Return whether a text or a list contains it."""
@@ -163,13 +177,9 @@ class Contains(ValueMatcher):
             return isinstance(self.value, str) and self.value in value
         return isinstance(value, list) and any(fits(self.value, item) for item in value)
 
-    def describe(self) -> str:
-        """Return `contains "x"`."""
-        return f"contains {value_text(self.value)}"
-
 
 @dataclass(frozen=True, init=False)
-class AnyOf(Matcher):
+class AnyOf(Matcher, kind="any_of"):
     """One of several values or matchers; the best one gives the credit.
 
     Args:
@@ -179,7 +189,6 @@ class AnyOf(Matcher):
         ConfigurationError: No value is passed.
     """
 
-    kind: ClassVar[str] = "any_of"
     values: tuple[Any, ...]
 
     def __init__(self, *values: Any) -> None:
@@ -210,30 +219,21 @@ class AnyOf(Matcher):
 
     def describe(self) -> str:
         """Return `1 or 2`."""
-        return shorten(" or ".join(map(value_text, self.values)), LONGEST)
+        return shorten(" or ".join(map(value_text, self.values)), _LONGEST)
 
 
 @dataclass(frozen=True)
-class IgnoreCase(ValueMatcher):
+class IgnoreCase(_LeafMatcher, kind="ignore_case"):
     """The value, ignoring the case of texts, also in lists and objects; keys are compared exactly."""
 
-    kind: ClassVar[str] = "ignore_case"
+    words: ClassVar[str] = "{} in any case"
 
-    def accepts(self, value: Any) -> bool:
-        """Return whether a value is equal but for case."""
-        return _deep(self.value, value, lambda a, b: json_equal(_folded(a), _folded(b)))
-
-    def describe(self) -> str:
-        """Return the value and how it is compared."""
-        return f"{value_text(self.value)} in any case"
-
-
-def _folded(value: Any) -> Any:
-    return value.casefold() if isinstance(value, str) else value
+    def _normal(self, text: str) -> str:
+        return text.casefold()
 
 
 @dataclass(frozen=True)
-class Normalized(ValueMatcher):
+class Normalized(_LeafMatcher, kind="normalized"):
     """The value, ignoring case, white space and Unicode forms of texts, also in lists and objects.
 
     Texts are normalized to NFKC and case-folded; white space is stripped, and inside it becomes one space.
@@ -243,27 +243,17 @@ class Normalized(ValueMatcher):
         drop: Characters that are removed from both texts before they are compared.
     """
 
-    kind: ClassVar[str] = "normalized"
+    words: ClassVar[str] = "{} but for case and white space"
     drop: str = ""
 
-    def accepts(self, value: Any) -> bool:
-        """Return whether a value is equal in normal form."""
-        return _deep(self.value, value, lambda a, b: json_equal(self._normal(a), self._normal(b)))
-
-    def _normal(self, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", value).casefold())
-        text = "".join(letter for letter in text if letter not in self.drop)
-        return " ".join(text.split())
-
-    def describe(self) -> str:
-        """Return the value and how it is compared."""
-        return f"{value_text(self.value)} but for case and white space"
+    def _normal(self, text: str) -> str:
+        # Case folding can leave a text that is no longer in normal form.
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+        return " ".join("".join(letter for letter in folded if letter not in self.drop).split())
 
 
 @dataclass(frozen=True)
-class DateEqual(ValueMatcher):
+class DateEqual(ValueMatcher, kind="date"):
     """A text that names the same day, or the same moment.
 
     Both are parsed as ISO 8601, or by one of `formats`. An expected day accepts any time on that day; an expected
@@ -277,16 +267,14 @@ class DateEqual(ValueMatcher):
         ConfigurationError: The value is not a date in any of these forms.
     """
 
-    kind: ClassVar[str] = "date"
     formats: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Normalize and check the value."""
         super().__post_init__()
         set_field(self, "formats", tuple(self.formats))
-        if self.complete and read_moment(self.value, self.formats) is None:
-            message = f"DateEqual needs a date or a time in ISO 8601, or in one of its formats, got {self.value!r}"
-            raise ConfigurationError(message)
+        valid = not self.complete or read_moment(self.value, self.formats) is not None
+        require(valid, "DateEqual needs a date or a time in ISO 8601, or in one of its formats", self.value)
 
     def accepts(self, value: Any) -> bool:
         """Return whether a text names the same day or moment."""
@@ -299,14 +287,13 @@ class DateEqual(ValueMatcher):
 
 
 @dataclass(frozen=True)
-class Glob(Matcher):
+class Glob(Matcher, kind="glob"):
     """A text that matches a shell pattern (`*`, `?`, `[...]`), case-sensitive. Also accepted as the name of a tool.
 
     Args:
         pattern: The pattern.
     """
 
-    kind: ClassVar[str] = "glob"
     pattern: str
 
     def accepts(self, value: Any) -> bool:

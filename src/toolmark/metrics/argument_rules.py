@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from toolmark._internal.json import json_path, short_repr, to_json_value
-from toolmark._internal.text import short_json
+from toolmark._internal.text import printable, short_json
 from toolmark.calls import ToolCall
 from toolmark.errors import ConfigurationError
 from toolmark.matching.json_compare import json_equal
 from toolmark.matching.redacted_values import has_mark
+from toolmark.metrics.base import call_finding
 from toolmark.metrics.name_patterns import matches, read_patterns
-from toolmark.result import redact_at_path
+from toolmark.result import Finding, redact_at_path
 
 Path: TypeAlias = "str | tuple[str | int, ...]"
 """A place in the arguments: keys joined by dots, or a tuple of them; `*` is every item."""
@@ -31,18 +32,15 @@ class ArgumentRule:
     """The values that may be there; `None` for any value."""
     denied: tuple[Any, ...]
 
-    def is_undecided(self, call: ToolCall) -> bool:
-        """Return whether a value at the place was not recorded or is redacted."""
+    def check(self, call: ToolCall, index: int) -> tuple[list[Finding], bool]:
+        """Return findings for the broken places, and whether a value was not recorded or is redacted."""
         if not call.captured("input_parameters"):
-            return True
-        return has_mark(call.arguments) and any(has_mark(value) for _, value in _values_at(call.arguments, self.keys))
-
-    def violations(self, call: ToolCall) -> Iterator[tuple[str, str, Any]]:
-        """Yield the JSON path, the problem and the value of each place of a call that breaks the rule."""
-        if not call.captured("input_parameters"):
-            return
+            return [], True
+        findings: list[Finding] = []
+        is_hidden = False
         for place, value in _values_at(call.arguments, self.keys):
             if has_mark(value):
+                is_hidden = True
                 continue
             if _is_one_of(value, self.denied):
                 problem = "denied"
@@ -51,16 +49,21 @@ class ArgumentRule:
             else:
                 continue
             path = json_path(("input_parameters", *place))
-            yield path, f"is {short_json(redact_at_path(value, path))}, which is {problem}", value
+            text = f"{printable(path)} is {short_json(redact_at_path(value, path))}, which is {problem}"
+            detail = f", {text}, by the rule for {printable(self.tool)!r}"
+            findings.append(
+                call_finding(
+                    "forbidden_argument", "Forbidden argument", call, index, detail, path=path, called_value=value
+                )
+            )
+        return findings, is_hidden
 
 
 def _is_one_of(value: Any, options: Sequence[Any]) -> bool:  # noqa: ANN401 - JSON values
     """Return whether a value equals an option; texts may also match an option as a pattern."""
-    for option in options:
-        both_texts = isinstance(value, str) and isinstance(option, str)
-        if matches(value, [option]) if both_texts else json_equal(value, option):
-            return True
-    return False
+    if isinstance(value, str):
+        return matches(value, [option for option in options if isinstance(option, str)])
+    return any(json_equal(value, option) for option in options)
 
 
 def _values_at(
@@ -73,12 +76,8 @@ def _values_at(
         yield path, value
         return
     key, *rest = keys
-    items: list[tuple[str | int, Any]] = []
-    if isinstance(value, dict):
-        items = list(value.items())
-    elif isinstance(value, list):
-        items = list(enumerate(value))
-    for step, item in items:
+    inside: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, item in inside:
         if key == "*" or str(key) == str(step):
             yield from _values_at(item, rest, (*path, step))
 
@@ -102,21 +101,20 @@ def read_argument_rules(option: object) -> tuple[ArgumentRule, ...]:
 def _read_values(rule: object, where: str) -> dict[str, tuple[Any, ...]]:
     values = _mapping(rule, where)
     if not values or set(values) - set(_KINDS) or not all(isinstance(each, (list, tuple)) for each in values.values()):
-        message = f"{where} must contain 'allowed' or 'denied' with a list of values, got {short_repr(rule)}"
-        raise ConfigurationError(message)
+        expected = "must contain 'allowed' or 'denied' with a list of values"
+        raise ConfigurationError(f"{where} {expected}, got {short_repr(rule)}")
     return {kind: tuple(map(to_json_value, each)) for kind, each in values.items()}
 
 
 def _mapping(value: object, where: str) -> Mapping[Any, Any]:
     if isinstance(value, Mapping):
         return value
-    message = f"{where} must be a mapping, as in {{'tool': {{'place': {{'denied': [...]}}}}}}, got {short_repr(value)}"
-    raise ConfigurationError(message)
+    expected = "must be a mapping, as in {'tool': {'place': {'denied': [...]}}}"
+    raise ConfigurationError(f"{where} {expected}, got {short_repr(value)}")
 
 
 def _read_keys(path: object, where: str) -> tuple[str | int, ...]:
     keys = tuple(path.split(".")) if isinstance(path, str) else path
     if not isinstance(keys, tuple) or not keys or not all(isinstance(key, (str, int)) and key != "" for key in keys):
-        message = f"{where}: a place must be keys joined by dots, or a tuple of keys, got {path!r}"
-        raise ConfigurationError(message)
+        raise ConfigurationError(f"{where}: a place must be keys joined by dots, or a tuple of keys, got {path!r}")
     return keys

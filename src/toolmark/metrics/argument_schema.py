@@ -6,15 +6,23 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from toolmark._argument_validation import Checked, Fit, Schemas
-from toolmark._internal.text import number_text, printable, short_json
-from toolmark.calls import ToolCall, ToolSpec, read_tool_spec
+from toolmark._argument_validation import Fit, Schemas, Validation
+from toolmark._internal.text import printable, short_json
+from toolmark.calls import ToolCall, ToolSpec
 from toolmark.cases import TestCase
-from toolmark.errors import MissingFieldError
 from toolmark.matching.json_compare import ABSENT
-from toolmark.metrics.base import CallMetric, Measurement, call_text, case_label, omission_warnings, read_tools
+from toolmark.metrics.base import (
+    CallMetric,
+    Measurement,
+    call_finding,
+    call_text,
+    needed_tools,
+    omission_warnings,
+    read_tools,
+    share_of_calls,
+)
 from toolmark.result import Finding, redact_at_path
 
 _UNDECIDED: Final[dict[Fit, str]] = {
@@ -59,6 +67,8 @@ class ArgumentSchemaMetric(CallMetric):
         0.0
     """
 
+    _name: ClassVar[str] = "argument_schema"
+
     available_tools: Sequence[ToolSpec | ToolCall | dict[str, Any]] | None = None
     threshold: float = 1.0
     formats: bool = True
@@ -68,67 +78,50 @@ class ArgumentSchemaMetric(CallMetric):
 
     def __post_init__(self) -> None:
         """Check the options, and bring them into one form."""
-        self._set_threshold()
-        object.__setattr__(self, "available_tools", read_tools(self.available_tools))
-
-    @property
-    def _name(self) -> str:
-        return "argument_schema"
+        super().__post_init__()
+        self._set(available_tools=read_tools(self.available_tools))
 
     @property
     def _options(self) -> Sequence[str]:
         return () if self.formats else ("no formats",)
 
-    def _score_calls(self, calls: Sequence[ToolCall], case: TestCase) -> Measurement:
-        tools = self.available_tools if self.available_tools is not None else case.available_tools
+    def _score_calls(self, calls: Sequence[ToolCall], case: TestCase, /) -> Measurement:
         if not calls:
             return Measurement()
-        if tools is None:
-            message = (
-                f"{type(self).__name__} needs available_tools{case_label(case)}, of the metric or of the case; "
-                "give the tools, or [] for none"
-            )
-            raise MissingFieldError(message)
-        schemas = Schemas(tuple(map(read_tool_spec, tools)), formats=self.formats)
+        schemas = Schemas(needed_tools(self.available_tools, case, type(self).__name__), formats=self.formats)
         checked = [schemas.check(call) for call in calls]
         fits = Counter(entry.fit for entry in checked)
-        decided = fits["valid"] + fits["invalid"] + fits["unknown_tool"]
-        warnings: list[str] = []
-        for fit, reason in _UNDECIDED.items():
-            warnings += omission_warnings(fits[fit], reason)
-        findings = [*_schema_findings(calls, checked), *_call_findings(calls, checked)]
-        if not decided:
-            return Measurement(findings=findings, warnings=warnings, skip_reason="no call could be checked")
-        score = fits["valid"] / decided
-        return Measurement(
-            scores={"valid": score},
-            sums={"valid": f"{fits['valid']} / {decided} checked calls = {number_text(score)}"},
-            findings=findings,
-            warnings=warnings,
+        # Each broken schema is reported once, however many calls its tool has.
+        broken = {call.name: entry.note for call, entry in zip(calls, checked, strict=True) if entry.fit == "unusable"}
+        return share_of_calls(
+            calls,
+            "valid",
+            fits["valid"],
+            fits["valid"] + fits["invalid"] + fits["unknown_tool"],
+            "checked call",
+            findings=[
+                *(_broken_schema(name, note or "") for name, note in broken.items()),
+                *(one for index, entry in enumerate(checked) for one in _call_findings(calls[index], index, entry)),
+            ],
+            warnings=[text for fit, reason in _UNDECIDED.items() for text in omission_warnings(fits[fit], reason)],
         )
 
 
-def _schema_findings(calls: Sequence[ToolCall], checked: Sequence[Checked]) -> Iterator[Finding]:
-    """Yield each broken schema once, however many calls its tool has."""
-    broken = {call.name: entry.note for call, entry in zip(calls, checked, strict=True) if entry.fit == "unusable"}
-    for name, note in broken.items():
-        text = f"Broken schema: {printable(name)!r}, {printable(note or '').rstrip('.')}."
-        yield Finding("invalid_schema", text, name)
+def _broken_schema(name: str, note: str) -> Finding:
+    return Finding("invalid_schema", f"Broken schema: {printable(name)!r}, {printable(note).rstrip('.')}.", name)
 
 
-def _call_findings(calls: Sequence[ToolCall], checked: Sequence[Checked]) -> Iterator[Finding]:
-    for index, (call, entry) in enumerate(zip(calls, checked, strict=True)):
-        if entry.fit == "unknown_tool":
-            text = f"Unknown tool: {call_text(call, index)} was not available."
-            yield Finding("unknown_tool", text, call.name, called=index)
-        for violation in entry.violations:
-            path, detail = violation.path, ""
-            value: Any = ABSENT
-            if violation.keys:
-                value = reduce(_item, violation.keys, call.arguments)
-                detail = f", called with {short_json(redact_at_path(value, path))}"
-            text = f"{call_text(call, index)}: {printable(path)} {printable(violation.message)}{detail}."
-            yield Finding("schema_violation", text, call.name, called=index, path=path, called_value=value)
+def _call_findings(call: ToolCall, index: int, checked: Validation) -> Iterator[Finding]:
+    if checked.fit == "unknown_tool":
+        yield call_finding("unknown_tool", "Unknown tool", call, index, " was not available")
+    for violation in checked.violations:
+        path, detail = violation.path, ""
+        value: Any = ABSENT
+        if violation.keys:
+            value = reduce(_item, violation.keys, call.arguments)
+            detail = f", called with {short_json(redact_at_path(value, path))}"
+        text = f"{call_text(call, index)}: {printable(path)} {printable(violation.message)}{detail}."
+        yield Finding("schema_violation", text, call.name, called=index, path=path, called_value=value)
 
 
 def _item(value: Any, key: str | int) -> Any:  # noqa: ANN401 - JSON values

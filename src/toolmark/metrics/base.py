@@ -8,10 +8,10 @@ the metric.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 from weakref import WeakKeyDictionary
 
 from toolmark._internal.text import number_text, plural, printable, shorten
@@ -23,7 +23,7 @@ from toolmark.matching.alignment import Alignment
 from toolmark.matching.json_compare import frozen
 from toolmark.matching.redacted_values import has_mark
 from toolmark.metrics.wording import reason_text
-from toolmark.result import TOLERANCE, Finding, MetricResult, ResultStatus, redact_at_path
+from toolmark.result import TOLERANCE, Finding, FindingKind, MetricResult, ResultStatus, redact_at_path
 
 if TYPE_CHECKING:
     from toolmark.judge.driver import Flow
@@ -35,6 +35,8 @@ _last: ContextVar[_Results | None] = ContextVar("toolmark_last_results", default
 
 FAILED: Final = frozenset({CallStatus.ERROR, CallStatus.INVALID_ARGUMENTS, CallStatus.UNKNOWN_TOOL})
 """Statuses of failed calls. A call that was rejected or cancelled, is pending or never ran is not a failure."""
+
+NO_CALLS: Final = "no call was made"
 
 _LONGEST_ERROR = 120
 
@@ -62,17 +64,34 @@ class MetricLike(Protocol):
 
 
 class Metric(ABC):
-    """Base of toolmark's metrics."""
+    """Base of toolmark's metrics. They are frozen dataclasses with these four options among their fields."""
+
+    _name: ClassVar[str]
+    """The name of the metric, without options."""
 
     threshold: float
     strict_mode: bool = False
     include_reason: bool = True
     verbose_mode: bool = False
 
+    def __post_init__(self) -> None:
+        """Check the threshold; strict mode makes it 1."""
+        self._set(threshold=1.0 if self.strict_mode else read_share(self.threshold, "threshold"))
+
+    def _set(self, **options: object) -> None:
+        """Set options to their normalized values; the dataclass is frozen for everybody else."""
+        for name, value in options.items():
+            object.__setattr__(self, name, value)
+
     @property
-    @abstractmethod
     def label(self) -> str:
         """The name under which results are reported, with the options that differ from the defaults."""
+        return label_text(self._name, [*self._options, *(["strict"] if self.strict_mode else [])])
+
+    @property
+    def _options(self) -> Sequence[str]:
+        """The options that differ from the defaults, for the label."""
+        return ()
 
     @property
     def waits(self) -> bool:
@@ -117,16 +136,13 @@ class Metric(ABC):
         outcome = self._measure(case)
         if isinstance(outcome, MetricResult):
             return ()
-        try:
-            return next(outcome).prompts
-        except StopIteration:
-            return ()
-        finally:
-            outcome.close()
+        ask = next(outcome, None)
+        outcome.close()
+        return () if ask is None else ask.prompts
 
     def _remember(self, result: MetricResult, case: Any) -> MetricResult:
         # A new mapping each time: a task inherits the context of its parent and must not write into it.
-        results: _Results = WeakKeyDictionary(_last.get() or {})
+        results = _Results(_last.get() or {})
         results[self] = result
         _last.set(results)
         if self.verbose_mode:
@@ -142,14 +158,10 @@ class Metric(ABC):
         Raises:
             NotMeasuredError: This metric has measured nothing here.
         """
-        results = _last.get()
-        result = None if results is None else results.get(self)
+        result = (_last.get() or _Results()).get(self)
         if result is None:
-            message = (
-                f"{self.label} has measured nothing in this thread or task; call measure(case) here, or use the "
-                "result that measure, a_measure or evaluate returned"
-            )
-            raise NotMeasuredError(message)
+            advice = "call measure(case) here, or use the result that measure, a_measure or evaluate returned"
+            raise NotMeasuredError(f"{self.label} has measured nothing in this thread or task; {advice}")
         return result
 
     @property
@@ -187,17 +199,15 @@ class Measurement:
     findings: Sequence[Finding] = ()
     warnings: Sequence[str] = ()
     alignment: Alignment | None = None
-    skip_reason: str = "no call was made"
+    skip_reason: str = NO_CALLS
     """Why there is no score, if `scores` is empty."""
 
 
 def result_of(metric: Metric, measured: Measurement) -> MetricResult:
     """Return the result of a measurement: the lowest score against the threshold, or skipped without a score."""
     findings, warnings = tuple(measured.findings), tuple(measured.warnings)
-    status = ResultStatus.SCORED
     score, passed, reason = None, None, None
     if not measured.scores:
-        status = ResultStatus.SKIPPED
         reason = reason_text(f"Skipped: {measured.skip_reason}.", findings, warnings)
     else:
         lowest = min(measured.scores.values())
@@ -206,12 +216,11 @@ def result_of(metric: Metric, measured: Measurement) -> MetricResult:
         if metric.include_reason:
             strict = "" if score == lowest else ", strict: 0"
             verdict = f"{strict} ({'passed' if passed else 'failed'} at {metric.threshold:g})."
-            reason = reason_text(
-                "\n".join([*_arithmetic_lines(measured, verdict), *measured.steps]), findings, warnings
-            )
+            lines = [*_arithmetic_lines(measured, verdict), *measured.steps]
+            reason = reason_text("\n".join(lines), findings, warnings)
     return MetricResult(
         metric=metric.label,
-        status=status,
+        status=ResultStatus.SCORED if measured.scores else ResultStatus.SKIPPED,
         score=score,
         threshold=metric.threshold,
         passed=passed,
@@ -234,38 +243,35 @@ def _arithmetic_lines(measured: Measurement, verdict: str) -> list[str]:
 
 
 class CallMetric(Metric):
-    """Base of the metrics that need no judge: they score the called tools of a case of one question.
-
-    Subclasses are frozen dataclasses with the four options of `Metric` among their fields.
-    """
-
-    @property
-    @abstractmethod
-    def _name(self) -> str:
-        """The name of the metric, without options."""
-
-    @property
-    def _options(self) -> Sequence[str]:
-        """The options that differ from the defaults, for the label."""
-        return ()
+    """Base of the metrics that need no judge: they score the called tools of a case of one question."""
 
     @abstractmethod
-    def _score_calls(self, calls: Sequence[ToolCall], case: TestCase) -> Measurement:
+    def _score_calls(self, calls: Sequence[ToolCall], case: TestCase, /) -> Measurement:
         """Return the measurement of the called tools of a case, of which there may be none."""
 
-    def _set_threshold(self) -> None:
-        """Check the threshold; strict mode makes it 1."""
-        object.__setattr__(self, "threshold", read_threshold(self.threshold, strict=self.strict_mode))
-
-    @property
-    def label(self) -> str:
-        """The name, followed by the options that differ from the defaults."""
-        return label_text(self._name, [*self._options, *(["strict"] if self.strict_mode else [])])
-
     def _measure(self, case: TestCase) -> MetricResult:
-        check_case(case, type(self).__name__)
         measured = self._score_calls(called_tools(case, type(self).__name__), case)
-        return result_of(self, with_run_notes(measured, case))
+        return result_of(self, replace(measured, warnings=(*run_notes(case), *measured.warnings)))
+
+
+def share_of_calls(
+    calls: Sequence[ToolCall],
+    name: str,
+    good: int,
+    total: int,
+    noun: str,
+    *,
+    findings: Sequence[Finding] = (),
+    warnings: Sequence[str] = (),
+    skip_reason: str = "no call could be checked",
+) -> Measurement:
+    """Return the measurement whose only score is `good / total`; without any `total` the case is skipped."""
+    evidence = Measurement(findings=findings, warnings=warnings, skip_reason=skip_reason if calls else NO_CALLS)
+    if not total:
+        return evidence
+    score = good / total
+    text = f"{good} / {plural(total, noun)} = {number_text(score)}"
+    return replace(evidence, scores={name: score}, sums={name: text})
 
 
 def label_text(name: str, options: Sequence[str]) -> str:
@@ -273,38 +279,28 @@ def label_text(name: str, options: Sequence[str]) -> str:
     return f"{name}({', '.join(options)})" if options else name
 
 
-def read_threshold(value: object, *, strict: bool) -> float:
-    """Return a threshold as a float; in strict mode it is 1.
+def enabled(options: Mapping[str, object]) -> list[str]:
+    """Return the texts of the options that are set, for a label."""
+    return [text for text, is_set in options.items() if is_set]
+
+
+def read_share(value: object, option: str) -> float:
+    """Return an option as a float.
 
     Raises:
         ConfigurationError: It is not a number from 0 to 1.
     """
-    if strict:
-        return 1.0
-    if not is_share(value):
-        message = f"threshold must be a number from 0 to 1, got {value!r}"
-        raise ConfigurationError(message)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise ConfigurationError(f"{option} must be a number from 0 to 1, got {value!r}")
     return float(value)
-
-
-def is_share(value: object) -> TypeGuard[float]:
-    """Return whether a value is a number from 0 to 1."""
-    return not isinstance(value, bool) and isinstance(value, (int, float)) and 0 <= value <= 1
-
-
-def with_run_notes(measured: Measurement, case: TestCase) -> Measurement:
-    """Return a measurement that also warns of what the recording of the case missed."""
-    return measured if case.run is None else replace(measured, warnings=(*case.run.notes, *measured.warnings))
 
 
 # Fields of a case
 
 
-def check_case(case: object, metric: str) -> None:
-    """Raise `ConfigurationError` if a case is not one of a single question."""
-    if not isinstance(case, (LLMTestCase, MLLMTestCase)):
-        message = f"{metric} measures an LLMTestCase or MLLMTestCase, got {type(case).__name__}"
-        raise ConfigurationError(message)
+def run_notes(case: TestCase) -> list[str]:
+    """Return what the recording of a case missed."""
+    return [] if case.run is None else case.run.notes
 
 
 def case_label(case: TestCase | ConversationalTestCase) -> str:
@@ -316,12 +312,14 @@ def called_tools(case: TestCase, metric: str) -> list[ToolCall]:
     """Return the called tools of a case.
 
     Raises:
+        ConfigurationError: It is not a case of a single question.
         MissingFieldError: The case has no `tools_called`.
     """
+    if not isinstance(case, (LLMTestCase, MLLMTestCase)):
+        raise ConfigurationError(f"{metric} measures an LLMTestCase or MLLMTestCase, got {type(case).__name__}")
     if case.tools_called is None:
-        notes = case.run.notes[:1] if case.run is not None else []
         needs = f"{metric} needs tools_called{case_label(case)}"
-        raise MissingFieldError("; ".join([needs, *notes, "give the calls, or [] for none"]))
+        raise MissingFieldError("; ".join([needs, *run_notes(case)[:1], "give the calls, or [] for none"]))
     return case.tools_called
 
 
@@ -333,8 +331,8 @@ def expectation_of(case: TestCase, metric: str) -> list[ToolCall] | Expectation:
     """
     expected = case.expected_tools
     if expected is None:
-        message = f"{metric} needs expected_tools{case_label(case)}; give the calls, or [] for none"
-        raise MissingFieldError(message)
+        needs = f"{metric} needs expected_tools{case_label(case)}"
+        raise MissingFieldError(f"{needs}; give the calls, or [] for none")
     if isinstance(expected, Plan) and expected.allow_extra is None and not expected.tools:
         calls = [item for item in expected.calls if isinstance(item, ToolCall)]
         if len(calls) == len(expected.calls):
@@ -352,15 +350,29 @@ def expected_calls(case: TestCase, metric: str) -> list[ToolCall]:
     expected = expectation_of(case, metric)
     if isinstance(expected, list):
         return expected
-    message = (
-        f"{metric} compares lists of ToolCall, and expected_tools{case_label(case)} is a {type(expected).__name__}"
-    )
-    raise ConfigurationError(f"{message}; use ToolCorrectnessMetric or TaskEffectMetric")
+    kind = f"expected_tools{case_label(case)} is a {type(expected).__name__}"
+    message = f"{metric} compares lists of ToolCall, and {kind}; use ToolCorrectnessMetric or TaskEffectMetric"
+    raise ConfigurationError(message)
 
 
-def read_tools(option: Sequence[ToolSpec | ToolCall | dict[str, Any]] | None) -> tuple[ToolSpec, ...] | None:
-    """Return the `available_tools` of a metric as specs; `None` if the option is not set."""
+def read_tools(option: Iterable[object] | None) -> tuple[ToolSpec, ...] | None:
+    """Return available tools as specs; `None` if they are not set."""
     return None if option is None else tuple(map(read_tool_spec, option))
+
+
+def needed_tools(
+    option: Iterable[object] | None, case: TestCase | ConversationalTestCase, metric: str
+) -> tuple[ToolSpec, ...]:
+    """Return the available tools of a metric, by default those of the case.
+
+    Raises:
+        MissingFieldError: Neither has any.
+    """
+    tools = read_tools(case.available_tools if option is None else option)
+    if tools is None:
+        needs = f"{metric} needs available_tools{case_label(case)}, of the metric or of the case"
+        raise MissingFieldError(f"{needs}; give the tools, or [] for none")
+    return tools
 
 
 # Called tools
@@ -390,15 +402,23 @@ def in_same_step(call: ToolCall, other: ToolCall) -> bool:
 
 def identity_key(call: ToolCall) -> Hashable | None:
     """Return a key that identical calls share: name and arguments; `None` if not all arguments were recorded."""
-    if not call.captured("input_parameters") or status_of(call) is CallStatus.INVALID_ARGUMENTS:
-        raw = call.execution.requested_parameters if call.execution is not None else None
-        return None if raw is None or has_mark(raw) else (call.name, "raw", frozen(raw))
-    return None if has_mark(call.arguments) else (call.name, frozen(call.arguments))
+    is_raw = not call.captured("input_parameters") or status_of(call) is CallStatus.INVALID_ARGUMENTS
+    arguments: Any = call.arguments
+    if is_raw:
+        arguments = call.execution and call.execution.requested_parameters
+        if arguments is None:
+            return None
+    return None if has_mark(arguments) else (call.name, is_raw, frozen(arguments))
 
 
 def call_text(call: ToolCall, index: int) -> str:
     """Return `called #3 'search'` for the call at position 2."""
     return f"called #{index + 1} {printable(call.name)!r}"
+
+
+def call_finding(kind: FindingKind, title: str, call: ToolCall, index: int, detail: str = "", **values: Any) -> Finding:
+    """Return a finding about one called tool, such as `Failed: called #3 'search', error: full`."""
+    return Finding(kind, f"{title}: {call_text(call, index)}{detail}.", call.name, called=index, **values)
 
 
 def error_text(call: ToolCall) -> str:
@@ -417,12 +437,6 @@ def omission_warnings(amount: int, reason: str) -> list[str]:
 
 def inferred_success_warnings(calls: Sequence[ToolCall]) -> list[str]:
     """Return the warning that calls count as successful only because their answers are not marked as errors."""
-    amount = 0
-    for call in calls:
-        if call.execution is not None and call.execution.status is CallStatus.OK and not call.execution.executed:
-            amount += 1
-    if not amount:
-        return []
-    return [
-        f"{plural(amount, 'call')} recorded by the answer alone: a failure that only its text reports is not detected"
-    ]
+    amount = sum(status_of(call) is CallStatus.OK and not call.execution.executed for call in calls if call.execution)
+    text = "recorded by the answer alone: a failure that only its text reports is not detected"
+    return [f"{plural(amount, 'call')} {text}"] if amount else []

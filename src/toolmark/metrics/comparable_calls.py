@@ -8,7 +8,7 @@ leaf, and so is the value that it is compared with.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,28 +26,20 @@ from toolmark.matching.redacted_values import has_mark, place
 
 def expected_item(call: ToolCall, *, output: bool = False) -> Item:
     """Return an expected call for comparison; unset fields are absent. With `output`, images compare by content."""
-    fields = call.model_fields_set
-    return Item(
-        call.name,
-        None if call.type is None else call.type.value,
-        call.arguments if "input_parameters" in fields else ABSENT,
-        _comparable_output(call, output=output) if "output" in fields else ABSENT,
-    )
+    return _item(call, call.model_fields_set.__contains__, None if call.type is None else call.type.value, output)
 
 
 def called_item(call: ToolCall, *, output: bool = False) -> Item:
     """Return a called tool for comparison; fields that were not recorded are absent."""
     kind = None if call.type is None else call.type.value
-    return Item(
-        call.name,
-        kind if call.captured("type") else ABSENT,
-        call.arguments if call.captured("input_parameters") else ABSENT,
-        _comparable_output(call, output=output) if call.captured("output") else ABSENT,
-    )
+    return _item(call, call.captured, kind if call.captured("type") else ABSENT, output)
 
 
-def _comparable_output(call: ToolCall, *, output: bool) -> Any:  # noqa: ANN401 - a JSON value
-    return hash_images(call.output) if output else call.output
+def _item(call: ToolCall, has: Callable[[str], bool], kind: str | Absent | None, output: bool) -> Item:
+    answer: Any = ABSENT
+    if has("output"):
+        answer = hash_images(call.output) if output else call.output
+    return Item(call.name, kind, call.arguments if has("input_parameters") else ABSENT, answer)
 
 
 def partial_comparison_warnings(alignment: Alignment) -> list[str]:
@@ -72,37 +64,32 @@ def flatten_items(*sides: Sequence[Item]) -> tuple[list[list[Item]], dict[str, P
     """Return the calls of both sides with one argument for each leaf, and the path of each of these arguments."""
     redacted = _redacted_paths(item for side in sides for item in side)
     paths: dict[str, Path] = {}
-    flat_sides: list[list[Item]] = []
-    for side in sides:
-        flat_sides.append([])
-        for item in side:
-            flat = item
-            if isinstance(item.arguments, dict):
-                leaves = _leaves_of(item.arguments, redacted.get(item.name, ()))
-                paths.update({key: path for key, (path, _) in leaves.items()})
-                flat = item._replace(arguments=_leaf_values(leaves))
-            flat_sides[-1].append(flat)
-    return flat_sides, paths
+
+    def flat(item: Item) -> Item:
+        if not isinstance(item.arguments, dict):
+            return item
+        leaves = _leaves_of(item.arguments, redacted.get(item.name, ()))
+        paths.update({key: path for key, (path, _) in leaves.items()})
+        return item._replace(arguments=_leaf_values(leaves))
+
+    return [list(map(flat, side)) for side in sides], paths
 
 
 def unflatten(alignment: Alignment, paths: Mapping[str, Path]) -> Alignment:
     """Return an alignment of flattened calls with the paths of the original arguments."""
     places = {place("input_parameters", (key,)): place("input_parameters", path) for key, path in paths.items()}
 
+    def placed(names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(places.get(name, name) for name in names)
+
     def original(pair: Pair) -> Pair:
         differences = tuple(replace(one, path=paths[str(one.path[0])]) if one.path else one for one in pair.differences)
         return replace(
-            pair,
-            differences=differences,
-            redacted=tuple(places.get(name, name) for name in pair.redacted),
-            not_compared=tuple(places.get(name, name) for name in pair.not_compared),
+            pair, differences=differences, redacted=placed(pair.redacted), not_compared=placed(pair.not_compared)
         )
 
-    return replace(
-        alignment,
-        pairs=tuple(map(original, alignment.pairs)),
-        out_of_order=tuple(map(original, alignment.out_of_order)),
-    )
+    pairs, out_of_order = (tuple(map(original, some)) for some in (alignment.pairs, alignment.out_of_order))
+    return replace(alignment, pairs=pairs, out_of_order=out_of_order)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,11 +149,8 @@ def by_leaves(layout: Layout, called: Sequence[Item]) -> Layout:
         arguments = want.item.arguments
         if isinstance(arguments, Absent):
             return want
-        paths: set[Path] = set()
-        for name, marked in redacted.items():
-            if want.named(name):
-                paths |= marked
-        return want._replace(item=want.item._replace(arguments=LeafTemplate.of(arguments, frozenset(paths))))
+        paths = frozenset[Path]().union(*(marked for name, marked in redacted.items() if want.named(name)))
+        return want._replace(item=want.item._replace(arguments=LeafTemplate.of(arguments, paths)))
 
     entries = tuple(entry._replace(patterns=tuple(map(flat, entry.patterns))) for entry in layout.entries)
     return replace(layout, entries=entries)
@@ -184,14 +168,11 @@ def _redacted_paths(items: Iterable[Item]) -> dict[str, set[Path]]:
     """Return where calls of each tool have redacted leaves, so that other calls have one leaf there to leave out."""
     paths: dict[str, set[Path]] = {}
     for item in items:
-        arguments = item.arguments
-        if isinstance(arguments, Template):
-            tree = arguments.tree  # `has_mark` does not look into `Exact`, the walk below does
-        elif isinstance(arguments, dict) and has_mark(arguments):
-            tree = arguments
-        else:
-            continue
-        paths.setdefault(item.name, set()).update(path for path, leaf in _walk_leaves(tree) if has_mark(leaf))
+        is_template = isinstance(item.arguments, Template)
+        tree: Any = getattr(item.arguments, "tree", item.arguments)
+        # `has_mark` does not look into the `Exact` of a template, the walk does.
+        if is_template or has_mark(tree):
+            paths.setdefault(item.name, set()).update(path for path, leaf in _walk_leaves(tree) if has_mark(leaf))
     return paths
 
 

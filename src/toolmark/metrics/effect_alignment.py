@@ -7,6 +7,7 @@ with the reads of another; the caller takes the one with the best score.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -18,18 +19,15 @@ from toolmark.calls import ToolEffect
 from toolmark.errors import ConfigurationError
 from toolmark.expect.plan import MOST_WAYS, Expectation
 from toolmark.matching.align_calls import align
-from toolmark.matching.alignment import Alignment, Item, Pair
+from toolmark.matching.alignment import Alignment, Pair
 from toolmark.matching.plan import Entry, Layout, forbidden_calls, places_of
 from toolmark.matching.plan_slots import CallPattern
-from toolmark.metrics.call_filter import ComparedCalls
-from toolmark.metrics.comparable_calls import by_leaves, called_item, expected_item, flatten_items, unflatten
-from toolmark.metrics.plan_variants import Aligner, aligner, variants_of
+from toolmark.metrics.call_filter import ComparedCalls, EffectOf
+from toolmark.metrics.comparable_calls import by_leaves, flatten_items, unflatten
+from toolmark.metrics.plan_variants import Aligner, variants_of
 from toolmark.metrics.tool_effects import list_names
 from toolmark.metrics.wording import alignment_findings, arithmetic
 from toolmark.result import Finding
-
-EffectOf = Callable[[CallPattern], ToolEffect]
-"""Returns the effect of an expected call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,18 +59,14 @@ class TaskChanges:
     def parts(self, ordered_share: Fraction | None) -> dict[str, float]:
         """Return the numbers that apply to this case, by name."""
         writes, reads = self.writes, self.reads
-        parts: dict[str, float] = {}
-        if writes.expected_count or writes.called_count:
-            parts["write_f1"] = writes.f1
-        if writes.expected_count:
-            parts["write_recall"] = writes.recall
-        if writes.called_count:
-            parts["write_precision"] = writes.precision
-        if reads.expected_count:
-            parts["read_recall"] = reads.recall
-        if ordered_share is not None:
-            parts["write_order"] = float(ordered_share)
-        return parts
+        rows = (
+            ("write_f1", writes.expected_count or writes.called_count, writes.f1),
+            ("write_recall", writes.expected_count, writes.recall),
+            ("write_precision", writes.called_count, writes.precision),
+            ("read_recall", reads.expected_count, reads.recall),
+            ("write_order", ordered_share is not None, float(ordered_share or 0)),
+        )
+        return {name: value for name, applies, value in rows if applies}
 
     def steps(self, ordered_share: Fraction | None) -> list[str]:
         """Return the arithmetic of the parts, one line for each."""
@@ -92,11 +86,8 @@ class TaskChanges:
         findings = [*alignment_findings(self.writes, self.names, called)]
         broken_rules = {pair.expected for pair in self.writes.out_of_order}
         # A pair that breaks a rule of a plan costs score, and already has a finding.
-        findings += [
-            self._order_finding(pair)
-            for pair in in_order.out_of_order
-            if pair.breaks is None and pair.expected not in broken_rules
-        ]
+        misplaced = [pair for pair in in_order.out_of_order if pair.breaks is None]
+        findings += [self._order_finding(pair) for pair in misplaced if pair.expected not in broken_rules]
         for index in self.reads.missing:
             text = f"Missing read: expected #{index + 1} {printable(self.names[index])!r} was not called."
             findings.append(Finding("missing", text, self.names[index], expected=index))
@@ -108,61 +99,48 @@ class TaskChanges:
         return Finding("out_of_order", f"Out of order: {where}; it costs nothing.", name, pair.expected, pair.called)
 
 
-def changes_of_list(calls: ComparedCalls, effects: Mapping[str, ToolEffect | None]) -> TaskChanges:
+def changes_of_list(calls: ComparedCalls) -> TaskChanges:
     """Return the alignments with a list of expected calls."""
-    writes, reads = calls.with_effect(effects, ToolEffect.WRITE), calls.with_effect(effects, ToolEffect.READ)
-    (expected, called), paths = flatten_items(list(map(expected_item, writes.expected)), _items(writes))
-    read_alignment = align(list(map(expected_item, reads.expected)), _items(reads))
+    writes, reads = calls.with_effect(ToolEffect.WRITE), calls.with_effect(ToolEffect.READ)
+    flat, paths = flatten_items(*writes.items())
 
-    def aligned(*, ordered: bool) -> Alignment:
-        return writes.in_case(unflatten(align(expected, called, ordered=ordered, arguments=True), paths))
+    def align_writes(*, ordered: bool) -> Alignment:
+        return writes.in_case(unflatten(align(*flat, ordered=ordered, arguments=True), paths))
 
     return TaskChanges(
-        writes=aligned(ordered=False),
-        reads=reads.in_case(read_alignment),
-        align_in_order=lambda: aligned(ordered=True),
-        names=[call.name for call in calls.expected],
+        writes=align_writes(ordered=False),
+        reads=reads.in_case(align(*reads.items())),
+        align_in_order=lambda: align_writes(ordered=True),
+        names=[call.name for call in calls.expected.values()],
     )
 
 
-def _items(calls: ComparedCalls) -> list[Item]:
-    return list(map(called_item, calls.called))
-
-
-@dataclass(frozen=True, slots=True)
-class _CalledSide:
-    """The called tools of one effect, ready to be aligned with variants of a plan."""
-
-    effect: ToolEffect
-    called_at: Sequence[int]
-    items: Sequence[Item]
-    align: Aligner
-
-    @classmethod
-    def of(cls, effect: ToolEffect, calls: ComparedCalls, effects: Mapping[str, ToolEffect | None]) -> _CalledSide:
-        side = calls.with_effect(effects, effect)
-        return cls(effect, side.called_at, _items(side), aligner(side.called, arguments=effect is ToolEffect.WRITE))
-
-    def part_of(self, variant: Layout, effect_of: EffectOf) -> Layout:
-        """Return the entries of a variant that have this effect; arguments of writes are compared leaf by leaf."""
-        entries = tuple(entry for entry in variant.entries if effect_of(entry.patterns[0]) is self.effect)
-        part = replace(variant, entries=entries, forbidden=())
-        return by_leaves(part, self.items) if self.effect is ToolEffect.WRITE else part
-
-
-def changes_of_plan(
-    expected: Expectation, calls: ComparedCalls, effects: Mapping[str, ToolEffect | None], effect_of: EffectOf
-) -> Iterator[TaskChanges]:
+def changes_of_plan(expected: Expectation, calls: ComparedCalls, effect_of: EffectOf) -> Iterator[TaskChanges]:
     """Yield the alignments with each variant of a plan, in written order.
 
     Raises:
         ConfigurationError: Too many places of the plan leave the choice between a write and a read.
     """
-    sides = {effect: _CalledSide.of(effect, calls, effects) for effect in ToolEffect}
-    called = _items(calls)
+    sides = {effect: _CalledSide(calls.with_effect(effect), effect) for effect in ToolEffect}
+    places, (_, items) = list(calls.called), calls.items()
     for variant in _variants_by_effect(expected, effect_of):
-        forbidden = tuple((calls.called_at[index], text) for index, text in forbidden_calls(variant, called))
+        forbidden = tuple((places[index], text) for index, text in forbidden_calls(variant, items))
         yield _changes_of_variant(variant, effect_of, sides, forbidden)
+
+
+class _CalledSide:
+    """The called tools of one effect, ready to be aligned with variants of a plan."""
+
+    def __init__(self, calls: ComparedCalls, effect: ToolEffect) -> None:
+        self.effect = effect
+        self.places = list(calls.called)
+        self.aligner = Aligner(calls.called.values(), arguments=effect is ToolEffect.WRITE)
+
+    def part_of(self, variant: Layout, effect_of: EffectOf) -> Layout:
+        """Return the entries of a variant that have this effect; arguments of writes are compared leaf by leaf."""
+        entries = tuple(entry for entry in variant.entries if effect_of(entry.patterns[0]) is self.effect)
+        part = replace(variant, entries=entries, forbidden=())
+        return by_leaves(part, self.aligner.items) if self.effect is ToolEffect.WRITE else part
 
 
 def _changes_of_variant(
@@ -172,7 +150,7 @@ def _changes_of_variant(
     forbidden: tuple[tuple[int, str], ...],
 ) -> TaskChanges:
     parts = {effect: side.part_of(variant, effect_of) for effect, side in sides.items()}
-    sizes = {effect: iter(places_of(parts[effect], side.items)) for effect, side in sides.items()}
+    sizes = {effect: iter(places_of(parts[effect], side.aligner.items)) for effect, side in sides.items()}
     # An entry takes several positions if it may be called several times; positions count over writes and reads.
     positions: dict[ToolEffect, list[int]] = {effect: [] for effect in sides}
     names: list[str] = []
@@ -182,14 +160,14 @@ def _changes_of_variant(
         positions[effect] += range(len(names), len(names) + size)
         names += [entry.text] * size
 
-    def aligned(effect: ToolEffect, *, ordered: bool = False) -> Alignment:
-        alignment = sides[effect].align(parts[effect], ordered=ordered)
-        return replace(alignment.placed(positions[effect], sides[effect].called_at), labels=tuple(names))
+    def align_side(effect: ToolEffect, *, ordered: bool = False) -> Alignment:
+        alignment = sides[effect].aligner.align(parts[effect], ordered=ordered)
+        return replace(alignment.placed(positions[effect], sides[effect].places), labels=tuple(names))
 
     return TaskChanges(
-        writes=aligned(ToolEffect.WRITE),
-        reads=aligned(ToolEffect.READ),
-        align_in_order=lambda: aligned(ToolEffect.WRITE, ordered=True),
+        writes=align_side(ToolEffect.WRITE),
+        reads=align_side(ToolEffect.READ),
+        align_in_order=lambda: align_side(ToolEffect.WRITE, ordered=True),
         names=names,
         forbidden=forbidden,
         warnings=_ignored_rule_warnings(variant, effect_of),
@@ -217,33 +195,30 @@ def _variants_by_effect(expected: Expectation, effect_of: EffectOf) -> Iterator[
 
 def _entries_by_effect(entry: Entry, effect_of: EffectOf) -> list[tuple[Entry, str]]:
     """Return an entry for each effect of its calls; with several effects, the choice in words."""
-    effects = dict.fromkeys(map(effect_of, entry.patterns))
-    if len(effects) == 1:
+    by_effect: dict[ToolEffect, list[CallPattern]] = defaultdict(list)
+    for want in entry.patterns:
+        by_effect[effect_of(want)].append(want)
+    if len(by_effect) == 1:
         return [(entry, "")]
     entries: list[tuple[Entry, str]] = []
-    for effect in effects:
-        patterns = tuple(want for want in entry.patterns if effect_of(want) is effect)
+    for patterns in by_effect.values():
         text = " or ".join(want.item.name for want in patterns)
-        entries.append((entry._replace(patterns=patterns, text=text), f"{text!r} of {entry.text!r}"))
+        entries.append((entry._replace(patterns=tuple(patterns), text=text), f"{text!r} of {entry.text!r}"))
     return entries
 
 
 def _ignored_rule_warnings(variant: Layout, effect_of: EffectOf) -> list[str]:
     """Return the warning that rules between a write and a read are not checked; empty without such rules."""
-    effects = [effect_of(entry.patterns[0]) for entry in variant.entries]
-    rules: list[str] = []
-    effects_of_label: dict[str, set[ToolEffect]] = {}
-    groups: dict[int, list[int]] = {}
-    for index, entry in enumerate(variant.entries):
+    entries = [(entry, effect_of(entry.patterns[0])) for entry in variant.entries]
+    effects_of_label: dict[str, set[ToolEffect]] = defaultdict(set)
+    groups: dict[int | None, dict[str, ToolEffect]] = defaultdict(dict)
+    for entry, effect in entries:
         for label in entry.labels:
-            effects_of_label.setdefault(label, set()).add(effects[index])
-        if entry.group is not None:
-            groups.setdefault(entry.group, []).append(index)
-    for entry, effect in zip(variant.entries, effects, strict=True):
-        mixed = [label for label in sorted(entry.after) if effects_of_label.get(label, set()) - {effect}]
-        rules += [f"{entry.text} after {label}" for label in mixed]
-    for members in groups.values():
-        if len({effects[index] for index in members}) > 1:
-            texts = ", ".join(variant.entries[index].text for index in members)
-            rules.append(f"{texts} in one step")
+            effects_of_label[label].add(effect)
+        groups[entry.group][entry.text] = effect
+    groups.pop(None, None)
+    rules: list[str] = []
+    for entry, effect in entries:
+        rules += [f"{entry.text} after {label}" for label in sorted(entry.after) if effects_of_label[label] - {effect}]
+    rules += [f"{', '.join(group)} in one step" for group in groups.values() if len(set(group.values())) > 1]
     return [f"not checked, since writes and reads are compared separately: {list_names(rules)}"] if rules else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from toolmark.calls import ToolCallParams
 from toolmark.metrics.tool_correctness import ToolCorrectnessMetric
@@ -13,6 +14,8 @@ class MultimodalToolCorrectnessMetric(ToolCorrectnessMetric):
 
     The images of a case do not affect its score. Args, errors and edge cases are those of `ToolCorrectnessMetric`.
     """
+
+    _name: ClassVar[str] = "multimodal_tool_correctness"
 
     def __init__(
         self,
@@ -34,7 +37,3 @@ class MultimodalToolCorrectnessMetric(ToolCorrectnessMetric):
             include_reason=include_reason,
             verbose_mode=verbose_mode,
         )
-
-    @property
-    def _name(self) -> str:
-        return "multimodal_tool_correctness"

@@ -24,4 +24,9 @@ def read_patterns(value: object, option: str) -> tuple[str, ...]:
 
 def matches(name: str, patterns: Sequence[str]) -> bool:
     """Return whether a name equals or matches one of the patterns: `*`, `?` and `[...]` as in a shell; case counts."""
-    return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
+    return first_match(name, patterns) is not None
+
+
+def first_match(name: str, patterns: Iterable[str]) -> str | None:
+    """Return the first pattern that a name equals or matches; `None` if there is none."""
+    return next((pattern for pattern in patterns if name == pattern or fnmatchcase(name, pattern)), None)

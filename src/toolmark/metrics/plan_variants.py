@@ -6,15 +6,13 @@ single required calls, no variants are needed: one slot accepts any of these cal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import count
-from typing import NamedTuple, Protocol
 
 from toolmark._internal.text import number_text, printable
 from toolmark.calls import ToolCall, ToolCallType
-from toolmark.errors import ConfigurationError
 from toolmark.expect.argument_paths import ArgumentPath, parse_argument_path, with_matchers
 from toolmark.expect.matcher import Matcher
 from toolmark.expect.plan import (
@@ -40,48 +38,38 @@ from toolmark.matching.plan_slots import CallPattern
 from toolmark.metrics.comparable_calls import called_item, expected_item
 
 
-class Aligner(Protocol):
-    """Aligns the called tools of a case with a variant of a plan; see `aligner`."""
+class Aligner:
+    """Aligns the called tools of a case with one variant of a plan after the other."""
 
-    def __call__(self, layout: Layout, *, ordered: bool) -> Alignment:
-        """Return the best alignment with one variant, in the order of both sides or in any order."""
-        ...
+    def __init__(self, called: Iterable[ToolCall], *, arguments: bool, output: bool = False) -> None:
+        """Prepare the called tools."""
+        calls = list(called)
+        self.items = [called_item(call, output=output) for call in calls]
+        self._steps = [None if call.execution is None else call.execution.step for call in calls]
+        self._compared = {"arguments": arguments, "output": output}
+
+    def align(self, variant: Layout, *, ordered: bool) -> Alignment:
+        """Return the best alignment with a variant, in the order of both sides or in any order."""
+        return align_layout(variant, self.items, self._steps, ordered=ordered, **self._compared)
 
 
 def align_plan(
     expected: Expectation,
-    called: Sequence[ToolCall],
+    called: Iterable[ToolCall],
     score: Callable[[Alignment], float],
+    keep: Callable[[CallPattern], bool],
     *,
     ordered: bool,
     arguments: bool,
     output: bool,
-    keep: Callable[[CallPattern], bool] | None = None,
 ) -> Alignment:
     """Return the best alignment of the called tools with the variant that scores best; of equal scores the first.
 
     Expected calls that `keep` rejects are dropped, as if the plan did not contain them.
     """
-    align = aligner(called, arguments=arguments, output=output)
-    best: Alignment | None = None
-    for variant in variants_of(expected, output=output):
-        alignment = align(variant if keep is None else _reduced(variant, keep), ordered=ordered)
-        if best is None or score(alignment) > score(best):
-            best = alignment
-    if best is None:  # pragma: no cover - every plan has a variant, even if it is to call nothing
-        raise ConfigurationError("the expectation has no variant")
-    return best
-
-
-def aligner(called: Sequence[ToolCall], *, arguments: bool, output: bool = False) -> Aligner:
-    """Return a function that aligns the called tools with one variant after the other."""
-    items = [called_item(call, output=output) for call in called]
-    steps = [None if call.execution is None else call.execution.step for call in called]
-
-    def align(layout: Layout, *, ordered: bool) -> Alignment:
-        return align_layout(layout, items, steps, ordered=ordered, arguments=arguments, output=output)
-
-    return align
+    aligner = Aligner(called, arguments=arguments, output=output)
+    variants = (_reduced(variant, keep) for variant in variants_of(expected, output=output))
+    return max((aligner.align(variant, ordered=ordered) for variant in variants), key=score)
 
 
 def _reduced(variant: Layout, keep: Callable[[CallPattern], bool]) -> Layout:
@@ -119,22 +107,15 @@ def choice_lines(alignment: Alignment) -> list[str]:
 def plan_warnings(expected: Expectation, alignment: Alignment, *, arguments: bool) -> list[str]:
     """Return warnings about matchers that were not used and about a search that stopped early."""
     warnings: list[str] = []
-    if not arguments and _has_argument_matchers(expected):
-        warnings.append("argument matchers were not used: evaluation_params does not contain INPUT_PARAMETERS")
+    if not arguments:
+        calls = [call for call in expected.expected_calls() if isinstance(call, Expect)]
+        has_matchers = any(call.at or any(matchers_in(call.input_parameters)) for call in calls)
+        if has_matchers or any(plan.tools for plan in expected.plans):
+            warnings.append("argument matchers were not used: evaluation_params does not contain INPUT_PARAMETERS")
     if alignment.gap:
         gap = number_text(alignment.gap)
         warnings.append(f"the search for the best order was given up: the matched weight may be up to {gap} higher")
     return warnings
-
-
-def _has_argument_matchers(expected: Expectation) -> bool:
-    for plan in expected.plans:
-        if plan.tools:
-            return True
-        for item in walk(plan.calls):
-            if isinstance(item, Expect) and (item.at or any(matchers_in(item.input_parameters))):
-                return True
-    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +129,6 @@ class _Context:
     def inside(self, item: Expect | OneOf | Parallel, group: int | None = None) -> _Context:
         labels = self.labels if item.label is None else self.labels | {item.label}
         return _Context(labels, self.after | frozenset(item.after), self.group if group is None else group)
-
-
-class _Variant(NamedTuple):
-    """The expected and the forbidden calls of one variant, and the choices that lead to it."""
-
-    entries: tuple[Entry, ...] = ()
-    forbidden: tuple[tuple[CallPattern, str], ...] = ()
-    choices: tuple[str, ...] = ()
 
 
 class _PlanReader:
@@ -173,37 +146,31 @@ class _PlanReader:
         if extras is None and forbids and not any(self.plan.expected_calls()):
             extras = True  # a plan that only forbids calls allows all others
         for variant in self._sequence(self.plan.calls, _Context()):
-            yield Layout(variant.entries, variant.forbidden, extras, (*choices, *variant.choices))
+            yield replace(variant, extras=extras, choices=choices + variant.choices)
 
-    def _sequence(self, items: Sequence[PlanItem], context: _Context) -> list[_Variant]:
-        variants = [_Variant()]
+    def _sequence(self, items: Sequence[PlanItem], context: _Context) -> list[Layout]:
+        variants = [Layout(())]
         for item in items:
             options = self._options(item, context)
-            variants = [
-                _Variant(
-                    first.entries + option.entries, first.forbidden + option.forbidden, first.choices + option.choices
-                )
-                for first in variants
-                for option in options
-            ]
+            variants = [_joined(first, option) for first in variants for option in options]
         return variants
 
-    def _options(self, item: PlanItem, context: _Context) -> list[_Variant]:
+    def _options(self, item: PlanItem, context: _Context) -> list[Layout]:
         if isinstance(item, Forbid):
             want = _want(item.name, Item("", None, _arguments(item), ABSENT))
-            return [_Variant(forbidden=((want, printable(item.text)),))]
+            return [Layout((), forbidden=((want, printable(item.text)),))]
         if isinstance(item, (ToolCall, Expect)):
-            return [_Variant((self._entry([item], context),))]
+            return [Layout((self._entry([item], context),))]
         if isinstance(item, Parallel):
             return self._sequence(item.calls, context.inside(item, next(self._groups)))
         inside = context.inside(item)
         if single_calls(item):
-            return [_Variant((self._entry([alternative[0] for alternative in item.alternatives], inside),))]
-        number, options = next(self._choices), list[_Variant]()
+            return [Layout((self._entry([alternative[0] for alternative in item.alternatives], inside),))]
+        number, options = next(self._choices), list[Layout]()
         for place, alternative in enumerate(item.alternatives):
             choice = f"alternative #{place + 1} of {len(item.alternatives)} of choice #{number}"
             for option in self._sequence(alternative, inside):
-                options.append(option._replace(choices=(choice, *option.choices)))
+                options.append(replace(option, choices=(choice, *option.choices)))
         return options
 
     def _entry(self, items: Sequence[PlanItem], context: _Context) -> Entry:
@@ -213,10 +180,10 @@ class _PlanReader:
         text = " or ".join(name_text(call.name) for call in calls)
         # Alternatives of one entry are required once each, so the conditions of the last one are those of all.
         last = calls[-1]
+        times: tuple[int, int | None] = (1, 1)
         if isinstance(last, Expect):
-            context = context.inside(last)
-            return Entry(patterns, text, last.least, last.most, context.labels, context.after, context.group)
-        return Entry(patterns, text, 1, 1, context.labels, context.after, context.group)
+            context, times = context.inside(last), (last.least, last.most)
+        return Entry(patterns, text, *times, context.labels, context.after, context.group)
 
     def _wanted_call(self, call: ToolCall | Expect) -> CallPattern:
         defaults = self._default_matchers(call.name)
@@ -233,11 +200,14 @@ class _PlanReader:
         if not isinstance(name, str):
             return []
         tools = self.plan.tools
-        layers = [_parsed(tools[name])] if name in tools else []
-        for tool, matchers in list(tools.items())[::-1]:
-            if tool != name and fnmatchcase(name, tool):
-                layers.append(_parsed(matchers))
-        return layers
+        patterns = [tool for tool in list(tools)[::-1] if tool != name and fnmatchcase(name, tool)]
+        return [_parsed(tools[tool]) for tool in (name, *patterns) if tool in tools]
+
+
+def _joined(first: Layout, second: Layout) -> Layout:
+    return Layout(
+        first.entries + second.entries, first.forbidden + second.forbidden, choices=first.choices + second.choices
+    )
 
 
 def _arguments(call: Expect | Forbid, *defaults: Mapping[ArgumentPath, Matcher]) -> Template | Absent:

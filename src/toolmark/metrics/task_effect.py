@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from toolmark._internal.text import number_text
 from toolmark.calls import ToolCall, ToolEffect, ToolSpec
 from toolmark.cases import TestCase
-from toolmark.errors import ConfigurationError
-from toolmark.expect.plan import Alternatives, Expectation, Forbid, Plan, walk
-from toolmark.metrics.base import CallMetric, Measurement, call_text, expectation_of, is_share, read_tools
-from toolmark.metrics.call_filter import CallFilter, plan_effects
+from toolmark.expect.plan import Forbid, walk
+from toolmark.metrics.base import (
+    CallMetric,
+    Measurement,
+    call_finding,
+    enabled,
+    expectation_of,
+    read_share,
+    read_tools,
+)
+from toolmark.metrics.call_filter import CallFilter
 from toolmark.metrics.comparable_calls import partial_comparison_warnings
 from toolmark.metrics.effect_alignment import TaskChanges, changes_of_list, changes_of_plan
 from toolmark.metrics.name_patterns import matches, read_patterns
-from toolmark.metrics.plan_variants import choice_lines, plan_wants, plan_warnings
-from toolmark.result import Finding
+from toolmark.metrics.plan_variants import choice_lines, plan_warnings
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +78,8 @@ class TaskEffectMetric(CallMetric):
         0.5
     """
 
+    _name: ClassVar[str] = "task_effect"
+
     effects: Mapping[str, ToolEffect | str] = field(default_factory=dict[str, "ToolEffect | str"])
     available_tools: Sequence[ToolSpec | ToolCall | dict[str, Any]] | None = None
     guess_effects: bool = False
@@ -87,60 +95,53 @@ class TaskEffectMetric(CallMetric):
 
     def __post_init__(self) -> None:
         """Check the options and normalize them."""
-        if not is_share(self.read_weight):
-            message = f"read_weight must be a number from 0 to 1, got {self.read_weight!r}"
-            raise ConfigurationError(message)
-        self._set_threshold()
+        super().__post_init__()
+        read_share(self.read_weight, "read_weight")
         tools = read_tools(self.available_tools)
-        call_filter = CallFilter.read(
+        call_filter = CallFilter(
             ignore_failed=self.ignore_failed,
             effects=self.effects,
             guess_effects=self.guess_effects,
             error_pattern=self.error_pattern,
             tools=tools,
         )
-        set_field = object.__setattr__  # the dataclass is frozen from here on
-        set_field(self, "available_tools", tools)
-        set_field(self, "forbidden", read_patterns(self.forbidden, "forbidden"))
-        set_field(self, "_filter", call_filter)
-
-    @property
-    def _name(self) -> str:
-        return "task_effect"
+        self._set(available_tools=tools, forbidden=read_patterns(self.forbidden, "forbidden"), _filter=call_filter)
 
     @property
     def _options(self) -> Sequence[str]:
         options = {
             "guessed": self.guess_effects,
             "with failed calls": not self.ignore_failed,
-            "forbidden": bool(self.forbidden),
+            "forbidden": self.forbidden,
             f"read_weight={self.read_weight:g}": self.read_weight != 0.1,  # noqa: PLR2004 - the default
         }
-        return [option for option, differs in options.items() if differs]
+        return enabled(options)
 
-    def _score_calls(self, calls: Sequence[ToolCall], case: TestCase) -> Measurement:
+    def _score_calls(self, calls: Sequence[ToolCall], case: TestCase, /) -> Measurement:
         expected = expectation_of(case, type(self).__name__)
         effects = self._filter.tool_effects(case.available_tools)
+        warnings: list[str] = []
         if isinstance(expected, list):
-            compared, by_name = self._filter.by_effect(expected, calls, effects)
-            variants = [changes_of_list(compared, by_name)]
+            compared = self._filter.by_effect(expected, calls, effects)
+            variants = [changes_of_list(compared)]
             changes = variants[0]
-            warnings = []
+            can_be_forbidden = bool(self.forbidden)
         else:
-            effect_of, plan_calls = plan_effects(plan_wants(expected), calls, effects)
-            compared, by_name = self._filter.by_effect(plan_calls, calls, effects)
-            variants = list(changes_of_plan(expected, compared, by_name, effect_of))
+            compared, effect_of = self._filter.by_effect_of_plan(expected, calls, effects)
+            variants = list(changes_of_plan(expected, compared, effect_of))
             changes = max(variants, key=self._total)
             gap = changes.writes.gap + changes.reads.gap
-            warnings = plan_warnings(expected, replace(changes.writes, gap=gap), arguments=True)
+            warnings += plan_warnings(expected, replace(changes.writes, gap=gap), arguments=True)
+            items = (item for plan in expected.plans for item in walk(plan.calls))
+            can_be_forbidden = bool(self.forbidden) or any(isinstance(item, Forbid) for item in items)
 
         rules = {index: f", by {text!r}" for index, text in changes.forbidden}
-        rules |= {index: "" for index in compared.called_at if matches(calls[index].name, self.forbidden)}
+        rules |= {index: "" for index, call in compared.called.items() if matches(call.name, self.forbidden)}
         score = 0.0 if rules else self._total(changes)
         in_order = changes.align_in_order()
         share = changes.ordered_share(in_order)
         parts = changes.parts(share)
-        if self.forbidden or _has_forbidden_calls(expected):
+        if can_be_forbidden:
             parts["allowed"] = float(not rules)
         return Measurement(
             scores={"total": score},
@@ -148,7 +149,7 @@ class TaskEffectMetric(CallMetric):
             steps=[*choice_lines(changes.writes), *changes.steps(share)],
             parts=parts,
             findings=[
-                *(_forbidden_finding(calls[index], index, rules[index]) for index in sorted(rules)),
+                *(call_finding("forbidden", "Forbidden", calls[at], at, rule) for at, rule in sorted(rules.items())),
                 *changes.findings(in_order, [call.name for call in calls]),
                 *compared.findings,
             ],
@@ -183,12 +184,3 @@ class TaskEffectMetric(CallMetric):
             return []
         lowest = max(self._weighted(one.f1_with(unknown), one) for one in variants if not one.forbidden)
         return [f"if those calls changed something, the score is {number_text(lowest)}"]
-
-
-def _has_forbidden_calls(expected: Sequence[ToolCall] | Expectation) -> bool:
-    plans = expected.plans if isinstance(expected, (Plan, Alternatives)) else ()
-    return any(isinstance(item, Forbid) for plan in plans for item in walk(plan.calls))
-
-
-def _forbidden_finding(call: ToolCall, index: int, rule: str) -> Finding:
-    return Finding("forbidden", f"Forbidden: {call_text(call, index)}{rule}.", call.name, called=index)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-from toolmark.calls import ToolCall, ToolCallParams, ToolEffect, ToolSpec, read_tool_spec
+from toolmark.calls import ToolCall, ToolCallParams, ToolEffect, ToolSpec
 from toolmark.cases import LLMTestCase, TestCase
 from toolmark.errors import ConfigurationError, MissingFieldError
 from toolmark.expect.plan import Expectation, expected_names
@@ -17,24 +17,22 @@ from toolmark.metrics.base import (
     Metric,
     called_tools,
     case_label,
-    check_case,
+    enabled,
     expectation_of,
     label_text,
-    read_threshold,
     read_tools,
     result_of,
+    run_notes,
 )
 from toolmark.metrics.call_filter import CallFilter, ComparedCalls, Only
-from toolmark.metrics.comparable_calls import called_item, expected_item, partial_comparison_warnings
-from toolmark.metrics.plan_variants import align_plan, choice_lines, plan_wants, plan_warnings
+from toolmark.metrics.comparable_calls import partial_comparison_warnings
+from toolmark.metrics.plan_variants import align_plan, choice_lines, plan_warnings
 from toolmark.metrics.wording import alignment_findings, arithmetic
 from toolmark.result import MetricResult
 
 if TYPE_CHECKING:
     from toolmark.judge import JudgeLike
     from toolmark.judge.driver import Flow
-
-_Calls: TypeAlias = "tuple[list[ToolCall] | Expectation, list[ToolCall]]"
 
 NOT_JUDGED = "tool selection was not judged: available_tools was given without a judge"
 NO_TOOLS = "tool selection was not judged: neither the metric nor the case has available_tools"
@@ -91,6 +89,8 @@ class ToolCorrectnessMetric(Metric):
         1.0
     """
 
+    _name: ClassVar[str] = "tool_correctness"
+
     threshold: float = 0.5
     evaluation_params: Sequence[ToolCallParams | str] = (ToolCallParams.TOOL,)
     should_exact_match: bool = False
@@ -110,11 +110,12 @@ class ToolCorrectnessMetric(Metric):
 
     def __post_init__(self) -> None:
         """Check the options and normalize them."""
+        super().__post_init__()
         if self.denominator not in get_args(Denominator):
-            message = f"denominator must be one of {', '.join(get_args(Denominator))}, got {self.denominator!r}"
-            raise ConfigurationError(message)
+            names = ", ".join(get_args(Denominator))
+            raise ConfigurationError(f"denominator must be one of {names}, got {self.denominator!r}")
         tools = read_tools(self.available_tools)
-        call_filter = CallFilter.read(
+        call_filter = CallFilter(
             only=self.only,
             ignore_failed=self.ignore_failed,
             effects=self.effects,
@@ -122,15 +123,16 @@ class ToolCorrectnessMetric(Metric):
             error_pattern=self.error_pattern,
             tools=tools,
         )
-        set_field = object.__setattr__  # the dataclass is frozen from here on
-        set_field(self, "threshold", read_threshold(self.threshold, strict=self.strict_mode))
-        set_field(self, "evaluation_params", read_params(self.evaluation_params))
-        set_field(self, "available_tools", tools)
+        self._set(
+            evaluation_params=read_params(self.evaluation_params),
+            available_tools=tools,
+            only=call_filter.only and call_filter.only.value,
+            _filter=call_filter,
+        )
         if self.judge is not None:
             from toolmark.judge import Judge  # noqa: PLC0415 - loaded with the first metric that judges
 
-            set_field(self, "judge", Judge.of(self.judge))
-        set_field(self, "_filter", call_filter)
+            self._set(judge=Judge.of(self.judge))
 
     @property
     def waits(self) -> bool:
@@ -140,24 +142,29 @@ class ToolCorrectnessMetric(Metric):
     @property
     def label(self) -> str:
         """`tool_correctness`, followed by the options that differ from the defaults."""
-        params = read_params(self.evaluation_params)
-        only = self._filter.only
+        compared = self._compared
         options = {
             "exact": self.should_exact_match,
             "ordered": self.should_consider_ordering and not self.should_exact_match,
-            "input_parameters": ToolCallParams.INPUT_PARAMETERS in params,
-            "output": ToolCallParams.OUTPUT in params,
+            "input_parameters": compared["arguments"],
+            "output": compared["output"],
             f"denominator={self.denominator}": self.denominator != "expected" and not self.should_exact_match,
-            f"only={only.value if only else only}": only is not None,
+            f"only={self.only}": self.only is not None,
             "without failed calls": self.ignore_failed,
             "strict": self.strict_mode,
             "judged": self.judge is not None,
         }
-        return label_text(self._name, [option for option, differs in options.items() if differs])
+        return label_text(self._name, enabled(options))
 
     @property
-    def _name(self) -> str:
-        return "tool_correctness"
+    def _compared(self) -> dict[str, bool]:
+        """What the alignment compares."""
+        return {
+            # An exact match is an ordered one that leaves nothing out, so both are computed from the same alignment.
+            "ordered": self.should_exact_match or self.should_consider_ordering,
+            "arguments": ToolCallParams.INPUT_PARAMETERS in self.evaluation_params,
+            "output": ToolCallParams.OUTPUT in self.evaluation_params,
+        }
 
     def align(self, case: TestCase) -> Alignment:
         """Return the alignment from which the score of this case is computed.
@@ -166,90 +173,63 @@ class ToolCorrectnessMetric(Metric):
             MissingFieldError: The case has no `expected_tools` or no `tools_called`.
             ConfigurationError: The case is not one of a single question.
         """
-        return self._align(case, *self._calls_of(case))[0]
-
-    def _calls_of(self, case: TestCase) -> _Calls:
-        name = type(self).__name__
-        check_case(case, name)
-        return expectation_of(case, name), called_tools(case, name)
+        called, expected = called_tools(case, type(self).__name__), expectation_of(case, type(self).__name__)
+        return self._align(case, expected, called)[0]
 
     def _align(
         self, case: TestCase, expected: list[ToolCall] | Expectation, called: list[ToolCall]
     ) -> tuple[Alignment, ComparedCalls]:
         """Return the alignment in the positions of the case, and the calls that were compared."""
-        output = ToolCallParams.OUTPUT in self.evaluation_params
+        options = self._compared
         if isinstance(expected, list):
-            compared = self._filter.select(expected, called, case.available_tools)
-            alignment = align(
-                [expected_item(call, output=output) for call in compared.expected],
-                [called_item(call, output=output) for call in compared.called],
-                ordered=self._ordered,
-                arguments=self._arguments,
-                output=output,
-            )
-            return compared.in_case(alignment), compared
-        compared, keep = self._filter.select_for_plan(plan_wants(expected), called, case.available_tools)
-        alignment = align_plan(
-            expected,
-            compared.called,
-            self._calling,
-            ordered=self._ordered,
-            arguments=self._arguments,
-            output=output,
-            keep=keep,
-        )
-        return alignment.placed(range(len(alignment.labels)), compared.called_at), compared
-
-    @property
-    def _ordered(self) -> bool:
-        # An exact match is an ordered one that leaves nothing out, so both are computed from the same alignment.
-        return self.should_exact_match or self.should_consider_ordering
-
-    @property
-    def _arguments(self) -> bool:
-        return ToolCallParams.INPUT_PARAMETERS in self.evaluation_params
+            calls = self._filter.select(expected, called, case.available_tools)
+            left, right = calls.items(output=options["output"])
+            return calls.in_case(align(left, right, **options)), calls
+        calls, keep = self._filter.select_for_plan(expected, called, case.available_tools)
+        alignment = align_plan(expected, calls.called.values(), self._calling, keep, **options)
+        return alignment.placed(range(len(alignment.labels)), list(calls.called)), calls
 
     def _calling(self, alignment: Alignment) -> float:
         return float(alignment.exact) if self.should_exact_match else alignment.score(self.denominator)
 
     def _measure(self, case: TestCase) -> MetricResult | Flow[MetricResult]:
-        calls = self._calls_of(case)
-        tools = self.available_tools if self.available_tools is not None else case.available_tools
-        if self.judge is not None and tools is not None:
-            return self._judged(case, calls, tuple(map(read_tool_spec, tools)))
-        not_judged: tuple[str, ...] = ()
-        # With `only`, available tools may be there for their effects alone.
-        if self.judge is not None or (self.available_tools is not None and self.only is None):
-            not_judged = (NO_TOOLS if tools is None else NOT_JUDGED,)
-        return result_of(self, self._compare(case, calls, not_judged))
-
-    def _judged(self, case: TestCase, calls: _Calls, tools: Sequence[ToolSpec]) -> Flow[MetricResult]:
-        """Return the lower one of the score of the calls and the judge's score of their selection."""
-        from toolmark.judge.interactions import unit_of  # noqa: PLC0415 - loaded with the judge
-        from toolmark.metrics.judging import judged_result  # noqa: PLC0415 - loaded with the judge
-
+        called, expected = called_tools(case, type(self).__name__), expectation_of(case, type(self).__name__)
+        if self.judge is None:
+            # With `only`, available tools may be there for their effects alone.
+            is_unused = self.available_tools is not None and self.only is None
+            return result_of(self, self._compare(case, expected, called, [NOT_JUDGED] if is_unused else []))
+        tools = read_tools(case.available_tools if self.available_tools is None else self.available_tools)
+        if tools is None:
+            return result_of(self, self._compare(case, expected, called, [NO_TOOLS]))
         if case.input is None:
             needs = f"{type(self).__name__} needs input{case_label(case)} for its judge"
             raise MissingFieldError(f"{needs}; give the question that the agent was asked")
-        measured = self._compare(case, calls)
-        return (yield from judged_result(self, measured, self.judge, [unit_of(case)], tools, arguments=False))
+        from toolmark.judge.interactions import unit_of  # noqa: PLC0415 - loaded with the judge
+        from toolmark.metrics.judging import judged_result  # noqa: PLC0415 - loaded with the judge
 
-    def _compare(self, case: TestCase, calls: _Calls, extra_warnings: Sequence[str] = ()) -> Measurement:
+        measured = self._compare(case, expected, called, [])
+        return judged_result(self, measured, self.judge, [unit_of(case)], tools, arguments=False)
+
+    def _compare(
+        self,
+        case: TestCase,
+        expected: list[ToolCall] | Expectation,
+        called: list[ToolCall],
+        extra_warnings: Sequence[str],
+    ) -> Measurement:
         """Return the score of the calls with its evidence."""
-        expected, called = calls
         alignment, compared = self._align(case, expected, called)
         names = alignment.labels or expected_names(expected)
-        warnings = [] if case.run is None else case.run.notes
+        warnings = run_notes(case)
         if not isinstance(expected, list):
-            warnings += plan_warnings(expected, alignment, arguments=self._arguments)
-        warnings += [*compared.warnings, *partial_comparison_warnings(alignment), *extra_warnings]
+            warnings += plan_warnings(expected, alignment, arguments=self._compared["arguments"])
         return Measurement(
             scores={"calling": self._calling(alignment)},
             sums={"calling": arithmetic(alignment, self.denominator, exact=self.should_exact_match)},
             steps=choice_lines(alignment),
             parts={"precision": alignment.precision, "recall": alignment.recall, "f1": alignment.f1},
             findings=(*alignment_findings(alignment, names, [call.name for call in called]), *compared.findings),
-            warnings=warnings,
+            warnings=[*warnings, *compared.warnings, *partial_comparison_warnings(alignment), *extra_warnings],
             alignment=alignment,
         )
 
@@ -283,14 +263,12 @@ def read_params(params: object) -> tuple[ToolCallParams, ...]:
         ConfigurationError: A value is not an evaluation param.
     """
     if isinstance(params, str) or not isinstance(params, Iterable):
-        message = f"evaluation_params must be a list of ToolCallParams, got {params!r}"
-        raise ConfigurationError(message)
+        raise ConfigurationError(f"evaluation_params must be a list of ToolCallParams, got {params!r}")
     selected = {ToolCallParams.TOOL}
     for param in params:
         try:
             selected.add(ToolCallParams(param if isinstance(param, ToolCallParams) else str(param).lower()))
         except ValueError:
             names = ", ".join(f"ToolCallParams.{member.name}" for member in ToolCallParams)
-            message = f"evaluation_params must contain only {names}, got {param!r}"
-            raise ConfigurationError(message) from None
+            raise ConfigurationError(f"evaluation_params must contain only {names}, got {param!r}") from None
     return tuple(param for param in ToolCallParams if param in selected)

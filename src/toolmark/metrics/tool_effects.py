@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,10 +11,10 @@ from toolmark._internal.text import plural, printable
 from toolmark.calls import ToolCall, ToolEffect, ToolSpec
 from toolmark.errors import ConfigurationError
 from toolmark.metrics.effect_verbs import guess_effect
-from toolmark.metrics.name_patterns import matches
+from toolmark.metrics.name_patterns import first_match
 
-MOST_NAMES = 10
-"""Names that a warning lists."""
+MOST_LISTED = 10
+"""Names or calls that a warning lists."""
 
 
 def read_effects(value: object) -> dict[str, ToolEffect]:
@@ -23,14 +24,12 @@ def read_effects(value: object) -> dict[str, ToolEffect]:
         ConfigurationError: The value does not map names or patterns to `read` or `write`.
     """
     effects: dict[str, ToolEffect] = {}
-    for name, effect in value.items() if isinstance(value, Mapping) else ((None, value),):
-        text = str.lower(effect) if isinstance(effect, str) else None
+    for name, effect in (value if isinstance(value, Mapping) else {"": value}).items():
+        text = effect.lower() if isinstance(effect, str) else effect
         if not isinstance(name, str) or not name or text not in ("read", "write"):
-            message = (
-                "effects must map names or patterns of tools to 'read' or 'write', as in "
-                f"{{'get_*': 'read', 'book': 'write'}}; got {short_repr(value)}"
-            )
-            raise ConfigurationError(message)
+            expected = "effects must map names or patterns of tools to 'read' or 'write'"
+            example = "{'get_*': 'read', 'book': 'write'}"
+            raise ConfigurationError(f"{expected}, as in {example}; got {short_repr(value)}")
         effects[name] = ToolEffect(text)
     return effects
 
@@ -50,17 +49,15 @@ class ToolEffects:
 
     def of(self, name: str) -> ToolEffect | None:
         """Return the effect of a tool; `None` if it is unknown."""
-        stated = self._stated(name)
-        return guess_effect(name) if stated is None and self.guess else stated
+        effect = self._stated(name)
+        return guess_effect(name) if effect is None and self.guess else effect
 
     def _stated(self, name: str) -> ToolEffect | None:
-        if name in self.declared:
-            return self.declared[name]
-        for pattern, effect in self.declared.items():
-            if matches(name, [pattern]):
-                return effect
+        pattern = name if name in self.declared else first_match(name, self.declared)
+        if pattern is not None:
+            return self.declared[pattern]
         for specs in self.tools:
-            effects = {spec.effect for spec in specs if spec.name == name and spec.effect is not None}
+            effects = {spec.effect for spec in specs if spec.name == name} - {None}
             if len(effects) == 1:
                 return effects.pop()
         return None
@@ -76,25 +73,27 @@ class ToolEffects:
         warnings: list[str] = []
         if self.guess:
             names = dict.fromkeys(call.name for call in (*expected, *called))
-            guesses = {name: guess_effect(name) for name in names if self._stated(name) is None}
-            groups = [
-                f"{effect.value}: {list_names(name for name, guess in guesses.items() if guess is effect)}"
-                for effect in ToolEffect
-                if effect in guesses.values()
-            ]
+            guesses: dict[ToolEffect | None, list[str]] = defaultdict(list)
+            for name in names:
+                if self._stated(name) is None:
+                    guesses[guess_effect(name)].append(name)
+            groups = [f"{effect.value}: {list_names(guesses[effect])}" for effect in ToolEffect if guesses[effect]]
             if groups:
                 warnings.append(f"effects guessed from the names of tools: {'; '.join(groups)}")
         unknown = [call.name for call in expected if self.of(call.name) is None]
         if unknown:
-            calls = (
-                f"{plural(len(unknown), 'expected call')} of unknown effect counted as writes ({list_names(unknown)})"
-            )
-            warnings.append(f"{calls}; declare them with effects=, or in available_tools")
+            amount = plural(len(unknown), "expected call")
+            advice = "declare them with effects=, or in available_tools"
+            warnings.append(f"{amount} of unknown effect counted as writes ({list_names(unknown)}); {advice}")
         return warnings
 
 
 def list_names(names: Iterable[str]) -> str:
     """Return the distinct names in quotes; of many, the first ten and how many more there are."""
-    distinct = list(dict.fromkeys(names))
-    more = f" and {len(distinct) - MOST_NAMES} more" if len(distinct) > MOST_NAMES else ""
-    return ", ".join(repr(printable(name)) for name in distinct[:MOST_NAMES]) + more
+    return list_first([repr(printable(name)) for name in dict.fromkeys(names)])
+
+
+def list_first(texts: Sequence[str]) -> str:
+    """Return texts with commas between them; of many, the first ten and how many more there are."""
+    more = f" and {len(texts) - MOST_LISTED} more" if len(texts) > MOST_LISTED else ""
+    return ", ".join(texts[:MOST_LISTED]) + more

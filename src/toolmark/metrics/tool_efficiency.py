@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
-from toolmark._internal.text import number_text, plural, printable
+from toolmark._internal.text import number_text, printable
 from toolmark.calls import ToolCall
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError
 from toolmark.metrics.base import (
     CallMetric,
     Measurement,
-    call_text,
+    call_finding,
     error_text,
     has_failed,
     has_succeeded,
     identity_key,
     omission_warnings,
+    share_of_calls,
     status_of,
 )
 from toolmark.metrics.name_patterns import matches, read_patterns
@@ -65,6 +67,8 @@ class ToolEfficiencyMetric(CallMetric):
         0.5
     """
 
+    _name: ClassVar[str] = "tool_efficiency"
+
     max_calls: int | None = None
     max_seconds: float | None = None
     threshold: float = 0.5
@@ -75,18 +79,12 @@ class ToolEfficiencyMetric(CallMetric):
 
     def __post_init__(self) -> None:
         """Check the options and normalize them."""
-        self._set_threshold()
+        super().__post_init__()
         if self.max_calls is not None and (type(self.max_calls) is not int or self.max_calls < 0):
-            message = f"max_calls must be a whole number from 0, or None, got {self.max_calls!r}"
-            raise ConfigurationError(message)
+            raise ConfigurationError(f"max_calls must be a whole number from 0, or None, got {self.max_calls!r}")
         if self.max_seconds is not None and not _is_duration(self.max_seconds):
-            message = f"max_seconds must be a finite number above 0, or None, got {self.max_seconds!r}"
-            raise ConfigurationError(message)
-        object.__setattr__(self, "repeatable", read_patterns(self.repeatable, "repeatable"))
-
-    @property
-    def _name(self) -> str:
-        return "tool_efficiency"
+            raise ConfigurationError(f"max_seconds must be a finite number above 0, or None, got {self.max_seconds!r}")
+        self._set(repeatable=read_patterns(self.repeatable, "repeatable"))
 
     @property
     def _options(self) -> Sequence[str]:
@@ -94,80 +92,63 @@ class ToolEfficiencyMetric(CallMetric):
         options = [f"{name}={budget:g}" for name, budget in budgets.items() if budget is not None]
         return [*options, "repeatable"] if self.repeatable else options
 
-    def _score_calls(self, calls: Sequence[ToolCall], case: TestCase) -> Measurement:
+    def _score_calls(self, calls: Sequence[ToolCall], case: TestCase, /) -> Measurement:
         keys = [identity_key(call) for call in calls]
         comparable = len(keys) - keys.count(None)
         redundant = list(_redundant_calls(calls, keys, self.repeatable))
-        scores: dict[str, float] = {}
-        sums: dict[str, str] = {}
-        findings = [*redundant, *_loops(calls, keys)]
         warnings = omission_warnings(len(calls) - comparable, "their arguments were not recorded or are redacted")
-        if comparable:
-            useful = comparable - len(redundant)
-            scores["useful"] = useful / comparable
-            sums["useful"] = f"{useful} / {plural(comparable, 'call')} = {number_text(scores['useful'])}"
-        duration = case.run.duration if case.run is not None else None
-        for name, budget, spent, noun in (
-            ("calls", self.max_calls, len(calls), "call"),
-            ("seconds", self.max_seconds, duration, "second"),
+        useful = share_of_calls(
+            calls,
+            "useful",
+            comparable - len(redundant),
+            comparable,
+            "call",
+            skip_reason="no call could be compared",
+        )
+        scores, sums = dict(useful.scores), dict(useful.sums)
+        findings = [*redundant, *_loops(calls, keys)]
+        duration = None if case.run is None else case.run.duration
+        for name, budget, spent in (
+            ("calls", self.max_calls, len(calls)),
+            ("seconds", self.max_seconds, duration),
         ):
             if budget is None:
                 continue
             if spent is None:
                 warnings.append(f"max_{name} was left out: the duration of the run was not recorded")
                 continue
-            amount = f"{spent:g} {noun}{'' if spent == 1 else 's'}"
+            amount = f"{spent:g} {name.removesuffix('s') if spent == 1 else name}"
             if spent <= budget:
                 scores[name], sums[name] = 1.0, f"{amount} within {budget:g} = 1"
                 continue
             scores[name] = budget / spent
             sums[name] = f"{budget:g} / {amount} = {number_text(scores[name])}"
             findings.append(Finding("over_budget", f"Over budget: {amount}, the budget is {budget:g}.", ""))
-        return Measurement(
-            scores=scores,
-            sums=sums,
-            findings=findings,
-            warnings=warnings,
-            skip_reason="no call could be compared" if calls else "no call was made",
-        )
-
-
-@dataclass(slots=True)
-class _Earlier:
-    """The earlier calls that are identical to one call."""
-
-    success: int | None = None
-    failures: dict[Hashable, list[int]] = field(default_factory=lambda: defaultdict(list))
-    """Positions by status and error: two failures with the same error predict a third."""
-
-    def reason(self, calls: Sequence[ToolCall]) -> str | None:
-        """Return why one more call is redundant; `None` if it is not."""
-        if self.success is not None:
-            return f"#{self.success + 1} was the same and succeeded"
-        for places in self.failures.values():
-            if len(places) >= _FAILURES:
-                positions = " and ".join(f"#{place + 1}" for place in places[:_FAILURES])
-                return f"{positions} were the same and failed ({error_text(calls[places[0]])})"
-        return None
+        return replace(useful, scores=scores, sums=sums, findings=findings, warnings=warnings)
 
 
 def _redundant_calls(
     calls: Sequence[ToolCall], keys: Sequence[Hashable], repeatable: Sequence[str]
 ) -> Iterator[Finding]:
-    identical: dict[Hashable, _Earlier] = defaultdict(_Earlier)
+    reasons: dict[Hashable, str] = {}
+    """For the key of identical calls, why one more of them is redundant."""
+    succeeded: set[Hashable] = set()
+    failures: dict[Hashable, list[int]] = defaultdict(list)
     for index, (call, key) in enumerate(zip(calls, keys, strict=True)):
         if key is None or matches(call.name, repeatable):
             continue
-        earlier = identical[key]
-        reason = earlier.reason(calls)
-        if reason is not None:
-            text = f"Redundant: {call_text(call, index)}, {reason}."
-            yield Finding("redundant", text, call.name, called=index)
-        if earlier.success is None and has_succeeded(call):
-            earlier.success = index
+        if key in reasons:
+            yield call_finding("redundant", "Redundant", call, index, f", {reasons[key]}")
+        if has_succeeded(call) and key not in succeeded:
+            succeeded.add(key)
+            reasons[key] = f"#{index + 1} was the same and succeeded"
         elif has_failed(call):
-            error = call.execution.error if call.execution is not None else None
-            earlier.failures[status_of(call), error].append(index)
+            # Only failures with the same error predict another one.
+            same = failures[key, status_of(call), call.execution and call.execution.error]
+            same.append(index)
+            if len(same) == _FAILURES:
+                positions = " and ".join(f"#{place + 1}" for place in same)
+                reasons.setdefault(key, f"{positions} were the same and failed ({error_text(calls[same[0]])})")
 
 
 def _loops(calls: Sequence[ToolCall], keys: Sequence[Hashable]) -> Iterator[Finding]:
@@ -189,9 +170,8 @@ def _loops(calls: Sequence[ToolCall], keys: Sequence[Hashable]) -> Iterator[Find
             if times >= _TIMES and not _repeats_shorter(ids[start : start + size]):
                 names = [printable(call.name) for call in calls[start : start + min(size, _NAMES)]]
                 listed = ", ".join(map(repr, names)) + (", ..." if size > _NAMES else "")
-                where = f"called #{start + 1} to #{start + times * size}"
-                text = f"Loop: {where}, {times} times the same {size} calls ({listed})."
-                yield Finding("loop", text, calls[start].name, called=start)
+                detail = f" to #{start + times * size}, {times} times the same {size} calls ({listed})"
+                yield Finding("loop", f"Loop: called #{start + 1}{detail}.", calls[start].name, called=start)
             start = end + 1
 
 

@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
-from toolmark._internal.text import number_text
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import TestCase
-from toolmark.errors import ConfigurationError
 from toolmark.metrics.base import (
     FAILED,
     CallMetric,
     Measurement,
-    call_text,
+    call_finding,
     error_text,
     has_failed,
     inferred_success_warnings,
-    is_share,
     omission_warnings,
+    read_share,
+    share_of_calls,
     status_of,
 )
-from toolmark.result import Finding
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +55,8 @@ class ToolErrorRate(CallMetric):
         0.5
     """
 
+    _name: ClassVar[str] = "tool_error_rate"
+
     max_rate: float = 0.0
     strict_mode: bool = False
     include_reason: bool = True
@@ -64,42 +65,28 @@ class ToolErrorRate(CallMetric):
 
     def __post_init__(self) -> None:
         """Check the options."""
-        if not is_share(self.max_rate):
-            message = f"max_rate must be a number from 0 to 1, got {self.max_rate!r}"
-            raise ConfigurationError(message)
-        object.__setattr__(self, "threshold", 1.0 - self.max_rate)
-        self._set_threshold()
+        self._set(threshold=1.0 - read_share(self.max_rate, "max_rate"))
+        super().__post_init__()
 
-    @property
-    def _name(self) -> str:
-        return "tool_error_rate"
-
-    def _score_calls(self, calls: Sequence[ToolCall], case: TestCase) -> Measurement:
-        del case
-        if not calls:
-            return Measurement()
+    def _score_calls(self, calls: Sequence[ToolCall], _: TestCase, /) -> Measurement:
         statuses = Counter(map(status_of, calls))
-        unrecorded = statuses.pop(None, 0)
-        succeeded = statuses.pop(CallStatus.OK, 0)
+        unrecorded, succeeded = statuses.pop(None, 0), statuses.pop(CallStatus.OK, 0)
         failed = sum(statuses.pop(status, 0) for status in FAILED)
-        others = [f"{amount} {status.value}" for status, amount in statuses.items() if status]
-        warnings = [
-            *omission_warnings(statuses.total(), ", ".join(others)),
-            *omission_warnings(unrecorded, "their outcome was not recorded"),
-            *inferred_success_warnings(calls),
-        ]
-        decided = succeeded + failed
-        if not decided:
-            return Measurement(warnings=warnings, skip_reason="no call is known to have succeeded or failed")
-        findings: list[Finding] = []
-        for index, call in enumerate(calls):
-            if has_failed(call):
-                text = f"Failed: {call_text(call, index)}, {error_text(call)}."
-                findings.append(Finding("failed_call", text, call.name, called=index))
-        score = succeeded / decided
-        return Measurement(
-            scores={"succeeded": score},
-            sums={"succeeded": f"{succeeded} / {decided} calls = {number_text(score)}"},
-            findings=findings,
-            warnings=warnings,
+        others = ", ".join(f"{amount} {status.value}" for status, amount in statuses.items() if status)
+        failures = [(index, call) for index, call in enumerate(calls) if has_failed(call)]
+        return share_of_calls(
+            calls,
+            "succeeded",
+            succeeded,
+            succeeded + failed,
+            "call",
+            findings=[
+                call_finding("failed_call", "Failed", call, at, f", {error_text(call)}") for at, call in failures
+            ],
+            warnings=[
+                *omission_warnings(statuses.total(), others),
+                *omission_warnings(unrecorded, "their outcome was not recorded"),
+                *inferred_success_warnings(calls),
+            ],
+            skip_reason="no call is known to have succeeded or failed",
         )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from toolmark._internal.text import number_text, plural, printable
+from toolmark._internal.text import printable
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError, InvalidDataError
@@ -14,14 +14,15 @@ from toolmark.metrics.argument_rules import ArgumentRule, Path, read_argument_ru
 from toolmark.metrics.base import (
     CallMetric,
     Measurement,
-    call_text,
+    call_finding,
     case_label,
     has_succeeded,
     in_same_step,
     omission_warnings,
+    share_of_calls,
     status_of,
 )
-from toolmark.metrics.name_patterns import matches, read_patterns
+from toolmark.metrics.name_patterns import first_match, matches, read_patterns
 from toolmark.result import Finding
 
 APPROVED = "approved_calls"
@@ -66,6 +67,8 @@ class ToolPolicyMetric(CallMetric):
         0.5
     """
 
+    _name: ClassVar[str] = "tool_policy"
+
     allowed: Sequence[str] | None = None
     denied: Sequence[str] = ()
     needs_approval: Sequence[str] = ()
@@ -81,37 +84,31 @@ class ToolPolicyMetric(CallMetric):
 
     def __post_init__(self) -> None:
         """Check the options and normalize them."""
-        self._set_threshold()
-        set_field = object.__setattr__  # the dataclass is frozen from here on
-        for name in ("allowed", "denied", "needs_approval"):
-            if name != "allowed" or self.allowed is not None:
-                set_field(self, name, read_patterns(getattr(self, name), name))
+        super().__post_init__()
         if not isinstance(self.required_before, Mapping):
-            message = f"required_before must map tools to those required before them, got {self.required_before!r:.60}"
-            raise ConfigurationError(message)
+            expected = "required_before must map tools to those required before them"
+            raise ConfigurationError(f"{expected}, got {self.required_before!r:.60}")
         read_patterns(self.required_before, "required_before")
-        required = {
-            tool: read_patterns(patterns, f"required_before[{tool!r}]")
-            for tool, patterns in self.required_before.items()
-        }
-        set_field(self, "required_before", required)
-        set_field(self, "_rules", read_argument_rules(self.argument_rules))
+        self._set(
+            allowed=None if self.allowed is None else read_patterns(self.allowed, "allowed"),
+            denied=read_patterns(self.denied, "denied"),
+            needs_approval=read_patterns(self.needs_approval, "needs_approval"),
+            required_before={
+                tool: read_patterns(patterns, f"required_before[{tool!r}]")
+                for tool, patterns in self.required_before.items()
+            },
+            _rules=read_argument_rules(self.argument_rules),
+        )
         if not self._options:
             names = "allowed, denied, needs_approval, required_before, argument_rules"
-            message = f"{type(self).__name__} must have at least one rule; set one of {names}"
-            raise ConfigurationError(message)
-
-    @property
-    def _name(self) -> str:
-        return "tool_policy"
+            raise ConfigurationError(f"{type(self).__name__} must have at least one rule; set one of {names}")
 
     @property
     def _options(self) -> Sequence[str]:
-        options = ["allowed"] if self.allowed is not None else []
         names = ("denied", "needs_approval", "required_before", "argument_rules")
-        return [*options, *(name for name in names if getattr(self, name))]
+        return [*(["allowed"] if self.allowed is not None else []), *(name for name in names if getattr(self, name))]
 
-    def _score_calls(self, calls: Sequence[ToolCall], case: TestCase) -> Measurement:
+    def _score_calls(self, calls: Sequence[ToolCall], case: TestCase, /) -> Measurement:
         approved = _approved_calls(case) if self.needs_approval else frozenset()
         first_success = self._first_successes(calls)
         findings: list[Finding] = []
@@ -119,39 +116,29 @@ class ToolPolicyMetric(CallMetric):
         for index, call in enumerate(calls):
             findings += self._name_findings(index, call)
             if matches(call.name, self.needs_approval) and _ran(call) and approved.isdisjoint((call.id, index)):
-                text = f"Not approved: {call_text(call, index)} ran, and metadata[{APPROVED!r}] does not list it."
-                findings.append(Finding("not_approved", text, call.name, called=index))
+                detail = f" ran, and metadata[{APPROVED!r}] does not list it"
+                findings.append(call_finding("not_approved", "Not approved", call, index, detail))
             findings += self._order_findings(index, calls, first_success)
             for rule in self._rules:
                 if matches(call.name, [rule.tool]):
-                    findings += _argument_findings(index, call, rule)
-                    if rule.is_undecided(call):
+                    broken, is_hidden = rule.check(call, index)
+                    findings += broken
+                    if is_hidden:
                         undecided.add(index)
         violating = {finding.called for finding in findings}
         undecided -= violating
-        warnings = omission_warnings(
-            len(undecided), "the arguments in argument_rules were not recorded or are redacted"
-        )
         checked = len(calls) - len(undecided)
-        if not checked:
-            reason = "no call could be checked" if calls else "no call was made"
-            return Measurement(warnings=warnings, skip_reason=reason)
-        score = (checked - len(violating)) / checked
-        return Measurement(
-            scores={"allowed": score},
-            sums={"allowed": f"1 - {len(violating)} violating / {plural(checked, 'call')} = {number_text(score)}"},
-            findings=findings,
-            warnings=warnings,
-        )
+        reason = "the arguments in argument_rules were not recorded or are redacted"
+        warnings = omission_warnings(len(undecided), reason)
+        good = checked - len(violating)
+        return share_of_calls(calls, "allowed", good, checked, "checked call", findings=findings, warnings=warnings)
 
     def _name_findings(self, index: int, call: ToolCall) -> Iterator[Finding]:
-        denied_by = next((pattern for pattern in self.denied if matches(call.name, [pattern])), None)
+        denied_by = first_match(call.name, self.denied)
         if denied_by is not None:
-            text = f"Forbidden: {call_text(call, index)}, denied by {printable(denied_by)!r}."
-            yield Finding("forbidden", text, call.name, called=index)
+            yield call_finding("forbidden", "Forbidden", call, index, f", denied by {printable(denied_by)!r}")
         elif self.allowed is not None and not matches(call.name, self.allowed):
-            text = f"Forbidden: {call_text(call, index)} is not allowed."
-            yield Finding("forbidden", text, call.name, called=index)
+            yield call_finding("forbidden", "Forbidden", call, index, " is not allowed")
 
     def _first_successes(self, calls: Sequence[ToolCall]) -> dict[str, int]:
         """Return the position of the first successful call of each tool that is required before another."""
@@ -176,24 +163,15 @@ class ToolPolicyMetric(CallMetric):
             first = first_success.get(pattern, index)
             # The model could not know of a success in the step in which it also asked for this call.
             if first >= index or in_same_step(calls[first], call):
-                text = f"Too early: {call_text(call, index)}, before a call of {printable(pattern)!r} had succeeded."
-                yield Finding("too_early", text, call.name, called=index)
-
-
-def _argument_findings(index: int, call: ToolCall, rule: ArgumentRule) -> Iterator[Finding]:
-    for path, problem, value in rule.violations(call):
-        where = f"{call_text(call, index)}, {printable(path)} {problem}"
-        text = f"Forbidden argument: {where}, by the rule for {printable(rule.tool)!r}."
-        yield Finding("forbidden_argument", text, call.name, called=index, path=path, called_value=value)
+                detail = f", before a call of {printable(pattern)!r} had succeeded"
+                yield call_finding("too_early", "Too early", call, index, detail)
 
 
 def _ran(call: ToolCall) -> bool:
     status = status_of(call)
-    if status in {None, CallStatus.OK, CallStatus.ERROR}:
+    if call.execution is None or status in {CallStatus.OK, CallStatus.ERROR}:
         return True
-    if status in {CallStatus.PENDING, CallStatus.REJECTED}:
-        return False
-    return call.execution is not None and call.execution.executed
+    return call.execution.executed and status not in {CallStatus.PENDING, CallStatus.REJECTED}
 
 
 def _approved_calls(case: TestCase) -> frozenset[str | int]:
@@ -207,7 +185,6 @@ def _approved_calls(case: TestCase) -> frozenset[str | int]:
         calls: Any = owner.metadata.get(APPROVED, []) if owner is not None else []
         if not isinstance(calls, list) or not all(type(item) in {str, int} for item in calls):
             where = f"metadata[{APPROVED!r}]{case_label(case)}"
-            message = f"{where} must be a list of ids or positions of calls, got {calls!r:.60}"
-            raise InvalidDataError(message)
+            raise InvalidDataError(f"{where} must be a list of ids or positions of calls, got {calls!r:.60}")
         approved.update(calls)
     return frozenset(approved)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
-from toolmark._internal.text import number_text, plural
+from toolmark._internal.text import plural
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import TestCase
 from toolmark.metrics.base import (
+    FAILED,
     CallMetric,
     Measurement,
-    call_text,
+    call_finding,
     error_text,
-    has_failed,
     identity_key,
     in_same_step,
     inferred_success_warnings,
     omission_warnings,
+    share_of_calls,
     status_of,
 )
 from toolmark.result import Finding
@@ -54,42 +55,35 @@ class ToolRecoveryMetric(CallMetric):
         1.0
     """
 
+    _name: ClassVar[str] = "tool_recovery"
+
     threshold: float = 0.5
     strict_mode: bool = False
     include_reason: bool = True
     verbose_mode: bool = False
 
-    def __post_init__(self) -> None:
-        """Check the options."""
-        self._set_threshold()
-
-    @property
-    def _name(self) -> str:
-        return "tool_recovery"
-
-    def _score_calls(self, calls: Sequence[ToolCall], case: TestCase) -> Measurement:
-        del case
-        if not calls:
-            return Measurement()
+    def _score_calls(self, calls: Sequence[ToolCall], _: TestCase, /) -> Measurement:
         episodes = sorted(_episodes(calls), key=lambda episode: episode.failures[0])
         decided = [episode for episode in episodes if episode.end != "pending"]
+        lost = [episode for episode in decided if episode.end != "recovered"]
         pending = len(episodes) - len(decided)
         unrecorded = sum(call.execution is None for call in calls)
-        warnings = [f"{plural(pending, 'failure')} left out: a call that tries again is pending"] if pending else []
-        warnings += omission_warnings(unrecorded, "their outcome was not recorded")
-        warnings += inferred_success_warnings(calls)
-        if not decided:
-            reason = "the only retries are pending" if pending else "no call failed"
-            if unrecorded == len(calls):
-                reason = "the outcome of the calls was not recorded"
-            return Measurement(warnings=warnings, skip_reason=reason)
-        recovered = sum(episode.end == "recovered" for episode in decided)
-        score = recovered / len(decided)
-        return Measurement(
-            scores={"recovered": score},
-            sums={"recovered": f"{recovered} / {plural(len(decided), 'failure')} = {number_text(score)}"},
-            findings=[_finding(calls, episode) for episode in decided if episode.end != "recovered"],
-            warnings=warnings,
+        skip_reason = "the only retries are pending" if pending else "no call failed"
+        if unrecorded == len(calls):
+            skip_reason = "the outcome of the calls was not recorded"
+        return share_of_calls(
+            calls,
+            "recovered",
+            len(decided) - len(lost),
+            len(decided),
+            "failure",
+            findings=[_finding(calls, episode) for episode in lost],
+            warnings=[
+                *([f"{plural(pending, 'failure')} left out: a call that tries again is pending"] if pending else []),
+                *omission_warnings(unrecorded, "their outcome was not recorded"),
+                *inferred_success_warnings(calls),
+            ],
+            skip_reason=skip_reason,
         )
 
 
@@ -104,37 +98,35 @@ class _Episode(NamedTuple):
 
 
 def _episodes(calls: Sequence[ToolCall]) -> Iterator[_Episode]:
-    by_name: dict[str, list[int]] = {}
+    unsolved: dict[str, list[int]] = {}
+    """The failures of each tool since its last success."""
+    pending: dict[str, list[int]] = {}
     last_success = -1
     for index, call in enumerate(calls):
-        by_name.setdefault(call.name, []).append(index)
-        if status_of(call) is CallStatus.OK:
+        status = status_of(call)
+        if status in FAILED:
+            unsolved.setdefault(call.name, []).append(index)
+        elif status is CallStatus.PENDING:
+            pending.setdefault(call.name, []).append(index)
+        elif status is CallStatus.OK:
             last_success = index
-    for places in by_name.values():
-        failures: list[int] = []
-        for index in places:
-            if has_failed(calls[index]):
-                failures.append(index)
-            elif failures and status_of(calls[index]) is CallStatus.OK and _follows(calls, index, failures):
-                yield _Episode(failures, "recovered")
-                failures = []
-        if failures:
-            yield _Episode(failures, _end_without_success(calls, places, last_success, failures))
+            if call.name in unsolved and _follows(calls, index, unsolved[call.name]):
+                yield _Episode(unsolved.pop(call.name), "recovered")
+    for name, failures in unsolved.items():
+        # A tool that does not exist cannot succeed, so the success of any other tool is a recovery.
+        unknown_tool = status_of(calls[failures[-1]]) is CallStatus.UNKNOWN_TOOL
+        if unknown_tool and _follows(calls, last_success, failures):
+            yield _Episode(failures, "recovered")
+        elif any(_follows(calls, index, failures) for index in pending.get(name, ())):
+            yield _Episode(failures, "pending")
+        else:
+            yield _Episode(failures, "repeated" if _are_identical(calls, failures) else "abandoned")
 
 
-def _end_without_success(
-    calls: Sequence[ToolCall], places: Sequence[int], last_success: int, failures: Sequence[int]
-) -> _End:
-    """Return how failures ended that no successful call of the same tool follows."""
-    # A tool that does not exist cannot succeed, so the success of any other tool is a recovery.
-    unknown_tool = status_of(calls[failures[-1]]) is CallStatus.UNKNOWN_TOOL
-    if unknown_tool and _follows(calls, last_success, failures):
-        return "recovered"
-    for index in places:
-        if status_of(calls[index]) is CallStatus.PENDING and _follows(calls, index, failures):
-            return "pending"
+def _are_identical(calls: Sequence[ToolCall], failures: Sequence[int]) -> bool:
+    """Return whether several failures are of calls with the same arguments."""
     keys = {identity_key(calls[index]) for index in failures}
-    return "repeated" if len(failures) > 1 and len(keys) == 1 and None not in keys else "abandoned"
+    return len(failures) > 1 and len(keys) == 1 and None not in keys
 
 
 def _follows(calls: Sequence[ToolCall], index: int, failures: Sequence[int]) -> bool:
@@ -147,8 +139,7 @@ def _finding(calls: Sequence[ToolCall], episode: _Episode) -> Finding:
     times, last = len(episode.failures), episode.failures[-1]
     call = calls[last]
     if episode.end == "repeated":
-        detail = f"is the last of {times} identical calls that failed ({error_text(call)})"
-        return Finding("repeated", f"Repeated: {call_text(call, last)} {detail}.", call.name, called=last)
+        detail = f" is the last of {times} identical calls that failed ({error_text(call)})"
+        return call_finding("repeated", "Repeated", call, last, detail)
     attempts = f"after {plural(times, 'failure')}, the last " if times > 1 else ""
-    text = f"Abandoned: {call_text(call, last)}, {attempts}{error_text(call)}."
-    return Finding("abandoned", text, call.name, called=last)
+    return call_finding("abandoned", "Abandoned", call, last, f", {attempts}{error_text(call)}")

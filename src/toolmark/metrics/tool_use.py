@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from toolmark.calls import ToolCall, ToolSpec, read_tool_spec
+from toolmark.calls import ToolCall, ToolSpec
 from toolmark.cases import ConversationalTestCase
-from toolmark.errors import ConfigurationError, MissingFieldError
-from toolmark.metrics.base import Measurement, Metric, case_label, read_threshold, read_tools, result_of
+from toolmark.errors import ConfigurationError
+from toolmark.metrics.base import Measurement, Metric, needed_tools, read_tools, result_of
 from toolmark.result import MetricResult
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class ToolUseMetric(Metric):
             not one of these.
     """
 
+    _name: ClassVar[str] = "tool_use"
+
     available_tools: Sequence[ToolSpec | ToolCall | dict[str, Any]] | None = None
     threshold: float = 0.5
     judge: JudgeLike | None = None
@@ -56,17 +58,11 @@ class ToolUseMetric(Metric):
         from toolmark.judge import Judge  # noqa: PLC0415 - loaded with the first metric that judges
 
         if model is not None and self.judge is not None:
-            message = "judge and model are two names of one option; give one of them"
-            raise ConfigurationError(message)
-        set_field = object.__setattr__  # the dataclass is frozen from here on
-        set_field(self, "threshold", read_threshold(self.threshold, strict=self.strict_mode))
-        set_field(self, "judge", Judge.of(self.judge if model is None else model))
-        set_field(self, "available_tools", read_tools(self.available_tools))
-
-    @property
-    def label(self) -> str:
-        """`tool_use`, followed by the options that differ from the defaults."""
-        return "tool_use(strict)" if self.strict_mode else "tool_use"
+            raise ConfigurationError("judge and model are two names of one option; give one of them")
+        super().__post_init__()
+        self._set(
+            judge=Judge.of(self.judge if model is None else model), available_tools=read_tools(self.available_tools)
+        )
 
     @property
     def waits(self) -> bool:
@@ -79,16 +75,11 @@ class ToolUseMetric(Metric):
 
         name = type(self).__name__
         if not isinstance(case, ConversationalTestCase):
-            message = f"{name} measures a ConversationalTestCase, got {type(case).__name__}"
-            raise ConfigurationError(message)
-        tools = self.available_tools if self.available_tools is not None else case.available_tools
-        if tools is None:
-            needs = f"{name} needs available_tools{case_label(case)}, of the metric or of the case"
-            raise MissingFieldError(f"{needs}; give the tools, or [] for none")
+            raise ConfigurationError(f"{name} measures a ConversationalTestCase, got {type(case).__name__}")
+        tools = needed_tools(self.available_tools, case, name)
         units, notes = units_of(case)
         if not units:
             reason = "; ".join(["the conversation has no unit interaction", *notes])
             return result_of(self, Measurement(skip_reason=reason))
-        specs = tuple(map(read_tool_spec, tools))
         measured = Measurement(warnings=notes)
-        return judged_result(self, measured, self.judge, units, specs, arguments=True, at_once=self.async_mode)
+        return judged_result(self, measured, self.judge, units, tools, arguments=True, at_once=self.async_mode)

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from toolmark._internal.json import json_path
 from toolmark._internal.text import number_text, plural, printable
 from toolmark.matching.alignment import Alignment, Denominator, Pair
 from toolmark.matching.json_compare import ABSENT, Difference
-from toolmark.result import Finding, display_value
+from toolmark.result import Finding, FindingKind, display_value
 
 MOST_FINDINGS = 20
 """Findings that a reason lists; `MetricResult.findings` holds all of them."""
 
+_ORDER_FINDINGS: Final[dict[str, tuple[FindingKind, str]]] = {
+    "after": ("out_of_order", "Out of order"),
+    "parallel": ("not_parallel", "Not in parallel"),
+}
+_FIELD_PATHS = {"wrong_type": "$.type", "wrong_output": "$.output"}
 _FIELD_NOUNS = {"input_parameters": "arguments", "output": "output", "type": "type"}
 
 
@@ -21,23 +27,21 @@ def alignment_findings(alignment: Alignment, expected: Sequence[str], called: Se
 
     `expected` and `called` are the names of the calls by position.
     """
-    by_position: list[tuple[int, Finding]] = []
+    by_position: dict[int, list[Finding]] = {}
     for pair in alignment.pairs:
-        by_position += [(pair.expected, finding) for finding in _pair_findings(pair, expected[pair.expected])]
+        by_position[pair.expected] = list(_pair_findings(pair, expected[pair.expected]))
     for pair in alignment.out_of_order:
         name = expected[pair.expected]
-        by_position.append((pair.expected, _order_finding(pair, name)))
-        by_position += [(pair.expected, finding) for finding in _pair_findings(pair, name)]
+        by_position[pair.expected] = [_order_finding(pair, name), *_pair_findings(pair, name)]
     for index in alignment.missing:
         text = f"Missing: {_position_text(expected[index], index, 'expected')} was not called."
-        by_position.append((index, Finding("missing", text, expected[index], expected=index)))
-    # Stable: the findings of one call keep their order.
-    by_position.sort(key=lambda entry: entry[0])
+        by_position[index] = [Finding("missing", text, expected[index], expected=index)]
     findings: list[Finding] = []
     for index, rule in alignment.forbidden:
         text = f"Forbidden: {_position_text(called[index], index, 'called')}, by {rule!r}."
         findings.append(Finding("forbidden", text, called[index], called=index))
-    findings += [finding for _, finding in by_position]
+    for index in sorted(by_position):
+        findings += by_position[index]
     for index in alignment.unexpected:
         text = f"Unexpected: {_position_text(called[index], index, 'called')}."
         findings.append(Finding("unexpected", text, called[index], called=index))
@@ -46,17 +50,16 @@ def alignment_findings(alignment: Alignment, expected: Sequence[str], called: Se
 
 def _order_finding(pair: Pair, name: str) -> Finding:
     rule, why = pair.breaks or ("after", "")
+    kind, title = _ORDER_FINDINGS[rule]
     detail = f", {why}" if why else ""
-    text = f"{_position_text(name, pair.expected, 'expected')} was called as #{pair.called + 1}{detail}."
-    if rule == "parallel":
-        return Finding("not_parallel", f"Not in parallel: {text}", name, pair.expected, pair.called)
-    return Finding("out_of_order", f"Out of order: {text}", name, pair.expected, pair.called)
+    text = f"{title}: {_position_text(name, pair.expected, 'expected')} was called as #{pair.called + 1}{detail}."
+    return Finding(kind, text, name, pair.expected, pair.called)
 
 
 def _pair_findings(pair: Pair, name: str) -> Iterator[Finding]:
     where = f"{printable(name)!r} (expected #{pair.expected + 1}, called #{pair.called + 1})"
     for difference in pair.differences:
-        path = _difference_path(difference)
+        path = _FIELD_PATHS.get(difference.kind) or json_path(("input_parameters", *difference.path))
         yield Finding(
             difference.kind,
             f"{where}: {_difference_text(difference, path)}.",
@@ -75,23 +78,17 @@ def _pair_findings(pair: Pair, name: str) -> Iterator[Finding]:
         yield Finding("not_compared", text, name, pair.expected, pair.called, f"$.{part}")
 
 
-def _difference_path(difference: Difference) -> str:
-    if difference.kind == "wrong_type":
-        return "$.type"
-    if difference.kind == "wrong_output":
-        return "$.output"
-    return json_path(("input_parameters", *difference.path))
-
-
 def _difference_text(difference: Difference, path: str) -> str:
     # Reasons are printed and sent to other systems, so no secret may enter them.
-    expected = "nothing" if difference.expected is ABSENT else display_value(difference.expected, path)
-    called = "nothing" if difference.called is ABSENT else display_value(difference.called, path)
-    if difference.kind == "missing_argument":
-        return f"{printable(path)} is missing, expected {expected}"
-    if difference.kind == "extra_argument":
-        return f"{printable(path)} was not expected, called with {called}"
-    return f"{printable(path)} expected {expected}, called with {called}"
+    expected, called = (
+        "nothing" if value is ABSENT else display_value(value, path)
+        for value in (difference.expected, difference.called)
+    )
+    texts = {
+        "missing_argument": f"is missing, expected {expected}",
+        "extra_argument": f"was not expected, called with {called}",
+    }
+    return f"{printable(path)} {texts.get(difference.kind, f'expected {expected}, called with {called}')}"
 
 
 def _position_text(name: str, index: int, side: str) -> str:

@@ -10,8 +10,7 @@ from typing import Any
 from toolmark._internal.json import parse_json
 from toolmark.errors import InvalidDataError
 from toolmark.formats.messages.field_readers import object_of
-from toolmark.formats.messages.lenient_arguments import read_tolerantly
-from toolmark.formats.traces.attribute_readers import json_object
+from toolmark.formats.traces.attribute_readers import json_object, printed_object
 
 _MLFLOW_KIND = "mlflow.spanType"
 _LITELLM_SPAN = "raw_gen_ai_request"
@@ -86,8 +85,7 @@ def _litellm_request(attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _printed_list(text: object) -> list[Any] | None:
-    meaning = read_tolerantly(f"{{'_': {text}}}")
-    value = meaning[0].get("_") if meaning else None
+    value = object_of(printed_object(f"{{'_': {text}}}")).get("_")
     return value if isinstance(value, list) else None
 
 

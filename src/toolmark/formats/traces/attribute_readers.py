@@ -6,10 +6,12 @@ rest of the package names a field and needs no test of its type.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from toolmark.formats.messages.field_readers import Fields, as_object, decoded, first_of, list_of
+from toolmark._internal.json import JsonObject
+from toolmark.formats.messages.field_readers import Fields, as_object, decoded, first_of, list_of, object_of
+from toolmark.formats.messages.lenient_arguments import read_tolerantly
 
 
 def json_object(value: object) -> Fields:
@@ -20,6 +22,12 @@ def json_object(value: object) -> Fields:
 def json_list(value: object) -> list[Any]:
     """Return the list that a value is, or that its JSON text holds; an empty one for anything else."""
     return list_of(decoded(value))
+
+
+def printed_object(text: object) -> JsonObject | None:
+    """Return the object that a text means, as JSON or as Python prints it; `None` where it means none."""
+    meaning = read_tolerantly(text)
+    return meaning[0] if meaning else None
 
 
 def lower_text(value: object) -> str:
@@ -45,3 +53,19 @@ def token_counts(fields: Fields, keys: Mapping[str, tuple[str, ...]], *, least: 
         if isinstance(count, int) and not isinstance(count, bool) and count >= least:
             counts[name] = count
     return counts
+
+
+def all_entries(value: object, test: Callable[[Fields], bool]) -> bool:
+    """Return whether an object, or every object of a list that is not empty, passes a test."""
+    if isinstance(value, list):
+        return bool(value) and all(all_entries(entry, test) for entry in value)
+    return test(object_of(value))
+
+
+def entries_of(value: object, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield the entries of a list, and of the lists in it, with their paths; anything else is the only entry."""
+    if not isinstance(value, list):
+        yield path, value
+        return
+    for index, entry in enumerate(value):
+        yield from entries_of(entry, f"{path}[{index}]")

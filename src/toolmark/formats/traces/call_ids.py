@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from toolmark.capture import Request
+from toolmark.formats.messages.transcript import Answer
 from toolmark.formats.traces.trace_messages import Message, requests_in
 
 _ITEM_PREFIXES = ("fc_", "ctc_")
@@ -30,8 +31,9 @@ def with_common_ids(history: Sequence[Message]) -> Sequence[Message]:
 
 def _with_answer_ids(history: Sequence[Message]) -> Sequence[Message]:
     """Replace the ids of items by the ids that the answers after them have, in their order."""
-    ids = {request.id for request in requests_in(history)}
-    item_ids = {request.id for request in requests_in(history) if call_id_of(request) is None} - {None}
+    requests = requests_in(history)
+    ids = {request.id for request in requests}
+    item_ids = ids - set(map(call_id_of, requests))
     if not item_ids:
         return history
     waiting: list[str | None] = []
@@ -60,18 +62,14 @@ def _with_request_ids(history: Sequence[Message]) -> Sequence[Message]:
         return history
     messages = list(history)
     waiting: list[str | None] = []
-    strangers: list[int] = []
+    strangers: list[tuple[int, Answer]] = []
     for index, message in enumerate([*history, Message("model", "")]):  # the last one closes the history
         if message.speaker == "model":
             # Any other number leaves open which answer is whose; a wrong pair is worse than a lost answer.
             if len(waiting) == len(strangers) and None not in waiting:
-                for place, call_id in zip(strangers, waiting, strict=True):
-                    messages[place] = _with_answer_id(messages[place], call_id)
+                for (place, answer), call_id in zip(strangers, waiting, strict=True):
+                    messages[place] = replace(messages[place], answer=replace(answer, call_id=call_id))
             waiting, strangers = [request.id for request in message.requests if request.id not in answered], []
-        elif message.answered_id not in ids:
-            strangers.append(index)
+        elif message.answer is not None and message.answer.call_id not in ids:
+            strangers.append((index, message.answer))
     return messages
-
-
-def _with_answer_id(message: Message, call_id: str | None) -> Message:
-    return message if message.answer is None else replace(message, answer=replace(message.answer, call_id=call_id))

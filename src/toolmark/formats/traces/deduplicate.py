@@ -45,7 +45,7 @@ def repeated_traces(trees: Sequence[Tree]) -> list[Tree]:
     traces of models alone repeat each other: they may be requests made at the same time. A span without a reply repeats
     one of the same response, see `_silent_copies`.
     """
-    spans_of: dict[_Exchange, list[Span]] = defaultdict(list)
+    spans_of: dict[_Exchange | None, list[Span]] = defaultdict(list)
     bare: list[Tree] = []
     models: list[Span] = []
     for tree in trees:
@@ -56,16 +56,14 @@ def repeated_traces(trees: Sequence[Tree]) -> list[Tree]:
             bare.append(tree)
             continue
         for span in in_tree:
-            exchange = _exchange(span)
-            if exchange is not None:
-                spans_of[exchange].append(span)
-    copies = {id(silent) for silent, _ in _silent_copies(models)}
+            spans_of[_exchange(span)].append(span)
+    copies: set[Span | None] = {silent for silent, _ in _silent_copies(models)}
 
     def is_repeated(span: Span) -> bool:
-        if id(span) in copies or (span.reply is None and id(span.around) in copies):
+        if span in copies or (span.reply is None and span.around in copies):
             return True
         exchange = _exchange(span)
-        return exchange is not None and any(_lies_within(span, outer) for outer in spans_of.get(exchange, ()))
+        return exchange is not None and any(_lies_within(span, outer) for outer in spans_of[exchange])
 
     return [tree for tree in bare if all(map(is_repeated, tree.spans))]
 
@@ -76,15 +74,11 @@ def _silent_copies(models: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
     That span names the same response and overlaps in time; or it has no duration, has the same prompt, and is the next
     one that has. Logfire marks the end of a stream by such a span.
     """
-    by_response: dict[str, list[Span]] = defaultdict(list)
+    firsts: dict[str | Span, Span] = {}
     for span in sorted(models, key=lambda span: (span.reply is None, span.order)):  # spans with a reply first
-        response_id = span.model_call.response_id
-        if response_id is not None:
-            by_response[response_id].append(span)
-    for first, *others in by_response.values():
-        for span in others:
-            if span.reply is None and _overlap(span, first):
-                yield span, first
+        first = firsts.setdefault(span.model_call.response_id or span, span)
+        if first is not span and span.reply is None and _overlap(span, first):
+            yield span, first
     waiting: list[Span] = []
     for span in sorted(models, key=lambda span: span.order):
         if not span.prompt:
@@ -108,22 +102,19 @@ def _prompt_key(span: Span) -> list[object]:
 
 def _overlap(one: Span, other: Span) -> bool:
     """Return whether two spans overlap in time."""
-    if one.started_at is None or one.ended_at is None or other.started_at is None or other.ended_at is None:
-        return False
-    return one.started_at <= other.ended_at and other.started_at <= one.ended_at
+    return one.interval[0] <= other.interval[1] and other.interval[0] <= one.interval[1]
 
 
 def _lies_within(span: Span, outer: Span) -> bool:
     """Return whether the time of a span lies within that of another, which lasts longer."""
-    if span.started_at is None or span.ended_at is None or outer.started_at is None or outer.ended_at is None:
-        return False
-    is_inside = outer.started_at <= span.started_at and span.ended_at <= outer.ended_at
-    return is_inside and (outer.started_at, outer.ended_at) != (span.started_at, span.ended_at)
+    (start, end), (outer_start, outer_end) = span.interval, outer.interval
+    is_inside = outer_start <= start and end <= outer_end
+    return is_inside and _overlap(span, outer) and outer.interval != span.interval
 
 
 def _exchange(span: Span) -> _Exchange | None:
     """Return what identifies the exchange with a model; `None` where it identifies nothing."""
-    reply = span.reply or []
+    reply = span.reply_messages
     calls = tuple((request.name, request.id) for request in requests_in(reply))
     text = "".join(message.text or "" for message in reply).strip()
     if not (calls or text) or any(call_id is None for _, call_id in calls):

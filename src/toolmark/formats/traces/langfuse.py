@@ -22,7 +22,7 @@ from toolmark.formats.messages.field_readers import (
     object_of,
     text_of,
 )
-from toolmark.formats.traces.attribute_readers import json_list, json_object, token_counts
+from toolmark.formats.traces.attribute_readers import all_entries, entries_of, json_list, json_object, token_counts
 from toolmark.formats.traces.semantic_conventions import flat, interpret, unwrap_result
 from toolmark.formats.traces.span_messages import RawSpan, note_cut_off
 from toolmark.formats.traces.span_tree import Span, ToolRun
@@ -43,13 +43,10 @@ _USAGE = {"input_tokens": ("input",), "output_tokens": ("output",), "total_token
 _CAPITAL = re.compile(r"[A-Z]")
 
 
-def looks_like_langfuse(value: object) -> bool:
-    """Return whether `spans_in` reads a value."""
-    if isinstance(value, list):
-        return bool(value) and all(map(looks_like_langfuse, value))
-    fields = object_of(value)
+def is_langfuse(fields: Fields) -> bool:
+    """Return whether `spans_in` reads an object."""
     if isinstance(fields.get("data"), list) and "meta" in fields:  # a page of the API
-        return looks_like_langfuse(fields["data"])
+        return all_entries(fields["data"], is_langfuse)
     return isinstance(fields.get("observations"), list) or _is_observation(fields)
 
 
@@ -57,33 +54,25 @@ def _is_observation(fields: Fields) -> bool:
     return str(fields.get("type")) in _TYPES and "id" in fields and _get(fields, "traceId") is not None
 
 
-def spans_in(documents: list[tuple[str, Any]], notes: Notes) -> list[Span]:
+def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
     """Return the spans of a file.
 
     Args:
-        documents: The values in the file, each with its path.
+        entries: The values in the file, each with its path.
         notes: Receives a problem for everything that cannot be read.
     """
     spans: list[Span] = []
-    for path, value in documents:
-        spans += _spans(value, path, notes)
+    for path, value in entries:
+        fields = object_of(value)
+        if isinstance(fields.get("data"), list):
+            spans += spans_in(list(entries_of(fields["data"], f"{path}.data")), notes)
+        elif isinstance(fields.get("observations"), list):
+            spans += _trace(fields, path, notes)
+        elif _is_observation(fields):
+            spans.append(_span(fields, path))
+        else:
+            notes.problem(path, f"expected a Langfuse observation (id, traceId, type), got {short_repr(value)}")
     return spans
-
-
-def _spans(value: object, path: str, notes: Notes) -> Iterator[Span]:
-    if isinstance(value, list):
-        for index, entry in enumerate(value):
-            yield from _spans(entry, f"{path}[{index}]", notes)
-        return
-    fields = object_of(value)
-    if isinstance(fields.get("data"), list):
-        yield from _spans(fields["data"], f"{path}.data", notes)
-    elif isinstance(fields.get("observations"), list):
-        yield from _trace(fields, path, notes)
-    elif _is_observation(fields):
-        yield _span(fields, path)
-    else:
-        notes.problem(path, f"expected a Langfuse observation (id, traceId, type), got {short_repr(value)}")
 
 
 def _trace(fields: Fields, path: str, notes: Notes) -> Iterator[Span]:
@@ -126,7 +115,7 @@ def _span(fields: Fields, path: str) -> Span:
     if fields.get("level") == "ERROR":
         span.error = text_of(_get(fields, "statusMessage")) or span.error or "failed"
     if operation is None and span.kind == "other" and _returns_tool_message(fields):
-        span.kind, span.event = "tool", ToolRun(span.name)
+        span.kind, span.tool_run.tool = "tool", span.name
     if span.kind == "tool":
         _read_tool(fields, span.tool_run)
     else:
@@ -141,9 +130,8 @@ def _returns_tool_message(fields: Fields) -> bool:
     output = json_object(fields.get("output"))
     if "lc" not in output and output.get("type") != "tool":
         return False
-    messages = messages_in(output, "$", "tool")
-    answer = messages[0].answer if len(messages) == 1 else None
-    return answer is not None and answer.name in (None, fields.get("name"))
+    answers = [message.answer for message in messages_in(output, "$", "tool")]
+    return len(answers) == 1 and answers[0] is not None and answers[0].name in (None, fields.get("name"))
 
 
 def _read_tool(fields: Fields, run: ToolRun) -> None:
@@ -170,14 +158,14 @@ def _read_messages(fields: Fields, span: Span) -> None:
     span.output_text = span.output_text or _text_in(contents.get("output"), "model")
     span.prompt = prompt or span.prompt
     # The output counts, unless the attributes of the span show more calls.
-    if reply and len(requests_in(reply)) >= len(requests_in(span.reply or [])):
+    if reply and len(requests_in(reply)) >= len(requests_in(span.reply_messages)):
         span.reply = reply
 
 
 def _read_model(fields: Fields, metadata: Fields, span: Span) -> None:
-    if not requests_in(span.reply or []):
-        calls = _listed_calls(fields, span.path)
-        span.reply = [*(span.reply or []), *calls] if calls else span.reply
+    calls = _listed_calls(fields, span.path)
+    if calls and not requests_in(span.reply_messages):
+        span.reply = [*span.reply_messages, *calls]
     call = span.model_call
     call.model = text_of(fields.get("model")) or call.model
     call.usage = token_counts(json_object(_get(fields, "usageDetails")), _USAGE) or call.usage
@@ -204,8 +192,8 @@ def _offered(fields: Fields, metadata: Fields) -> Iterator[Any]:
 
 def _text_in(value: object, speaker: Speaker) -> str | None:
     """Return the last text of a speaker in a value that is a text or messages."""
-    content = decoded(decoded(value))  # the export of a whole trace has JSON text inside of JSON text
-    return content or None if isinstance(content, str) else last_text(messages_in(content, "$", speaker), speaker)
+    # The export of a whole trace has JSON text inside of JSON text.
+    return last_text(messages_in(decoded(decoded(value)), "$", speaker), speaker)
 
 
 def _get(fields: Fields, key: str) -> Any:  # noqa: ANN401 - a JSON value

@@ -11,7 +11,7 @@ from typing import Any
 
 from toolmark._internal.json import short_repr
 from toolmark.formats.messages.field_readers import Fields, Notes, decoded, first_of, id_of, list_of, object_of, text_of
-from toolmark.formats.traces.attribute_readers import token_counts
+from toolmark.formats.traces.attribute_readers import all_entries, token_counts
 from toolmark.formats.traces.semantic_conventions import unwrap_result
 from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
 from toolmark.formats.traces.timestamps import time_of
@@ -27,27 +27,24 @@ _USAGE = {
 }
 
 
-def looks_like_langsmith(value: object) -> bool:
-    """Return whether `spans_in` reads a value."""
-    if isinstance(value, list):
-        return bool(value) and all(map(looks_like_langsmith, value))
-    fields = object_of(value)
-    return _is_run(fields) or (isinstance(fields.get("runs"), list) and looks_like_langsmith(fields["runs"]))
+def is_langsmith(fields: Fields) -> bool:
+    """Return whether `spans_in` reads an object."""
+    return _is_run(fields) or (isinstance(fields.get("runs"), list) and all_entries(fields["runs"], is_langsmith))
 
 
 def _is_run(fields: Fields) -> bool:
     return isinstance(fields.get("run_type"), str) and "id" in fields
 
 
-def spans_in(documents: list[tuple[str, Any]], notes: Notes) -> list[Span]:
+def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
     """Return the spans of a file.
 
     Args:
-        documents: The values in the file, each with its path.
+        entries: The values in the file, each with its path.
         notes: Receives a problem for everything that cannot be read.
     """
     spans: list[Span] = []
-    for path, value in documents:
+    for path, value in entries:
         spans += _spans(value, path, notes)
     _drop_hidden_values(spans)
     return spans
@@ -59,9 +56,13 @@ def _drop_hidden_values(spans: list[Span]) -> None:
     The client writes `{}` for hidden values, and `{}` is also a valid value. Models show which of the two it is:
     a model always receives messages, so an empty prompt or reply means that this side of the trace is hidden.
     """
-    models = [span for span in spans if span.kind == "model"]
-    no_inputs = {span.trace for span in models if not span.prompt}
-    no_outputs = {span.trace for span in models if span.reply is None and span.error is None}
+    no_inputs: set[str] = set()
+    no_outputs: set[str] = set()
+    for span in spans:
+        if span.kind == "model" and not span.prompt:
+            no_inputs.add(span.trace)
+        if span.kind == "model" and span.reply is None and span.error is None:
+            no_outputs.add(span.trace)
     for span in spans:
         run = span.tool_run
         if span.trace in no_inputs and run.arguments == {}:
@@ -72,32 +73,33 @@ def _drop_hidden_values(spans: list[Span]) -> None:
 
 def _spans(value: object, path: str, notes: Notes) -> Iterator[Span]:
     # A stack in the place of recursion: child runs may be nested deeper than Python recurses.
-    stack: list[tuple[object, str, Span | None]] = [(value, path, None)]
+    stack: list[tuple[object, str, str, str]] = [(value, path, "", "")]
     while stack:
-        entry, place, parent = stack.pop()
+        entry, place, trace, parent = stack.pop()
         fields = object_of(entry)
         if isinstance(entry, list):
-            stack += [(inner, f"{place}[{index}]", parent) for index, inner in enumerate(entry)][::-1]
+            stack += [(inner, f"{place}[{index}]", trace, parent) for index, inner in enumerate(entry)][::-1]
         elif "run_type" not in fields and isinstance(fields.get("runs"), list):
-            stack.append((fields["runs"], f"{place}.runs", parent))
+            stack.append((fields["runs"], f"{place}.runs", trace, parent))
         elif not _is_run(fields):
             notes.problem(place, f"expected a LangSmith run (id, run_type), got {short_repr(entry)}")
         else:
-            span = _span(fields, place, parent)
+            span = _span(fields, place, trace, parent)
             yield span
             if fields.get("child_runs"):
-                stack.append((fields["child_runs"], f"{place}.child_runs", span))
+                stack.append((fields["child_runs"], f"{place}.child_runs", span.trace, span.id))
 
 
-def _span(fields: Fields, path: str, parent: Span | None) -> Span:
+def _span(fields: Fields, path: str, trace: str, parent: str) -> Span:
+    """Return the span of a run; a nested run may leave out the ids of its trace and its parent."""
     run_id = str(fields["id"])
     extra = object_of(fields.get("extra"))
     metadata = {**object_of(fields.get("metadata")), **object_of(extra.get("metadata"))}
     span = Span(
         run_id,
-        str(fields.get("trace_id") or (run_id if parent is None else parent.trace)),
+        str(fields.get("trace_id") or trace or run_id),
         path,
-        id_of(fields.get("parent_run_id") or (None if parent is None else parent.id)),
+        id_of(fields.get("parent_run_id") or parent),
         str(fields.get("name") or ""),
         _KINDS.get(str(fields["run_type"]).lower(), "other"),
         time_of(fields.get("start_time"), unit="ms"),
@@ -111,7 +113,7 @@ def _span(fields: Fields, path: str, parent: Span | None) -> Span:
     if error is not None:
         span.error = error.partition("Traceback (most recent call last)")[0].strip() or error.splitlines()[0]
     if span.kind == "tool":
-        span.event = _tool_run(span.name, fields, extra)
+        span.tool_run = _tool_run(span.name, fields, extra)
     else:
         _read_messages(fields, span)
     if span.kind == "model":
@@ -121,11 +123,11 @@ def _span(fields: Fields, path: str, parent: Span | None) -> Span:
 
 def _tool_run(name: str, fields: Fields, extra: Fields) -> ToolRun:
     run = ToolRun(name, text_of(extra.get("tool_call_id")), input_wrapped=True)
-    inputs, outputs = fields.get("inputs"), fields.get("outputs")
-    run.arguments = ABSENT if inputs is None else inputs
-    run.result = ABSENT if outputs is None else outputs
-    if set(object_of(outputs)) == {"output"}:
-        run.result = object_of(outputs)["output"]
+    outputs = object_of(fields.get("outputs"))
+    if fields.get("inputs") is not None:
+        run.arguments = fields["inputs"]
+    if fields.get("outputs") is not None:
+        run.result = outputs["output"] if outputs.keys() == {"output"} else fields["outputs"]
     unwrap_result(run)
     return run
 
@@ -134,7 +136,7 @@ def _read_messages(fields: Fields, span: Span) -> None:
     span.prompt = messages_in(object_of(fields.get("inputs")), f"{span.path}.inputs", "user")
     if fields.get("outputs"):
         span.reply = messages_in(fields["outputs"], f"{span.path}.outputs", "model")
-    reply = span.reply or []
+    reply = span.reply_messages
     if span.parent is None and span.kind == "other" and any(message.speaker == "model" for message in reply):
         # Exports often have the root runs alone: one that answers like a model is the agent.
         span.kind, span.agent = "agent", span.agent or span.name
@@ -153,4 +155,4 @@ def _read_model(fields: Fields, extra: Fields, metadata: Fields, span: Span) -> 
     # Later sources win: the counts of the run itself are more reliable than those that integrations leave in outputs.
     for counts in (outputs.get("usage"), details, outputs.get("usage_metadata"), fields):
         usage |= token_counts(object_of(counts), _USAGE)
-    span.event = ModelCall(model, usage=usage)
+    span.model_call = ModelCall(model, usage=usage)

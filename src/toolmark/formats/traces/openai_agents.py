@@ -21,8 +21,8 @@ from toolmark.formats.messages.field_readers import (
     object_of,
     text_of,
 )
-from toolmark.formats.traces.attribute_readers import token_counts
-from toolmark.formats.traces.span_tree import Handoff, ModelCall, Span, SpanKind, ToolRun
+from toolmark.formats.traces.attribute_readers import all_entries, entries_of, token_counts
+from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
 from toolmark.formats.traces.timestamps import time_of
 from toolmark.formats.traces.trace_messages import messages_in
 from toolmark.matching.json_compare import ABSENT
@@ -38,27 +38,24 @@ _USAGE = {"input_tokens": ("input_tokens", "prompt_tokens"), "output_tokens": ("
 _OBJECTS = ("trace", "trace.span")
 
 
-def looks_like_openai_agents(value: object) -> bool:
-    """Return whether `spans_in` reads a value."""
-    if isinstance(value, list):
-        return bool(value) and all(map(looks_like_openai_agents, value))
-    fields = object_of(value)
+def is_openai_agents(fields: Fields) -> bool:
+    """Return whether `spans_in` reads an object."""
     if fields.get("object") in _OBJECTS:
         return True
-    return isinstance(fields.get("data"), list) and looks_like_openai_agents(fields["data"])
+    return isinstance(fields.get("data"), list) and all_entries(fields["data"], is_openai_agents)
 
 
-def spans_in(documents: list[tuple[str, Any]], notes: Notes) -> list[Span]:
+def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
     """Return the spans of a file.
 
     Args:
-        documents: The values in the file, each with its path.
+        entries: The values in the file, each with its path.
         notes: Receives a problem for everything that cannot be read.
     """
     spans: list[Span] = []
     sessions: dict[str, str | None] = {}
-    for path, value in documents:
-        for place, fields in _entries(value, path, notes):
+    for path, value in entries:
+        for place, fields in _records(value, path, notes):
             if fields.get("object") == "trace":
                 trace = str(fields.get("id"))
                 sessions[trace] = text_of(fields.get("group_id")) or sessions.get(trace)
@@ -69,20 +66,18 @@ def spans_in(documents: list[tuple[str, Any]], notes: Notes) -> list[Span]:
     return spans
 
 
-def _entries(value: object, path: str, notes: Notes) -> Iterator[tuple[str, Fields]]:
-    if isinstance(value, list):
-        for index, entry in enumerate(value):
-            yield from _entries(entry, f"{path}[{index}]", notes)
-        return
-    fields = object_of(value)
-    is_entry = fields.get("object") in _OBJECTS
-    if is_entry:
-        yield path, fields
-    elif not isinstance(fields.get("data"), list):
-        notes.problem(path, f"expected a trace or span of the OpenAI Agents SDK, got {short_repr(value)}")
-    for key in ("spans", "data") if is_entry else ("data",):
-        if isinstance(fields.get(key), list):
-            yield from _entries(fields[key], f"{path}.{key}", notes)
+def _records(value: object, path: str, notes: Notes) -> Iterator[tuple[str, Fields]]:
+    """Yield the traces and the spans in a value."""
+    for place, entry in entries_of(value, path):
+        fields = object_of(entry)
+        is_record = fields.get("object") in _OBJECTS
+        if is_record:
+            yield place, fields
+        elif not isinstance(fields.get("data"), list):
+            notes.problem(place, f"expected a trace or span of the OpenAI Agents SDK, got {short_repr(entry)}")
+        for key in ("spans", "data") if is_record else ("data",):
+            if isinstance(fields.get(key), list):
+                yield from _records(fields[key], f"{place}.{key}", notes)
 
 
 def _span(fields: Fields, path: str) -> Span:
@@ -102,13 +97,13 @@ def _span(fields: Fields, path: str) -> Span:
         parts = (error.get("message"), first_of(object_of(error.get("data")), "error", "message"))
         span.error = ": ".join(str(part) for part in parts if part) or "failed"
     if span.kind == "tool":
-        span.event = _tool_run(span.name, data)
+        span.tool_run = _tool_run(span.name, data)
     elif span.kind == "model":
         _read_model(data, span)
     elif span.kind == "agent":
         span.agent = text_of(data.get("name"))
     elif span.kind == "handoff":
-        span.event, span.agent = Handoff(text_of(data.get("to_agent"))), text_of(data.get("from_agent"))
+        span.handoff_to, span.agent = text_of(data.get("to_agent")), text_of(data.get("from_agent"))
     return span
 
 
@@ -133,4 +128,4 @@ def _read_model(data: Fields, span: Span) -> None:
     span.offered = list_of(first_of(data, "tools") or response.get("tools"))
     usage = as_object(data.get("usage")) or object_of(response.get("usage"))
     model = text_of(data.get("model")) or text_of(response.get("model"))
-    span.event = ModelCall(model, usage=token_counts(usage, _USAGE, least=0))
+    span.model_call = ModelCall(model, usage=token_counts(usage, _USAGE, least=0))

@@ -7,14 +7,16 @@ keys are in camelCase or snake_case; times are counts or texts. `semantic_conven
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from toolmark._internal.json import short_repr
 from toolmark.formats.messages.field_readers import Fields, Notes, as_object, first_of, list_of, object_of, text_of
+from toolmark.formats.traces.attribute_readers import all_entries, entries_of
 from toolmark.formats.traces.semantic_conventions import flat, interpret
 from toolmark.formats.traces.span_messages import Event, RawSpan
 from toolmark.formats.traces.span_tree import Span
@@ -45,53 +47,61 @@ _VALUES = frozenset({"stringValue", "intValue", "boolValue", "doubleValue", "byt
 _FAILED = frozenset({"2", "STATUS_CODE_ERROR", "ERROR", "error", "StatusCode.ERROR"})
 
 
-def looks_like_spans(value: object) -> bool:
-    """Return whether `spans_in` reads a value."""
-    if isinstance(value, list):
-        return bool(value) and all(map(looks_like_spans, value))
-    fields = object_of(value)
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """The fields of a span or a log record, with the session of the MLflow trace around it."""
+
+    path: str
+    fields: Fields
+    is_log: bool = False
+    session: str | None = None
+
+
+def is_otel(fields: Fields) -> bool:
+    """Return whether `spans_in` reads an object."""
     if _is_span(fields) or any(isinstance(fields.get(key), list) for key in _GROUPS):
         return True
     key = _wrapper_key(fields, _WRAPPERS)
     if key is None or (isinstance(fields[key], dict) and "observations" in fields):  # Langfuse has a `trace` too
         return False
-    return looks_like_spans(fields[key])
+    return all_entries(fields[key], is_otel)
 
 
-def spans_in(documents: list[tuple[str, Any]], notes: Notes) -> list[Span]:
+def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
     """Return the spans of a file.
 
     Args:
-        documents: The values in the file, each with its path.
+        entries: The values in the file, each with its path.
         notes: Receives a problem for everything that cannot be read.
     """
     spans: dict[tuple[str, str], RawSpan] = {}
     all_spans: list[RawSpan] = []
-    logs: list[tuple[Fields, str]] = []
-    for path, value in documents:
-        for place, is_log, fields in _entries(value, path, notes):
-            raw = None if is_log else _raw_span(fields, place, notes)
-            if is_log:
-                logs.append((fields, place))
-            elif raw is not None:
-                spans[raw.span.trace, raw.span.id] = raw
-                all_spans.append(raw)
-    for fields, place in logs:
-        # Log records come after all spans, since a file may have them on an earlier line than the span they belong to.
-        event = _log_event(fields, place)
-        if not event.name.startswith("gen_ai."):
-            continue
-        trace = _id(first_of(fields, "traceId", "trace_id")) or ""
-        span_id = _id(first_of(fields, "spanId", "span_id")) or ""
-        owner = spans.get((trace, span_id))
-        if owner is None:
-            # Semantic Kernel and others may export log records alone, or before a span that never ended.
-            at = first_of(fields, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano", "observed_time_unix_nano")
-            span = Span(span_id or event.path, trace, event.path, name=event.name, started_at=time_of(at))
-            owner = spans[trace, span.id] = RawSpan(span, {"gen_ai.operation.name": "chat"})
-            all_spans.append(owner)
-        owner.events.append(event)
+    records: list[_Record] = []
+    for path, value in entries:
+        records += _records(value, path, notes)
+    # Log records come after all spans, since a file may have them on an earlier line than the span they belong to.
+    for record in sorted(records, key=lambda record: record.is_log):
+        raw = _log_owner(record, spans) if record.is_log else _raw_span(record, notes)
+        if raw is not None:
+            spans[raw.span.trace, raw.span.id] = raw
+            all_spans.append(raw)
     return [interpret(raw) for raw in all_spans]
+
+
+def _log_owner(record: _Record, spans: Mapping[tuple[str, str], RawSpan]) -> RawSpan | None:
+    """Add a log record of GenAI to its span; return a new span for it where the file does not have that span."""
+    fields, event = record.fields, _event(record.fields, record.path, "eventName", "event_name")
+    if not event.name.startswith("gen_ai."):
+        return None
+    trace, span_id = _id(first_of(fields, "traceId", "trace_id")), _id(first_of(fields, "spanId", "span_id"))
+    owner = spans.get((trace, span_id))
+    if owner is not None:
+        owner.events.append(event)
+        return None
+    # Semantic Kernel and others may export log records alone, or before a span that never ended.
+    at = first_of(fields, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano", "observed_time_unix_nano")
+    span = Span(span_id or event.path, trace, event.path, name=event.name, started_at=time_of(at))
+    return RawSpan(span, {"gen_ai.operation.name": "chat"}, [event])
 
 
 def _is_span(fields: Fields) -> bool:
@@ -110,33 +120,29 @@ def _wrapper_key(fields: Fields, keys: tuple[str, ...]) -> str | None:
     return next((key for key in keys if isinstance(fields.get(key), (list, dict))), None)
 
 
-def _entries(value: object, path: str, notes: Notes) -> Iterator[tuple[str, bool, Fields]]:
-    """Yield the spans and log records of a value in their order: path, whether it is a log record, and fields."""
-    if isinstance(value, list):
-        for index, entry in enumerate(value):
-            yield from _entries(entry, f"{path}[{index}]", notes)
-        return
-    fields = as_object(value)
-    if fields is None:
-        notes.problem(path, f"expected a span, or an object that holds spans, got {short_repr(value)}")
-        return
-    groups = [key for key in (*_GROUPS, *_LOGS) if isinstance(fields.get(key), list)]
-    for key in groups:
-        for index, entry in enumerate(list_of(fields[key])):
-            place = f"{path}.{key}[{index}]"
-            if key in _LOGS:
-                yield place, True, object_of(entry)
-            else:
-                yield from _entries(entry, place, notes)
-    inner = _wrapper_key(fields, ("spans", *_WRAPPERS))
-    if _is_span(fields) and not groups:
-        yield path, False, fields
-    elif inner is not None:
-        session = _mlflow_session(fields)
-        for place, is_log, entry in _entries(fields[inner], f"{path}.{inner}", notes):
-            yield place, is_log, {**entry, "attributes.mlflow.trace.session": session} if session else entry
-    elif not groups and fields.keys() - {"resource", "scope", "schemaUrl", "schema_url"}:
-        notes.problem(path, f"expected a span (an object with a name and ids), got {short_repr(dict(fields))}")
+def _records(
+    value: object, path: str, notes: Notes, *, are_logs: bool = False, session: str | None = None
+) -> Iterator[_Record]:
+    """Yield the spans and log records of a value in their order."""
+    for place, entry in entries_of(value, path):
+        fields = as_object(entry)
+        if are_logs:
+            yield _Record(place, fields or {}, is_log=True)
+            continue
+        if fields is None:
+            notes.problem(place, f"expected a span, or an object that holds spans, got {short_repr(entry)}")
+            continue
+        groups = [key for key in (*_GROUPS, *_LOGS) if isinstance(fields.get(key), list)]
+        for key in groups:
+            yield from _records(fields[key], f"{place}.{key}", notes, are_logs=key in _LOGS, session=session)
+        inner = _wrapper_key(fields, ("spans", *_WRAPPERS))
+        if _is_span(fields) and not groups:
+            yield _Record(place, fields, session=session)
+        elif inner is not None:
+            session_of_inner = session or _mlflow_session(fields)
+            yield from _records(fields[inner], f"{place}.{inner}", notes, session=session_of_inner)
+        elif not groups and fields.keys() - {"resource", "scope", "schemaUrl", "schema_url"}:
+            notes.problem(place, f"expected a span (an object with a name and ids), got {short_repr(dict(fields))}")
 
 
 def _mlflow_session(fields: Fields) -> str | None:
@@ -145,12 +151,13 @@ def _mlflow_session(fields: Fields) -> str | None:
     return text_of(metadata.get("mlflow.trace.session"))
 
 
-def _raw_span(fields: Fields, path: str, notes: Notes) -> RawSpan | None:
+def _raw_span(record: _Record, notes: Notes) -> RawSpan | None:
     # SDKs and Phoenix dump ids in a context, OTLP on the span itself, and data frames of Phoenix in flat columns.
+    fields, path = record.fields, record.path
     context = object_of(first_of(fields, "context", "spanContext", "span_context"))
     parent = object_of(first_of(fields, "parent", "parentSpanContext", "parent_span_context"))
     span_id = _id(first_of(context, *_SPAN_IDS) or first_of(fields, *_SPAN_IDS, "context.span_id", "id"))
-    if span_id is None:
+    if not span_id:
         notes.problem(path, "a span needs an id")
         return None
     trace_keys = ("traceId", "trace_id", "traceID", "context.trace_id")
@@ -160,19 +167,22 @@ def _raw_span(fields: Fields, path: str, notes: Notes) -> RawSpan | None:
     # A data frame of Phoenix has a column for each attribute.
     columns = {key.removeprefix("attributes."): fields[key] for key in fields if key.startswith("attributes.")}
     attributes |= {key: value for key, value in flat(columns) if value is not None}
+    if record.session:
+        attributes["mlflow.trace.session"] = record.session
     if isinstance(fields.get("span_kind"), str):  # Phoenix takes the kind out of the attributes
         attributes.setdefault("openinference.span.kind", fields["span_kind"])
     name = str(first_of(fields, "name", "operationName") or "")
-    span = Span(span_id, trace or "", path, _id(parent_id), name)
+    span = Span(span_id, trace, path, _id(parent_id) or None, name)
     span.started_at, span.ended_at = _times(fields)
     span.error = _error(fields, attributes)
-    return RawSpan(span, attributes, list(_events(fields, path)))
+    events = enumerate(list_of(first_of(fields, "events", "logs")))
+    return RawSpan(span, attributes, [_event(entry, f"{path}.events[{index}]", "name") for index, entry in events])
 
 
-def _jaeger_parent(fields: Fields, trace: str | None) -> object:
+def _jaeger_parent(fields: Fields, trace: str) -> object:
     for entry in list_of(fields.get("references")):
         reference = object_of(entry)
-        if reference.get("refType") == "CHILD_OF" and _id(reference.get("traceID")) in (None, trace):
+        if reference.get("refType") == "CHILD_OF" and _id(reference.get("traceID")) in ("", trace):
             return reference.get("spanID")
     return None
 
@@ -209,17 +219,11 @@ def _error(fields: Fields, attributes: Mapping[str, Any]) -> str | None:
     return text_of(message) or text_of(attributes.get("otel.status_description")) or "failed"
 
 
-def _events(fields: Fields, path: str) -> Iterator[Event]:
-    for index, entry in enumerate(list_of(first_of(fields, "events", "logs"))):
-        event = object_of(entry)
-        attributes = _attributes(first_of(event, "attributes", "fields"))
-        name = event.get("name") or attributes.get("event.name") or attributes.get("event") or ""
-        yield Event(str(name), attributes, None, f"{path}.events[{index}]")
-
-
-def _log_event(fields: Fields, path: str) -> Event:
-    attributes = _attributes(fields.get("attributes"))
-    name = first_of(fields, "eventName", "event_name") or attributes.get("event.name") or ""
+def _event(value: object, path: str, *name_keys: str) -> Event:
+    """Return an event of a span, or a log record; Jaeger names events in their fields."""
+    fields = object_of(value)
+    attributes = _attributes(first_of(fields, "attributes", "fields"))
+    name = first_of(fields, *name_keys) or first_of(attributes, "event.name", "event") or ""
     return Event(str(name), attributes, _value(fields.get("body")), path)
 
 
@@ -240,42 +244,32 @@ def _value(value: object) -> Any:  # noqa: ANN401 - a JSON value
     fields = as_object(value)
     if fields is None:
         return value
-    named = {_camel(key): inner for key, inner in fields.items()}
-    if not named.keys() <= _VALUES:
-        return dict(fields)
+    named = {key.replace("_v", "V"): inner for key, inner in fields.items()}
     present = [(kind, inner) for kind, inner in named.items() if inner is not None]  # Phoenix writes all kinds as keys
-    if not present:
-        return None
-    if len(present) > 1:
+    if not named.keys() <= _VALUES or len(present) > 1:
         return dict(fields)
-    kind, inner = present[0]
-    if kind == "intValue" and isinstance(inner, str) and inner.lstrip("-").isdigit():
-        return int(inner)  # Protobuf's JSON mapping writes 64-bit integers as text
-    if kind == "arrayValue":
-        return [_value(entry) for entry in list_of(object_of(inner).get("values"))]
-    if kind == "kvlistValue":
-        return _attributes(list_of(object_of(inner).get("values")))
-    return inner
+    for kind, inner in present:
+        if kind == "intValue" and isinstance(inner, str) and inner.lstrip("-").isdigit():
+            return int(inner)  # Protobuf's JSON mapping writes 64-bit integers as text
+        if kind == "arrayValue":
+            return [_value(entry) for entry in list_of(object_of(inner).get("values"))]
+        if kind == "kvlistValue":
+            return _attributes(list_of(object_of(inner).get("values")))
+        return inner
+    return None
 
 
-def _camel(key: str) -> str:
-    head, *rest = key.split("_")
-    return head + "".join(part.title() for part in rest)
-
-
-def _id(value: object) -> str | None:
-    """Return an id as lower-case hexadecimal digits where it is one in any form, else as its text."""
-    if value is None or value == "" or isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return f"{value:x}".zfill(16 if value < 1 << 64 else 32) if value else None
+def _id(value: object) -> str:
+    """Return an id as lower-case hexadecimal digits where it is one in any form, else as its text; empty for none."""
+    if value is None or isinstance(value, bool):
+        return ""
     text = str(value)
+    if isinstance(value, int):
+        text = f"{value:x}".zfill(16 if value < 1 << 64 else 32)
     if _HEX.match(text):
         text = text.removeprefix("0x").lower()
-        return text if text.strip("0") else None  # an id of zeros means that there is none
+        return text if text.strip("0") else ""  # an id of zeros means that there is none
     if len(text) in (12, 24) and text.endswith("="):  # Protobuf's JSON mapping writes bytes as base64
-        try:
+        with suppress(ValueError):
             return base64.b64decode(text, validate=True).hex()
-        except (binascii.Error, ValueError):
-            return text
     return text

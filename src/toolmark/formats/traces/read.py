@@ -13,8 +13,9 @@ from typing import Any, Literal, TypeAlias, get_args
 from toolmark.capture import conversation
 from toolmark.cases import ConversationalTestCase, Run
 from toolmark.errors import ConfigurationError, InvalidDataError, Problem
-from toolmark.formats.messages.field_readers import Notes, plain
+from toolmark.formats.messages.field_readers import Fields, Notes, plain
 from toolmark.formats.traces import langfuse, langsmith, openai_agents, otel
+from toolmark.formats.traces.attribute_readers import all_entries, entries_of
 from toolmark.formats.traces.span_tree import Span
 from toolmark.formats.traces.to_runs import runs_of
 from toolmark.formats.traces.trace_messages import remember_messages
@@ -25,18 +26,14 @@ TraceFormat: TypeAlias = Literal["otel", "langfuse", "langsmith", "openai-agents
 TRACE_FORMATS: tuple[TraceFormat, ...] = get_args(TraceFormat)
 """The names of all trace formats."""
 
+_Form: TypeAlias = "tuple[Callable[[Fields], bool], Callable[[list[tuple[str, Any]], Notes], list[Span]]]"
+
 # In the order of detection: almost any object may hold OpenTelemetry spans, so that format is last.
-_DETECTORS: dict[TraceFormat, Callable[[object], bool]] = {
-    "openai-agents": openai_agents.looks_like_openai_agents,
-    "langsmith": langsmith.looks_like_langsmith,
-    "langfuse": langfuse.looks_like_langfuse,
-    "otel": otel.looks_like_spans,
-}
-_READERS: dict[TraceFormat, Callable[[list[tuple[str, Any]], Notes], list[Span]]] = {
-    "openai-agents": openai_agents.spans_in,
-    "langsmith": langsmith.spans_in,
-    "langfuse": langfuse.spans_in,
-    "otel": otel.spans_in,
+_FORMS: dict[TraceFormat, _Form] = {
+    "openai-agents": (openai_agents.is_openai_agents, openai_agents.spans_in),
+    "langsmith": (langsmith.is_langsmith, langsmith.spans_in),
+    "langfuse": (langfuse.is_langfuse, langfuse.spans_in),
+    "otel": (otel.is_otel, otel.spans_in),
 }
 
 
@@ -71,7 +68,7 @@ class Traces:
 
 def trace_format_of(value: object) -> TraceFormat | None:
     """Return the trace format of a JSON value, `None` if it is not a trace."""
-    return next((name for name, detects in _DETECTORS.items() if detects(value)), None)
+    return next((name for name, (is_export, _) in _FORMS.items() if all_entries(value, is_export)), None)
 
 
 def read_traces(
@@ -140,7 +137,8 @@ def read_trace_documents(
     else:
         detected = format
     with remember_messages():
-        spans = _READERS[detected](documents, notes)
+        _, spans_in = _FORMS[detected]
+        spans = spans_in([entry for path, value in documents for entry in entries_of(value, path)], notes)
     notes.raise_problems()
     runs, warnings = runs_of(spans, frozenset(handoff_names), tolerant=tolerant_arguments)
     if not runs:

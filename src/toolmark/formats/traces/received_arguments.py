@@ -11,7 +11,7 @@ from typing import Any
 
 from toolmark.capture import Request
 from toolmark.formats.messages.content_parts import with_arguments
-from toolmark.formats.messages.lenient_arguments import read_tolerantly
+from toolmark.formats.traces.attribute_readers import printed_object
 from toolmark.formats.traces.span_tree import Span
 from toolmark.matching.json_compare import ABSENT, json_equal
 
@@ -95,5 +95,4 @@ def _object_in(value: object) -> dict[str, Any] | None:
     arguments = with_arguments(Request("_"), value).arguments
     if isinstance(arguments, dict):
         return arguments
-    meaning = read_tolerantly(value)
-    return meaning[0] if meaning else None
+    return printed_object(value)

@@ -14,7 +14,16 @@ from typing import Any
 
 from toolmark.calls import ToolCallType
 from toolmark.formats.messages.content_parts import content_of
-from toolmark.formats.messages.field_readers import as_object, decoded, first_of, id_of, list_of, object_of, text_of
+from toolmark.formats.messages.field_readers import (
+    as_object,
+    decoded,
+    first_of,
+    id_of,
+    list_of,
+    object_of,
+    parts_of,
+    text_of,
+)
 from toolmark.formats.traces.attribute_aliases import with_common_names
 from toolmark.formats.traces.attribute_readers import first_key, json_list, json_object, lower_text, token_counts
 from toolmark.formats.traces.span_messages import (
@@ -31,10 +40,11 @@ from toolmark.formats.traces.span_messages import (
     reply_of,
     surroundings_of,
 )
-from toolmark.formats.traces.span_tree import Handoff, ModelCall, Span, SpanKind, ToolRun
+from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
 from toolmark.formats.traces.trace_messages import (
     Message,
     Speaker,
+    answers_in,
     last_text,
     messages_in,
     tools_beside_messages,
@@ -182,11 +192,16 @@ def interpret(raw: RawSpan) -> Span:
         span.error = _exception(raw) or span.error
     handoff_to = _handoff_target(raw) if span.kind == "tool" else None
     if handoff_to is not None:
-        span.kind, span.event = "handoff", Handoff(handoff_to)
+        span.kind, span.handoff_to = "handoff", handoff_to
     elif span.kind == "tool":
-        span.event = _tool_run(raw)
+        span.tool_run = _tool_run(raw)
     elif span.kind == "model":
-        span.event = _model_call(raw)
+        span.model_call = ModelCall(
+            text_of(first_of(attributes, *_MODELS)),
+            text_of(attributes.get("gen_ai.response.id")),
+            _stopped_for_tools(raw),
+            token_counts(attributes, _USAGE),
+        )
         span.offered = _offered_to_model(raw)
         span.prompt, span.reply = prompt_of(raw), reply_of(raw)
     else:
@@ -196,14 +211,13 @@ def interpret(raw: RawSpan) -> Span:
 
 def flat(value: object, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield nested attributes under dotted names; lists without objects stay lists."""
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from flat(inner, f"{prefix}.{key}" if prefix else str(key))
-    elif isinstance(value, list) and any(isinstance(inner, Mapping) for inner in value):
-        for index, inner in enumerate(value):
-            yield from flat(inner, f"{prefix}.{index}")
-    else:
+    if isinstance(value, list) and any(isinstance(inner, Mapping) for inner in value):
+        value = dict(enumerate(value))
+    if not isinstance(value, Mapping):
         yield prefix, value
+        return
+    for key, inner in value.items():
+        yield from flat(inner, f"{prefix}.{key}" if prefix else str(key))
 
 
 def _object_under(attributes: Attributes, key: str) -> Mapping[str, Any]:
@@ -223,11 +237,10 @@ def _kind(raw: RawSpan) -> SpanKind:
     operation = lower_text(attributes.get("gen_ai.operation.name"))
     if operation == "create_agent":  # Phoenix calls it an agent, but no agent runs in it
         return "other"
-    named: list[SpanKind | None] = [_vercel_kind(str(attributes.get("ai.operationId")))]
-    named.append(_OPERATIONS.get(operation))
-    named.extend(_KINDS.get(lower_text(attributes.get(key))) for key in _KIND_KEYS)
+    named = [_vercel_kind(str(attributes.get("ai.operationId"))), _OPERATIONS.get(operation)]
+    named += [_KINDS.get(lower_text(attributes.get(key))) for key in _KIND_KEYS]
     # `other` is weak: OpenInference calls a span a chain that may still be a tool or an agent by its attributes.
-    clear: list[SpanKind] = [kind for kind in named if kind is not None and kind != "other"]
+    clear = [kind for kind in named if kind not in (None, "other")]
     kind = clear[0] if clear else _implied_kind(attributes, name, is_chain="other" in named)
     if kind is None and any(event.name in (LLAMA_INDEX_PROMPT, LLAMA_INDEX_REPLY) for event in raw.events):
         return "model"
@@ -244,9 +257,8 @@ def _vercel_kind(operation: str) -> SpanKind | None:
 
 def _implied_kind(attributes: Attributes, name: str, *, is_chain: bool) -> SpanKind | None:
     """Return the kind that the attributes of a span imply; `None` if they imply none."""
-    if first_key(attributes, *_TOOL_HINTS):
-        return "tool"
-    if attributes.get("gen_ai.tool.name") is not None and not name.startswith(("call_llm", "chat")):
+    is_request = name.startswith(("call_llm", "chat"))  # Google's ADK names a tool there, too
+    if first_key(attributes, *_TOOL_HINTS, *(() if is_request else ("gen_ai.tool.name",))):
         return "tool"
     if name in _HAYSTACK_SPANS:
         return _HAYSTACK_SPANS[name]
@@ -269,9 +281,9 @@ def _agent(span: Span, attributes: Attributes) -> str | None:
     return agent or text_of(_object_under(attributes, "metadata").get("lc_agent_name"))
 
 
-def _name_in(span_name: str) -> str | None:
-    match = _NAME_IN_SPAN.match(span_name)
-    return match.group(1) or None if match else None
+def _name_in(span_name: str) -> str:
+    """Return the name of a tool or an agent in the name of its span; empty where there is none."""
+    return "".join(_NAME_IN_SPAN.findall(span_name))
 
 
 def _handoff_target(raw: RawSpan) -> str | None:
@@ -340,12 +352,12 @@ def unwrap_result(run: ToolRun) -> None:
         run.call_id, wrapper = run.call_id or text_of(wrapper["tool_id"]), object_of(wrapper["tool_output"])
     if {"raw_output", "tool_name", "is_error"} <= wrapper.keys():  # LlamaIndex's ToolOutput
         run.result, run.failed = wrapper["raw_output"], wrapper["is_error"] is True
-    elif "response" in wrapper and wrapper.keys() <= _FUNCTION_RESPONSE and wrapper.get("name") == run.tool:
+    elif {"name", "response"} <= wrapper.keys() <= _FUNCTION_RESPONSE and wrapper["name"] == run.tool:
         run.result = wrapper["response"]
     elif isinstance(wrapper.get("content"), list) and "isError" in wrapper:  # MCP's CallToolResult
         run.result, run.failed = content_of(wrapper["content"]), wrapper["isError"] is True
     elif "lc" in wrapper or wrapper.get("type") in ("tool", "ToolMessage"):  # LangChain's ToolMessage
-        answers = [message.answer for message in messages_in(wrapper, "$", "tool") if message.answer is not None]
+        answers = answers_in(messages_in(wrapper, "$", "tool"))
         if len(answers) == 1:
             run.result, run.failed = answers[0].content, answers[0].failed
             run.call_id = run.call_id or answers[0].call_id
@@ -363,14 +375,6 @@ def _first_captured(attributes: Attributes, keys: Iterable[str]) -> Any:  # noqa
     return ABSENT if value is None or is_hidden(value) else value
 
 
-def _model_call(raw: RawSpan) -> ModelCall:
-    attributes = raw.attributes
-    call = ModelCall(text_of(first_of(attributes, *_MODELS)), text_of(attributes.get("gen_ai.response.id")))
-    call.stopped_for_tools = _stopped_for_tools(raw)
-    call.usage = token_counts(attributes, _USAGE)
-    return call
-
-
 def _stopped_for_tools(raw: RawSpan) -> bool | None:
     """Return whether a model stopped to have tools called; `None` where the span gives no reason for the stop."""
     values: list[object] = [decoded(first_of(raw.attributes, *_FINISH_REASONS))]
@@ -378,14 +382,14 @@ def _stopped_for_tools(raw: RawSpan) -> bool | None:
         values += [event.attributes.get("finish_reason"), json_object(event.body).get("finish_reason")]
     for key in _RESPONSES:
         values += _finish_reasons_in(json_object(raw.attributes.get(key)))
-    texts = [str(text) for value in values if value for text in list_of(value) or [value]]
+    texts = [str(text) for value in filter(None, values) for text in parts_of(value)]
     for text in ",".join(texts).split(","):
         # Semantic Kernel joins the names of a Python enum: `FinishReason.TOOL_CALLS`.
         if text.rpartition(".")[2].replace("-", "_").lower() in _TOOL_REASONS:
             return True
     provider = str(first_of(raw.attributes, "gen_ai.provider.name", "gen_ai.system"))
     # Google's models stop for the same reason with tools and without, so it means nothing there.
-    return False if any(text != "STOP" for text in texts) and not provider.startswith(_GOOGLE) else None
+    return False if set(texts) - {"STOP"} and not provider.startswith(_GOOGLE) else None
 
 
 def _finish_reasons_in(response: Mapping[str, Any]) -> Iterator[object]:
@@ -453,6 +457,6 @@ def _exception(raw: RawSpan) -> str | None:
     for event in raw.events:
         if event.name == "exception" or "exception.type" in event.attributes:
             name = str(event.attributes.get("exception.type") or "").rpartition(".")[2]
-            parts = [str(part) for part in (name, event.attributes.get("exception.message")) if part]
-            return ": ".join(parts) or None
+            parts = filter(None, (name, event.attributes.get("exception.message")))
+            return ": ".join(map(str, parts)) or None
     return None

@@ -22,6 +22,7 @@ from toolmark.formats.traces.span_tree import Span
 from toolmark.formats.traces.trace_messages import (
     Message,
     Speaker,
+    answers_in,
     messages_in,
     read_once,
     requests_in,
@@ -117,10 +118,21 @@ class _Side:
     indexed: tuple[str, ...]
     event_keys: tuple[str, ...]
     llama_index_event: str
+    whole: str
+    """Attribute in which OpenInference has the messages as the library wrote them, next to the indexed ones."""
 
 
-_PROMPT = _Side("user", _PROMPTS, INDEXED_PROMPTS, ("gen_ai.input.messages", "gen_ai.prompt"), LLAMA_INDEX_PROMPT)
-_REPLY = _Side("model", _REPLIES, INDEXED_REPLIES, ("gen_ai.output.messages", "gen_ai.completion"), LLAMA_INDEX_REPLY)
+_PROMPT = _Side(
+    "user", _PROMPTS, INDEXED_PROMPTS, ("gen_ai.input.messages", "gen_ai.prompt"), LLAMA_INDEX_PROMPT, "input.value"
+)
+_REPLY = _Side(
+    "model",
+    _REPLIES,
+    INDEXED_REPLIES,
+    ("gen_ai.output.messages", "gen_ai.completion"),
+    LLAMA_INDEX_REPLY,
+    "output.value",
+)
 
 
 def indexed(attributes: Attributes, prefix: str) -> list[dict[str, Any]]:
@@ -129,12 +141,11 @@ def indexed(attributes: Attributes, prefix: str) -> list[dict[str, Any]]:
     A hidden field is left out of its entry.
     """
     entries: dict[int, dict[str, Any]] = {}
-    for key, value in attributes.items():
-        number, dot, name = key.removeprefix(prefix).partition(".")
-        if dot and number.isdigit() and key.startswith(prefix):
-            entry = entries.setdefault(int(number), {})
-            if not is_hidden(value):
-                entry[name] = value
+    pattern = re.compile(re.escape(prefix) + r"([0-9]+)\.(.*)", re.DOTALL)
+    for match in filter(None, map(pattern.match, attributes)):
+        entry = entries.setdefault(int(match[1]), {})
+        if not is_hidden(attributes[match[0]]):
+            entry[match[2]] = attributes[match[0]]
     return [entries[number] for number in sorted(entries)]
 
 
@@ -145,13 +156,12 @@ def is_hidden(value: object) -> bool:
 
 def prompt_of(raw: RawSpan) -> list[Message]:
     """Return the messages that a model received."""
-    return _messages_of(raw, _PROMPT) or _messages_in_events(raw, _PROMPT) or _split_conversation(raw)[0]
+    return _messages_of(raw, _PROMPT) or _split_conversation(raw)[0]
 
 
 def reply_of(raw: RawSpan) -> list[Message] | None:
     """Return the messages that a model answered; `None` where they were not captured."""
-    messages = _messages_of(raw, _REPLY) or _messages_in_events(raw, _REPLY) or _vercel_reply(raw)
-    messages = messages or _split_conversation(raw)[1]
+    messages = _messages_of(raw, _REPLY) or _vercel_reply(raw) or _split_conversation(raw)[1]
     return messages or (None if _is_reply_missing(raw.attributes) else [])
 
 
@@ -163,47 +173,35 @@ def surroundings_of(raw: RawSpan) -> tuple[list[Message], list[Message]]:
     key = first_key(raw.attributes, *_CONVERSATIONS)
     if key is not None:
         return [], _messages_at(raw, key, "user")
-    prompt = _messages_of(raw, _PROMPT) or _messages_in_events(raw, _PROMPT)
-    return prompt, _messages_of(raw, _REPLY) or _messages_in_events(raw, _REPLY)
+    return _messages_of(raw, _PROMPT), _messages_of(raw, _REPLY)
 
 
 def _is_reply_missing(attributes: Attributes) -> bool:
     """Return whether no part of a reply was captured."""
     if any(key.startswith(INDEXED_REPLIES) for key in attributes):
         return False
-    for key in (*_REPLIES, "ai.response.text", "ai.response.object"):
-        value = _captured(attributes, key)
-        # A text that was cut off held a reply, which can no longer be read.
-        if value and not (isinstance(value, str) and (value in _EMPTY or cut_off(value))):
-            return False
-    return True
+    values = [_captured(attributes, key) for key in (*_REPLIES, "ai.response.text", "ai.response.object")]
+    # A text that was cut off held a reply, which can no longer be read.
+    return all(str(value) in _EMPTY or cut_off(value) for value in filter(None, values))
 
 
 def _messages_of(raw: RawSpan, side: _Side) -> list[Message]:
-    """Return one side of a model call from the attributes of its span."""
+    """Return one side of a model call from the attributes of its span, else from its events."""
     for prefix in side.indexed:
         messages = _indexed_messages(raw, prefix, side.speaker)
         if messages:
-            texts = {raw.place_of(key): raw.attributes[key] for key in side.keys if _is_whole_text(raw, key)}
-            return _complete(messages, texts, side.speaker)
+            return _complete(messages, raw, side)
     fallback: list[Message] = []
     for key in side.keys:
         messages = _messages_at(raw, key, side.speaker)
-        if not messages:
+        if not messages or (side is _PROMPT and _is_method_input(messages, raw.attributes[key])):
             continue
-        if side is _PROMPT:
-            if _is_method_input(messages, raw.attributes[key]):
-                continue
-            return messages
         # OpenLLMetry leaves out calls that come with text; they are in the framework's output, another attribute.
-        if requests_in(messages) or not raw.span.model_call.stopped_for_tools:
+        is_partial = side is _REPLY and raw.span.model_call.stopped_for_tools and not requests_in(messages)
+        if not is_partial:
             return messages
         fallback = fallback or messages
-    return fallback
-
-
-def _is_whole_text(raw: RawSpan, key: str) -> bool:
-    return "value" in key and isinstance(raw.attributes.get(key), str)
+    return fallback or _messages_in_events(raw, side)
 
 
 def _indexed_messages(raw: RawSpan, prefix: str, speaker: Speaker) -> list[Message]:
@@ -237,8 +235,7 @@ def _captured(attributes: Attributes, key: str) -> Any:  # noqa: ANN401 - a JSON
         return None
     if key == "output.value":
         # Where content is dropped, Phoenix fills `output.value` with the id and the model of the response.
-        named = {name: attributes.get(f"gen_ai.response.{name}") for name in ("id", "model")}
-        named = {name: text for name, text in named.items() if text}
+        named = {name: text for name in ("id", "model") if (text := attributes.get(f"gen_ai.response.{name}"))}
         if named and decoded(value) == named:
             return None
     return value
@@ -257,50 +254,50 @@ def _is_method_input(messages: list[Message], value: object) -> bool:
     return messages[0].text == value and (as_object(decoded(value)) is not None or str(value).startswith("{'"))
 
 
-def _complete(messages: list[Message], texts: Mapping[str, str], speaker: Speaker) -> list[Message]:
+def _complete(messages: list[Message], raw: RawSpan, side: _Side) -> list[Message]:
     """Complete indexed messages with the same messages as the library had them.
 
     OpenInference leaves out arguments that are `{}`, that an answer reports a failure, sometimes the call that it
-    answers, and calls that LangChain lists separately because their arguments are not JSON. `texts` has the whole
-    messages as JSON text, by their paths.
+    answers, and calls that LangChain lists separately because their arguments are not JSON.
     """
+    text = raw.attributes.get(side.whole)
     # Parsing the whole messages of every span is slow, and few of them lack anything.
-    if not _may_be_incomplete(messages, texts.values()):
+    if not isinstance(text, str) or not _may_be_incomplete(messages, text):
         return messages
-    whole = [message for path, text in texts.items() for message in messages_in(text, path, speaker)]
-    if _has_more_calls(whole, messages, speaker) or _has_more_names(whole, messages):
+    whole = messages_in(text, raw.place_of(side.whole), side.speaker)
+    if (side is _REPLY and _has_more_calls(whole, messages)) or _has_more_names(whole, messages):
         return whole
     calls, others = requests_in(messages), requests_in(whole)
-    by_id: dict[tuple[str, str | None], Request] = {}
-    by_id |= {(other.name, other.id): other for other in others if other.id is not None}
+    matches: list[Request | None] = [*others]
     if len(calls) != len(others) or not all(map(_may_be_equal, calls, others)):
         # The two lists do not correspond one to one, so only an id identifies a call in the other list.
-        matches = iter([by_id.get((call.name, call.id)) for call in calls])
-    else:
-        matches = iter(others)
-    failed = {answer.call_id for answer in _answers_in(whole) if answer.failed and answer.call_id is not None}
-    return [_completed(message, matches, failed) for message in messages]
+        by_id: dict[tuple[str, str | None], Request] = {}
+        by_id |= {(other.name, other.id): other for other in others if other.id is not None}
+        matches = [by_id.get((call.name, call.id)) for call in calls]
+    failed = {answer.call_id for answer in answers_in(whole) if answer.failed} - {None}
+    remaining = iter(matches)
+    return [_completed(message, remaining, failed) for message in messages]
 
 
-def _may_be_incomplete(messages: list[Message], texts: Collection[str]) -> bool:
-    """Return whether these texts may complete the messages; cheap, so that most texts are never parsed."""
+def _may_be_incomplete(messages: list[Message], text: str) -> bool:
+    """Return whether a text may complete the messages; cheap, so that most texts are never parsed."""
     if any(request.arguments is ABSENT or request.id is None for request in requests_in(messages)):
         return True
-    if any(map(_HAS_INVALID_CALLS.search, texts)):
+    answers = answers_in(messages)
+    if _HAS_INVALID_CALLS.search(text) or any(map(_is_nameless, answers)):
         return True
-    answers = _answers_in(messages)
-    return any(map(_is_nameless, answers)) or (bool(answers) and any(map(_SAYS_FAILED.search, texts)))
+    return bool(answers) and _SAYS_FAILED.search(text) is not None
 
 
-def _has_more_calls(whole: list[Message], messages: list[Message], speaker: Speaker) -> bool:
+def _has_more_calls(whole: list[Message], messages: list[Message]) -> bool:
     """Return whether the whole reply has all the calls of the indexed one, and more."""
     names, whole_names = _call_names(messages), _call_names(whole)
-    return speaker == "model" and len(whole_names) > len(names) and set(names) <= set(whole_names)
+    return len(whole_names) > len(names) and set(names) <= set(whole_names)
 
 
 def _has_more_names(whole: list[Message], messages: list[Message]) -> bool:
     """Return whether only the whole messages name the calls that are answered; their calls are the same."""
-    answers, whole_answers = _answers_in(messages), _answers_in(whole)
+    answers, whole_answers = answers_in(messages), answers_in(whole)
     if not whole_answers or any(map(_is_nameless, whole_answers)) or not any(map(_is_nameless, answers)):
         return False
     return _call_names(whole) == _call_names(messages)
@@ -308,10 +305,6 @@ def _has_more_names(whole: list[Message], messages: list[Message]) -> bool:
 
 def _call_names(messages: Iterable[Message]) -> list[tuple[str, str | None]]:
     return [(request.name, request.id) for request in requests_in(messages)]
-
-
-def _answers_in(messages: Iterable[Message]) -> list[Answer]:
-    return [message.answer for message in messages if message.answer is not None]
 
 
 def _is_nameless(answer: Answer) -> bool:
@@ -325,11 +318,11 @@ def _may_be_equal(call: Request, other: Request) -> bool:
     return call.arguments is ABSENT or json_equal(call.arguments, other.arguments)
 
 
-def _completed(message: Message, matches: Iterator[Request | None], failed: Collection[str]) -> Message:
+def _completed(message: Message, matches: Iterator[Request | None], failed: Collection[str | None]) -> Message:
     """Return a message with the fields that only the next matching calls have, and with its answer's failure."""
     requests: list[Request] = []
     for request in message.requests:
-        other = next(matches, None)
+        other = next(matches)
         if other is not None and request.id is None:
             request = replace(request, id=other.id)  # noqa: PLW2901 - the same call, completed
         requests.append(with_arguments_of(request, other))
@@ -430,14 +423,9 @@ def _split_conversation(raw: RawSpan) -> tuple[list[Message], list[Message]]:
 
     The reply begins after the last message that is not the model's.
     """
-    for key in _CONVERSATIONS:
-        value = raw.attributes.get(key)
-        if cut_off(value):
-            note_cut_off(raw.span, raw.place_of(key))
-        elif value is not None:
-            messages = messages_in(value, raw.place_of(key), "user")
-            start = len(messages)
-            while start and messages[start - 1].speaker == "model":
-                start -= 1
-            return messages[:start], messages[start:]
-    return [], []
+    key = first_key(raw.attributes, *_CONVERSATIONS)
+    messages = _messages_at(raw, key, "user") if key else []
+    start = len(messages)
+    while start and messages[start - 1].speaker == "model":
+        start -= 1
+    return messages[:start], messages[start:]

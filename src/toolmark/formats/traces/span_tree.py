@@ -6,7 +6,7 @@ event (a model call, a tool run or a hand-off). Nothing here depends on where a 
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -22,7 +22,8 @@ SpanKind: TypeAlias = Literal["model", "tool", "agent", "handoff", "other"]
 MAX_TOOL_DEPTH = 40
 """Levels of tools inside of tools. Deeper tools are recorded at the last of these levels."""
 
-_LONG_AGO = datetime(1, 1, 1, tzinfo=timezone.utc)
+_LONG_AGO = datetime.min.replace(tzinfo=timezone.utc)
+_NEVER = datetime.max.replace(tzinfo=timezone.utc)
 
 
 @dataclass(slots=True)
@@ -69,13 +70,6 @@ class ToolRun:
     server: str | None = None
 
 
-@dataclass(slots=True)
-class Handoff:
-    """The event of a hand-off span: control passes to the agent `to`."""
-
-    to: str | None = None
-
-
 @dataclass(slots=True, eq=False)
 class Span:
     """One span, and its position in the tree of its trace.
@@ -92,7 +86,9 @@ class Span:
         reply: Messages that it answered; `None` where they were not captured.
         offered: Definitions of the tools that a model, or an agent, could choose from.
         input_text, output_text: The text that went in and came out.
-        event: What a span of a model, a tool or a hand-off records.
+        model_call: What a model span records; empty for any other span.
+        tool_run: What a tool span records; empty for any other span.
+        handoff_to: The agent that a hand-off passes control to.
         doubts: Warnings about the span, each with its path.
         scope: The tool span around it; `tree_of` sets this field and those below.
         within: The agent span around it, inside of that tool.
@@ -118,7 +114,9 @@ class Span:
     offered: list[Any] = field(default_factory=list)
     input_text: str | None = None
     output_text: str | None = None
-    event: ModelCall | ToolRun | Handoff | None = None
+    model_call: ModelCall = field(default_factory=ModelCall)
+    tool_run: ToolRun = field(default_factory=ToolRun)
+    handoff_to: str | None = None
     tags: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     scope: Span | None = None
@@ -129,19 +127,14 @@ class Span:
     order: tuple[datetime, int] = (_LONG_AGO, 0)
 
     @property
-    def model_call(self) -> ModelCall:
-        """The event of a model span; an empty one for any other span."""
-        return self.event if isinstance(self.event, ModelCall) else ModelCall()
+    def reply_messages(self) -> list[Message]:
+        """The reply; empty also where it was not captured."""
+        return self.reply or []
 
     @property
-    def tool_run(self) -> ToolRun:
-        """The event of a tool span; an empty one for any other span."""
-        return self.event if isinstance(self.event, ToolRun) else ToolRun()
-
-    @property
-    def handoff(self) -> Handoff:
-        """The event of a hand-off span; an empty one for any other span."""
-        return self.event if isinstance(self.event, Handoff) else Handoff()
+    def interval(self) -> tuple[datetime, datetime]:
+        """Start and end; a span without them overlaps no other."""
+        return self.started_at or _NEVER, self.ended_at or _LONG_AGO
 
     @property
     def ref(self) -> str:
@@ -151,11 +144,12 @@ class Span:
     @property
     def agent_name(self) -> str | None:
         """Name of the agent that did this."""
-        if self.kind == "agent":
-            return self.agent or self.name or None
-        if self.agent or self.within is None:
-            return self.agent or None
-        return self.within.agent or self.within.name or None
+        named = self if self.agent or self.kind == "agent" else self.within
+        return None if named is None else named.agent or named.name or None
+
+    def is_near(self, span: Span) -> bool:
+        """Return whether both spans lie in the same tool and the same agent."""
+        return self.scope is span.scope and self.within is span.within
 
     def doubt(self, path: str, message: str) -> None:
         """Record a warning about this span, once."""
@@ -169,7 +163,7 @@ def relative_path(path: str) -> str:
     return path.removeprefix("$").removeprefix(".")
 
 
-@dataclass
+@dataclass(eq=False)
 class Tree:
     """The spans of one trace.
 
@@ -192,49 +186,52 @@ class Tree:
 
 def tree_of(spans: Iterable[Span]) -> Tree:
     """Return the spans of one trace as a tree; of a span that was exported twice, the more complete copy counts."""
-    by_id: dict[str, Span] = {}
+    by_id: dict[str | None, Span] = {}
     for span in spans:
         # A span may be exported while it runs, and once more when it ends.
         if span.id not in by_id or _completeness(span) >= _completeness(by_id[span.id]):
             by_id[span.id] = span
     tree = Tree(list(by_id.values()))
-    children: dict[str, list[Span]] = {}
+    children: dict[str | None, list[Span]] = defaultdict(list)
     for index, span in enumerate(tree.spans):
         span.order = (span.started_at or _LONG_AGO, index)
-        # A missing parent may have been sampled away, or be in another file.
-        if span.parent in by_id and span.parent != span.id:
-            children.setdefault(span.parent, []).append(span)
-        else:
-            tree.roots.append(span)
-            tree.orphans += [span.path] if span.parent is not None else []
+        children[span.parent].append(span)
         if span.kind == "model":
             _mark_ancestors(span, by_id)
-    placed = {span.id for span in tree.roots}
-    _place_below(tree.roots, children, placed, tree)
-    for span in tree.spans:
-        if span.id not in placed:  # it is, over some steps, its own ancestor
-            placed.add(span.id)
-            tree.roots.append(span)
-            tree.orphans.append(span.path)
-            _place_below([span], children, placed, tree)
-    tree.spans.sort(key=lambda span: span.order)
-    tree.roots.sort(key=lambda span: span.order)
+    # A missing parent may have been sampled away, or be in another file.
+    roots = [span for span in tree.spans if span.parent not in by_id or span.parent == span.id]
+    placed: set[str] = set()
+    for root in [*roots, *tree.spans]:
+        if root.id in placed:
+            continue
+        # A span that no root leads to is, over some steps, its own ancestor.
+        tree.roots.append(root)
+        if root.parent is not None:
+            tree.orphans.append(root.path)
+        _place_below(root, children, placed, tree)
+    tree.spans.sort(key=_order)
+    tree.roots.sort(key=_order)
     return tree
 
 
-def _mark_ancestors(model: Span, by_id: dict[str, Span]) -> None:
-    outer = by_id.get(model.parent or "")
+def _order(span: Span) -> tuple[datetime, int]:
+    return span.order
+
+
+def _mark_ancestors(model: Span, by_id: dict[str | None, Span]) -> None:
+    outer = by_id.get(model.parent)
     while outer is not None and not outer.has_model:
         outer.has_model = True
-        outer = by_id.get(outer.parent or "")
+        outer = by_id.get(outer.parent)
 
 
-def _place_below(roots: list[Span], children: dict[str, list[Span]], placed: set[str], tree: Tree) -> None:
-    """Set the position of every span below these roots, from the top down."""
-    queue = deque(roots)
+def _place_below(root: Span, children: dict[str | None, list[Span]], placed: set[str], tree: Tree) -> None:
+    """Set the position of every span below a root, from the top down."""
+    placed.add(root.id)
+    queue = deque([root])
     while queue:
         outer = queue.popleft()
-        for span in children.get(outer.id, ()):
+        for span in children[outer.id]:
             if span.id in placed:
                 continue
             placed.add(span.id)
@@ -270,26 +267,27 @@ def _same_call(inner: Span, outer: Span) -> bool:
         return False
     if run.call_id is not None and outer_run.call_id is not None:
         return run.call_id == outer_run.call_id
-    return ABSENT in (run.arguments, outer_run.arguments) or json_equal(run.arguments, outer_run.arguments)
+    return may_be_equal(run.arguments, outer_run.arguments)
+
+
+def may_be_equal(arguments: object, others: object) -> bool:
+    """Return whether two records may have the same arguments: they are equal, or not captured in one of them."""
+    return ABSENT in (arguments, others) or json_equal(arguments, others)
 
 
 def _merge_into(outer: Span, inner: Span) -> None:
     """Complete the outer record of a call with the inner one, which counts no more."""
     # The outer record may lack content that the inner one has: frameworks and libraries differ in what they keep.
-    run, other = outer.tool_run, inner.tool_run
-    run.arguments = other.arguments if run.arguments is ABSENT else run.arguments
-    run.result = other.result if run.result is ABSENT else run.result
-    run.call_id, run.type, run.server = run.call_id or other.call_id, run.type or other.type, run.server or other.server
+    for name, unset in (("arguments", ABSENT), ("result", ABSENT), ("call_id", None), ("type", None), ("server", None)):
+        if getattr(outer.tool_run, name) is unset:
+            setattr(outer.tool_run, name, getattr(inner.tool_run, name))
     outer.error = outer.error or inner.error
     inner.kind = "other"
 
 
 def _completeness(span: Span) -> tuple[bool, int]:
     """Return a key that is greater for a finished span than for one that was exported while it ran."""
-    fields: list[object] = [span.prompt, span.reply, span.error, span.input_text, span.output_text]
-    if isinstance(span.event, ModelCall):
-        fields.append(span.event.model)
-    elif isinstance(span.event, ToolRun):
-        run = span.event
-        fields += [run.call_id, run.arguments is not ABSENT, run.result is not ABSENT]
-    return span.ended_at is not None, sum(map(bool, fields))
+    run = span.tool_run
+    fields = (span.prompt, span.reply, span.error, span.input_text, span.output_text, span.model_call.model)
+    captured = (run.call_id, run.arguments is not ABSENT, run.result is not ABSENT)
+    return span.ended_at is not None, sum(map(bool, (*fields, *captured)))

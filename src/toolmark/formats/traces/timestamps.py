@@ -6,7 +6,7 @@ import re
 from datetime import datetime, timedelta, timezone
 
 _ISO = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?\s*(Z|z|UTC|[+-]\d\d:?\d\d)?\s*$", re.ASCII
+    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d+))?\s*(?:Z|z|UTC|([+-]\d\d):?(\d\d))?\s*$", re.ASCII
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _PARTS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -56,11 +56,7 @@ def _from_text(text: str) -> datetime | None:
     match = _ISO.match(text)
     if match is None:
         return None
-    *parts, fraction, zone = match.groups()
-    year, month, day, hour, minute, second = map(int, parts)
-    moment = datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc)
-    moment += timedelta(microseconds=int((fraction or "0")[:6].ljust(6, "0")))
-    if zone and zone[0] in "+-":
-        offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
-        moment += offset if zone[0] == "-" else -offset
-    return moment
+    # Python 3.10 reads neither `Z` nor fractions of any length.
+    date, time, fraction, hours, minutes = match.groups(default="")
+    text = f"{date}T{time}.{fraction[:6]:0<6}{hours or '+00'}:{minutes or '00'}"
+    return datetime.fromisoformat(text).astimezone(timezone.utc)

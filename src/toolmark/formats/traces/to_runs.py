@@ -7,29 +7,30 @@ the order of the models' messages, the tool runs for each, and the answers that 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from itertools import chain
 
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request, RunBuilder
 from toolmark.cases import Run, RunStatus
-from toolmark.formats.messages.field_readers import Notes
+from toolmark.formats.messages.field_readers import Notes, text_of
 from toolmark.formats.messages.lenient_arguments import repair_arguments
 from toolmark.formats.messages.offered_tools import offered_tools
 from toolmark.formats.traces.call_ledger import Call, CallBatch, CallLedger
 from toolmark.formats.traces.deduplicate import drop_silent_copies, repeated_traces
-from toolmark.formats.traces.span_tree import MAX_TOOL_DEPTH, Span, Tree, tree_of
-from toolmark.formats.traces.trace_messages import Message, final_text, last_text, requests_in, texts_of
+from toolmark.formats.traces.span_tree import MAX_TOOL_DEPTH, Span, SpanKind, Tree, tree_of
+from toolmark.formats.traces.trace_messages import final_text, last_text, requests_in, texts_of
 from toolmark.matching.json_compare import ABSENT
 
 
 @dataclass
 class _Trace:
-    """One trace with its calls and its session."""
+    """One trace with its models, its calls and its session; `outer_models` do not work for a tool."""
 
     tree: Tree
     models: list[Span]
+    outer_models: list[Span]
     ledger: CallLedger
     session: str | None
 
@@ -50,20 +51,11 @@ def runs_of(
     groups: dict[str, list[Span]] = defaultdict(list)
     for span in spans:
         groups[span.trace].append(span)
-    trees = [tree_of(group) for group in groups.values()]
-    notes = Notes()
+    notes, trees = Notes(), list(map(tree_of, groups.values()))
     idle = [tree for tree in trees if not _has_agent(tree)]
-    if idle:
-        message = f"{len(idle)} of the traces show no model, agent or tool; left out"
-        notes.warn(idle[0].spans[0].path, message)
-    trees = [tree for tree in trees if _has_agent(tree)]
+    trees = _leave_out(idle, trees, "show no model, agent or tool", notes)
     drop_silent_copies(trees)
-    repeated = repeated_traces(trees)
-    if repeated:
-        message = f"{len(repeated)} of the traces repeat requests to models of other traces; left out"
-        notes.warn(repeated[0].spans[0].path, message)
-    left_out = set(map(id, repeated))
-    trees = [tree for tree in trees if id(tree) not in left_out]
+    trees = _leave_out(repeated_traces(trees), trees, "repeat requests to models of other traces", notes)
     trees.sort(key=lambda tree: tree.spans[0].order[0])
     earlier: dict[tuple[str | None, str | None], list[Call]] = defaultdict(list)
     traces = [_read_trace(tree, earlier) for tree in trees]
@@ -76,7 +68,15 @@ def _has_agent(tree: Tree) -> bool:
     """Return whether a trace shows an agent: by the kinds of its spans, or by calls in any messages."""
     if tree.of_kind("model", "agent", "tool"):
         return True
-    return any(requests_in([*span.prompt, *(span.reply or ())]) for span in tree.spans)
+    return any(requests_in([*span.prompt, *span.reply_messages]) for span in tree.spans)
+
+
+def _leave_out(trees: list[Tree], all_trees: list[Tree], reason: str, notes: Notes) -> list[Tree]:
+    """Return the other trees, with one warning about those that are left out."""
+    if trees:
+        notes.warn(trees[0].spans[0].path, f"{len(trees)} of the traces {reason}; left out")
+    left_out = set(trees)
+    return [tree for tree in all_trees if tree not in left_out]
 
 
 def _read_trace(tree: Tree, earlier: dict[tuple[str | None, str | None], list[Call]]) -> _Trace:
@@ -86,18 +86,17 @@ def _read_trace(tree: Tree, earlier: dict[tuple[str | None, str | None], list[Ca
     first_text = None
     if session is None:  # then the user's first words identify the conversation
         histories = [span.prompt for span in (*models, *tree.spans)]
-        histories += [span.reply or [] for span in tree.of_kind("agent")]
-        first_text = next(iter(_user_texts(histories)), None)
+        histories += [span.reply_messages for span in tree.of_kind("agent")]
+        first_text = next(iter(texts_of(chain(*histories), "user")), None)
     conversation = earlier[session, first_text]
     # Where no words were captured, every trace has the same key. A call of a history is then an earlier trace's only
     # if no model here can have made it.
-    is_identified = session is not None or first_text is not None
-    if not is_identified:
-        is_identified = all(model.reply is not None or model.model_call.stopped_for_tools is False for model in models)
+    is_complete = all(model.reply is not None or model.model_call.stopped_for_tools is False for model in models)
+    is_identified = session or first_text or is_complete
     ledger = CallLedger(conversation if is_identified else (), same_session=session is not None)
     _fill_ledger(ledger, tree, models)
     conversation += ledger.calls
-    return _Trace(tree, models, ledger, session)
+    return _Trace(tree, models, [span for span in models if span.scope is None], ledger, session)
 
 
 def _fill_ledger(ledger: CallLedger, tree: Tree, models: list[Span]) -> None:
@@ -106,32 +105,26 @@ def _fill_ledger(ledger: CallLedger, tree: Tree, models: list[Span]) -> None:
         ledger.add_reply(span)
     for span in models:
         ledger.add_history(span, span.prompt)
-    has_replies = any(span.reply is not None for span in models)
-    innermost = set(models)
-    for span in tree.spans:
-        if span in innermost or (has_replies and span.kind not in ("agent", "model")):
+    has_replies, innermost = any(span.reply is not None for span in models), set(models)
+    kinds: tuple[SpanKind, ...] = ("agent", "model") if has_replies else ("agent", "model", "handoff", "other")
+    for span in tree.of_kind(*kinds):
+        if span in innermost:
             continue
-        if span.kind == "model" and has_replies:
-            # The reply of an outer model repeats those of the models inside of it, maybe not the last one.
+        reply = span.reply_messages
+        # The reply of an outer model repeats those of the models inside of it, maybe not the last one. The output of an
+        # agent or chain may repeat its input; otherwise the two are one history.
+        repeats = span.kind == "model" and has_replies
+        if repeats or any(message.speaker == "user" for message in reply):
             ledger.add_history(span, span.prompt)
-            ledger.add_history(span, span.reply or ())
-        elif span.kind != "tool":
-            for history in _histories_around(span):
-                ledger.add_history(span, history)
+            ledger.add_history(span, reply)
+        else:
+            ledger.add_history(span, [*span.prompt, *reply])
     for span in tree.of_kind("tool"):
         ledger.add_run(span)
     ledger.settle()
     ledger.infer_requests(models)
     for span in tree.of_kind("handoff"):
         ledger.add_handoff(span)
-
-
-def _histories_around(span: Span) -> list[list[Message]]:
-    """Return the input and output of an agent or chain as one history; as two if the output repeats the input."""
-    reply = span.reply or []
-    if any(message.speaker == "user" for message in reply):
-        return [span.prompt, reply]
-    return [[*span.prompt, *reply]]
 
 
 def _innermost_models(tree: Tree) -> list[Span]:
@@ -154,39 +147,33 @@ def _build_run(trace: _Trace, handoff_names: frozenset[str], notes: Notes) -> Ru
     tree, ledger = trace.tree, trace.ledger
     for call in ledger.calls:
         is_handoff = call.handoff_to is not None or call.request.name in handoff_names
-        call.request = _with_valid_fields(call.request, notes, is_handoff=is_handoff)
+        call.request = _with_valid_fields(replace(call.request, handoff=is_handoff), notes)
     builder = RunBuilder(run_id=tree.spans[0].trace or None, conversation_id=trace.session)
-    _record_warnings(trace, builder)
+    for warning in _warnings(trace):
+        builder.warn(warning)
     offered = _record_models(trace, builder)
-    entries: dict[int, list[CallBatch | Span]] = defaultdict(list)
-    for batch in ledger.batches:
-        if batch.calls:
-            entries[id(batch.span.scope)].append(batch)
-    for span in ledger.runs_without_request:
-        entries[id(span.scope)].append(span)
+    entries: dict[Span | None, list[CallBatch]] = defaultdict(list)
+    code_runs = [CallBatch(span, (*span.order, 0)) for span in ledger.runs_without_request]
+    for batch in (*ledger.batches, *code_runs):
+        entries[batch.span.scope].append(batch)
     # The builder must know a tool run before the calls inside of it.
     scopes: list[Span | None] = [None]
     while scopes:
         scope = scopes.pop(0)
-        for entry in sorted(entries[id(scope)], key=_order):
-            if isinstance(entry, Span):
-                _record_tool(entry, builder)
-                scopes.append(entry)
-            else:
-                _record_batch(entry, builder, offered if scope is None else frozenset())
-                scopes += [span for call in entry.calls for span in call.runs]
+        for batch in sorted(entries[scope], key=lambda batch: batch.order):
+            scopes += _record_batch(batch, builder, () if scope else offered)
     for warning in notes.warnings:
         builder.warn(warning)
     _record_end(trace, builder)
     return builder.build()
 
 
-def _with_valid_fields(request: Request, notes: Notes, *, is_handoff: bool) -> Request:
+def _with_valid_fields(request: Request, notes: Notes) -> Request:
     """Return a request with a name, and with arguments that are repaired if that was asked for, or else invalid."""
     arguments, path = request.arguments, request.source or "$"
     if not request.name:
         notes.warn(path, "a call needs the name of its tool; it is recorded as '(unnamed)'")
-    request = replace(request, name=request.name or "(unnamed)", handoff=is_handoff)
+        request = replace(request, name="(unnamed)")
     if not isinstance(arguments, str):
         return request
     repaired_arguments = repair_arguments(arguments, request.name, path, notes)
@@ -197,24 +184,20 @@ def _with_valid_fields(request: Request, notes: Notes, *, is_handoff: bool) -> R
     return request
 
 
-def _order(entry: CallBatch | Span) -> tuple[datetime, int, int]:
-    return entry.order if isinstance(entry, CallBatch) else (*entry.order, 0)
+def _record_batch(batch: CallBatch, builder: RunBuilder, offered: Collection[str]) -> list[Span]:
+    """Record a message of a model with the runs and answers of its calls; return the runs.
 
-
-def _scope_id(span: Span) -> str | None:
-    return None if span.scope is None else span.scope.id
-
-
-def _record_batch(batch: CallBatch, builder: RunBuilder, offered: frozenset[str]) -> None:
-    """Record a message of a model with the runs and answers of its calls.
-
-    `offered` has the names of all tools that the model could choose from; it is empty if they are not known.
+    A batch without calls is a tool run that the program started itself. `offered` has the names of all tools that the
+    model could choose from; it is empty if they are not known.
     """
-    scope = _scope_id(batch.span)
+    scope = batch.span.scope.id if batch.span.scope else None
+    if not batch.calls:
+        _record_tool(batch.span, builder, scope)
+        return [batch.span]
     builder.model_asked([call.request for call in batch.calls], scope=scope, agent=batch.span.agent_name)
     for call in batch.calls:
         for span in call.runs:
-            _record_tool(span, builder, call)
+            _record_tool(span, builder, scope, call.request.id, call.source)
         if call.handoff_to is not None:
             builder.handed_off(to=call.handoff_to, request=call.source)
         answer = call.answer
@@ -226,148 +209,134 @@ def _record_batch(batch: CallBatch, builder: RunBuilder, offered: frozenset[str]
             name=call.request.name,
             failed=answer.failed,
             error=answer.error,
-            unknown_tool=bool(offered) and _is_unknown(call.request, offered),
+            unknown_tool=_is_unknown(call.request, offered),
             scope=scope,
             reformatted=bool(call.runs) and call.runs[-1].tool_run.result is not ABSENT,
             ran=answer.ran,
             read=True,
             request=call.source,
         )
+    return [span for call in batch.calls for span in call.runs]
 
 
-def _is_unknown(request: Request, offered: frozenset[str]) -> bool:
+def _is_unknown(request: Request, offered: Collection[str]) -> bool:
     """Return whether no tool of this name was offered. The answer to such a call can only say so."""
-    is_provided = request.type in (ToolCallType.HOSTED, ToolCallType.MCP)
-    return request.name not in offered and not request.handoff and not is_provided
+    if not offered or request.name in offered:
+        return False
+    return not request.handoff and request.type not in (ToolCallType.HOSTED, ToolCallType.MCP)
 
 
-def _record_tool(span: Span, builder: RunBuilder, call: Call | None = None) -> None:
-    """Record a tool run, for a call of a model or, without one, for the program itself."""
+def _record_tool(
+    span: Span, builder: RunBuilder, scope: str | None, call_id: str | None = None, request: str | None = None
+) -> None:
+    """Record a tool run, for the call of a model at `request` or, without one, for the program itself."""
     run = span.tool_run
     builder.tool_started(
         span.id,
         run.tool,
         run.arguments if isinstance(run.arguments, dict) else None,
-        call_id=(call.request.id if call else None) or run.call_id,
-        scope=_scope_id(call.batch.span if call else span),
+        call_id=call_id or run.call_id,
+        scope=scope,
         agent=span.agent_name,
         type=run.type,
         server=run.server,
         at=span.started_at,
-        request=call.source if call else None,
+        request=request,
         source=span.ref,
     )
     if span.error is not None:
         builder.tool_failed(span.id, span.error, at=span.ended_at)
         return
-    error = None
-    if run.failed:
-        error = run.result if isinstance(run.result, str) and run.result else "failed"
-    builder.tool_ended(span.id, run.result, error=error, at=span.ended_at)
+    error = text_of(run.result) or "failed"
+    builder.tool_ended(span.id, run.result, error=error if run.failed else None, at=span.ended_at)
 
 
-def _record_models(trace: _Trace, builder: RunBuilder) -> frozenset[str]:
+def _record_models(trace: _Trace, builder: RunBuilder) -> set[str]:
     """Record models, usage and offered tools; return the names of the tools if all of them are known."""
     for span in trace.models:
         builder.model_used(span.model_call.model, span.model_call.usage)
-    models = [span for span in trace.models if span.scope is None]
+    models = trace.outer_models
     # If one model has no list of tools, it may have been offered others than these.
     is_complete = bool(models) and all(span.offered or (span.within and span.within.offered) for span in models)
     names: set[str] = set()
     for span in trace.tree.of_kind("model", "agent"):
-        if span.offered and span.scope is None:
+        if span.scope is None:
             specs, all_known = offered_tools("openai-chat", span.offered)
-            builder.offered(specs, all_known=all_known and is_complete)
-            names |= {spec.name for spec in specs}
-            is_complete = is_complete and all_known
-    return frozenset(names) if is_complete else frozenset()
+            is_complete &= all_known
+            builder.offered(specs, all_known=is_complete)
+            names.update(spec.name for spec in specs)
+    return names if is_complete else set()
 
 
-def _record_warnings(trace: _Trace, builder: RunBuilder) -> None:
+def _warnings(trace: _Trace) -> list[str]:
     tree, ledger, notes = trace.tree, trace.ledger, Notes()
-    for span in tree.spans:
-        for doubt in span.doubts:
-            builder.warn(doubt)
+    notes.warnings += chain(*(span.doubts for span in tree.spans))
     notes.warn_once(tree.orphans, "the parent span is missing; the trace may be incomplete")
-    history_calls = [call.source for call in ledger.history_calls]
-    notes.warn_once(history_calls, "the call is only in a model's history, before the user's last message")
+    notes.warn_once(ledger.history_calls, "the call is only in a model's history, before the user's last message")
     notes.warn_once(ledger.lost_answers, "answers a call that the trace does not show; left out")
     _warn_of_missing_calls(trace, notes)
-    _warn_of_missing_replies(trace, notes)
+    if not tree.of_kind("tool", "agent", "handoff"):  # a tracer of agents traces their tools too
+        _warn_of_missing_replies(trace, notes)
     if tree.too_deep:
-        builder.warn(f"tools are nested more than {MAX_TOOL_DEPTH} deep; deeper ones are recorded at that depth")
-    for warning in notes.warnings:
-        builder.warn(warning)
+        deepest = f"tools are nested more than {MAX_TOOL_DEPTH} deep; deeper ones are recorded at that depth"
+        notes.warnings.append(deepest)
+    return notes.warnings
 
 
 def _warn_of_missing_calls(trace: _Trace, notes: Notes) -> None:
     """Warn of calls that must have been requested, and are not in the trace."""
-    batches = [batch for batch in trace.ledger.batches if batch.calls]
+    tree, batches = trace.tree, trace.ledger.batches
     stopped = [span for span in trace.models if span.model_call.stopped_for_tools]
     # Calls of a model may be inferred under another span, so only a lack of batches shows that some are missing.
     if len(stopped) > len(batches):
-        spans = {id(batch.span) for batch in batches}
-        places = [span.path for span in stopped if id(span) not in spans]
+        spans = {batch.span for batch in batches}
+        places = [span.path for span in stopped if span not in spans]
         notes.warn_once(places, "the model stopped to call tools, but the trace does not show the calls")
-    agents = trace.tree.of_kind("agent")
-    if trace.ledger.calls or trace.tree.of_kind("model", "tool", "handoff"):
+    if batches or tree.of_kind("model", "tool", "handoff"):
         return
-    if not any({"user", "model"} <= {message.speaker for message in span.reply or ()} for span in agents):
+    agents = tree.of_kind("agent")
+    if not any({"user", "model"} <= {message.speaker for message in span.reply_messages} for span in agents):
         places = [span.path for span in agents]
         notes.warn_once(places, "the agent has no spans of models or tools; calls may be missing")
 
 
 def _warn_of_missing_replies(trace: _Trace, notes: Notes) -> None:
-    """Warn of models without a reply, unless a later model received the history, or tools are traced anyway."""
-    if trace.tree.of_kind("tool", "agent", "handoff"):  # a tracer of agents traces their tools too
-        return
-    last_prompt = max((span.order for span in trace.models if span.prompt), default=None)
+    """Warn of models without a reply, unless a later model received the history."""
     places: list[str] = []
-    for span in trace.models:
-        is_silent = span.reply is None and span.model_call.stopped_for_tools is None and span.error is None
-        if is_silent and (last_prompt is None or last_prompt <= span.order):
+    for span in reversed(trace.models):
+        if span.reply is None and span.model_call.stopped_for_tools is None and span.error is None:
             places.append(span.path)
-    notes.warn_once(places, "the reply of the model was not captured; calls in it may be missing")
+        if span.prompt:
+            break
+    notes.warn_once(places[::-1], "the reply of the model was not captured; calls in it may be missing")
 
 
 def _record_end(trace: _Trace, builder: RunBuilder) -> None:
     """Record the input and the output of the run, and how it ended."""
     tree = trace.tree
-    builder.started(_input(trace), at=tree.spans[0].started_at)
+    outermost = [*tree.roots, *tree.of_kind("agent")]
+    # The user's last words in the first history, else the input of the outermost span.
+    inputs = chain(
+        (last_text(model.prompt, "user") for model in trace.outer_models), (span.input_text for span in outermost)
+    )
+    # The final text of the last model, else the output of the outermost span.
+    outputs = chain(
+        (_final_text(model, trace.ledger) for model in trace.outer_models[-1:]),
+        (span.output_text for span in outermost),
+    )
+    builder.started(next(filter(None, inputs), None), at=tree.spans[0].started_at)
     builder.labelled(metadata={"span_id": tree.roots[0].id})
     for span in tree.spans:
         builder.labelled(tags=span.tags)
     end = max((span.ended_at for span in tree.spans if span.ended_at is not None), default=None)
     error = next((span.error for span in tree.roots if span.error is not None), None)
-    output = _output(trace)
+    output = next(filter(None, outputs), None)
     if error is not None:
         builder.ended(None, status=RunStatus.ERROR, error=error, at=end)
     elif output is None and _has_open_calls(trace.ledger):
         builder.ended(None, status=RunStatus.STOPPED, at=end)
     else:
         builder.ended(output, at=end)
-
-
-def _input(trace: _Trace) -> str | None:
-    """Return the user's last words in the first history, else the input of the outermost span."""
-    for model in trace.models:
-        text = last_text(model.prompt, "user") if model.scope is None else None
-        if text:
-            return text
-    return next((span.input_text for span in _outermost(trace.tree) if span.input_text), None)
-
-
-def _output(trace: _Trace) -> str | None:
-    """Return the final text of the last model, else the output of the outermost span."""
-    models = [span for span in trace.models if span.scope is None]
-    text = None
-    if models:
-        text = final_text(models[-1].reply or []) or _text_after_tools(models[-1], trace.ledger)
-    return text or next((span.output_text for span in _outermost(trace.tree) if span.output_text), None)
-
-
-def _outermost(tree: Tree) -> list[Span]:
-    return [*tree.roots, *tree.of_kind("agent")]
 
 
 def _has_open_calls(ledger: CallLedger) -> bool:
@@ -378,18 +347,12 @@ def _has_open_calls(ledger: CallLedger) -> bool:
     return not any(call.runs or call.answer or call.handoff_to for call in last.calls)
 
 
-def _text_after_tools(model: Span, ledger: CallLedger) -> str | None:
-    """Return the text of a model span that its tools ran in: the one reply has both the calls and the final text."""
-    calls = [call for batch in ledger.batches if batch.span is model for call in batch.calls]
-    if not calls or not all(any(run.around is model for run in call.runs) for call in calls):
-        return None
-    return last_text(model.reply or (), "model")
+def _final_text(model: Span, ledger: CallLedger) -> str | None:
+    """Return the final text of a model, also where its one reply has both the calls and that text.
 
-
-def _user_texts(histories: Iterable[Sequence[Message]]) -> list[str]:
-    """Return the texts of the user in the first history that has any."""
-    for history in histories:
-        texts = texts_of(history, "user")
-        if texts:
-            return texts
-    return []
+    The tools of such a reply ran inside of the model's span.
+    """
+    runs = [call.runs for call in ledger.calls if call.batch.span is model]
+    if runs and all(any(run.around is model for run in of_call) for of_call in runs):
+        return final_text(model.reply_messages) or last_text(model.reply_messages, "model")
+    return final_text(model.reply_messages)

@@ -14,11 +14,13 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
 from toolmark.capture import Request
 from toolmark.formats.messages import langchain
-from toolmark.formats.messages.content_parts import Piece, answer_of, call_of, piece_of
+from toolmark.formats.messages.content_parts import answer_of, call_of, piece_of
 from toolmark.formats.messages.field_readers import (
     Fields,
     Notes,
@@ -29,10 +31,9 @@ from toolmark.formats.messages.field_readers import (
     parts_of,
     text_of,
 )
-from toolmark.formats.messages.lenient_arguments import read_tolerantly
 from toolmark.formats.messages.openai_responses import read_responses_answer, read_responses_call
 from toolmark.formats.messages.transcript import Answer
-from toolmark.formats.traces.attribute_readers import first_key, json_list, json_object
+from toolmark.formats.traces.attribute_readers import first_key, json_list, json_object, printed_object
 from toolmark.matching.json_compare import ABSENT
 
 Speaker: TypeAlias = Literal["user", "model", "tool", "system"]
@@ -166,20 +167,32 @@ def _is_json(value: object) -> bool:
     return True
 
 
-def messages_in(value: object, path: str, default: Speaker) -> list[Message]:
+def messages_in(value: object, path: str, default: Speaker, depth: int = 0) -> list[Message]:
     """Return the messages in a value, in their order; none where it holds no message.
 
     Args:
         value: A message, a list of them, an object that holds them, the JSON text of any of these, or a plain text.
         path: JSON path of the value.
         default: The speaker of a message that names none.
+        depth: Number of wrappers around the value.
     """
-    return list(_walk(value, path, default, 0))
+    if depth > _MAX_DEPTH:
+        return []
+    if isinstance(value, str):
+        return _messages_in_text(value, path, default, depth)
+    if isinstance(value, (list, tuple)):
+        return _messages_in_list(value, path, default, depth)
+    return _object(object_of(value), path, default, depth)
 
 
 def requests_in(messages: Iterable[Message]) -> list[Request]:
     """Return the calls that messages ask for."""
     return [request for message in messages for request in message.requests]
+
+
+def answers_in(messages: Iterable[Message]) -> list[Answer]:
+    """Return the answers of messages to calls."""
+    return [message.answer for message in messages if message.answer is not None]
 
 
 def texts_of(messages: Iterable[Message], speaker: Speaker) -> list[str]:
@@ -227,29 +240,14 @@ def _tool_definition(message: Fields) -> Fields | None:
     return content if text_of(function.get("name")) and "arguments" not in function else None
 
 
-def _walk(value: object, path: str, default: Speaker, depth: int) -> Iterator[Message]:
-    if depth > _MAX_DEPTH:
-        return
-    if isinstance(value, str):
-        yield from _walk_text(value, path, default, depth)
-    elif isinstance(value, (list, tuple)):
-        yield from _walk_list(value, path, default, depth)
-    else:
-        yield from _object(object_of(value), path, default, depth)
-
-
-def _walk_text(value: str, path: str, default: Speaker, depth: int) -> Iterator[Message]:
-    content = decoded(value)
-    if isinstance(content, str):
-        text = content
-    else:
-        messages = list(_walk(content, path, default, depth + 1))
+def _messages_in_text(value: str, path: str, default: Speaker, depth: int) -> list[Message]:
+    text = content = decoded(value)
+    if not isinstance(content, str):
+        messages = messages_in(content, path, default, depth + 1)
         if messages or _is_message_list(content):
-            yield from messages
-            return
+            return messages
         text = value
-    if text:
-        yield Message(default, path, text)
+    return [Message(default, path, text)] if text else []
 
 
 def _is_message_list(content: object) -> bool:
@@ -261,33 +259,30 @@ def _is_message_list(content: object) -> bool:
     return bool(entries) and all("role" in object_of(entry) for entry in entries)
 
 
-def _walk_list(values: Sequence[Any], path: str, default: Speaker, depth: int) -> Iterator[Message]:
-    """Yield the messages of a list; adjacent calls outside of messages are one message."""
-    calls: list[Request] = []
+def _messages_in_list(values: Sequence[Any], path: str, default: Speaker, depth: int) -> list[Message]:
+    """Return the messages of a list; adjacent calls outside of messages are one message."""
+    entries: list[Message] = []
     for index, entry in enumerate(values):
         place = f"{path}[{index}]"
         if isinstance(entry, (list, tuple)):  # its entries are remembered one by one
-            messages = list(_walk(entry, place, default, depth + 1))
+            entries += messages_in(entry, place, default, depth + 1)
         else:
-            messages = read_once(entry, place, ("entry", default, depth), partial(_entry, entry, default, depth))
-        if messages and messages[0].bare:
-            calls += messages[0].requests
-            continue
-        if calls:
-            yield Message("model", path, None, tuple(calls))
-            calls = []
-        yield from messages
-    if calls:
-        yield Message("model", path, None, tuple(calls))
+            entries += read_once(entry, place, ("entry", default, depth), partial(_entry, entry, default, depth))
+    messages: list[Message] = []
+    for are_calls, group in groupby(entries, attrgetter("bare")):
+        if are_calls:
+            messages.append(Message("model", path, None, tuple(requests_in(group))))
+        else:
+            messages.extend(group)
+    return messages
 
 
-def _entry(entry: object, default: Speaker, depth: int) -> Iterator[Message]:
-    """Yield the messages of one list entry, with paths relative to the entry."""
+def _entry(entry: object, default: Speaker, depth: int) -> list[Message]:
+    """Return the messages of one list entry, with paths relative to the entry."""
     call = _bare_call(object_of(entry), "")
-    if call is not None:
-        yield Message("model", "", None, (call,), bare=True)
-    else:
-        yield from _walk(entry, "", default, depth + 1)
+    if call is None:
+        return messages_in(entry, "", default, depth + 1)
+    return [Message("model", "", None, (call,), bare=True)]
 
 
 def _bare_call(fields: Fields, path: str) -> Request | None:
@@ -309,61 +304,56 @@ def _bare_call(fields: Fields, path: str) -> Request | None:
     return piece if isinstance(piece, Request) else None
 
 
-def _object(fields: Fields, path: str, default: Speaker, depth: int) -> Iterator[Message]:
+def _object(fields: Fields, path: str, default: Speaker, depth: int) -> list[Message]:
     chain = langchain.message_fields(fields)
     if chain is not None:
-        yield from _langchain_message(chain, path)
-        return
+        return _langchain_message(chain, path)
     call = _bare_call(fields, path)
     if call is not None:
-        yield Message("model", path, None, (call,))
-    elif str(fields.get("type")).endswith("_output") and "call_id" in fields:
+        return [Message("model", path, None, (call,))]
+    if str(fields.get("type")).endswith("_output") and "call_id" in fields:
         answer = read_responses_answer(fields)
-        if answer is not None:
-            yield Message("tool", path, answer=answer)
-    elif fields.get("role") is not None and not isinstance(fields.get("message"), dict):
-        yield from _message(fields, path)
-    elif isinstance(fields.get("parts"), list):
-        yield from _message({**fields, "role": default}, path)
-    else:
-        yield from _wrapped(fields, path, default, depth)
+        return [Message("tool", path, answer=answer)] if answer else []
+    if fields.get("role") is not None and not isinstance(fields.get("message"), dict):
+        return _message(fields, path)
+    if isinstance(fields.get("parts"), list):
+        return _message({**fields, "role": default}, path)
+    return _wrapped_messages(fields, path, default, depth)
 
 
-def _wrapped(fields: Fields, path: str, default: Speaker, depth: int) -> Iterator[Message]:
-    """Yield the messages that an object holds under the first of the usual keys that has any."""
+def _wrapped_messages(fields: Fields, path: str, default: Speaker, depth: int) -> list[Message]:
+    """Return the messages that an object holds under the first of the usual keys that has any."""
     for key, speaker in _WRAPPERS:
         value = fields.get(key)
         # A text is a message only where the key names the speaker: `content` and `message` may be anyone's.
         if value is None or (speaker is None and not isinstance(decoded(value), (dict, list))):
             continue
         if key == "generations":  # LangChain keeps a list of alternatives for each prompt
-            value = [entry[0] if isinstance(entry, list) and entry else entry for entry in list_of(value)] or value
-        messages = list(_walk(value, f"{path}.{key}", speaker or default, depth + 1))
+            value = [next(iter(list_of(entry)), entry) for entry in list_of(value)] or value
+        messages = messages_in(value, f"{path}.{key}", speaker or default, depth + 1)
         if messages:
-            yield from messages
-            return
+            return messages
+    return []
 
 
-def _langchain_message(fields: Fields, path: str) -> Iterator[Message]:
+def _langchain_message(fields: Fields, path: str) -> list[Message]:
     kind, notes = fields["type"], Notes()
-    text = _text_of_parts(_pieces_of(fields.get("content"), path))
     if kind in ("tool", "function"):
-        yield Message("tool", path, answer=langchain.result_of(fields, path, notes))
-    elif kind == "ai":
-        requests, answers = langchain.calls_of(fields, path, notes)
-        # A call without a name is a problem in a list of messages; a trace keeps it, as an unnamed call.
-        requests += [Request("", ABSENT, source=problem.path) for problem in notes.problems]
-        yield Message("model", path, text, tuple(requests))
-        for answer in answers:
-            yield Message("tool", path, answer=answer)
-    else:
-        yield Message("user" if kind == "human" else "system", path, text)
+        return [Message("tool", path, answer=langchain.result_of(fields, path, notes))]
+    text = "".join(_pieces_of(fields.get("content"), path)[0]) or None
+    if kind != "ai":
+        return [Message("user" if kind == "human" else "system", path, text)]
+    requests, answers = langchain.calls_of(fields, path, notes)
+    # A call without a name is a problem in a list of messages; a trace keeps it, as an unnamed call.
+    requests += [Request("", ABSENT, source=problem.path) for problem in notes.problems]
+    message = Message("model", path, text, tuple(requests))
+    return [message, *(Message("tool", path, answer=answer) for answer in answers)]
 
 
-def _message(fields: Fields, path: str) -> Iterator[Message]:
-    """Yield a message with a role: first each answer in it, then its text and calls."""
+def _message(fields: Fields, path: str) -> list[Message]:
+    """Return a message with a role, and the answers in it."""
     if _tool_definition(fields):
-        return
+        return []
     role = str(fields["role"])
     speaker: Speaker = _ROLES.get(role, "tool")
     if speaker == "user" and text_of(fields.get("tool_call_id")):
@@ -375,51 +365,54 @@ def _message(fields: Fields, path: str) -> Iterator[Message]:
         content, key = inner["parts"], f"{key}.parts"
     place = f"{path}.{key}"
     calls = _calls_of_message(fields, path)
-    content = _parts_in_text(content, speaker) or content
-    text = content if isinstance(content, str) else None
-    calls_in_text = _calls_in_text(text, place) if text and speaker in ("model", "tool") else []
-    if speaker == "tool" and not calls and not calls_in_text:
-        yield from _answers(fields, content, place, None if role in _ROLES else role)
-    elif isinstance(content, str):
-        requests = (*calls, *calls_in_text)
-        yield Message("model" if requests else speaker, path, None if calls_in_text else content or None, requests)
-    else:
-        printed = [] if calls or speaker != "model" else _printed_message(parts_of(content), path)
-        yield from printed or _message_of_parts(_pieces_of(content, place), path, speaker, calls)
+    entries = json_list(content) if isinstance(content, str) else []
+    if _are_parts(entries, speaker):
+        content = entries
+    elif speaker in ("model", "tool"):
+        calls_in_text = _bare_calls(entries, place)
+        calls, content = [*calls, *calls_in_text], None if calls_in_text else content
+    if speaker == "tool" and not calls:
+        return _answers(fields, content, place, None if role in _ROLES else role)
+    if isinstance(content, str):
+        return [Message("model" if calls else speaker, path, content or None, tuple(calls))]
+    printed = [] if calls or speaker != "model" else _printed_message(parts_of(content), path)
+    return printed or _message_of_parts(content, place, path, speaker, calls)
 
 
-def _pieces_of(content: object, path: str) -> list[tuple[str, Piece | None]]:
-    """Return the parts of a content, each with its path."""
-    parts = enumerate(parts_of(content))
-    return [(f"{path}[{index}]", piece_of(part, f"{path}[{index}]")) for index, part in parts]
+def _pieces_of(content: object, path: str) -> tuple[list[str], list[Request], list[Message]]:
+    """Return the texts and the calls among the parts of a content, and its answers as messages."""
+    texts: list[str] = []
+    requests: list[Request] = []
+    answers: list[Message] = []
+    for index, part in enumerate(parts_of(content)):
+        place = f"{path}[{index}]"
+        match piece_of(part, place):
+            case str(text):
+                texts.append(text)
+            case Request() as request:
+                requests.append(request)
+            case Answer() as answer:
+                answers.append(Message("tool", place, answer=answer))
+            case None:  # reasoning, or media
+                pass
+    return texts, requests, answers
 
 
-def _text_of_parts(parts: list[tuple[str, Piece | None]]) -> str | None:
-    return "".join([part for _, part in parts if isinstance(part, str)]) or None
-
-
-def _answers_of_parts(parts: list[tuple[str, Piece | None]]) -> list[Message]:
-    return [Message("tool", place, answer=part) for place, part in parts if isinstance(part, Answer)]
-
-
-def _message_of_parts(
-    parts: list[tuple[str, Piece | None]], path: str, speaker: Speaker, calls: list[Request]
-) -> Iterator[Message]:
-    requests = [part for _, part in parts if isinstance(part, Request)]
-    answers, text = _answers_of_parts(parts), _text_of_parts(parts)
-    if calls and {request.id for request in requests} <= {call.id for call in calls}:
+def _message_of_parts(content: object, place: str, path: str, speaker: Speaker, calls: list[Request]) -> list[Message]:
+    texts, requests, answers = _pieces_of(content, place)
+    text = "".join(texts) or None
+    blocks = {request.id: request for request in requests}
+    if blocks.keys() <= {call.id for call in calls}:
         # Some converters keep the provider's blocks next to the calls they derive from them. Empty arguments are in
         # the blocks only.
-        blocks = {request.id: request for request in requests}
-        requests = [with_arguments_of(call, blocks.get(call.id) if call.id else None) for call in calls]
+        requests = [with_arguments_of(call, blocks.get(call.id or "")) for call in calls]
     else:
         requests = [*calls, *requests]
-    if speaker == "user":  # Anthropic's answers come in a message of the user, ahead of the user's own words
-        yield from answers
+    messages: list[Message] = []
     if requests or text is not None:
-        yield Message("model" if requests else speaker, path, text, tuple(requests))
-    if speaker != "user":
-        yield from answers
+        messages = [Message("model" if requests else speaker, path, text, tuple(requests))]
+    # Anthropic's answers come in a message of the user, ahead of the user's own words.
+    return [*answers, *messages] if speaker == "user" else [*messages, *answers]
 
 
 def with_arguments_of(request: Request, other: Request | None) -> Request:
@@ -437,67 +430,54 @@ def _printed_message(parts: list[Any], path: str) -> list[Message]:
     text = piece_of(parts[0], path) if len(parts) == 1 else None
     if not isinstance(text, str) or not text.startswith("{'"):
         return []
-    meaning = read_tolerantly(text)
-    fields = meaning[0] if meaning else {}
+    fields = printed_object(text) or {}
     if fields.get("role") == "assistant" or isinstance(fields.get("output"), list):
-        return list(_object(fields, path, "model", _MAX_DEPTH - 2))
+        return _object(fields, path, "model", _MAX_DEPTH - 2)
     return []
 
 
 def _calls_of_message(fields: Fields, path: str) -> list[Request]:
     """Return the calls under the keys that messages have for them."""
-    calls: list[Request] = []
+    calls: list[Request | None] = []
     for key in ("tool_calls", "toolCalls"):
         for index, entry in enumerate(json_list(fields.get(key))):
             inner = json_object(entry)
             # OpenInference nests each call in an object with the key `tool_call`.
-            call = call_of(as_object(inner.get("tool_call")) or inner, path=f"{path}.{key}[{index}]", sure=True)
-            calls += [call] if call else []
+            call = as_object(inner.get("tool_call")) or inner
+            calls.append(call_of(call, path=f"{path}.{key}[{index}]", sure=True))
     legacy = object_of(fields.get("function_call"))
     if legacy.get("name") and not calls:
-        call = call_of(legacy, path=f"{path}.function_call")
-        calls += [call] if call else []
-    return calls
+        calls.append(call_of(legacy, path=f"{path}.function_call"))
+    return list(filter(None, calls))
 
 
-def _calls_in_text(text: str, path: str) -> list[Request]:
-    """Return the calls of a text that is a JSON list of calls and nothing else, as some frameworks write them."""
-    calls: list[Request] = []
-    for index, entry in enumerate(json_list(text)):
-        call = _bare_call(object_of(entry), f"{path}[{index}]")
-        if call is None:
-            return []
-        calls.append(call)
-    return calls
+def _bare_calls(entries: list[Any], path: str) -> list[Request]:
+    """Return the calls of a list of calls and nothing else, which some frameworks write as the text of a message."""
+    calls = [_bare_call(object_of(entry), f"{path}[{index}]") for index, entry in enumerate(entries)]
+    return [] if None in calls else list(filter(None, calls))
 
 
-def _parts_in_text(content: object, speaker: Speaker) -> list[Any]:
-    """Return the parts of a text that is a JSON list of parts, as some tracers write content that is not a text."""
-    parts = json_list(content) if isinstance(content, str) else []
-    if not all(_PART_KEYS & object_of(part).keys() for part in parts):
-        return []
+def _are_parts(entries: list[Any], speaker: Speaker) -> bool:
+    """Return whether a list is the parts of a message, which some tracers write as its text."""
     # The output of a tool may look like the parts of a message, so only a part that is an answer counts there.
     expected_type = Answer if speaker == "tool" else str
-    return parts if any(isinstance(piece_of(part, ""), expected_type) for part in parts) else []
+    is_like_parts = all(_PART_KEYS & object_of(entry).keys() for entry in entries)
+    return is_like_parts and any(isinstance(piece_of(entry, ""), expected_type) for entry in entries)
 
 
-def _answers(fields: Fields, content: object, path: str, name: str | None) -> Iterator[Message]:
-    """Yield the answers of a tool message: those among its parts, else the message itself."""
-    parts = _pieces_of(content, path)
-    answers = _answers_of_parts(parts)
+def _answers(fields: Fields, content: object, path: str, name: str | None) -> list[Message]:
+    """Return the answers of a tool message: those among its parts, else the message itself."""
+    texts, _, answers = _pieces_of(content, path)
     if answers:
-        yield from answers
-        return
+        return answers
     # LiteLLM puts texts in OpenTelemetry's form, {"type": "text", "content": ...}, next to the id of the call.
-    if any("content" in object_of(part) for part in list_of(content)) and all(
-        isinstance(part, str) for _, part in parts
-    ):
-        content = _text_of_parts(parts) or ""
-    rest = {key: value for key, value in fields.items() if key not in ("parts", "contents", "role")}
-    answer = answer_of({"content": content, **rest}, name=text_of(fields.get("name")) or name)
+    parts = list_of(content)
+    if len(texts) == len(parts) and any("content" in object_of(part) for part in parts):
+        content = "".join(texts)
+    answer = answer_of({"content": content, **fields}, name=text_of(fields.get("name")) or name)
     if fields.get("role") == "tool-response":
         answer = _without_frame(answer)
-    yield Message("tool", path, answer=answer)
+    return [Message("tool", path, answer=answer)]
 
 
 def _without_frame(answer: Answer) -> Answer:
