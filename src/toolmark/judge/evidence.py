@@ -119,15 +119,15 @@ class EvidenceBuilder:
                 specs.append({"id": f"t{number}", **spec})
         return specs
 
-    def _calls_with_results(self, calls: Sequence[CaseCall], asked: CaseCall | None = None) -> list[JsonObject]:
+    def _calls_with_results(self, calls: Sequence[CaseCall], judged: CaseCall | None = None) -> list[JsonObject]:
         """Return calls with their results; older results are truncated more, so that the document stays bounded.
 
-        Calls that were asked at once with `asked` are shown without a result.
+        Calls that were asked at once with `judged` are shown without a result.
         """
         entries: list[JsonObject] = []
         used = 0
         for call in reversed(calls[-MOST_DONE:]):
-            if asked is not None and _in_parallel(call, asked):
+            if judged is not None and _in_parallel(call, judged):
                 entry = {**self._call(call, None), "asked_at_once_with_the_call": True}
             else:
                 entry = self._call(call, LONGEST_RESULT if used < ALL_RESULTS else SHORT_RESULT)
