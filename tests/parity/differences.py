@@ -71,7 +71,7 @@ def is_documented(difference: Difference, value: Any) -> bool:
 def table(amount: int) -> str:
     """Return the table for the documentation."""
     lines = [
-        f"Of {amount} scenarios, these have fields that differ in one framework; all others are equal.",
+        f"Of {amount} scenarios, these have fields that differ between frameworks; all others are equal.",
         "",
         "| scenario | framework | field | value | reason |",
         "|---|---|---|---|---|",
