@@ -14,28 +14,19 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from math import isfinite
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 from toolmark._internal.text import unique_labels
 from toolmark._internal.version import installed_version
 from toolmark.agents import AgentCallable, run_golden
-from toolmark.capture.observation.spans import Observable
 from toolmark.cases import AnyCase, Golden
 from toolmark.errors import ConfigurationError
-from toolmark.evaluation.observed_app import ObservedApp
+from toolmark.evaluation.observed_app import ObservedApp, Pending
 from toolmark.metrics import Metric, MetricLike
 from toolmark.report import Report
 from toolmark.result import MetricResult, ResultStatus, failed_result
 from toolmark.results.layout import Row, report_table
 from toolmark.results.writer import EvaluationKey, ResultsFile
-
-
-class Pending(NamedTuple):
-    """A case to measure; `component` is the function that it is about, `None` for a case or a whole answer."""
-
-    case: AnyCase
-    metrics: Sequence[MetricLike]
-    component: Observable | None = None
 
 
 @dataclass(frozen=True)
@@ -73,12 +64,7 @@ def app_source(goldens: Sequence[Golden], metrics: Sequence[MetricLike], app: Ob
     """Return the source of goldens that an app of observed functions is asked, with its components."""
 
     async def pending(place: int) -> Sequence[Pending]:
-        observed = await app.ask(goldens[place], place, is_scored=bool(metrics))
-        # `@observe` has checked that the metrics of a component are metrics.
-        return [
-            Pending(case, metrics if part is None else cast("tuple[MetricLike, ...]", part.metrics), part)
-            for case, part in observed
-        ]
+        return await app.ask(goldens[place], place, metrics)
 
     return Source("goldens", goldens, pending)
 
