@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from toolmark._internal.json import JsonObject, short_repr, to_json_value
 from toolmark._internal.markers import REDACTED
+from toolmark._internal.model import drop_none
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome, MissingPackageError
 from toolmark.judge.cost import CHARACTERS_PER_TOKEN, Price, Prices, add_usage, cost_of, read_prices
 from toolmark.judge.openai.errors import EndpointError, connection_error, status_error, timeout_error
@@ -138,8 +139,8 @@ class Endpoint:
             "token_budget": token_budget,
             "cost_budget": cost_budget,
         }
-        for option, value in limits.items():
-            if value is not None and not value > 0:
+        for option, value in drop_none(limits).items():
+            if not value > 0:
                 raise ConfigurationError(f"{option} must be greater than 0, got {value!r}")
         self.model: str = model
         self.api: str = api

@@ -194,8 +194,8 @@ def _text_of(content: object) -> str:
     """Return the text of a content, which is a text or a list of parts; empty if there is none."""
     if isinstance(content, str):
         return content
-    texts = [part.get("text") for part in _objects(content) if part.get("type") in ("text", "output_text")]
-    return "".join(text for text in texts if isinstance(text, str))
+    parts = [part for part in _objects(content) if part.get("type") in ("text", "output_text")]
+    return "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
 
 
 def _raise_reported_error(body: JsonObject) -> None:
