@@ -283,11 +283,13 @@ class Endpoint:
         if error.other_form and attempts.rung < Rung.PLAIN:
             attempts.rung = max(Rung(attempts.rung + 1), self._rung)
             return
+        # No question to this endpoint can succeed: let the run end, instead of failing question by question.
         if error.outcome is JudgeOutcome.FATAL:
             until = time.monotonic() + _BLOCKED_SECONDS
             self._blocked[asyncio.get_running_loop()] = (until, error.message)
         if not error.retry:
             raise attempts.judge_error()
+        # Overload says nothing about this question: it is waited out until the deadline, and not an attempt.
         if error.overload:
             return
         attempts.failures += 1
@@ -390,6 +392,7 @@ async def _carry(client: AsyncOpenAI, sending: Awaitable[Any], seconds: float) -
         failure = status_error(error)
     except (openai.OpenAIError, ValueError, TypeError) as error:  # the latter two: an invalid key or address
         failure = EndpointError(JudgeOutcome.FATAL, f"{type(error).__name__}: {error}")
+    # Endpoints quote the key that they reject.
     failure.message = failure.message.replace(client.api_key or _NO_KEY, REDACTED)
     raise failure
 
