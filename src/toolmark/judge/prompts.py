@@ -123,6 +123,7 @@ def _reply_schema(ids: tuple[str, ...], *, lists_missing: bool) -> JsonObject:
     properties: JsonObject = {"evidence": _id_list(ids), "reasoning": {"type": "string"}}
     if lists_missing:
         properties["missing"] = _id_list(tuple(name for name in ids if name.startswith("t")))
+    # The verdict comes last: a model that writes it first only justifies it afterwards.
     properties["verdict"] = {"type": "string", "enum": ["yes", "no", "cannot_tell"]}
     return {
         "type": "object",

@@ -56,6 +56,7 @@ class Remote:
         def send(client: AsyncOpenAI) -> Awaitable[Any]:
             return client.batches.with_raw_response.create(input_file_id=file_id, metadata=metadata, **options)
 
+        # A creation is not simply repeated: if only the answer was lost, the batch exists, and would be paid for twice.
         for attempt in range(1, _ATTEMPTS):
             try:
                 return await self._call(send, retry=False)
