@@ -122,7 +122,7 @@ class EvidenceBuilder:
     def _calls_with_results(self, calls: Sequence[CaseCall], target: CaseCall | None = None) -> list[JsonObject]:
         """Return calls with their results; older results are truncated more, so that the document stays bounded.
 
-        Calls that were target at once with `target` are shown without a result.
+        Calls that one model message requested together with `target` are shown without a result.
         """
         entries: list[JsonObject] = []
         used = 0
