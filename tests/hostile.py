@@ -1,4 +1,4 @@
-"""Text as an attacker, or an unlucky model, would write it, for whatever shows data: each piece wants to be obeyed."""
+"""Hostile text for every display: control sequences, markup and instructions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TEXTS = (
 
 
 def hostile_cases() -> list[LLMTestCase]:
-    """For each text a case that holds it wherever text is shown: names, keys, values, ids, warnings."""
+    """Return a case for each text, with the text in names, keys, values, ids and warnings."""
     cases: list[LLMTestCase] = []
     for text in TEXTS:
         called = [

@@ -1,4 +1,4 @@
-"""What the tests of scoring files share: files with many cases of every kind, and what is to come of them."""
+"""Helpers for tests of scoring files: files with many cases of every kind, and the expected results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMES = ("look", "book", "pay", "café", "wipe")
 
 
 def metrics() -> list[MetricLike]:
-    """Two metrics, of which one cannot score every case."""
+    """Return two metrics, one of which cannot score every case."""
     return [ToolCorrectnessMetric(evaluation_params=["input_parameters"]), ToolEfficiencyMetric(max_calls=2)]
 
 
@@ -38,7 +38,7 @@ def case(number: int, rng: random.Random) -> dict[str, Any]:
 
 
 def write_lines(path: Path, number: int, seed: int = 0) -> Path:
-    """A file of so many cases, with blank lines and ends of lines of both kinds."""
+    """Write this many cases, with blank lines and both kinds of line ends."""
     rng = random.Random(seed)
     lines: list[bytes] = []
     for index in range(number):

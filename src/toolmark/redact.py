@@ -168,6 +168,17 @@ class Redactor:
         except RecursionError:
             return REDACTED
 
+    def at(self, keys: tuple[str, ...], value: JsonValue) -> JsonValue:
+        """Return a redacted copy of the value that stands under these keys, outermost first; each may be secret."""
+        if not self.enabled or not keys:
+            return self(value)
+        if any(map(self._is_secret, keys[:-1])):
+            return REDACTED
+        try:
+            return self._under(keys[-1], value, keys)
+        except RecursionError:
+            return REDACTED
+
     def model(self, data: AnyModel) -> AnyModel:
         """Return a redacted case, run, call or other data of toolmark, with the same fields set.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Difference:
-    """One field of one scenario that a framework has otherwise than the others.
+    """One field of one scenario in which a framework differs from the others.
 
     Attributes:
         scenario: The scenario.

@@ -1,4 +1,4 @@
-"""What an agent may do, told once without a framework."""
+"""Framework-independent scenarios of agents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Make: TypeAlias = Callable[[], Scene]
 
 
 def echo(value: dict) -> dict:  # type: ignore[type-arg]  # some frameworks read the annotation, and know plain `dict`
-    """Return what it is given."""
+    """Return the argument."""
     return value
 
 

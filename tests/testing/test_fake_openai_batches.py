@@ -41,7 +41,7 @@ def output(api: Any, key: str | None) -> dict[str, Any]:
 
 
 def test_a_batch_is_answered_line_by_line() -> None:
-    """Each line takes a step; answers and errors stand in files of their own, in another order than the lines."""
+    """Each line uses a step; answers and errors are in separate files, in another order than the lines."""
     steps = ("one", HttpFault.status(400, "too long"), "three")
     with FakeOpenAI(*steps, batches=[BatchPlan(polls=2)]) as server, client(server) as api:
         batch = create(api, line("a"), line("b"), line("c"), metadata={"run": "r1"})
@@ -94,7 +94,7 @@ def test_a_batch_can_be_cancelled_and_a_file_looked_at() -> None:
 
 
 def test_the_answer_to_a_creation_may_be_lost() -> None:
-    """The batch is there, although the client was told nothing."""
+    """The batch exists, although the client received no answer."""
     with FakeOpenAI("x", batches=[BatchPlan(create_fault=HttpFault.cut())]) as server, client(server) as api:
         with pytest.raises(openai.APIConnectionError):
             create(api, line("a"))

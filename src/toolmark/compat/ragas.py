@@ -5,7 +5,7 @@ docs/compat.md lists where ragas differs from its documentation or from itself, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final
@@ -18,7 +18,6 @@ from toolmark.compat._matching_presets import (
     align_slices,
     called_items,
     key_differences,
-    label_option,
     ruled_item,
 )
 from toolmark.matching.alignment import Alignment, Item
@@ -27,7 +26,7 @@ from toolmark.result import Finding
 
 __all__ = ["ToolCallAccuracy", "ToolCallF1"]
 
-_PRESET: Final = Preset("in any order")
+_PRESET: Final = Preset("in any order", binary=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +54,9 @@ class ToolCallAccuracy(View):
     """
 
     _name: ClassVar[str] = "ragas.tool_call_accuracy"
+    _labels: ClassVar[Mapping[str, str]] = {"strict_order": "strict_order=False"}
 
     strict_order: bool = True
-
-    @property
-    def _options(self) -> Sequence[str]:
-        return label_option(self.strict_order, True, "strict_order=False")
 
     @property
     def _preset(self) -> Preset:

@@ -119,15 +119,15 @@ class EvidenceBuilder:
                 specs.append({"id": f"t{number}", **spec})
         return specs
 
-    def _calls_with_results(self, calls: Sequence[CaseCall], target: CaseCall | None = None) -> list[JsonObject]:
+    def _calls_with_results(self, calls: Sequence[CaseCall], judged: CaseCall | None = None) -> list[JsonObject]:
         """Return calls with their results; older results are truncated more, so that the document stays bounded.
 
-        Calls that one model message requested together with `target` are shown without a result.
+        Calls that were asked at once with `judged` are shown without a result.
         """
         entries: list[JsonObject] = []
         used = 0
         for call in reversed(calls[-MOST_DONE:]):
-            if target is not None and _in_parallel(call, target):
+            if judged is not None and _in_parallel(call, judged):
                 entry = {**self._call(call, None), "asked_at_once_with_the_call": True}
             else:
                 entry = self._call(call, LONGEST_RESULT if used < ALL_RESULTS else SHORT_RESULT)
@@ -186,7 +186,6 @@ def _truncate(value: Any, limit: int) -> Any:  # noqa: ANN401 - a JSON value
 
 
 def _note_left_out(document: JsonObject, name: str, amount: int) -> None:
-    # What is left out is counted, so that the judge does not take the rest for the whole.
     if amount > 0:
         document[f"{name}_left_out"] = amount
 

@@ -70,36 +70,27 @@ def samples(node: Any) -> Iterator[Sample]:
 
 
 def _of_matcher(matcher: Matcher) -> Iterator[Sample]:
-    if isinstance(matcher, Absent):
-        yield Sample(ABSENT, left_out={(): matcher})
-    elif isinstance(matcher, Optional):
-        yield from samples(matcher.value) if matcher.complete else _any(matcher)
-        yield Sample(ABSENT, left_out={(): matcher})
-    elif isinstance(matcher, AnyOf):
-        for value in matcher.values:
-            yield from samples(value)
-    elif isinstance(matcher, Exact):
+    if isinstance(matcher, Exact):
         yield Sample(matcher.value)
-    elif isinstance(matcher, Unordered):
-        yield from samples(matcher.value)
+    elif isinstance(matcher, (AnyOf, Unordered)):
+        for value in matcher.values if isinstance(matcher, AnyOf) else [matcher.value]:
+            yield from samples(value)
+    elif isinstance(matcher, (Absent, Optional)):
+        if isinstance(matcher, Optional):
+            yield from samples(matcher.value) if matcher.complete else _any(matcher)
+        yield Sample(ABSENT, left_out={(): matcher})
     else:
         yield from _representative(matcher)
 
 
 def _representative(matcher: Matcher) -> Iterator[Sample]:
     """Yield the one sample of a matcher whose accepted values cannot be listed."""
-    if isinstance(matcher, (IgnoreCase, Normalized)):
-        yield Sample(matcher.value, {(): Mark(matcher, "types")})
-    elif isinstance(matcher, Approx):
-        yield Sample(_whole(matcher), {(): Mark(matcher, "type")})
-    elif isinstance(matcher, (Regex, Glob, DateEqual)):
-        yield Sample("", {(): Mark(matcher, "type")})
-    elif isinstance(matcher, (Subset, Superset)):
-        yield Sample(type(matcher.value)(), {(): Mark(matcher, "type")})
-    elif isinstance(matcher, Contains) and not isinstance(matcher.value, (str, Matcher)):
-        yield Sample([], {(): Mark(matcher, "type")})
-    else:
-        yield from _any(matcher)
+    for kinds, value_of, certainty in _REPRESENTATIVES:
+        if isinstance(matcher, kinds):
+            yield Sample(value_of(matcher), {(): Mark(matcher, certainty)})
+            return
+    is_list = isinstance(matcher, Contains) and not isinstance(matcher.value, (str, Matcher))
+    yield from [Sample([], {(): Mark(matcher, "type")})] if is_list else _any(matcher)
 
 
 def _any(matcher: Matcher) -> Iterator[Sample]:
@@ -113,6 +104,15 @@ def _whole(matcher: Approx) -> Any:
         rounded = round(value)
         return rounded if matcher.accepts(rounded) else value
     return value
+
+
+_REPRESENTATIVES: tuple[tuple[tuple[type[Matcher], ...], Callable[[Any], Any], Certainty], ...] = (
+    ((IgnoreCase, Normalized), lambda matcher: matcher.value, "types"),
+    ((Approx,), _whole, "type"),
+    ((Regex, Glob, DateEqual), lambda _: "", "type"),
+    ((Subset, Superset), lambda matcher: type(matcher.value)(), "type"),
+)
+"""For matchers, an accepted value, and what all accepted values have in common with it."""
 
 
 def _combinations(

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import fsum
 
 from toolmark._internal.text import number_text, plural, printable, shorten
 from toolmark.calls import ToolSpec
@@ -21,6 +20,7 @@ from toolmark.judge.scoring import Part
 from toolmark.metrics.base import Measurement, Metric, result_of
 from toolmark.metrics.wording import reason_text
 from toolmark.result import TOLERANCE, Finding, FindingKind, MetricResult, QuestionResult, ResultStatus
+from toolmark.stats.number_checks import mean_of
 
 _LONGEST_RATIONALE = 300
 _MOST_UNIT_SCORES = 10
@@ -97,23 +97,19 @@ def _sum(name: str, score: float, judgement: Judgement) -> str:
     scores = [value for unit in judgement.units if (value := getattr(unit, name)) is not None]
     if len(scores) == 1 and len(judgement.units) == 1:
         return f"{_unit_sum(name, judgement.units[0].questions)} = {number_text(score)}"
-    listed = ", ".join(map(number_text, scores[:_MOST_UNIT_SCORES])) + (
-        ", ..." if len(scores) > _MOST_UNIT_SCORES else ""
-    )
-    return f"mean of {plural(len(scores), 'unit')} ({listed}) = {number_text(score)}"
+    more = ", ..." if len(scores) > _MOST_UNIT_SCORES else ""
+    listed = ", ".join(map(number_text, scores[:_MOST_UNIT_SCORES]))
+    return f"mean of {plural(len(scores), 'unit')} ({listed}{more}) = {number_text(score)}"
 
 
 def _unit_sum(name: str, questions: Sequence[QuestionResult]) -> str:
-    criterion = "tool_selection" if name == "selection" else name
-    calls = Counter(entry.decision for entry in questions if entry.criterion == criterion)
-    yes, no = calls["yes"], f"{calls['no']} no"
-    if name == "selection":
-        missing = sum(entry.missing for entry in questions if entry.criterion == "missing_calls")
-        if not calls:
-            return "no call was made, and one was needed" if missing else "no call was made, and none was needed"
-        if missing:
-            no += f" + {missing} missing"
-    return f"{yes} yes / ({yes} yes + {no})"
+    criterion, counts_missing = ("tool_selection", True) if name == "selection" else (name, False)
+    decisions = Counter(entry.decision for entry in questions if entry.criterion == criterion)
+    missing = counts_missing * sum(entry.missing for entry in questions)
+    if counts_missing and not decisions:
+        return f"no call was made, and {'one' if missing else 'none'} was needed"
+    yes, more = decisions["yes"], f" + {missing} missing" if missing else ""
+    return f"{yes} yes / ({yes} yes + {decisions['no']} no{more})"
 
 
 def _judge_numbers(judgement: Judgement, parts: Mapping[str, Part]) -> dict[str, float]:
@@ -121,13 +117,10 @@ def _judge_numbers(judgement: Judgement, parts: Mapping[str, Part]) -> dict[str,
     numbers: dict[str, float] = {}
     for name, part in parts.items():
         numbers[f"{name}_low"], numbers[f"{name}_high"] = part.low, part.high
-    total = sum(part.total for part in parts.values())
-    if total:
-        numbers["coverage"] = sum(part.decided for part in parts.values()) / total
-    flip_rates = [entry.flip_rate for entry in _questions(judgement) if entry.flip_rate is not None]
-    if flip_rates:
-        numbers["flip_rate"] = fsum(flip_rates) / len(flip_rates)
-    return numbers
+    # There is always a question: whether a call is missing.
+    numbers["coverage"] = sum(part.decided for part in parts.values()) / sum(part.total for part in parts.values())
+    flip_rate = mean_of([entry.flip_rate for entry in _questions(judgement) if entry.flip_rate is not None])
+    return numbers if flip_rate is None else {**numbers, "flip_rate": flip_rate}
 
 
 def _doubts(
@@ -139,18 +132,20 @@ def _doubts(
     has_score: bool,
 ) -> Iterator[str]:
     """Yield the warning that some questions have no decision, with the bounds that they leave for the score."""
-    undecided = [entry for entry in _questions(judgement) if entry.decision in {None, "cannot_tell"}]
-    if not undecided:
+    open_kinds = Counter(
+        entry.decision or entry.outcome for entry in _questions(judgement) if entry.decision in {None, "cannot_tell"}
+    )
+    if not open_kinds:
         return
     total = sum(part.total for part in parts.values())
-    kinds = Counter(entry.decision or entry.outcome for entry in undecided)
-    kind_counts = ", ".join(f"{amount} {kind}" for kind, amount in sorted(kinds.items()))
-    text = f"{len(undecided)} of {plural(total, 'question')} to the judge and to code have no yes or no ({kind_counts})"
+    kind_counts = ", ".join(f"{amount} {kind}" for kind, amount in sorted(open_kinds.items()))
+    asked = f"{plural(total, 'question')} to the judge and to code"
+    text = f"{open_kinds.total()} of {asked} have no yes or no ({kind_counts})"
     if has_score:
-        low = min([*other_scores.values(), *(part.low for part in parts.values())])
-        high = min([*other_scores.values(), *(part.high for part in parts.values())])
+        low = min(*other_scores.values(), 1.0, *(part.low for part in parts.values()))
+        high = min(*other_scores.values(), 1.0, *(part.high for part in parts.values()))
         text += f"; with them the score lies between {number_text(low)} and {number_text(high)}"
-        if (low >= threshold - TOLERANCE) != (high >= threshold - TOLERANCE):
+        if low < threshold - TOLERANCE <= high:
             text += ", so it is not certain whether it passes"
     yield text
 

@@ -107,19 +107,15 @@ def choice_lines(alignment: Alignment) -> list[str]:
 def plan_warnings(expected: Expectation, alignment: Alignment, *, arguments: bool) -> list[str]:
     """Return warnings about matchers that were not used and about a search that stopped early."""
     warnings: list[str] = []
-    if not arguments and _has_argument_matchers(expected):
-        warnings.append("argument matchers were not used: evaluation_params does not contain INPUT_PARAMETERS")
+    if not arguments:
+        calls = [call for call in expected.expected_calls() if isinstance(call, Expect)]
+        has_matchers = any(call.at or any(matchers_in(call.input_parameters)) for call in calls)
+        if has_matchers or any(plan.tools for plan in expected.plans):
+            warnings.append("argument matchers were not used: evaluation_params does not contain INPUT_PARAMETERS")
     if alignment.gap:
         gap = number_text(alignment.gap)
         warnings.append(f"the search for the best order was given up: the matched weight may be up to {gap} higher")
     return warnings
-
-
-def _has_argument_matchers(expected: Expectation) -> bool:
-    calls = [call for call in expected.expected_calls() if isinstance(call, Expect)]
-    return any(plan.tools for plan in expected.plans) or any(
-        call.at or any(matchers_in(call.input_parameters)) for call in calls
-    )
 
 
 @dataclass(frozen=True, slots=True)

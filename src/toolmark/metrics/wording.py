@@ -29,7 +29,8 @@ def alignment_findings(alignment: Alignment, expected: Sequence[str], called: Se
     """
     by_position: dict[int, list[Finding]] = {}
     for pair in alignment.pairs:
-        by_position[pair.expected] = list(_pair_findings(pair, expected[pair.expected]))
+        if pair.differences or pair.not_compared:
+            by_position[pair.expected] = list(_pair_findings(pair, expected[pair.expected]))
     for pair in alignment.out_of_order:
         name = expected[pair.expected]
         by_position[pair.expected] = [_order_finding(pair, name), *_pair_findings(pair, name)]
