@@ -10,7 +10,7 @@ from typing import Any
 from toolmark._internal.json import parse_json
 from toolmark.errors import InvalidDataError
 from toolmark.formats.messages.field_readers import object_of
-from toolmark.formats.traces.attribute_readers import json_object, printed_object
+from toolmark.formats.traces.attribute_readers import json_object, printed_object, string_of
 
 _MLFLOW_KIND = "mlflow.spanType"
 _LITELLM_SPAN = "raw_gen_ai_request"
@@ -40,7 +40,7 @@ def with_common_names(attributes: dict[str, Any], span_name: str) -> dict[str, A
         return {key: _mlflow_value(value) for key, value in attributes.items()}
     if span_name == _LITELLM_SPAN:
         return {**_litellm_request(attributes), **attributes}
-    template = str(attributes.get("logfire.msg_template") or "")
+    template = string_of(attributes.get("logfire.msg_template"))
     return {**_logfire_names(attributes, template), **attributes} if template else attributes
 
 

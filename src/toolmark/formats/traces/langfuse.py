@@ -22,7 +22,14 @@ from toolmark.formats.messages.field_readers import (
     object_of,
     text_of,
 )
-from toolmark.formats.traces.attribute_readers import all_entries, entries_of, json_list, json_object, token_counts
+from toolmark.formats.traces.attribute_readers import (
+    all_entries,
+    entries_of,
+    json_list,
+    json_object,
+    string_of,
+    token_counts,
+)
 from toolmark.formats.traces.semantic_conventions import flat, interpret, unwrap_result
 from toolmark.formats.traces.span_messages import RawSpan, note_cut_off
 from toolmark.formats.traces.span_tree import Span, ToolRun
@@ -99,10 +106,10 @@ def _span(fields: Fields, path: str) -> Span:
         attributes = dict(flat(attributes))
     span = Span(
         str(fields.get("id")),
-        str(_get(fields, "traceId") or ""),
+        string_of(_get(fields, "traceId")),
         path,
         text_of(_get(fields, "parentObservationId")),
-        str(fields.get("name") or ""),
+        string_of(fields.get("name")),
         started_at=time_of(_get(fields, "startTime")),
         ended_at=time_of(_get(fields, "endTime")),
         session=text_of(_get(fields, "sessionId")),

@@ -11,7 +11,7 @@ from typing import Any
 
 from toolmark._internal.json import short_repr
 from toolmark.formats.messages.field_readers import Fields, Notes, decoded, first_of, id_of, list_of, object_of, text_of
-from toolmark.formats.traces.attribute_readers import all_entries, token_counts
+from toolmark.formats.traces.attribute_readers import all_entries, string_of, token_counts
 from toolmark.formats.traces.semantic_conventions import unwrap_result
 from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
 from toolmark.formats.traces.timestamps import time_of
@@ -100,7 +100,7 @@ def _span(fields: Fields, path: str, trace: str, parent: str) -> Span:
         str(fields.get("trace_id") or trace or run_id),
         path,
         id_of(fields.get("parent_run_id") or parent),
-        str(fields.get("name") or ""),
+        string_of(fields.get("name")),
         _KINDS.get(str(fields["run_type"]).lower(), "other"),
         time_of(fields.get("start_time"), unit="ms"),
         time_of(fields.get("end_time"), unit="ms"),

@@ -16,7 +16,7 @@ from typing import Any
 
 from toolmark._internal.json import short_repr
 from toolmark.formats.messages.field_readers import Fields, Notes, as_object, first_of, list_of, object_of, text_of
-from toolmark.formats.traces.attribute_readers import all_entries, entries_of
+from toolmark.formats.traces.attribute_readers import all_entries, entries_of, string_of
 from toolmark.formats.traces.semantic_conventions import flat, interpret
 from toolmark.formats.traces.span_messages import Event, RawSpan
 from toolmark.formats.traces.span_tree import Span
@@ -171,7 +171,7 @@ def _raw_span(record: _Record, notes: Notes) -> RawSpan | None:
         attributes["mlflow.trace.session"] = record.session
     if isinstance(fields.get("span_kind"), str):  # Phoenix takes the kind out of the attributes
         attributes.setdefault("openinference.span.kind", fields["span_kind"])
-    name = str(first_of(fields, "name", "operationName") or "")
+    name = string_of(first_of(fields, "name", "operationName"))
     span = Span(span_id, trace, path, _id(parent_id) or None, name)
     span.started_at, span.ended_at = _times(fields)
     span.error = _error(fields, attributes)
@@ -223,8 +223,8 @@ def _event(value: object, path: str, *name_keys: str) -> Event:
     """Return an event of a span, or a log record; Jaeger names events in their fields."""
     fields = object_of(value)
     attributes = _attributes(first_of(fields, "attributes", "fields"))
-    name = first_of(fields, *name_keys) or first_of(attributes, "event.name", "event") or ""
-    return Event(str(name), attributes, _value(fields.get("body")), path)
+    name = string_of(first_of(fields, *name_keys) or first_of(attributes, "event.name", "event"))
+    return Event(name, attributes, _value(fields.get("body")), path)
 
 
 def _attributes(value: object) -> dict[str, Any]:

@@ -127,7 +127,7 @@ def read_trace_documents(
         InvalidDataError: See `read_traces`; also if the values have different formats.
         ConfigurationError: See `read_traces`.
     """
-    if format != "auto" and format not in TRACE_FORMATS:
+    if format not in ("auto", *TRACE_FORMATS):
         names = ", ".join(map(repr, TRACE_FORMATS))
         raise ConfigurationError(f"format must be 'auto' or one of {names}; got {format!r}")
     notes, documents = Notes(), list(documents)

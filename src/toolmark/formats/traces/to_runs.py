@@ -82,7 +82,7 @@ def _leave_out(trees: list[Tree], all_trees: list[Tree], reason: str, notes: Not
 def _read_trace(tree: Tree, earlier: dict[tuple[str | None, str | None], list[Call]]) -> _Trace:
     """Return a trace with its calls, which are also added to the earlier ones of its conversation."""
     models = _innermost_models(tree)
-    session = next((span.session for span in tree.spans if span.session), None)
+    session = next(filter(None, (span.session for span in tree.spans)), None)
     first_text = None
     if session is None:  # then the user's first words identify the conversation
         histories = [span.prompt for span in (*models, *tree.spans)]
@@ -328,7 +328,7 @@ def _record_end(trace: _Trace, builder: RunBuilder) -> None:
     builder.labelled(metadata={"span_id": tree.roots[0].id})
     for span in tree.spans:
         builder.labelled(tags=span.tags)
-    end = max((span.ended_at for span in tree.spans if span.ended_at is not None), default=None)
+    end = max(filter(None, (span.ended_at for span in tree.spans)), default=None)
     error = next((span.error for span in tree.roots if span.error is not None), None)
     output = next(filter(None, outputs), None)
     if error is not None:
