@@ -110,8 +110,8 @@ class CallLedger:
         """Places of answers to calls that nothing shows."""
         self._early_answers: list[tuple[Answer, str]] = []
         """Answers to ids that no request has, with their places; a tool span may have the id."""
-        self._nameless_answers: list[tuple[Answer, str, Span]] = []
-        """Answers without an id and a name that follow no request."""
+        self._nameless_answers: dict[Span, list[tuple[Answer, str]]] = defaultdict(list)
+        """Answers without an id and a name that follow no request, with their places, by the span of the history."""
         self._by_name: dict[str, list[Call]] = defaultdict(list)
         self._by_id: dict[str, list[Call]] = defaultdict(list)
         self._by_content: dict[tuple[str, str], list[Call]] = defaultdict(list)
@@ -183,28 +183,26 @@ class CallLedger:
                 # A call of a history was requested before its tool ran, however late the history was recorded.
                 starts = [span.order for call in batch.calls for span in call.runs]
                 batch.order = (*min([batch.order[:2], *starts]), batch.order[2])
-        answers_of: dict[Span, list[Answer]] = defaultdict(list)
-        for answer, _, span in self._nameless_answers:
-            answers_of[span].append(answer)
-        for answer, path, span in self._nameless_answers:
-            self._pair_nameless(answer, path, span, answers_of[span])
+        for span, answers in self._nameless_answers.items():
+            self._pair_nameless(span, answers)
 
-    def _pair_nameless(self, answer: Answer, path: str, span: Span, answers: list[Answer]) -> None:
-        """Pair an answer that names neither a call nor a tool, as those of OpenInference for Haystack.
+    def _pair_nameless(self, span: Span, answers: list[tuple[Answer, str]]) -> None:
+        """Pair answers that name neither a call nor a tool, as those of OpenInference for Haystack.
 
-        If the history has one such answer for each call before it, they are in the order of the calls. Otherwise the
+        If the history has one such answer for each call before it, they are in the order of the calls. Otherwise an
         answer belongs to the only call that waits. If no call waits, it repeats an answer; if several do, it is lost.
         """
         near = [call for call in self.calls if call.batch.span is not span and call.batch.span.is_near(span)]
         calls = [call for call in near if call.batch.came_before(span)]
         if len(answers) == len(calls):
-            for call, own_answer in zip(calls, answers, strict=True):
-                call.answer = call.answer or own_answer
-        waiting = [call for call in calls if not (call.runs or call.answer)]
-        if len(waiting) == 1:
-            waiting[0].answer = answer
-        elif waiting or not calls:
-            self.lost_answers.append(path)
+            for call, (answer, _) in zip(calls, answers, strict=True):
+                call.answer = call.answer or answer
+        for answer, path in answers:
+            waiting = [call for call in calls if not (call.runs or call.answer)]
+            if len(waiting) == 1:
+                waiting[0].answer = answer
+            elif waiting or not calls:
+                self.lost_answers.append(path)
 
     def infer_requests(self, models: Sequence[Span]) -> None:
         """Give tool runs without a request to the model before them whose reply was not captured, or to their agent.
@@ -341,7 +339,7 @@ class CallLedger:
             if answer.failed and not first.failed and answer.call_id is not None:
                 call.answer = replace(first, failed=True, error=first.error or answer.error)
         elif answer.call_id is None and answer.name is None:
-            self._nameless_answers.append((answer, path, history.span))
+            self._nameless_answers[history.span].append((answer, path))
         else:
             self._early_answers.append((answer, path))
 
