@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from toolmark._internal.json import parse_json
@@ -15,6 +16,7 @@ from toolmark.formats.traces.attribute_readers import json_object, printed_objec
 _MLFLOW_KIND = "mlflow.spanType"
 _LITELLM_SPAN = "raw_gen_ai_request"
 """Name of LiteLLM's span of a raw request; the span around it may have no messages."""
+_LITELLM_REPLY = re.compile(r"(?:llm\.)?(.*)\.(choices|content)", re.DOTALL)
 _LOGFIRE: dict[str, tuple[str, str, dict[str, str]]] = {
     "Agent run: ": ("invoke_agent", "gen_ai.system", {"name": "gen_ai.agent.name"}),
     "Function: ": (
@@ -66,10 +68,8 @@ def _logfire_names(attributes: dict[str, Any], template: str) -> dict[str, Any]:
 
 def _litellm_request(attributes: dict[str, Any]) -> dict[str, Any]:
     """Return the messages of a request that LiteLLM printed with `repr`, in the form of OpenAI or Anthropic."""
-    for key in attributes:
-        provider, dot, name = key.removeprefix("llm.").rpartition(".")
-        if not dot or name not in ("choices", "content"):
-            continue
+    for match in filter(None, map(_LITELLM_REPLY.fullmatch, attributes)):
+        provider, name = match.groups()
         reply = _printed_list(attributes.get(f"llm.{provider}.{name}"))
         prompt = _printed_list(attributes.get(f"llm.{provider}.messages"))
         if reply is not None and prompt is not None:

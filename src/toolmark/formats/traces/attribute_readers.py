@@ -47,7 +47,7 @@ def token_counts(fields: Fields, keys: Mapping[str, tuple[str, ...]], *, least: 
         count = first_of(fields, *aliases)
         if isinstance(count, str) and count.isdigit():
             count = int(count)  # some exports write all attributes as text
-        if isinstance(count, int) and not isinstance(count, bool) and count >= least:
+        if type(count) is int and count >= least:
             counts[name] = count
     return counts
 

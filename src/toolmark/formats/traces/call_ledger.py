@@ -140,7 +140,8 @@ class CallLedger:
         """Add the calls and answers of a history that are new; the others complete what the ledger has."""
         last_user = max([-1, *(index for index, message in enumerate(messages) if message.speaker == "user")])
         history = _History(span)
-        for index, message in enumerate(_with_common_ids(messages)):
+        # Neither repair of ids changes a history whose ids agree, which is nearly every history.
+        for index, message in enumerate(_with_request_ids(_with_answer_ids(messages))):
             if message.answer is not None:
                 self._add_answer(message.answer, message.path, history)
                 continue
@@ -414,14 +415,6 @@ def _letters(name: str) -> str:
 def _call_id_of(request: Request) -> str | None:
     """Return the id by which answers refer to a call; `None` where the tracer kept the id of an item."""
     return None if request.id is None or request.id.startswith(_ITEM_PREFIXES) else request.id
-
-
-def _with_common_ids(history: Sequence[Message]) -> Sequence[Message]:
-    """Return a history whose requests and answers have equal ids, where the order shows which belong together.
-
-    Both repairs leave a history alone whose ids agree, which is nearly every history.
-    """
-    return _with_request_ids(_with_answer_ids(history))
 
 
 def _with_answer_ids(history: Sequence[Message]) -> Sequence[Message]:

@@ -84,7 +84,7 @@ def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
 
 def _trace(fields: Fields, path: str, notes: Notes) -> Iterator[Span]:
     trace = as_object(fields.get("trace")) or fields
-    session, tags = text_of(_get(trace, "sessionId")), [str(tag) for tag in list_of(trace.get("tags"))]
+    session, tags = text_of(_get(trace, "sessionId")), list(map(str, list_of(trace.get("tags"))))
     for index, entry in enumerate(fields["observations"]):
         place, observation = f"{path}.observations[{index}]", object_of(entry)
         if "type" not in observation:
@@ -205,4 +205,4 @@ def _text_in(value: object, speaker: Speaker) -> str | None:
 
 def _get(fields: Fields, key: str) -> Any:  # noqa: ANN401 - a JSON value
     """Return a value by its key in camelCase, or by the same key in snake_case."""
-    return first_of(fields, key, _CAPITAL.sub(lambda letter: f"_{letter[0].lower()}", key))
+    return first_of(fields, key, _CAPITAL.sub(r"_\g<0>", key).lower())

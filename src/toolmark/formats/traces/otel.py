@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from toolmark._internal.json import short_repr
@@ -80,7 +81,7 @@ def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
     for path, value in entries:
         records += _records(value, path, notes)
     # Log records come after all spans, since a file may have them on an earlier line than the span they belong to.
-    for record in sorted(records, key=lambda record: record.is_log):
+    for record in sorted(records, key=attrgetter("is_log")):
         raw = _log_owner(record, spans) if record.is_log else _raw_span(record, notes)
         if raw is not None:
             spans[raw.span.trace, raw.span.id] = raw
@@ -252,7 +253,7 @@ def _value(value: object) -> Any:  # noqa: ANN401 - a JSON value
         if kind == "intValue" and isinstance(inner, str) and inner.lstrip("-").isdigit():
             return int(inner)  # Protobuf's JSON mapping writes 64-bit integers as text
         if kind == "arrayValue":
-            return [_value(entry) for entry in list_of(object_of(inner).get("values"))]
+            return list(map(_value, list_of(object_of(inner).get("values"))))
         if kind == "kvlistValue":
             return _attributes(list_of(object_of(inner).get("values")))
         return inner

@@ -65,8 +65,8 @@ _KIND_NAMES: dict[SpanKind, tuple[str, ...]] = {
     "agent": ("agent",),
     "other": ("chain", "workflow", "task"),
 }
-_OPERATIONS = {name: kind for kind, names in _OPERATION_NAMES.items() for name in names}
-_KINDS = {name: kind for kind, names in _KIND_NAMES.items() for name in names}
+_OPERATIONS: dict[str, SpanKind] = {name: kind for kind, names in _OPERATION_NAMES.items() for name in names}
+_KINDS: dict[str, SpanKind] = {name: kind for kind, names in _KIND_NAMES.items() for name in names}
 _KIND_KEYS = (
     "openinference.span.kind",
     "traceloop.span.kind",
@@ -226,10 +226,10 @@ def _kind(raw: RawSpan) -> SpanKind:
     if operation == "create_agent":  # Phoenix calls it an agent, but no agent runs in it
         return "other"
     named = [_vercel_kind(str(attributes.get("ai.operationId"))), _OPERATIONS.get(operation)]
-    named += [_KINDS.get(string_of(attributes.get(key)).lower()) for key in _KIND_KEYS]
+    named.extend(_KINDS.get(string_of(attributes.get(key)).lower()) for key in _KIND_KEYS)
     # `other` is weak: OpenInference calls a span a chain that may still be a tool or an agent by its attributes.
-    clear = [kind for kind in named if kind not in (None, "other")]
-    kind = clear[0] if clear else _implied_kind(attributes, name, is_chain="other" in named)
+    clear = (kind for kind in named if kind and kind != "other")
+    kind = next(clear, None) or _implied_kind(attributes, name, is_chain="other" in named)
     if kind is None and any(event.name in (LLAMA_INDEX_PROMPT, LLAMA_INDEX_REPLY) for event in raw.events):
         return "model"
     if kind == "tool" and (attributes.get("gen_ai.tool.name") == _MERGED_TOOLS or name.endswith(_MERGED_TOOLS)):

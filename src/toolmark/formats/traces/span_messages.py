@@ -369,7 +369,7 @@ def _messages_in_events(raw: RawSpan, side: _Side) -> list[Message]:
     messages: list[Message] = []
     for event in raw.events:
         fields = event.fields
-        if any(key in fields for key in (*_PROMPT.event_keys, *_REPLY.event_keys)):
+        if fields.keys() & {*_PROMPT.event_keys, *_REPLY.event_keys}:
             value = first_of(fields, *side.event_keys)
             messages += messages_in(value, f"{event.path}['{side.event_keys[0]}']", side.speaker)
         elif event.name == side.llama_index_event:

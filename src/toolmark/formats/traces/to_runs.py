@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
+from operator import attrgetter
 
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request, RunBuilder
@@ -160,7 +161,7 @@ def _build_run(trace: _Trace, handoff_names: frozenset[str], notes: Notes) -> Ru
     scopes: list[Span | None] = [None]
     while scopes:
         scope = scopes.pop(0)
-        for batch in sorted(entries[scope], key=lambda batch: batch.order):
+        for batch in sorted(entries[scope], key=attrgetter("order")):
             scopes += _record_batch(batch, builder, () if scope else offered)
     for warning in notes.warnings:
         builder.warn(warning)
@@ -331,19 +332,19 @@ def _record_end(trace: _Trace, builder: RunBuilder) -> None:
     end = max(filter(None, (span.ended_at for span in tree.spans)), default=None)
     error = next((span.error for span in tree.roots if span.error is not None), None)
     output = next(filter(None, outputs), None)
+    status = RunStatus.OK
     if error is not None:
-        builder.ended(None, status=RunStatus.ERROR, error=error, at=end)
+        output, status = None, RunStatus.ERROR
     elif output is None and _has_open_calls(trace.ledger):
-        builder.ended(None, status=RunStatus.STOPPED, at=end)
-    else:
-        builder.ended(output, at=end)
+        status = RunStatus.STOPPED
+    builder.ended(output, status=status, error=error, at=end)
 
 
 def _has_open_calls(ledger: CallLedger) -> bool:
     """Return whether no call of the last message of a model ran, was answered or handed over."""
     if not ledger.batches:
         return False
-    last = max(ledger.batches, key=lambda batch: batch.order)
+    last = max(ledger.batches, key=attrgetter("order"))
     return not any(call.runs or call.answer or call.handoff_to for call in last.calls)
 
 

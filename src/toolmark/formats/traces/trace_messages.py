@@ -47,7 +47,7 @@ _ROLE_NAMES: dict[Speaker, tuple[str, ...]] = {
     "tool": ("tool", "function", "tool-response"),
     "system": ("system", "developer"),
 }
-_ROLES = {role: speaker for speaker, roles in _ROLE_NAMES.items() for role in roles}
+_ROLES: dict[str, Speaker] = {role: speaker for speaker, roles in _ROLE_NAMES.items() for role in roles}
 
 _WRAPPERS: tuple[tuple[str, Speaker | None], ...] = (
     ("messages", None),
