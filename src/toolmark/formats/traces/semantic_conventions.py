@@ -225,7 +225,7 @@ def _kind(raw: RawSpan) -> SpanKind:
     operation = string_of(attributes.get("gen_ai.operation.name")).lower()
     if operation == "create_agent":  # Phoenix calls it an agent, but no agent runs in it
         return "other"
-    named = [_vercel_kind(str(attributes.get("ai.operationId"))), _OPERATIONS.get(operation)]
+    named: list[SpanKind | None] = [_vercel_kind(str(attributes.get("ai.operationId"))), _OPERATIONS.get(operation)]
     named.extend(_KINDS.get(string_of(attributes.get(key)).lower()) for key in _KIND_KEYS)
     # `other` is weak: OpenInference calls a span a chain that may still be a tool or an agent by its attributes.
     clear = (kind for kind in named if kind and kind != "other")
