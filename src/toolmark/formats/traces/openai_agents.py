@@ -95,7 +95,7 @@ def _span(fields: Fields, path: str) -> Span:
     error = as_object(fields.get("error"))
     if error is not None:
         parts = (error.get("message"), first_of(object_of(error.get("data")), "error", "message"))
-        span.error = ": ".join(str(part) for part in parts if part) or "failed"
+        span.error = ": ".join(map(str, filter(None, parts))) or "failed"
     if span.kind == "tool":
         span.tool_run = _tool_run(span.name, data)
     elif span.kind == "model":

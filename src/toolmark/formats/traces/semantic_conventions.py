@@ -228,8 +228,8 @@ def _kind(raw: RawSpan) -> SpanKind:
     named: list[SpanKind | None] = [_vercel_kind(str(attributes.get("ai.operationId"))), _OPERATIONS.get(operation)]
     named.extend(_KINDS.get(string_of(attributes.get(key)).lower()) for key in _KIND_KEYS)
     # `other` is weak: OpenInference calls a span a chain that may still be a tool or an agent by its attributes.
-    clear = (kind for kind in named if kind and kind != "other")
-    kind = next(clear, None) or _implied_kind(attributes, name, is_chain="other" in named)
+    clear: list[SpanKind] = [kind for kind in named if kind and kind != "other"]
+    kind = clear[0] if clear else _implied_kind(attributes, name, is_chain="other" in named)
     if kind is None and any(event.name in (LLAMA_INDEX_PROMPT, LLAMA_INDEX_REPLY) for event in raw.events):
         return "model"
     if kind == "tool" and (attributes.get("gen_ai.tool.name") == _MERGED_TOOLS or name.endswith(_MERGED_TOOLS)):
