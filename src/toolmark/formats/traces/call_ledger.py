@@ -420,21 +420,21 @@ def _call_id_of(request: Request) -> str | None:
 def _with_answer_ids(history: Sequence[Message]) -> Sequence[Message]:
     """Replace the ids of items by the ids that the answers after them have, in their order."""
     requests = requests_in(history)
-    ids = {request.id for request in requests}
-    item_ids = ids - set(map(_call_id_of, requests))
+    ids = {None, *(request.id for request in requests)}
+    item_ids = ids - {None, *map(_call_id_of, requests)}
     if not item_ids:
         return history
     waiting: list[str | None] = []
-    new_ids: dict[str | None, str] = {}
+    new_ids: dict[str | None, str | None] = {}
     for message in history:
         # Answers come in the order of their calls, so the order identifies them.
         waiting += [request.id for request in message.requests if request.id in item_ids]
-        if waiting and message.answered_id is not None and message.answered_id not in ids:
+        if waiting and message.answered_id not in ids:
             new_ids[waiting.pop(0)] = message.answered_id
     return [_with_new_ids(message, new_ids) for message in history]
 
 
-def _with_new_ids(message: Message, new_ids: dict[str | None, str]) -> Message:
+def _with_new_ids(message: Message, new_ids: dict[str | None, str | None]) -> Message:
     requests = [replace(request, id=new_ids.get(request.id, request.id)) for request in message.requests]
     return replace(message, requests=tuple(requests))
 
