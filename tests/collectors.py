@@ -1,4 +1,4 @@
-"""A collector of OpenTelemetry on this machine: takes OTLP over HTTP, keeps what came, and answers as it is told."""
+"""A local OpenTelemetry collector: accepts OTLP over HTTP, stores requests, and sends scripted answers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Collector:
         return [record for request in self.requests for record in records_of(request)]
 
     def answered(self, path: str, headers: dict[str, str], content: bytes) -> Answer:
-        """Takes a request, and says the next answer; the last one again when there are no more."""
+        """Accept a request and return the next answer; the last one is repeated."""
         self.headers.append(headers)
         self.requests.append(REQUESTS[path].FromString(content))
         if len(self.answers) > 1:
@@ -68,7 +68,7 @@ def collecting(*answers: Answer) -> Iterator[Collector]:
             self.wfile.write(answer.body)
 
         def do_GET(self) -> None:
-            """A page, as whoever was sent elsewhere gets it."""
+            """Return a page, for clients that follow a redirect."""
             self.send_response(200)
             self.send_header("Content-Type", "text/plain")
             self.end_headers()
@@ -88,7 +88,7 @@ def collecting(*answers: Answer) -> Iterator[Collector]:
 
 
 def records_of(request: Any) -> list[dict[str, Any]]:
-    """The log records or spans of a request, as objects without what is empty, and what only a sender knows: flags."""
+    """Return the log records or spans of a request without empty fields and without the sender's flags."""
     plain = MessageToDict(request)
     return [
         _bare(record)
@@ -99,7 +99,7 @@ def records_of(request: Any) -> list[dict[str, Any]]:
 
 
 def records_in(file: dict[str, Any]) -> list[dict[str, Any]]:
-    """The same of a file of OTLP, whose JSON has hexadecimal ids where protobuf's has base64."""
+    """Return the same for an OTLP file, whose JSON has hexadecimal ids instead of base64."""
     request = ExportLogsServiceRequest() if "resourceLogs" in file else ExportTraceServiceRequest()
     return records_of(ParseDict(_base64_ids(file), request))
 
@@ -111,7 +111,7 @@ def resource_of(request: Any) -> dict[str, Any]:
 
 
 def scope_of(request: Any) -> str:
-    """Who made what stands in a request."""
+    """Return the instrumentation scope of a request."""
     (resource,) = getattr(request, "resource_logs", None) or request.resource_spans
     (scope,) = getattr(resource, "scope_logs", None) or resource.scope_spans
     return str(scope.scope.name)

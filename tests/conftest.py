@@ -35,7 +35,7 @@ def is_local(host: object) -> bool:
 
 
 def refuse_network(event: str, args: tuple[object, ...]) -> None:
-    """Raises when a socket is about to leave this machine; an audit hook, so no library can route round it."""
+    """Raise if a socket is about to leave this machine; as an audit hook it covers every library."""
     if event in LOOKUP_EVENTS:
         host = args[0]
     elif event in ADDRESS_EVENTS and isinstance(args[1], tuple):  # anything else is the path of a Unix socket

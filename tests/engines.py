@@ -1,4 +1,4 @@
-"""What the tests of engines share: is one there, and how is one started?
+"""Helpers for the tests of engines: availability and startup.
 
 An engine that is not there is left out, and pytest says so; one that is named in `TOOLMARK_REQUIRE_ENGINES`, such as
 `ray,spark`, must be there.
@@ -27,7 +27,7 @@ PACKAGES = {"ray": "ray", "spark": "pyspark"}
 
 
 def need(engine: str, package: str = "") -> None:
-    """Leaves a test out where there is no such engine, or a package of it, or fails where there must be one."""
+    """Skip a test if the engine or one of its packages is missing, or fail if it is required."""
     package, problem = package or PACKAGES[engine], ""
     if find_spec(package) is None:
         problem = f"{package}, of the extra `{engine}`, is not installed here"
@@ -41,7 +41,7 @@ def need(engine: str, package: str = "") -> None:
 
 @contextmanager
 def started(engine: str) -> Generator[Any, None, None]:
-    """An engine on this machine, as a program may have started it for other work of its own; two cores."""
+    """Start an engine with two cores on this machine, as another program could have."""
     need(engine)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", PATHS)

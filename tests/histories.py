@@ -1,4 +1,4 @@
-"""Random legal runs as partial orders of observations, and the calls that must come out of every order of them.
+"""Random legal runs as partial orders of observations, with the calls that every order must give.
 
 A history is drawn together with its truth: which execution answers which request is known here, because it was made up
 here. What a recorder may see in any order is left open; what has an order is tied down: a start after its request, an
@@ -30,7 +30,7 @@ Keys = list[tuple[str | None, tuple[int, ...]]]
 
 @dataclass(eq=False)
 class Truth:
-    """One call as it really went, or (`name` empty) the run itself.
+    """One call, or the run itself if `name` is empty.
 
     Attributes:
         message: Number of the model message that asked for it; `None` where a program made the call.
@@ -185,7 +185,7 @@ class _Scope:
     """Draws what happens inside one call, or at the top level of the run."""
 
     def __init__(self, draw: st.DrawFn, history: History, truth: Truth, keys: Keys, depth: int = 0) -> None:
-        """Draw how much of its ids a recorder can see here.
+        """Draw which ids a recorder can see here.
 
         Args:
             draw: Draws.
@@ -196,7 +196,7 @@ class _Scope:
         """
         self.draw, self.history, self.truth, self.keys, self.depth = draw, history, truth, keys, depth
         self.ids = draw(st.sampled_from(["unique", "repeated", "none"]))
-        self.tools_know_ids = self.ids != "none" and draw(st.booleans())  # a tool is told its id
+        self.tools_know_ids = self.ids != "none" and draw(st.booleans())  # tools know their call ids
         self.named = self.ids == "none" or draw(st.booleans())  # a result names its tool
         self.touched: dict[Hashable, list[int]] = defaultdict(list)
         self.last: tuple[int, ...] = ()
@@ -214,7 +214,7 @@ class _Scope:
                 self.last = self.execute(call, self.last, attempts=1, call_id=call.id)[:1]
 
     def message(self) -> None:
-        """A model message, and what becomes of the calls that it asks for."""
+        """Add a model message and the events of its calls."""
         self.truth.messages += 1
         calls = [self.request(position) for position in range(self.draw(st.integers(0, 4)))]
         self.truth.inside += calls
@@ -253,21 +253,21 @@ class _Scope:
         return Truth(name, self.draw(st.sampled_from(ids[self.ids])), self.truth.messages, arguments)
 
     def kinds(self, call: Truth) -> tuple[Hashable, Hashable]:
-        """What an execution of the call, and what a result, can be recognised by, beside arguments and order."""
+        """Return the keys by which an execution and a result are matched, besides arguments and order."""
         runs = (call.name, call.id) if self.tools_know_ids else (call.name,)
         return ("runs", *runs), ("shown", call.id, call.name if self.named else None)
 
     def attempt(
         self, call: Truth, request_event: int, *, is_shown: bool, is_twin: bool, is_alone: bool
     ) -> tuple[int, ...]:
-        """The tool of a request runs, perhaps several times, perhaps with other arguments."""
+        """Run the tool of a request, possibly several times or with other arguments."""
         kind = self.kinds(call)[0]
         handed: Any = call.arguments if isinstance(call.arguments, dict) else {}
         may_differ = is_alone and self.tools_know_ids
         if may_differ:
             handed = self.draw(st.sampled_from([handed, None, {"x": 7}]))
         elif not is_alone and isinstance(call.arguments, str):
-            return (request_event,)  # nothing would tell whose execution it is
+            return (request_event,)  # the execution could belong to either call
         certain = may_differ or (not is_twin and handed == call.arguments)
         attempts = self.draw(st.integers(1, 3)) if certain else 1
         after = (request_event, *(self.touched[kind] if is_twin else ()))
@@ -292,7 +292,7 @@ class _Scope:
         call_id: str | None,
         must_end: bool = False,
     ) -> tuple[int, ...]:
-        """A tool runs so often; all but the last attempt fail. Return its observations in their order."""
+        """Run a tool this often, with success only at the last attempt; return the observations in order."""
         call.attempts = attempts
         events: list[int] = []
         keys: Keys = []
@@ -326,7 +326,7 @@ class _Scope:
         return tuple(events)
 
     def show(self, call: Truth, end: int, *, is_alone: bool) -> None:
-        """The model is shown a result, perhaps twice."""
+        """Show the model a result, once or twice."""
         kind = self.kinds(call)[1]
         if call.outcome is Outcome.OK:
             call.model_output, call.failed = (

@@ -1,8 +1,8 @@
-"""Text as an attacker, or an unlucky model, would write it, for whatever shows data: each piece wants to be obeyed."""
+"""Hostile text for every display: control sequences, markup and instructions."""
 
 from __future__ import annotations
 
-from toolmark import LLMTestCase, MetricResult, ResultStatus, Run, ToolCall
+from toolmark import LLMTestCase, Metric, MetricResult, Report, ResultStatus, Run, ToolCall, evaluate
 
 #: HTML, Markdown, what GitHub makes of a text, what a terminal obeys, and what ends a cell, a fence or an attribute.
 TEXTS = (
@@ -46,7 +46,7 @@ TEXTS = (
 
 
 def hostile_cases() -> list[LLMTestCase]:
-    """For each text a case that holds it wherever text is shown: names, keys, values, ids, warnings."""
+    """Return a case for each text, with the text in names, keys, values, ids and warnings."""
     cases: list[LLMTestCase] = []
     for text in TEXTS:
         called = [
@@ -89,3 +89,21 @@ class Repeating:
     async def a_measure(self, case: object) -> MetricResult:
         """Return the same."""
         return self.measure(case)
+
+
+#: Secrets in the report of `report_with_secrets`.
+SECRETS = ("new-2", "old-1", "abcdef1234567890xyz", "ghp_")
+
+
+def report_with_secrets(metric: Metric) -> Report:
+    """Return a report with secrets in the arguments of a case and in the error of a metric."""
+    case = LLMTestCase(
+        id="secret",
+        tools_called=[
+            ToolCall(name="pay", input_parameters={"api_key": "new-2", "note": "Bearer abcdef1234567890xyz"})
+        ],
+        expected_tools=[ToolCall(name="pay", input_parameters={"api_key": "old-1", "note": ""})],
+    )
+    broken = Repeating("ghp_0123456789abcdefghijABCDEF", ResultStatus.FAILED)
+    broken.label = "broken"
+    return evaluate([case], [metric, broken], show_progress=False)

@@ -13,14 +13,14 @@ import pytest
 from toolmark.judge import Reply
 
 needs_openai = pytest.mark.skipif(not find_spec("openai"), reason="the core is tested alone here, without its client")
-"""For tests in which OpenAI's client asks a server."""
+"""For tests with OpenAI's client and a server."""
 
 Messages = list[dict[str, Any]]
 Rule = Callable[[str, dict[str, Any]], Any]
 
 
 def evidence_text(messages: Messages) -> str:
-    """The text in which the record stands."""
+    """Return the text that contains the record."""
     content = messages[-1]["content"]
     return content if isinstance(content, str) else next(part["text"] for part in content if part["type"] == "text")
 
@@ -42,7 +42,7 @@ def criterion(messages: Messages) -> str:
 
 
 def answer(verdict: str, *, missing: tuple[str, ...] | None = None, evidence: tuple[str, ...] = ()) -> str:
-    """A reply in the form that is asked for."""
+    """Return a reply in the requested form."""
     fields: dict[str, Any] = {"evidence": list(evidence), "reasoning": f"I say {verdict}."}
     if missing is not None:
         fields["missing"] = list(missing)
@@ -83,12 +83,12 @@ class RuleJudge:
 
     @property
     def criteria(self) -> list[str]:
-        """What was asked, in order of asking made sorted: questions are asked at the same time."""
+        """Return the sorted criteria of the questions, which are sent concurrently."""
         return sorted(name for name, _ in self.questions)
 
 
 def served(judge: RuleJudge) -> Callable[[Any], str]:
-    """The same judge as what `FakeOpenAI` answers."""
+    """Serve the same judge with `FakeOpenAI`."""
     return lambda request: judge(request.body["messages"])
 
 

@@ -1,4 +1,4 @@
-"""Short ways to tell a `RunBuilder` what happened, and to write down the call that must come out."""
+"""Shorthand to feed a `RunBuilder` and to write the expected calls."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def calls(builder: RunBuilder) -> list[Plain]:
 
 
 def builder_of(*requests: Request, offered: tuple[str, ...] = ()) -> RunBuilder:
-    """A run in which the model asked for these calls."""
+    """Return a builder whose model requested these calls."""
     builder = RunBuilder()
     builder.started("hi")
     builder.offered({"name": name} for name in offered)

@@ -75,7 +75,7 @@ def call_similarity(e: Item, c: Item, *, arguments: bool, output: bool) -> Fract
 
 
 class Best(NamedTuple):
-    """The best alignment: its weight, its pairs, and in ordered mode those of what is left over."""
+    """The best alignment: its weight, its pairs, and in ordered mode the pairs of unmatched calls."""
 
     weight: Fraction
     pairs: Positions
@@ -209,7 +209,7 @@ NESTED = frozenset(
 
 
 def camel_form(plain: dict[str, Any]) -> dict[str, Any]:
-    """The same object with its field names in camelCase; the user's own keys stay as they are."""
+    """Return the object with camelCase field names; the user's keys stay unchanged."""
     return {_camel(name): _camel_value(value) if name in NESTED else value for name, value in plain.items()}
 
 

@@ -1,4 +1,4 @@
-"""Reports for the tests of the HTML page: a small one in which much occurs, a hostile one, and ones of many cases."""
+"""Reports for the tests of the HTML page: small, hostile, and with many cases."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def png(width: int = 8, height: int = 6) -> bytes:
 
 
 def timed(name: str, arguments: dict[str, Any], begin: float, took: float, **more: Any) -> ToolCall:
-    """A call that began so many seconds after the first."""
+    """Return a call that started this many seconds after the first."""
     execution = Execution(started_at=BEGAN + timedelta(seconds=begin), duration=took, executed=True, **more)
     return ToolCall(name=name, input_parameters=arguments, output={"ok": True}, execution=execution)
 
@@ -83,7 +83,7 @@ def summed(report: Report, summaries: Any = None, trials: tuple[TrialSummary, ..
 
 
 def judged_result(metric: str = "tool_use") -> MetricResult:
-    """What a judge says of the conversation below."""
+    """Return the judge's result for the conversation below."""
     questions = (
         QuestionResult(
             criterion="tool_selection",
@@ -210,7 +210,7 @@ METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"], threshold
 
 
 def small_report() -> Report:
-    """A report of two metrics, in which every verdict occurs."""
+    """Return a report of two metrics with every verdict."""
     first = evaluate(CASES[:5], [METRIC])
     name = first.metrics[0]
     skipped = MetricResult(metric="tool_use", status=ResultStatus.SKIPPED, threshold=0.8, reason="No conversation.")
@@ -247,7 +247,7 @@ def trials_report() -> Report:
 
 
 def comparison(text: str = "booking-1") -> Comparison:
-    """A comparison in which a case became worse, one better, and one was lost."""
+    """Return a comparison with a worse, a better and a lost case."""
     worse = CaseChange(case=text, occurrence=1, index_a=0, index_b=0, score_a=1, score_b=0.5, finding=text)
     better = replace(worse, case=f"{text} 2", score_a=0.5, score_b=1, finding=None)
     gap = CaseGap(
@@ -434,7 +434,7 @@ def hostile_report(text: str) -> Report:
 
 
 def many_cases(amount: int) -> Report:
-    """An evaluation of many cases, of which every fifth fails."""
+    """Return an evaluation of many cases in which every fifth fails."""
     cases = [
         CASES[0].model_copy(update={"id": f"case-{index:04}"})
         if index % 5 == 0

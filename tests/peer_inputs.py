@@ -10,7 +10,7 @@ Calls = list[ToolCall]
 
 
 def call(name: str, step: int | None = None, /, **arguments: Any) -> ToolCall:
-    """A call with its arguments, of which there may be none, and the step it was asked for in, if that is known."""
+    """Return a call with optional arguments and an optional step."""
     fields = {} if step is None else {"execution": Execution(step=step)}
     return ToolCall(name=name, input_parameters=arguments, **fields)
 

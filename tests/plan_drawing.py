@@ -11,7 +11,7 @@ from toolmark.expect import Expect, Forbid, Glob, OneOf, Parallel, Plan
 
 names = st.sampled_from(["a", "b", "ab"])
 arguments = st.sampled_from([{}, {"x": 1}, {"x": 1, "y": 1}, {"x": 2, "y": 1}])
-plain_calls = st.builds(lambda name, given: ToolCall(name=name, input_parameters=given), names, arguments)
+plain_calls = st.builds(lambda name, values: ToolCall(name=name, input_parameters=values), names, arguments)
 
 
 def drawn_calls(draw: Any, size: int = 4) -> list[ToolCall]:
@@ -39,7 +39,7 @@ expected_names = st.one_of(names, names, st.just(Glob("a*")))
 
 @st.composite
 def calls(draw: Any, labels: list[str], *, ordering: bool = True) -> Any:
-    """One expected call; it comes after some of the labels given so far, and may add one."""
+    """Draw an expected call that follows some of the earlier labels and may add one."""
     if draw(st.integers(0, 2)) == 0:
         return draw(plain_calls)
     label = None

@@ -19,7 +19,7 @@ from toolmark.expect import Expect, Forbid, Glob, OneOf, Parallel, Plan
 
 
 class Place(NamedTuple):
-    """One time that an expected call is, or may be, called."""
+    """One required or optional occurrence of an expected call."""
 
     call: Any
     required: bool
@@ -31,14 +31,14 @@ class Place(NamedTuple):
 
 
 class Way(NamedTuple):
-    """Expected calls in order, each with what it took over from what it stands in; and forbidden ones."""
+    """Expected calls in order, each with inherited rules, and forbidden calls."""
 
     calls: tuple[tuple[Any, frozenset[str], frozenset[str], int | None], ...]
     forbidden: tuple[Forbid, ...]
 
 
 class Totals(NamedTuple):
-    """What a score is made of."""
+    """The numbers that determine a score."""
 
     weight: Fraction
     expected: int
@@ -184,7 +184,7 @@ def forbidden(way: Way, called: Sequence[ToolCall]) -> bool:
 
 
 def totals(plan: Plan, called: Sequence[ToolCall], *, ordered: bool) -> list[Totals]:
-    """What the score of each way is made of."""
+    """Return the numbers of each choice."""
     rows: list[Totals] = []
     for way in ways(plan.calls):
         weight, expected = matched(way, called, ordered=ordered)

@@ -22,7 +22,7 @@ COMMAND = ("-m", "toolmark.cli")
 #: Begins a program that is going to be interrupted; shells have what they run in the background ignore that.
 HEEDS_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 
-#: Settings of whoever runs the tests that would change what a program prints.
+#: Settings of the user that would change the output of a program.
 _PERSONAL = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "PYTHONWARNINGS")
 
 
@@ -35,7 +35,7 @@ class Finished(NamedTuple):
 
 
 def environment(**settings: str) -> dict[str, str]:
-    """The environment of a program that finds the toolmark under test, whatever its folder is."""
+    """Return the environment of a program that imports the tested toolmark from any folder."""
     inherited = {name: value for name, value in os.environ.items() if name not in _PERSONAL}
     paths = [str(Path(toolmark.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     return {
@@ -68,7 +68,7 @@ def toolmark_score(*arguments: str, folder: Path, stdin: bytes = b"") -> Finishe
 
 
 def without_times(text: str) -> dict[str, Any]:
-    """A report in JSON, without when it was made and how long that took."""
+    """Return a JSON report without times and durations."""
     plain: dict[str, Any] = json.loads(text)
     assert plain.pop("about").keys() == {"toolmark", "python", "started_at", "seconds"}
     return plain

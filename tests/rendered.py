@@ -1,4 +1,4 @@
-"""One history of an agent, rendered as each provider's API would send it; what a reader must find in all of them."""
+"""One agent history in the API format of each provider, with the expected reading."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Plain = dict[str, Any]
 
 @dataclass(frozen=True)
 class Call:
-    """One call: its output is `None` where nobody answered."""
+    """One call; its output is `None` if it was not answered."""
 
     name: str
     arguments: Plain
@@ -22,7 +22,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Turn:
-    """What the user said, the groups of calls that were asked for at once, and the answer."""
+    """The user's text, groups of parallel calls, and the answer."""
 
     question: str
     steps: list[list[Call]]
@@ -31,7 +31,7 @@ class Turn:
 
 @dataclass
 class Rendered:
-    """Messages, with the places where answers stand that may be told in any order."""
+    """Messages with the ranges whose answers may be reordered."""
 
     messages: list[Any] = field(default_factory=list)
     count: int = 0

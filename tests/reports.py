@@ -1,4 +1,4 @@
-"""Reports with everything that can stand in one: trials, a judge's costs, an end before its time."""
+"""Reports with all optional content: trials, judge costs, and interruption."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ METRIC = ToolCorrectnessMetric(should_consider_ordering=True, evaluation_params=
 
 
 def trial_report(outcomes: Mapping[str, str], trials: int, **more: Any) -> Report:
-    """A report of so many trials of goldens.
+    """Return a report with this many trials of goldens.
 
     Args:
         outcomes: By the id of the golden, a letter for each trial: `p`assed, `f`ailed, `e`rror (not measured).

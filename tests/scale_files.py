@@ -1,9 +1,11 @@
-"""What the tests of scoring files share: files with many cases of every kind, and what is to come of them."""
+"""Helpers for tests of scoring files: files with many cases of every kind, and the expected results."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ NAMES = ("look", "book", "pay", "café", "wipe")
 
 
 def metrics() -> list[MetricLike]:
-    """Two metrics, of which one cannot score every case."""
+    """Return two metrics, one of which cannot score every case."""
     return [ToolCorrectnessMetric(evaluation_params=["input_parameters"]), ToolEfficiencyMetric(max_calls=2)]
 
 
@@ -38,7 +40,7 @@ def case(number: int, rng: random.Random) -> dict[str, Any]:
 
 
 def write_lines(path: Path, number: int, seed: int = 0) -> Path:
-    """A file of so many cases, with blank lines and ends of lines of both kinds."""
+    """Write this many cases, with blank lines and both kinds of line ends."""
     rng = random.Random(seed)
     lines: list[bytes] = []
     for index in range(number):
@@ -62,3 +64,23 @@ def without_start(results: Path) -> bytes:
     header = json.loads(first)
     assert header.pop("started_at")
     return json.dumps(header).encode() + b"\n" + rest
+
+
+def after_parts(count: int, action: Callable[[], object]) -> Callable[[int, int], None]:
+    """Return a callback for the progress that runs an action after this number of parts."""
+    calls = itertools.count()  # the first call reports what an earlier run did
+
+    def progress(_done: int, _of: int) -> None:
+        if next(calls) == count:
+            action()
+
+    return progress
+
+
+def stop() -> None:
+    """Stop a run from its progress."""
+    raise StoppedError
+
+
+class StoppedError(Exception):
+    """A run was stopped."""

@@ -17,7 +17,7 @@ class UnsendableError(Exception):
 
 
 def double(number: int) -> tuple[int, int]:
-    """Twice the number, and who says so."""
+    """Return the doubled number and the process id."""
     return 2 * number, os.getpid()
 
 
@@ -41,7 +41,7 @@ def die(number: int) -> int:
 
 
 def linger(folder: str) -> None:
-    """Says who it is, and then takes its time."""
+    """Record the process id, then sleep."""
     (Path(folder) / str(os.getpid())).touch()
     time.sleep(100)
 
@@ -56,7 +56,7 @@ def die_once(folder: str, number: int) -> int:
 
 
 def linger_from(folder: str, first: int, number: int) -> int:
-    """Says who it is, and takes its time, from a number on."""
+    """Like `linger`, from a number on."""
     if number >= first:
         linger(folder)
     return number

@@ -11,7 +11,7 @@ _FORM = re.compile(r"(?P<name>\w+)(?:\((?P<n>\w*)\))?(?::(?P<status>\w+))?(?:=(?
 
 
 def calls_from(text: str) -> list[ToolCall]:
-    """The calls of a text: without a status nobody knows what became of one, and `(?)` was not recorded."""
+    """Return the calls of a text: without a status the outcome is unknown, and `(?)` was not captured."""
     return [_call(word) for word in text.split()]
 
 

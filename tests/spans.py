@@ -15,7 +15,7 @@ TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 
 def span(number: int, parent: int | None = None, *, trace: str = TRACE, **attributes: Any) -> Plain:
-    """A span of OTLP; the later its number, the later it was. Underscores of names stand for dots."""
+    """Return an OTLP span; higher numbers are later. Underscores in names become dots."""
     fields: Plain = {"traceId": trace, "spanId": f"{number:016x}", "name": attributes.pop("name", "span")}
     fields |= {"parentSpanId": f"{parent:016x}"} if parent else {}
     fields |= {"startTimeUnixNano": str(number * 10**9), "endTimeUnixNano": str(number * 10**9 + 5)}
@@ -31,7 +31,7 @@ def chat(number: int, parent: int | None = None, *calls: Plain, **more: Any) -> 
 
 
 def silent(number: int, parent: int | None = None, **more: Any) -> Plain:
-    """A span of a model of which nothing was kept but that it was asked."""
+    """Return a model span that has no content."""
     return span(number, parent, **{"gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1", **more})
 
 

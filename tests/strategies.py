@@ -63,12 +63,12 @@ def json_values(scalars: Iterable[Any] | None = None, max_leaves: int = 6) -> st
     )
 
 
-#: Values of which two are often equal.
+#: Values with frequent equal pairs.
 twins = json_values((None, True, 1, 1.0, 2, "1", NAN), max_leaves=4)
 
 
 def objects(scalars: Iterable[Any], *, levels: int = 0, max_size: int = 3) -> st.SearchStrategy[dict[str, Any]]:
-    """Argument objects of few keys and few values, with further objects inside for so many levels."""
+    """Draw argument objects with few keys and values, nested up to this many levels."""
     values: st.SearchStrategy[Any] = st.sampled_from(tuple(scalars))
     for _ in range(levels):
         values = values | st.dictionaries(st.sampled_from(("a", "b")), values, max_size=2)
@@ -80,7 +80,7 @@ nested_objects = objects((1, 1.0, True, "1", None), levels=2)
 
 
 def finite_json_values(max_leaves: int = 6) -> st.SearchStrategy[Any]:
-    """JSON values without NaN and infinities: those that a file holds as they are."""
+    """Draw JSON values without NaN and infinities, as in files."""
     scalars = (
         st.none()
         | st.booleans()
@@ -98,7 +98,7 @@ def finite_json_values(max_leaves: int = 6) -> st.SearchStrategy[Any]:
 
 finite_objects = st.dictionaries(st.text(max_size=3), finite_json_values(), max_size=3)
 
-# Values that are no JSON yet
+# Values that need conversion to JSON
 
 _keys = st.text(max_size=3) | st.integers(0, 9) | st.booleans() | st.none() | st.tuples(st.integers(0, 2))
 python_values = st.recursive(
@@ -141,9 +141,9 @@ called_items = st.builds(
     _arguments | st.just(ABSENT),
     _outputs | st.just(ABSENT),
 )
-#: Calls in which every field is set, so that either side may stand on either side.
+#: Calls with every field set, usable on either side.
 full_items = st.builds(Item, _names, st.sampled_from(("function", "mcp")), _arguments, _outputs)
-#: Calls whose outputs are texts, some of which are the JSON form of others.
+#: Calls whose outputs are texts, some in the JSON form of others.
 text_items = st.builds(
     Item, st.just("look_up"), st.none(), st.just({}), st.sampled_from(("1", '"1"', ' "1"', '"\\"1\\""', "[1]"))
 )
@@ -198,7 +198,7 @@ _execution_fields: dict[str, st.SearchStrategy[Any]] = {
 
 
 def call_fields(levels: int = 1) -> st.SearchStrategy[dict[str, Any]]:
-    """Keyword arguments of a `ToolCall`, any of its fields set or not, with calls inside for so many levels."""
+    """Draw keyword arguments of a `ToolCall` with any fields set, with child calls up to this many levels."""
     execution = dict(_execution_fields)
     if levels:
         execution["children"] = st.lists(call_fields(levels - 1), min_size=1, max_size=2)
@@ -220,7 +220,7 @@ calls = call_fields().map(lambda chosen: ToolCall(**chosen))
 
 
 def _few(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """None, no items, or mostly one or two."""
+    """Draw None, no items, or mostly one or two."""
     return st.lists(items, min_size=1, max_size=2) | st.sampled_from((None, []))
 
 

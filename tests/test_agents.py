@@ -1,4 +1,4 @@
-"""Goldens are asked of an agent, whatever becomes of it, and the answers are evaluated."""
+"""Evaluation of agents on goldens, including agents that fail."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolmark import Golden, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, ToolSpec, evaluate, evaluate_async
-from toolmark.agents import Conversation, run_goldens
+from toolmark.agents import AgentCallable, Conversation
 from toolmark.cases import RunStatus
 from toolmark.errors import ConfigurationError
 
@@ -38,8 +38,14 @@ async def ends_badly(question: str, _conversation: Conversation) -> Run:
     return Run(input=question, calls=[LOOKUP], status=RunStatus.ERROR, error="TimeoutError: model")
 
 
+async def answered(goldens: list[Golden], agent: AgentCallable, **options: Any) -> list[Any]:
+    """The cases of an evaluation."""
+    report = await evaluate_async(goldens=goldens, agent=agent, metrics=[METRIC], **options)
+    return [case.case for case in report.cases]
+
+
 def test_goldens_are_evaluated() -> None:
-    """Each golden becomes a case with what was called."""
+    """Each golden becomes a case with the called tools."""
     report = evaluate(goldens=[golden("a"), golden("b", id="second")], agent=looks_up, metrics=[METRIC])
 
     assert [case.label for case in report.cases] == ["#1", "second"]
@@ -80,8 +86,8 @@ def test_a_run_that_ended_badly_is_scored_and_says_so() -> None:
     assert case.results[0].warnings == ("the run ended with an error: TimeoutError: model",)
 
 
-def test_what_is_no_run_is_said() -> None:
-    """An agent that returns something else has failed."""
+def test_invalid_return_value_is_reported() -> None:
+    """The case of an agent that returns another type failed."""
 
     async def text(_question: str, _conversation: Conversation) -> Any:
         return "found"
@@ -92,7 +98,7 @@ def test_what_is_no_run_is_said() -> None:
 
 
 def test_each_golden_has_its_own_conversation() -> None:
-    """No two questions share a conversation, or what is kept of one."""
+    """No two questions share a conversation or its state."""
     conversations: list[Conversation] = []
 
     async def remembers(question: str, conversation: Conversation) -> Run:
@@ -100,7 +106,7 @@ def test_each_golden_has_its_own_conversation() -> None:
         conversation.memory["before"] = question
         return await looks_up(question, conversation)
 
-    cases = asyncio.run(run_goldens([golden("a"), golden("b")], remembers))
+    cases = asyncio.run(answered([golden("a"), golden("b")], remembers))
 
     assert len({conversation.id for conversation in conversations}) == 2
     assert [conversation.memory for conversation in conversations] == [{"before": "a"}, {"before": "b"}]
@@ -111,7 +117,7 @@ def test_each_golden_has_its_own_conversation() -> None:
 
 @pytest.mark.parametrize("limit", [1, 3, 50])
 def test_concurrency_is_limited(limit: int) -> None:
-    """Never are more questions under way than allowed, and always as many as can be; the order stays."""
+    """The number of concurrent questions equals the limit and never exceeds it; order is preserved."""
     under_way, most = 0, 0
 
     async def counts(question: str, conversation: Conversation) -> Run:
@@ -123,14 +129,14 @@ def test_concurrency_is_limited(limit: int) -> None:
         return await looks_up(question, conversation)
 
     goldens = [golden(f"{number}") for number in range(20)]
-    cases = asyncio.run(run_goldens(goldens, counts, max_concurrency=limit))
+    cases = asyncio.run(answered(goldens, counts, max_concurrency=limit))
 
     assert most == min(limit, 20)
     assert [case.input for case in cases] == [one.input for one in goldens]
 
 
-def test_whoever_cancels_the_evaluation_cancels_the_agents() -> None:
-    """No agent goes on after the evaluation was given up."""
+def test_cancellation_cancels_the_agents() -> None:
+    """No agent continues after the evaluation is cancelled."""
     ended: list[str] = []
 
     async def waits(question: str, _conversation: Conversation) -> Run:
@@ -141,7 +147,7 @@ def test_whoever_cancels_the_evaluation_cancels_the_agents() -> None:
         raise AssertionError
 
     async def go() -> None:
-        task = asyncio.create_task(run_goldens([golden("a"), golden("b")], waits))
+        task = asyncio.create_task(answered([golden("a"), golden("b")], waits))
         await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -153,8 +159,8 @@ def test_whoever_cancels_the_evaluation_cancels_the_agents() -> None:
     assert sorted(ended) == ["a", "b"]
 
 
-def test_what_a_golden_says_comes_first() -> None:
-    """Its tools, tags and metadata stand before those of the run; what it does not say is the run's."""
+def test_fields_of_a_golden_come_first() -> None:
+    """Its tools, tags and metadata precede those of the run; missing fields come from the run."""
 
     async def tagged(_question: str, _conversation: Conversation) -> Run:
         return Run(input="asked otherwise", calls=[LOOKUP], tags=["run"], metadata={"a": 1, "b": 1})
@@ -162,7 +168,7 @@ def test_what_a_golden_says_comes_first() -> None:
     one = golden(
         "q", tags=["golden"], metadata={"a": 2}, available_tools=[ToolSpec(name="lookup")], expected_output="x"
     )
-    (case,) = asyncio.run(run_goldens([one], tagged))
+    (case,) = asyncio.run(answered([one], tagged))
 
     assert (case.input, case.expected_output) == ("q", "x")
     assert (case.tags, case.metadata) == (["golden", "run"], {"a": 2, "b": 1})
@@ -170,7 +176,7 @@ def test_what_a_golden_says_comes_first() -> None:
 
 
 def test_a_golden_without_expectations_cannot_be_scored_yet() -> None:
-    """That nothing is expected is said by `[]`; leaving it out says nothing."""
+    """`[]` means that no call is expected; a missing field is unknown."""
     (case,) = evaluate(goldens=[Golden(input="q")], agent=looks_up, metrics=[METRIC]).cases
 
     assert "needs expected_tools" in str(case.results[0].error)
@@ -190,7 +196,7 @@ def test_a_golden_without_expectations_cannot_be_scored_yet() -> None:
     ],
     ids=["empty", "call", "one", "no-agent", "no-goldens", "text", "zero", "both"],
 )
-def test_what_cannot_be_asked_is_refused(options: dict[str, Any], message: str) -> None:
-    """A call that can only be a mistake raises before anybody is asked."""
+def test_invalid_arguments_are_refused(options: dict[str, Any], message: str) -> None:
+    """Obvious mistakes raise before the agent is called."""
     with pytest.raises(ConfigurationError, match=message):
         evaluate(**{"goldens": [golden("a")], "agent": looks_up, "metrics": [METRIC], **options})

@@ -29,7 +29,7 @@ from toolmark.calls import read_tool_spec
 
 
 def deep(levels: int, key: str | None = None) -> Any:
-    """A value of so many levels."""
+    """Return a value with this many levels."""
     value: Any = 1
     for _ in range(levels):
         value = [value] if key is None else {key: value}
@@ -41,7 +41,7 @@ def deep(levels: int, key: str | None = None) -> Any:
 
 @given(call=calls)
 def test_json_gives_back_the_call(call: ToolCall) -> None:
-    """What `to_json` writes `from_json` reads as an equal call, in which exactly the same fields are set."""
+    """`from_json` reads what `to_json` wrote as an equal call with the same fields set."""
     for text in (call.to_json(), call.to_json(indent=2), call.to_json().encode()):
         back = ToolCall.from_json(text)
         assert back == call
@@ -51,23 +51,23 @@ def test_json_gives_back_the_call(call: ToolCall) -> None:
 
 @given(call=calls)
 def test_camel_case_is_read_as_snake_case(call: ToolCall) -> None:
-    """The same JSON with field names in camelCase is the same call; keys inside values are not renamed."""
+    """CamelCase field names give the same call; keys inside values are not renamed."""
     back = ToolCall.model_validate(camel_form(call.to_dict()))
     assert back == call
     assert fields_set(back) == fields_set(call)
 
 
 @given(call=calls)
-def test_pydantic_writes_what_we_write(call: ToolCall) -> None:
-    """`model_dump` and `model_dump_json` write only what was set, too, and are read back as equal."""
+def test_pydantic_dumps_equal_to_dict(call: ToolCall) -> None:
+    """`model_dump` and `model_dump_json` write only set fields and are read back."""
     assert ToolCall.model_validate(call.model_dump()) == call
     assert ToolCall.model_validate_json(call.model_dump_json()) == call
     assert json.loads(call.model_dump_json()).keys() == call.model_fields_set
 
 
 @given(fields=call_fields())
-def test_a_call_is_written_from_what_was_set(fields: dict[str, Any]) -> None:
-    """Only the fields that were given are written, those that were given as None included."""
+def test_only_set_fields_are_written(fields: dict[str, Any]) -> None:
+    """Including those set to None."""
     assert ToolCall(**fields).to_dict().keys() == fields.keys()
 
 
@@ -100,8 +100,8 @@ def test_no_arguments_read_as_an_empty_object(given_arguments: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("field", ["input_parameters", "output", "type"])
-def test_what_was_not_captured(field: str) -> None:
-    """A field counts as captured unless the execution names it; a call without an execution has captured all."""
+def test_uncaptured_fields(field: str) -> None:
+    """A field is captured unless the execution names it; without an execution all fields are."""
     assert ToolCall(name="a").captured(field)
     assert ToolCall(name="a", execution=Execution()).captured(field)
     call = ToolCall(name="a", execution=Execution(not_captured=[field]))
@@ -141,7 +141,7 @@ def test_200_levels_work_everywhere(key: str | None) -> None:
 
 
 def test_201_levels_are_refused_with_the_name_of_the_field() -> None:
-    """One level more than 200 is a clear error that names the field, for arguments and for outputs."""
+    """One level more than 200 is an error that names the field, for arguments and outputs."""
     with pytest.raises(InvalidDataError, match=r"ToolCall: \$\.output: deeper than 200 levels"):
         ToolCall(name="a", output=deep(201))
     with pytest.raises(InvalidDataError, match=r"ToolCall: \$\.input_parameters: deeper than 200 levels"):
@@ -160,7 +160,7 @@ def test_many_calls_inside_calls(levels: int) -> None:
 
 
 def test_a_chain_of_calls_too_long_to_be_written_is_an_error_of_ours() -> None:
-    """Where a chain of sub-agents is too long to be written, the error says so in our words."""
+    """A chain of sub-agents that is too long gives a toolmark error."""
     call = ToolCall(name="innermost")
     for _ in range(150):
         call = ToolCall(name="agent", execution=Execution(children=[call]))
@@ -199,8 +199,8 @@ def test_a_chain_of_calls_too_long_to_be_written_is_an_error_of_ours() -> None:
         ),
     ],
 )
-def test_what_is_refused(fields: dict[str, Any], path: str, message: str) -> None:
-    """What cannot be a call is refused with its JSON path, what was found, and what is accepted."""
+def test_invalid_calls_are_refused(fields: dict[str, Any], path: str, message: str) -> None:
+    """With JSON path, actual value, and accepted values."""
     for read in (lambda: ToolCall.model_validate(fields), lambda: ToolCall.from_json(json.dumps(fields))):
         with pytest.raises(InvalidDataError) as caught:
             read()
@@ -209,7 +209,7 @@ def test_what_is_refused(fields: dict[str, Any], path: str, message: str) -> Non
 
 
 def test_all_problems_are_named_at_once() -> None:
-    """Every problem of a call is reported, each with its path."""
+    """Each with its path."""
     with pytest.raises(InvalidDataError) as caught:
         ToolCall.model_validate({"name": 1, "type": "x", "execution": {"step": -1, "status": "fine"}})
     paths = ["$.name", "$.type", "$.execution.status", "$.execution.step"]
@@ -247,7 +247,7 @@ def test_types_are_read_in_any_case(value: Any) -> None:
 
 @given(status=st.sampled_from(CallStatus), moment=st.datetimes().map(lambda moment: moment.replace(fold=0)))
 def test_executions_round_trip(status: CallStatus, moment: datetime.datetime) -> None:
-    """Status and time come back as they were, to the microsecond, whether or not the time has a zone."""
+    """Status and time are read back to the microsecond, with or without a time zone."""
     for started_at in (moment, moment.replace(tzinfo=datetime.timezone.utc)):
         execution = Execution(status=status, started_at=started_at, duration=0.1)
         assert Execution.from_json(execution.to_json()) == execution
@@ -274,20 +274,20 @@ def test_executions_round_trip(status: CallStatus, moment: datetime.datetime) ->
     ],
 )
 def test_every_form_of_a_tool(form: object) -> None:
-    """A tool is read in the forms of OpenAI, Anthropic and MCP, as a plain object, and as it is."""
+    """Tools are read in the forms of OpenAI, Anthropic and MCP, as plain objects, and as `ToolSpec`."""
     spec = read_tool_spec(form)
     assert (spec.name, spec.description, spec.input_schema) == ("f", "d", {"type": "object"})
 
 
 def test_a_call_describes_a_tool() -> None:
-    """A call given as an available tool gives its name, description and type; its arguments are no schema."""
+    """A call as an available tool provides name, description and type; its arguments are not a schema."""
     call = ToolCall(name="f", description="d", type=ToolCallType.MCP, input_parameters={"x": 1})
     assert read_tool_spec(call) == ToolSpec(name="f", description="d", type=ToolCallType.MCP)
 
 
 @pytest.mark.parametrize("kind", ["mcp", "MCP", ToolCallType.MCP])
-def test_the_type_of_a_tool_is_kept(kind: object) -> None:
-    """The type of a tool is read as text in any case, and as what it is."""
+def test_type_of_a_tool_is_read(kind: object) -> None:
+    """As text in any case, and as an enum value."""
     assert read_tool_spec({"name": "f", "type": kind}).type is ToolCallType.MCP
 
 
@@ -327,7 +327,7 @@ class Described(NamedTuple):
     ],
 )
 def test_the_read_only_hint_of_mcp_is_the_effect(annotations: Any, effect: ToolEffect | None) -> None:
-    """True is read, false is write, and what is not said, or is no truth value, is not known."""
+    """True is read, false is write, and a missing or invalid hint is unknown."""
     plain = {"name": "f", "inputSchema": {}, "annotations": annotations}
 
     assert read_tool_spec(plain).effect is effect
@@ -335,7 +335,7 @@ def test_the_read_only_hint_of_mcp_is_the_effect(annotations: Any, effect: ToolE
 
 
 def test_a_stated_effect_wins_over_the_hint() -> None:
-    """The effect is read in any case; a hint beside it says nothing more; an unknown effect is refused."""
+    """The effect is read in any case and overrides a hint; an unknown effect is refused."""
     spec = read_tool_spec({"name": "f", "effect": "Write", "annotations": {"readOnlyHint": True}})
 
     assert spec.effect is ToolEffect.WRITE
@@ -356,7 +356,7 @@ def test_the_tools_of_a_server_are_read_as_its_package_gives_them() -> None:
 @pytest.mark.parametrize(
     "form", [3, None, LLMTestCase(name="f"), Described, "search", {}, {"description": "d"}, {"name": ""}]
 )
-def test_what_is_no_tool(form: object) -> None:
-    """What describes no tool is refused."""
+def test_invalid_tools_are_refused(form: object) -> None:
+    """A value that does not describe a tool."""
     with pytest.raises(InvalidDataError):
         read_tool_spec(form)

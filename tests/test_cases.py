@@ -170,7 +170,7 @@ def test_json_gives_back_the_object(model: Any, data: st.DataObject) -> None:
 @few
 @given(data=st.data())
 def test_camel_case_is_read_as_snake_case(model: Any, data: st.DataObject) -> None:
-    """The same JSON with field names in camelCase is the same object."""
+    """CamelCase field names give the same object."""
     one = model(**data.draw(FIELDS[model]))
     back = model.model_validate(camel_form(one.to_dict()))
     assert back == one
@@ -191,8 +191,8 @@ def test_objects_survive_copying_pickling_and_dumping(model: Any, data: st.DataO
 @every_model
 @few
 @given(data=st.data())
-def test_the_given_fields_are_neither_changed_nor_kept(model: Any, data: st.DataObject) -> None:
-    """Construction leaves what it was given as it was, and emptying that later does not change the object."""
+def test_arguments_are_copied(model: Any, data: st.DataObject) -> None:
+    """Construction does not change them, and later changes do not affect the object."""
     given_fields = data.draw(FIELDS[model])
     before = repr(given_fields)
     one = model(**given_fields)
@@ -210,7 +210,7 @@ def _empty(value: Any) -> None:
 
 
 def test_a_case_is_written_as_people_write_it() -> None:
-    """One line of JSON with only the fields that were set, in their order; NaN is the text "NaN"."""
+    """One line of JSON with only the set fields in order; NaN is the text "NaN"."""
     case = LLMTestCase(
         id=7,  # type: ignore[arg-type]
         tools_called=[ToolCall(name="search", input_parameters={"q": NAN})],
@@ -272,8 +272,8 @@ def test_no_calls_and_unknown_calls_differ() -> None:
         pytest.param(MLLMImage, {"data": "no base64!"}, "bytes or base64 text", id="image data"),
     ],
 )
-def test_what_is_refused(model: Any, fields: dict[str, Any], problem: str) -> None:
-    """What cannot be read is refused with its JSON path and what is accepted, in Python and in JSON."""
+def test_invalid_cases_are_refused(model: Any, fields: dict[str, Any], problem: str) -> None:
+    """With JSON path and accepted values, in Python and in JSON."""
     for read in (lambda: model(**fields), lambda: model.from_json(json.dumps(fields))):
         with pytest.raises(InvalidDataError) as caught:
             read()
@@ -284,8 +284,8 @@ def test_what_is_refused(model: Any, fields: dict[str, Any], problem: str) -> No
 # Images
 
 
-def test_images_are_kept_as_base64() -> None:
-    """Bytes of an image are kept as base64 text, and a case with images is read back from JSON."""
+def test_images_are_stored_as_base64() -> None:
+    """A case with images is read back from JSON."""
     image = MLLMImage(data=b"\x89PNG", mime_type="image/png")  # type: ignore[arg-type]
     assert image.data == "iVBORw=="
     case = MLLMTestCase(input=["What is this?", image, {"url": "https://example.com/a.png"}])  # type: ignore[list-item]
@@ -330,15 +330,15 @@ def _run() -> Run:
         pytest.param({"code": False}, "agent plain failed", id="without what a program called"),
     ],
 )
-def test_what_counts_as_a_called_tool(options: dict[str, bool], names: str) -> None:
-    """All calls the model asked for at the top level, whatever became of them; the rest on request."""
+def test_called_tools_of_a_run(options: dict[str, bool], names: str) -> None:
+    """All top-level calls of the model with any status; others on request."""
     called = _run().select_calls(**options)
     assert " ".join(call.name for call in called) == names
     assert _run().to_test_case(**options).tools_called == called
 
 
 def test_a_run_becomes_a_case() -> None:
-    """The case has the run's calls, input, answer and tools, the run itself, and what was expected of it."""
+    """The case has calls, input, answer, tools, the run itself, and the expectation."""
     run = _run()
     case = run.to_test_case(expected_tools=[ToolCall(name="agent")], name="first")
     assert case.tools_called == run.tools_called

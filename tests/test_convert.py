@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
+from command_runner import RUNNER
 from processes import COMMAND, run_python
 from toolmark import ConversationalTestCase, DataFileError, read_cases
 from toolmark.cli.main import main
 from toolmark.convert import read_transcripts
 from toolmark.formats.traces.read import TRACE_FORMATS
 from tracing import FORMS, Script, ScriptedCall, Step, langfuse, langsmith, new_genai, openai_agents, otlp, otlp_spans
-
-RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
 
 Plain = dict[str, Any]
 SCRIPT = Script(
@@ -76,8 +74,8 @@ def names(case: Plain) -> list[str]:
     return [call["name"] for call in case["tools_called"]]
 
 
-def test_what_is_written_can_be_scored(tmp_path: Path) -> None:
-    """Expectations that stand beside the messages are the case's; the report needs nothing else."""
+def test_converted_cases_can_be_scored(tmp_path: Path) -> None:
+    """Expectations next to the messages are the case's; the report needs nothing else."""
     path = tmp_path / "log.jsonl"
     path.write_bytes(lines(EXPECTING))
 
@@ -92,7 +90,7 @@ def test_what_is_written_can_be_scored(tmp_path: Path) -> None:
 
 
 def test_each_line_has_its_own_format() -> None:
-    """What was found is told, with the numbers; cases without a name are named after their place."""
+    """Detected formats are reported with counts; unnamed cases are named after their place."""
     result = convert(lines(CHAT) + b"\n" + lines(CLAUDE, ITEMS))
 
     assert [(case.get("name"), names(case)) for case in written(result)] == [
@@ -123,7 +121,7 @@ def test_one_json_value_is_one_conversation_or_a_list_of_them(value: Any, count:
 
 
 def test_turns_and_conversations() -> None:
-    """Each turn of the user as a case, or all as one conversation; expectations of the whole are left out, and told."""
+    """Each user turn is a case, or all are one conversation; expectations of the whole are left out with a warning."""
     turns = convert(lines(EXPECTING), "--as", "turns")
     conversations = convert(lines(EXPECTING), "--as", "conversations")
 
@@ -156,8 +154,8 @@ def test_options_reach_the_reader() -> None:
     assert convert(b'{"messages": [{"role": "assistant", "content": NaN}]}', "--allow-nan").exit_code == 0
 
 
-def test_doubts_are_told_with_their_place() -> None:
-    """On standard error, and in the case itself."""
+def test_warnings_have_their_place() -> None:
+    """On standard error and in the case."""
     result = convert(lines(CHAT, [DONE, answers("c9")]))
 
     assert "warning: line 2: $[1]: answers no open call before it (id 'c9'); it was left out\n" in result.stderr
@@ -175,8 +173,8 @@ BAD = [
 ]
 
 
-def test_every_bad_line_is_told_at_once_and_nothing_is_written(tmp_path: Path) -> None:
-    """With its line and path; an older file stays as it was."""
+def test_all_bad_lines_are_reported_and_nothing_is_written(tmp_path: Path) -> None:
+    """With line and path; an existing file stays unchanged."""
     (tmp_path / "cases.jsonl").write_text("old")
     result = convert(lines(CHAT, *BAD) + b"{oops\n", folder=tmp_path)
 
@@ -205,7 +203,7 @@ def test_every_bad_line_is_told_at_once_and_nothing_is_written(tmp_path: Path) -
     ],
 )
 def test_a_file_that_cannot_be_read_says_why(data: bytes, message: str) -> None:
-    """One error for what is wrong as a whole, none for each of its lines."""
+    """One error for a problem of the whole file, rather than one for each line."""
     result = convert(data)
 
     assert result.exit_code == 2
@@ -225,7 +223,7 @@ def test_files_that_cannot_be_opened_exit_with_2(tmp_path: Path) -> None:
 
 
 def test_a_packed_file_is_converted_to_a_packed_one(tmp_path: Path) -> None:
-    """Gzipped where the name says so."""
+    """Gzipped if the name says so."""
     path, target = tmp_path / "log.jsonl.gz", tmp_path / "cases.jsonl.gz"
     path.write_bytes(gzip.compress(lines(EXPECTING)))
 
@@ -236,7 +234,7 @@ def test_a_packed_file_is_converted_to_a_packed_one(tmp_path: Path) -> None:
 
 
 def test_hostile_text_never_reaches_the_terminal() -> None:
-    """What stands in the messages is data, also in warnings and problems."""
+    """Message text is escaped, also in warnings and problems."""
     evil = "\x1b[31mred"
     warned = convert(lines([DONE, answers(evil)]))
     refused = convert(lines([{"role": evil}]))
@@ -274,8 +272,8 @@ def test_traces_become_cases_that_can_be_scored(tmp_path: Path) -> None:
             assert "warning" not in result.stderr
 
 
-def test_spans_of_one_trace_may_stand_on_any_line() -> None:
-    """As collectors and exporters write them; a line with logs belongs to the rest."""
+def test_spans_of_one_trace_may_be_on_any_lines() -> None:
+    """As collectors and exporters write them; a line with logs belongs to them."""
     spans = otlp_spans(SCRIPT, new_genai)
     apart = [{"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]} for span in spans]
 
@@ -303,8 +301,8 @@ def test_sessions_become_conversations() -> None:
     assert len(written(convert(data))) == len(written(convert(data, "--as", "turns"))) == 3
 
 
-def test_what_is_doubtful_in_a_trace_is_told_with_it() -> None:
-    """And what is to be said of the file."""
+def test_trace_warnings_are_reported_with_their_trace() -> None:
+    """Along with warnings about the file."""
     spans = otlp_spans(SCRIPT, new_genai)
     rest = {"traceId": "d" * 32, "spanId": "1" * 16, "name": "GET /", "attributes": []}
     value = {
@@ -321,7 +319,7 @@ def test_what_is_doubtful_in_a_trace_is_told_with_it() -> None:
 
 
 def test_a_file_of_traces_holds_nothing_else(tmp_path: Path) -> None:
-    """Whatever is none, or of another form, is told with its line, and nothing is written."""
+    """Values that are not traces, or of another form, are reported with their line, and nothing is written."""
     trace, other = otlp(SCRIPT), langsmith(SCRIPT)[0]
 
     result = convert(
@@ -351,8 +349,8 @@ def test_tools_that_hand_over_are_named_for_traces_too() -> None:
     assert case["tools_called"] == []
 
 
-def test_a_line_that_is_one_message_of_langchain_is_no_conversation() -> None:
-    """The messages of a conversation stand in one list."""
+def test_single_langchain_message_is_not_a_conversation() -> None:
+    """A conversation is one list of messages."""
     result = convert(lines({"type": "human", "content": "Go."}, {"type": "ai", "content": "Done."}))
 
     assert result.exit_code == 2

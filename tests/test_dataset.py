@@ -1,4 +1,4 @@
-"""Files of cases: every form is read, nothing is dropped, and every bad line is told at once."""
+"""Files of cases: all forms are read, nothing is dropped, and all bad lines are reported at once."""
 
 import contextlib
 import gzip
@@ -63,10 +63,10 @@ def complaints(data: bytes, **options: Any) -> list[str]:
     ),
     st.sampled_from(["cases.jsonl", "cases.jsonl.gz"]),
 )
-def test_what_is_written_is_read_again(
+def test_written_cases_are_read_back(
     tmp_path_factory: pytest.TempPathFactory, cases: list[LLMTestCase | MLLMTestCase], name: str
 ) -> None:
-    """Every field comes back, set or not, plain and packed; a case without id or name is called by its line."""
+    """Every field, set or not, plain and compressed; an unnamed case is named by its line."""
     path = tmp_path_factory.mktemp("written") / name
     write_cases(path, cases)
 
@@ -80,7 +80,7 @@ def test_what_is_written_is_read_again(
 
 
 def test_a_line_is_a_case_or_a_record() -> None:
-    """Cases in snake_case and camelCase, multimodal cases, and records are told apart by their keys."""
+    """snake_case, camelCase and multimodal cases and records are distinguished by their keys."""
     image = {"input": ["What is this?", {"url": "https://host.example/a.png"}], "tools_called": []}
     lines = [json.loads(CASE), {"toolsCalled": [{"name": "look", "args": '{"a": 1}'}]}, image, RECORD]
     snake, camel, picture, record = read("\n".join(map(json.dumps, lines)).encode())
@@ -124,7 +124,7 @@ def test_a_line_is_a_case_or_a_record() -> None:
     ],
 )
 def test_every_way_of_writing_one_case_is_read(tmp_path: Path, data: bytes) -> None:
-    """From a path, its text, an open file and any object that can be read; gzip is seen by its content."""
+    """From a path, a string path, an open file or any readable object; gzip is detected by content."""
     path = tmp_path / "cases.anything"
     path.write_bytes(data)
     case = LLMTestCase.from_json(CASE)
@@ -137,7 +137,7 @@ def test_every_way_of_writing_one_case_is_read(tmp_path: Path, data: bytes) -> N
 
 
 def test_line_separators_inside_texts_do_not_end_a_line() -> None:
-    """Only a newline does: Unicode has more, and they may stand in any JSON text."""
+    """Only a newline does; JSON texts may contain other Unicode separators."""
     text = "a\u2028b\u2029c\u0085d\x0be"
     cases = read(json.dumps({"input": text, "id": "x"}, ensure_ascii=False).encode() + b"\n" + CASE)
 
@@ -154,7 +154,7 @@ def test_cases_without_a_name_are_called_by_their_place() -> None:
 
 
 def test_an_empty_array_has_no_cases() -> None:
-    """It is a file of no cases, unlike a file of nothing."""
+    """It is a file without cases, unlike an empty file."""
     assert read(b"[]") == []
 
 
@@ -169,8 +169,8 @@ def test_open_files_stay_open() -> None:
 # What cannot be read
 
 
-def test_every_bad_line_is_told_at_once(tmp_path: Path) -> None:
-    """With the file, the line, the path of the value, what was expected and what was found."""
+def test_all_bad_lines_are_reported_at_once(tmp_path: Path) -> None:
+    """With file, line, path, expected and actual value."""
     path = tmp_path / "runs.jsonl"
     lines = [CASE.decode()] * 20
     lines[1] = "{broken"
@@ -203,16 +203,16 @@ def test_every_bad_line_is_told_at_once(tmp_path: Path) -> None:
     assert raised.value.problems[4].path == "$.tools_called[0].name"
 
 
-def test_many_bad_lines_are_all_told() -> None:
-    """None is left out, however many there are."""
+def test_many_bad_lines_are_all_reported() -> None:
+    """None is left out."""
     messages = complaints(b'{"id": []}\n' * 3000)
 
     assert len(messages) == 3000
     assert messages[-1] == "<file>:3000: $.id: expected a string, got []"
 
 
-def test_bad_items_of_an_array_are_told_by_their_path() -> None:
-    """Lines say nothing about them."""
+def test_bad_items_of_an_array_have_paths() -> None:
+    """Without line numbers."""
     data = b'[{"id": "a"}, {"tools_called": [{"name": 3}]}, 4, {"turns": []}]'
 
     assert complaints(data)[:2] == [
@@ -225,7 +225,7 @@ def test_bad_items_of_an_array_are_told_by_their_path() -> None:
 
 @pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
 def test_bare_constants_are_refused_with_their_path(constant: str) -> None:
-    """JSON has no NaN; taking one for text or for null would change a score, so the file has to say what it means."""
+    """JSON has no NaN; reading it as text or null would change a score, so the file must be explicit."""
     line = b'{"tools_called": [{"name": "a", "args": {"x": [1, %s]}}]}' % constant.encode()
 
     path = "tools_called[0].args.x[1]: bare"
@@ -278,15 +278,15 @@ def test_bare_constants_are_read_if_allowed(form: bytes) -> None:
         "gzip-magic-only",
     ],
 )
-def test_what_is_no_file_of_cases_is_told(data: bytes, message: str) -> None:
-    """One clear sentence with the place, never a bare Python error."""
+def test_files_without_cases_are_refused(data: bytes, message: str) -> None:
+    """One clear sentence with the place, never a Python error."""
     (complaint,) = complaints(data)
 
     assert message in complaint
 
 
-def test_corrupted_gzip_data_is_told() -> None:
-    """Whatever byte is wrong: either the checksum or the format shows it."""
+def test_corrupted_gzip_data_is_reported() -> None:
+    """The checksum or the format detects any wrong byte."""
     generator = random.Random(7)
     lines = b"\n".join(b'{"id": "%d"}' % generator.getrandbits(64) for _ in range(200))
     packed = gzip.compress(lines)
@@ -303,7 +303,7 @@ def test_junk_never_escapes_as_another_error(data: bytes) -> None:
 
 
 def test_a_file_name_cannot_forge_a_message(tmp_path: Path) -> None:
-    """A name with a newline or an escape sequence in it stays on its line, and is shown as an escape."""
+    """A newline or an escape sequence in the name is escaped."""
     path = tmp_path / "a\nb\x1b[31m.jsonl"
     try:
         path.write_bytes(b"3")
@@ -316,8 +316,8 @@ def test_a_file_name_cannot_forge_a_message(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["absent.jsonl", "."])
-def test_what_cannot_be_opened_is_an_os_error(tmp_path: Path, place: str) -> None:
-    """A missing file and a folder are no question of data."""
+def test_unreadable_path_is_an_os_error(tmp_path: Path, place: str) -> None:
+    """A missing file and a folder are not data errors."""
     with pytest.raises(OSError, match=r"absent|directory|denied"):
         read_cases(tmp_path / place)
 
@@ -341,7 +341,7 @@ def test_writing_leaves_the_old_file_when_it_fails(tmp_path: Path) -> None:
 
 
 def test_gz_in_the_name_packs_the_file(tmp_path: Path) -> None:
-    """The same cases, and really packed."""
+    """The same cases, compressed."""
     cases = [LLMTestCase(id=str(number), input="x" * 100) for number in range(100)]
     write_cases(tmp_path / "cases.jsonl", cases)
     write_cases(str(tmp_path / "cases.jsonl.gz"), cases)

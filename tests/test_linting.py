@@ -1,4 +1,4 @@
-"""Lint: every kind of finding, with its place, and what is no finding since nothing is certain there."""
+"""Lint: every kind of finding with its place, and uncertain cases without a finding."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ TOOLS = [{"name": "book", "parameters": BOOK}, {"name": "look_up"}, {"name": "lo
 
 
 def findings_of(expected: Any, tools: Any = TOOLS) -> list[tuple[str, str, str]]:
-    """Kind, path within the case, and message of what is found in one expectation."""
+    """Return kind, path in the case, and message of the findings of one expectation."""
     report = lint([Golden(input="x", expected_tools=expected)], tools)
     return [(one.kind.value, one.path.removeprefix("$[0].expected_tools"), one.message) for one in report]
 
@@ -70,7 +70,7 @@ def booked(*calls: Any, **options: Any) -> list[tuple[str, str, str]]:
 
 
 def test_nothing_wrong() -> None:
-    """A report of nothing is an empty sequence that says how much was looked at."""
+    """A report without findings is an empty sequence with the number of checked goldens."""
     report = read(
         {"id": "a", "input": "x", "expected_tools": [{"name": "book", "args": {"city": "Rome"}}]},
         {"id": "b", "input": "x"},
@@ -86,8 +86,8 @@ def test_nothing_wrong() -> None:
     )
 
 
-def test_everything_that_cannot_be_read_is_told_at_once() -> None:
-    """Lines that are no JSON or no case, and all errors of a plan, each with its line and path; the rest is read on."""
+def test_all_unreadable_lines_are_reported_at_once() -> None:
+    """Invalid JSON, invalid cases, and all errors of a plan, with line and path; other lines are read."""
     plan = [
         {"expect": "a", "tmes": 2, "input_parameters": {"x": {"$is": "aprox", "value": 1}}},
         {"expect": "b", "input_parameters": {"y": {"$is": "approx", "value": 1, "relative": 2}}},
@@ -109,16 +109,16 @@ def test_everything_that_cannot_be_read_is_told_at_once() -> None:
     assert report.cases == 5
 
 
-def test_an_alternative_alone_is_no_list_in_paths_either() -> None:
-    """What cannot be read in a choice is told of where it stands."""
+def test_single_alternative_has_no_index_in_paths() -> None:
+    """Errors in a choice have the path of the file."""
     bad = {"expect": "a", "tmes": 1}
     report = read({"expected_tools": {"plan": [{"one_of": [bad, [bad]]}]}})
 
     assert [one.path.removeprefix("$.expected_tools.plan[0].one_of") for one in report] == ["[0].tmes", "[1][0].tmes"]
 
 
-def test_paths_are_spelled_as_in_the_file() -> None:
-    """Other spellings of keys, bare lists, single alternatives and items of arrays lead to where they stand."""
+def test_paths_use_the_spelling_of_the_file() -> None:
+    """With other key spellings, bare lists, single alternatives and array items."""
     call = {"expect": "book", "inputParameters": {"city": 5}}
     plan = {"alternatives": [[call], {"plan": [{"oneOf": [call, [{"name": "look_up"}, call]]}, {"parallel": [call]}]}]}
     case = {"input": "x", "expectedTools": plan}
@@ -139,7 +139,7 @@ def test_paths_are_spelled_as_in_the_file() -> None:
 
 
 def test_records_too() -> None:
-    """What a recorded trajectory expects is looked at, and told of where it stands."""
+    """Expectations from a recorded trajectory are checked, with their place."""
     call = {"id": "1", "type": "function", "function": {"name": "bok", "arguments": "{}"}}
     report = read(
         {"query": "x", "expected_agent_trajectory": [{"role": "assistant", "tool_calls": [call]}]}, tools=TOOLS
@@ -149,7 +149,7 @@ def test_records_too() -> None:
 
 
 def test_duplicate_ids() -> None:
-    """The second is told of, with the line of the first; cases without an id have none."""
+    """The second one is reported with the line of the first; cases without an id are ignored."""
     report = read({"id": "a"}, {"input": "x"}, {"input": "x"}, {"id": "a"}, {"id": "b"})
 
     assert [(one.kind, one.line, one.path, one.message) for one in report] == [
@@ -166,7 +166,7 @@ def test_duplicate_ids() -> None:
     ("item", "path", "text"),
     [
         (ToolCall(name="bok"), "[0].name", "expects the tool 'bok', which is not available; did you mean 'book'?"),
-        (Expect("pay"), ".plan[0].expect", "expects the tool 'pay', which is not available; there are book, look_up"),
+        (Expect("pay"), ".plan[0].expect", "expects the tool 'pay', which is not available; there are 'book'"),
         (Expect(Glob("pay_*")), ".plan[0].expect", "expects pay_*, which matches no available tool; there are"),
         (Expect(Regex("x.*")), ".plan[0].expect", "expects /x.*/, which matches no available tool"),
         (
@@ -184,8 +184,8 @@ def test_unknown_tools(item: Any, path: str, text: str) -> None:
     assert text in message
 
 
-def test_tools_of_a_plan_are_known_too() -> None:
-    """What is said of the arguments of a tool that is not there is never asked."""
+def test_unknown_tool_has_no_argument_findings() -> None:
+    """Only the unknown tool itself is reported."""
     places = {"city": Ignore()}
 
     assert booked(tools={"book": places, "look_*": places}) == []
@@ -218,7 +218,7 @@ def test_whose_tools() -> None:
 )
 @pytest.mark.parametrize("kind", [ToolCall, Expect])
 def test_arguments_without_matchers(kind: Any, arguments: Any, wrong: dict[str, str]) -> None:
-    """They are checked as a call's would be, whatever says that they are expected."""
+    """They are checked like those of a call."""
     call = kind(name="book", input_parameters=arguments)
     findings = findings_of(Plan([call]))
 
@@ -252,8 +252,8 @@ def test_arguments_without_matchers(kind: Any, arguments: Any, wrong: dict[str, 
         ("seats", Contains(5), ["contains 5 does not fit type 'integer'"]),
     ],
 )
-def test_matchers_that_accept_what_the_tool_does_not_take(place: str, matcher: Any, messages: list[str]) -> None:
-    """Each value that is accepted and does not fit, and each that must be there and may be missing."""
+def test_matchers_that_accept_invalid_arguments(place: str, matcher: Any, messages: list[str]) -> None:
+    """Each accepted value that does not fit, and each required one that may be missing."""
     findings = booked(Expect("book", {"city": "a", place: matcher}))
 
     assert {kind for kind, _, _ in findings} == {"arguments"}
@@ -288,13 +288,13 @@ def test_matchers_that_accept_what_the_tool_does_not_take(place: str, matcher: A
         ("who", {"name": Present()}),
     ],
 )
-def test_what_may_fit_is_no_finding(place: str, matcher: Any) -> None:
-    """Some value that is accepted fits, or may, for all that is known."""
+def test_possibly_fitting_values_are_not_findings(place: str, matcher: Any) -> None:
+    """At least one accepted value may fit."""
     assert booked(Expect("book", {"city": "a", place: matcher})) == []
 
 
 def test_arguments_that_are_not_specified() -> None:
-    """Where others may be given, none is missing; what is named is checked all the same."""
+    """If others are allowed, none is missing; the named ones are still checked."""
     assert findings_of([ToolCall(name="book")]) == []
     assert booked(Expect("book"), Expect("book", {"seats": 1}, extra_arguments=True)) == []
     assert booked(Expect("book", at={"seats": Exact(1)}), Forbid("book", {"seats": 2})) == []
@@ -305,8 +305,8 @@ def test_arguments_that_are_not_specified() -> None:
     ]
 
 
-def test_what_a_plan_says_of_a_tool_counts() -> None:
-    """Matchers for every call of a tool stand in its arguments."""
+def test_matchers_for_all_calls_of_a_tool_apply() -> None:
+    """They are checked in its arguments."""
     tools: Any = {"book": {"city": Ignore(), "seats": Exact("x")}}
 
     assert [path for _, path, _ in booked(ToolCall(name="book", input_parameters={}), tools=tools)] == [
@@ -336,8 +336,8 @@ def test_names_by_pattern_must_fit_one_tool() -> None:
         {"minProperties": 2},
     ],
 )
-def test_rules_about_several_arguments_are_asked_of_one_call_alone(schema: dict[str, Any]) -> None:
-    """Without a matcher it is certain that a call does not fit; with one, another choice may."""
+def test_rules_about_several_arguments_need_exact_calls(schema: dict[str, Any]) -> None:
+    """Without matchers the violation is certain; with one, another value may fit."""
     tools = [{"name": "f", "parameters": schema}]
 
     assert len(findings_of([ToolCall(name="f", input_parameters={"a": 1})], tools)) == 1
@@ -347,7 +347,7 @@ def test_rules_about_several_arguments_are_asked_of_one_call_alone(schema: dict[
 
 
 def test_schemas_that_cannot_be_used() -> None:
-    """They are told of once a file, and decide nothing."""
+    """They are reported once for each file and decide nothing."""
     tools = [
         {"name": "a", "parameters": {"type": "nonsense"}},
         {"name": "b", "parameters": {"$ref": "https://example.org/x"}},
@@ -359,8 +359,8 @@ def test_schemas_that_cannot_be_used() -> None:
     assert "the tool 'a' cannot be checked against: its input_schema is invalid" in report[0].message
 
 
-def test_what_is_forbidden_and_expected() -> None:
-    """A call that is forbidden as it is expected can never score 1; one that may differ can."""
+def test_forbidden_expected_calls() -> None:
+    """A call that is always forbidden can never score 1; one with other possible values can."""
     rome = ToolCall(name="book", input_parameters={"city": "Rome"})
     forbidden = [
         (Forbid("book"), rome),
@@ -392,8 +392,8 @@ def test_what_is_forbidden_and_expected() -> None:
     assert message == "is forbidden by $[0].expected_tools.plan[1], so a call exactly as expected scores 0"
 
 
-def test_what_an_alternative_forbids_it_forbids_alone() -> None:
-    """Another alternative may expect it."""
+def test_alternative_forbids_only_for_itself() -> None:
+    """Another alternative may expect the call."""
     call = Expect("book")
 
     assert booked(OneOf([call], [Forbid("book"), Expect("look_up")])) == []
@@ -412,8 +412,8 @@ def test_one_step_and_one_after_the_other() -> None:
     assert [path for _, path, _ in booked(Parallel(OneOf(first, Expect("book")), second))] == [".plan[0].parallel[1]"]
 
 
-def test_what_looks_like_a_matcher_in_a_plain_call() -> None:
-    """It is taken for a value, wherever it stands."""
+def test_matcher_like_values_in_plain_calls() -> None:
+    """They are read as values at any place."""
     arguments = {"city": {"$is": "ignore"}, "list": [1, {"$is": "regex"}]}
     call = ToolCall(name="look_up", input_parameters=arguments, output={"$is": "present"})
 
@@ -426,7 +426,7 @@ def test_what_looks_like_a_matcher_in_a_plain_call() -> None:
 
 
 def test_matchers_that_do_nothing() -> None:
-    """They have no value, and where they stand there is none."""
+    """They have no value of their own or at their place."""
     call = Expect(
         "look_up", {"to": {"city": "a"}}, at={"to.town": IgnoreCase(), "to.city": IgnoreCase(), "x": Ignore()}
     )
@@ -446,7 +446,7 @@ def test_plans_that_ask_for_nothing() -> None:
 
 
 def test_alternatives_that_are_the_same() -> None:
-    """Plans, and alternatives of a choice; the second is told of."""
+    """Plans and alternatives of a choice; the second is reported."""
     one, two = Expect("look_up"), Expect("look_out")
     plans = {"alternatives": [{"plan": [{"name": "look_up"}]}, {"plan": [{"name": "look_up"}], "name": "b"}] * 2}
 
@@ -457,7 +457,7 @@ def test_alternatives_that_are_the_same() -> None:
 
 
 def test_tools_of_a_file() -> None:
-    """A list of tools in any form, or an object with one; everything wrong with it at once."""
+    """A list of tools in any form, or an object with one; all problems at once."""
 
     def tools(value: Any) -> list[ToolSpec]:
         return read_tools(io.BytesIO(json.dumps(value).encode()))
@@ -475,7 +475,7 @@ def test_tools_of_a_file() -> None:
 
 
 def test_cases_themselves() -> None:
-    """Cases and goldens in Python are looked at as if they stood in an array; what was called does not matter."""
+    """Python cases and goldens are checked like an array; called tools do not matter."""
     case = LLMTestCase(id="a", tools_called=[ToolCall(name="x")], expected_tools=[ToolCall(name="bok")])
     report = lint([case, Golden(id="a", input="x")], TOOLS)
 

@@ -1,4 +1,4 @@
-"""Recorded runs of an airline agent, counted a second time by code that shares nothing with the library's.
+"""Recorded runs of an airline agent, scored again by independent code.
 
 The runs are data beside the repository (`TOOLMARK_SHARED` says where else); without them these tests are skipped.
 """
@@ -40,7 +40,7 @@ DENOMINATORS: dict[str, Callable[[int, int], Fraction]] = {
 
 
 class Counted(NamedTuple):
-    """One run, read from its messages by hand."""
+    """One run, parsed from its messages by test code."""
 
     id: str
     expected: list[Call]
@@ -89,7 +89,7 @@ def agreement(left: Any, right: Any) -> Fraction:
 
 
 def normal(value: Any) -> Any:
-    """The same JSON value with whole floats written as integers, so that equal values have equal texts."""
+    """Return the JSON value with whole floats as integers, so that equal values have equal texts."""
     if isinstance(value, dict):
         return {key: normal(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -123,7 +123,7 @@ def counted(run: Counted, similarity: Similarity) -> Fraction:
 
 
 def share(matched: Fraction, run: Counted, denominator: str) -> float:
-    """The score that follows; where one side is empty, 1 if the other is too."""
+    """Return the score; if one side is empty, 1 if the other is empty as well."""
     m, n = len(run.expected), len(run.called)
     if not m or not n:
         return float(m == n)
@@ -138,7 +138,7 @@ def scores(report: Report) -> Iterator[tuple[str, float]]:
 
 
 def test_all_runs_are_read(runs: list[Counted], cases: list[Any]) -> None:
-    """A hundred runs, none dropped, none without an id, and no call more or fewer than the messages hold."""
+    """A hundred runs with ids, with exactly the calls of their messages."""
     assert [case.id for case in cases] == [run.id for run in runs]
     assert len({run.id for run in runs}) == len(runs) == 100
     assert sum(len(run.called) for run in runs) == sum(len(case.tools_called) for case in cases) == 621
@@ -146,8 +146,8 @@ def test_all_runs_are_read(runs: list[Counted], cases: list[Any]) -> None:
     assert sum(not run.expected for run in runs) == sum(case.expected_tools == [] for case in cases) == 24
 
 
-def test_every_call_is_read_as_it_was_made(runs: list[Counted], cases: list[Any]) -> None:
-    """Names and arguments, in the order of the messages, on both sides."""
+def test_every_call_is_read_exactly(runs: list[Counted], cases: list[Any]) -> None:
+    """Names and arguments in message order, on both sides."""
     for run, case in zip(runs, cases, strict=True):
         assert [(call.name, call.arguments) for call in case.tools_called] == run.called
         assert [(call.name, call.arguments) for call in case.expected_tools] == run.expected

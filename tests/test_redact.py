@@ -1,4 +1,4 @@
-"""Redaction: what is hidden, what stays, and that it can be done twice.
+"""Redaction: hidden values, unchanged values, and idempotence.
 
 The secrets here are made up; each has the shape of a real one.
 """
@@ -47,7 +47,7 @@ TOKENS = (
     ],
 )
 def test_values_under_secret_keys_are_hidden(key: str) -> None:
-    """However the name is written, and whatever the value is: text, number, list or object."""
+    """With any spelling of the name and any value: text, number, list or object."""
     for value in ("x", 1234, 0, 1.5, ["x"], {"user": "x"}):
         assert DEFAULT({"a": [{key: value, "q": 1}]}) == {"a": [{key: M, "q": 1}]}
 
@@ -66,14 +66,14 @@ def test_a_key_is_a_whole_name(key: str) -> None:
 
 
 @pytest.mark.parametrize("value", [None, True, False, "", [], {}])
-def test_where_there_is_nothing_to_hide_the_value_stays(value: Any) -> None:
-    """Whether a password was given is no secret."""
+def test_empty_values_stay(value: Any) -> None:
+    """Whether a password was set is not a secret."""
     assert DEFAULT({"password": value}) == {"password": value}
 
 
 @pytest.mark.parametrize("token", TOKENS, ids=lambda token: token[:14])
-def test_known_shapes_are_hidden_in_any_text(token: str) -> None:
-    """Only the token goes; what stands round it stays."""
+def test_token_patterns_are_hidden_in_any_text(token: str) -> None:
+    """Only the token is replaced."""
     for before, after in (("", ""), ("use ", " now"), ("(", ")"), ('key="', '"'), ("a,", "\n\nb")):
         redacted_text = DEFAULT(f"{before}{token}{after}")
         rest = "" if token is KEY_BLOCK else after  # what follows a block that never ends may still belong to it
@@ -98,8 +98,8 @@ def test_known_shapes_are_hidden_in_any_text(token: str) -> None:
         (f"héllo {TOKENS[3]}", f"héllo {M}"),
     ],
 )
-def test_only_the_secret_part_of_a_shape_goes(text: str, redacted: str) -> None:
-    """Scheme, user, host and the names of parameters say what it was, and stay."""
+def test_only_the_secret_part_of_a_pattern_is_hidden(text: str, redacted: str) -> None:
+    """Scheme, user, host and parameter names stay."""
     assert DEFAULT(text) == redacted
 
 
@@ -115,8 +115,8 @@ def test_only_the_secret_part_of_a_shape_goes(text: str, redacted: str) -> None:
         *('{"password": null, "token": ""}', '{"password": true', "'token': None, 'secret': ''", "'cookies': {}, 'a'"),
     ],
 )
-def test_what_only_looks_like_a_secret_stays(text: str) -> None:
-    """Nothing to hide, nothing changed: not a blank, and not the way a number is written."""
+def test_text_that_resembles_a_secret_stays(text: str) -> None:
+    """Without a secret nothing changes, not even whitespace or number formats."""
     assert DEFAULT(text) == text
     assert DEFAULT({"a": [text]}) == {"a": [text]}
 
@@ -141,8 +141,8 @@ def test_json_inside_json_is_redacted_too() -> None:
     assert json.loads(json.loads(DEFAULT(quoted))) == {"password": M}  # type: ignore[arg-type]
 
 
-def test_a_key_given_twice_hides_both_values() -> None:
-    """Readers see the last one, but the first one stands in the text as well."""
+def test_duplicate_keys_hide_both_values() -> None:
+    """Readers use the last one, but the text contains the first as well."""
     assert DEFAULT('{"token": "hunter2", "token": ""}') == '{"token": ""}'
     assert DEFAULT('{"a": {"token": "hunter2"}, "a": 1}') == '{"a": 1}'
 
@@ -164,19 +164,19 @@ def test_a_key_given_twice_hides_both_values() -> None:
     ids=range(10),
 )
 def test_broken_json_is_searched_for_secret_keys(text: str, redacted: str) -> None:
-    """What a model wrote wrongly, or a tool cut off, still has its keys; JSON lines and Python's form have them too."""
+    """Invalid or truncated JSON, JSON lines and Python literals still have keys."""
     assert DEFAULT(text) == redacted
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[" * 500 + '{"password": "x"}' + "]" * 500])
-def test_what_is_too_deep_to_be_looked_into_is_hidden(text: str) -> None:
-    """Nobody knows what is in it."""
+def test_too_deeply_nested_values_are_hidden(text: str) -> None:
+    """Their content was not checked."""
     assert DEFAULT(text) in {M, text.replace("x", M)}
     assert "x" not in str(DEFAULT(text))
 
 
 def test_values_too_deep_are_hidden() -> None:
-    """The same for values that are not text."""
+    """For values that are not text."""
     value: Any = {"password": "x"}
     for _ in range(100_000):
         value = [value]

@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import strategies
-from toolmark import ToolCall, ToolmarkWarning
+from toolmark import LLMTestCase, ToolCall, ToolmarkWarning
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT, DEFAULT_KEYS, DEFAULT_SHAPES, OFF, REDACTED, Redactor
 
@@ -65,20 +65,31 @@ _secrets = st.recursive(
 
 @given(_secrets)
 def test_twice_is_the_same_as_once(value: Any) -> None:
-    """A mark is no secret, and no new secret comes up beside it."""
+    """A mark is not a secret, and redaction creates no new secret."""
     once = DEFAULT(value)
 
     assert repr(DEFAULT(once)) == repr(once)
 
 
+@given(_secrets)
+def test_a_case_is_redacted_like_its_values(value: Any) -> None:
+    """A case without secrets is returned itself, and no secret passes the quick search that decides that."""
+    case = LLMTestCase(metadata={"plain": value, "password": value})
+
+    redacted = DEFAULT.model(case)
+
+    assert repr(redacted.metadata) == repr(DEFAULT(case.metadata))
+    assert redacted is case or redacted != case or "nan" in repr(value)
+
+
 def names_a_secret(text: str) -> bool:
-    """Whether a secret key may stand in a text; Hypothesis finds them in the source, and draws them."""
+    """Whether a text may contain a secret key; Hypothesis may draw them from the source."""
     return any(key.replace("_", "") in re.sub(r"[\W_]", "", text).lower() for key in DEFAULT_KEYS)
 
 
 @given(strategies.json_values())
-def test_what_has_nothing_to_hide_stays(value: Any) -> None:
-    """Equal in every detail, and a copy: who changes it does not change the original."""
+def test_values_without_secrets_are_copied_unchanged(value: Any) -> None:
+    """Equal in every detail, and independent of the original."""
     assume(not names_a_secret(repr(value)))
     matches = DEFAULT(value)
 
@@ -141,7 +152,7 @@ HOSTILE = (
     ids=lambda text: repr(text[:16]),
 )
 def test_no_text_makes_it_slow(text: str) -> None:
-    """A million characters of what a rule begins with and never ends take well under a second; 10 on a busy machine."""
+    """A million characters of an unfinished pattern take well under a second; 10 on a busy machine."""
     before = time.process_time()
     DEFAULT(text)
 
@@ -161,7 +172,7 @@ def test_off_returns_everything_as_it_is() -> None:
 
 
 def test_keys_and_shapes_can_be_added() -> None:
-    """To the defaults, or in their place."""
+    """In addition to the defaults, or instead of them."""
     more = Redactor(
         keys=DEFAULT_KEYS | {"ssn"}, shapes=(*DEFAULT_SHAPES, r"EMP-(?P<secret>\d+)", re.compile("x{3}", re.IGNORECASE))
     )
@@ -185,8 +196,8 @@ def test_no_shape_breaks_a_mark(shape: str, text: str) -> None:
     "options",
     [{"keys": "password"}, {"shapes": "x+"}, {"shapes": ["(unclosed"]}],
 )
-def test_wrong_options_are_told(options: Any) -> None:
-    """At once, not at the first secret."""
+def test_invalid_options_are_refused_at_once(options: Any) -> None:
+    """Not at the first secret."""
     with pytest.raises(ConfigurationError, match=r"must be a collection|not a regular expression"):
         Redactor(**options)
 
@@ -198,8 +209,8 @@ def test_a_redactor_is_a_value() -> None:
     assert pickle.loads(pickle.dumps(DEFAULT))({"pwd": 1}) == {"pwd": M}  # noqa: S301 - our own bytes
 
 
-def test_the_hook_sees_what_the_rules_left() -> None:
-    """Every text, number, boolean and null with its path, inside of JSON text too, but no mark."""
+def test_hook_receives_the_remaining_values() -> None:
+    """Each text, number, boolean and null with its path, also inside JSON text, but no mark."""
     visited: list[tuple[Any, Any]] = []
 
     def look(path: Any, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Redaction of cases, runs and calls: which fields are looked into, and which say what something is and stay."""
+"""Redaction of cases, runs and calls: searched fields and preserved fields."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_redacted_model_has_the_same_fields_set() -> None:
 
 
 def test_paths_of_models_begin_at_the_field() -> None:
-    """So that a hook can tell an argument from an output."""
+    """So that a hook can distinguish arguments from outputs."""
     visited: list[Any] = []
     redactor = Redactor(hook=lambda path, value: visited.append(path) or value)  # type: ignore[func-returns-value]
     redactor.model(LLMTestCase(tools_called=[ToolCall(name="t", input_parameters={"ssn": 5})]))
@@ -118,8 +118,8 @@ def test_paths_of_models_begin_at_the_field() -> None:
     assert visited == [("tools_called", 0, "input_parameters", "ssn")]
 
 
-def test_every_field_that_is_kept_exists() -> None:
-    """The list of fields that stay holds no name of the past."""
+def test_every_preserved_field_exists() -> None:
+    """The list has no outdated name."""
     models = [
         item
         for module in (cases, calls)

@@ -1,4 +1,4 @@
-"""Results and findings: immutable, comparable, written without what is not there."""
+"""Results and findings: immutable, comparable, written without absent fields."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_results_survive_copying_and_pickling(make: Any, options: dict[str, Any]
     assert twin.findings[1].called_value is ABSENT
 
 
-def test_a_result_is_written_with_what_is_there() -> None:
-    """`to_dict` holds JSON values only; what is absent is left out, and what is null is written."""
+def test_only_present_fields_are_written() -> None:
+    """`to_dict` has JSON values only; absent fields are omitted, null is written."""
     plain = result().to_dict()
     assert json.loads(json.dumps(plain)) == plain
     assert plain["status"] == "scored"

@@ -1,4 +1,4 @@
-"""A whole agent framework on one page, and its adapter: what `toolmark.testing.AdapterContract` is proved on.
+"""A minimal agent framework and its adapter, as a reference for `toolmark.testing.AdapterContract`.
 
 The agent is a generator that says what it waits for; one driver waits in threads, one in an event loop. It announces
 what happens to a listener and, like most frameworks, does not protect itself from it.
@@ -85,7 +85,7 @@ class Raised:
 
 @dataclass(frozen=True)
 class Showed:
-    """A model is shown what came of a call."""
+    """The model receives the result of a call."""
 
     call: AskFor
     text: str
@@ -130,7 +130,7 @@ class Result:
 
 @dataclass(frozen=True)
 class All:
-    """The agent waits for several things that go on at the same time."""
+    """The agent waits for several concurrent tasks."""
 
     tasks: list[Task]
 
@@ -161,7 +161,7 @@ def agent(scene: Scene, tell: Tell, scope: str | None = None) -> Task:
 
 
 def call_tool(scene: Scene, call: AskFor, tell: Tell, scope: str | None) -> Task:
-    """Run a tool, and return what the model is shown, and whether that says that it failed."""
+    """Run a tool; return the model output and whether it reports a failure."""
     tool = next((tool for tool in scene.tools if tool.name == call.name), None)
     arguments = read(call)
     if tool is None or arguments is None:
@@ -183,7 +183,7 @@ def call_tool(scene: Scene, call: AskFor, tell: Tell, scope: str | None) -> Task
 
 
 def read(call: AskFor) -> dict[str, Any] | None:
-    """The arguments that the model wrote, or None if they are no object."""
+    """Return the arguments that the model wrote, or None if they are not an object."""
     try:
         value = json.loads(call.arguments_text)
     except ValueError:
@@ -214,7 +214,7 @@ def drive(task: Task) -> Any:
 
 
 async def adrive(task: Task, heard: Callable[[str], None] | None = None) -> Any:
-    """Do what a task waits for, in an event loop; `heard` is told the model's text piece by piece."""
+    """Run a task in an event loop; `heard` receives the model's text in pieces."""
     value: Any = None
     error: BaseException | None = None
     while True:
@@ -244,12 +244,12 @@ class Recorder:
     """Listens to agents and keeps their runs."""
 
     def __init__(self) -> None:
-        """Begin with no runs."""
+        """Start without runs."""
         self.builders: dict[str, RunBuilder] = {}
         self.lock = threading.RLock()
 
     def listen(self, run: str) -> Tell:
-        """Return what an agent tells of its run."""
+        """Return the listener for an agent's run."""
 
         def tell(event: Event) -> None:
             with self.lock:
@@ -290,14 +290,14 @@ class Recorder:
         builder.model_asked(requests, scope=event.scope, agent=event.agent)
 
     def request(self, call: AskFor | HandOff) -> Request:
-        """One call that a model asks for."""
+        """Return one call that a model requests."""
         if isinstance(call, HandOff):
             return Request(f"transfer_to_{call.to}", {}, call.id)
         arguments = read(call)
         return Request(call.name, call.arguments_text if arguments is None else arguments, call.id)
 
     def started(self, builder: RunBuilder, event: Started) -> None:
-        """Note what a tool was handed."""
+        """Record the arguments of a tool."""
         call = event.call
         builder.tool_started(
             event.key, call.name, event.arguments, call_id=call.id, scope=event.scope, agent=event.agent
@@ -318,7 +318,7 @@ class Recorder:
         builder.result_shown(event.text, call_id=call.id, name=call.name, failed=event.failed, scope=event.scope)
 
     def passed(self, builder: RunBuilder, event: Passed) -> None:
-        """Note who goes on."""
+        """Record the next agent."""
         builder.handed_off(to=event.call.to, call_id=event.call.id, scope=event.scope)
 
     def ended(self, builder: RunBuilder, event: Ended) -> None:
@@ -359,7 +359,7 @@ class PlainContract(AdapterContract):
         return await self.aplay(scene, self.recorder(), "run")
 
     async def astream(self, scene: Scene) -> Recorded:
-        """Play a scene, and put its answer together from the pieces that were heard."""
+        """Play a scene and join the answer from its streamed pieces."""
         chunks: list[str] = []
         recorded = await self.aplay(scene, self.recorder(), "run", chunks.append)
         return Recorded(recorded.run, "".join(chunks), recorded.error)

@@ -1,4 +1,4 @@
-"""One made-up history of agents, and what it looks like in the traces of each tool.
+"""One scripted history of agents and its traces in the form of each tool.
 
 A history is drawn with its truth: the calls, each once. What a form of traces cannot say is left out of that form, and
 `Shows` tells which fields that are.
@@ -20,7 +20,7 @@ BEGIN = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 
 @dataclass(eq=False)
 class ScriptedCall:
-    """One call: what was asked for, whether its tool ran, and what came back."""
+    """One call: its request, whether its tool ran, and its result."""
 
     name: str
     id: str
@@ -32,7 +32,7 @@ class ScriptedCall:
 
 @dataclass(eq=False)
 class Step:
-    """One message of a model: words, or calls."""
+    """One message of a model: text or calls."""
 
     agent: str
     calls: list[ScriptedCall]
@@ -98,7 +98,7 @@ class Clock:
 
 @dataclass
 class ScriptedSpan:
-    """One span of a history, before any form is given to it."""
+    """One span of a history, independent of a format."""
 
     id: str
     parent: str | None
@@ -135,7 +135,7 @@ def _agent(words: str, steps: list[Step], parent: str | None, clock: Clock) -> I
 
 
 def answer_text(call: ScriptedCall) -> str:
-    """What the model is shown of a call."""
+    """Return the text of a call's result for the model."""
     return call.error if call.error is not None else call.result or ""
 
 
@@ -155,7 +155,7 @@ def _call(call: ScriptedCall) -> tuple[Any, ...]:
 
 
 def read_calls(calls: list[Any]) -> list[Any]:
-    """The same of calls that were read."""
+    """Return the same rows for parsed calls."""
     return [
         (
             call.name,
@@ -185,7 +185,7 @@ def openai_message(entry: Any) -> Plain:
 
 
 def genai_message(entry: Any) -> Plain:
-    """A message of a history in the GenAI conventions, as they are now."""
+    """Return a message in the current GenAI conventions."""
     if isinstance(entry, str):
         return {"role": "user", "parts": [{"type": "text", "content": entry}]}
     if isinstance(entry, ScriptedCall):
@@ -244,7 +244,7 @@ def nanoseconds(moment: datetime) -> str:
 
 
 def new_genai(span: ScriptedSpan) -> tuple[Plain, list[Plain]]:
-    """Attributes and events of the GenAI conventions, as they are now."""
+    """Return attributes and events of the current GenAI conventions."""
     if span.kind == "agent":
         return {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": span.agent}, []
     if span.call is not None:
@@ -263,7 +263,7 @@ def new_genai(span: ScriptedSpan) -> tuple[Plain, list[Plain]]:
 
 
 def old_genai(span: ScriptedSpan) -> tuple[Plain, list[Plain]]:
-    """The same as it was until 2025: an event for each message."""
+    """Return those of the conventions until 2025: an event for each message."""
     attributes, _ = new_genai(span)
     if span.step is None:
         return attributes, []
@@ -473,7 +473,7 @@ def langfuse(script: Script) -> Plain:
 
 
 def langsmith(script: Script) -> list[Plain]:
-    """A history as a list of LangSmith's runs; what a tool was handed is the `repr` of its arguments."""
+    """Return a history as LangSmith runs; tool inputs are the `repr` of the arguments."""
     kinds = {"agent": "chain", "model": "llm", "tool": "tool"}
     runs: list[Plain] = []
     for span in spans_of(script):

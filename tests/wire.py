@@ -1,4 +1,4 @@
-"""A client that is only HTTP, for tests of the fake endpoint: what is on the wire, as no library reads it."""
+"""A plain HTTP client for tests of the fake endpoint, which shows the raw protocol."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def over(connection: http.client.HTTPConnection, path: str, body: Any = None, me
 
 
 def ask(server: FakeOpenAI, path: str = CHAT, *, seconds: float = 5, **fields: Any) -> Answer:
-    """Ask the model over a connection of its own."""
+    """Send a request over a new connection."""
     with connected(server, seconds) as connection:
         return over(connection, path, {**QUESTIONS[path], **fields})
 
@@ -82,7 +82,7 @@ def chat_message(answer: Answer) -> dict[str, Any]:
 
 
 def merge(whole: dict[str, Any], delta: dict[str, Any]) -> None:
-    """Add a piece of a chat message to what came before it, as clients do."""
+    """Merge a piece of a chat message into the earlier ones, as clients do."""
     for key, value in delta.items():
         if key == "tool_calls":
             calls = whole.setdefault(key, [])

@@ -35,7 +35,7 @@ class DropsFailedCalls(Recorder):
 
 
 class CompletionOrder(Recorder):
-    """Notes a call when it ends, with the arguments as they are by then."""
+    """Records a call when it ends, with its arguments at that time."""
 
     def __init__(self) -> None:
         """Remember what runs."""
@@ -56,7 +56,7 @@ class CompletionOrder(Recorder):
 
 
 class SharesState(Recorder):
-    """Takes the run that began last for the one that goes on."""
+    """Assigns events to the run that started last."""
 
     def __init__(self) -> None:
         """Begin without a current run."""
@@ -83,7 +83,7 @@ class LetsFaultsThrough(Recorder):
 
 
 class KeepsFaultsToItself(Recorder):
-    """Says nothing of what was lost."""
+    """Does not report lost data."""
 
     def failed(self, builder: RunBuilder, error: Exception) -> None:
         """Say nothing."""
@@ -139,10 +139,10 @@ class JoinsEqualRequests(Recorder):
 
 
 class OneStepPerCall(Recorder):
-    """Tells of each call as a message of its own."""
+    """Records each call as a separate message."""
 
     def answered(self, builder: RunBuilder, event: Answered) -> None:
-        """Take a message apart."""
+        """Split a message into its calls."""
         for call in event.step.calls:
             super().answered(builder, replace(event, step=Step(calls=(call,))))
 
@@ -157,7 +157,7 @@ class AddsDefaults(Recorder):
 
 
 class ForgetsTheTools(Recorder):
-    """Does not know what was offered."""
+    """Does not record the offered tools."""
 
     def offered(self, builder: RunBuilder, event: Offered) -> None:
         """Look away."""
@@ -174,7 +174,7 @@ class RepairsArguments(Recorder):
 
 
 class TakesErrorsForOutputs(Recorder):
-    """Records what the model was shown as the output, whatever it says."""
+    """Records the model output as the output, even for errors."""
 
     def raised(self, builder: RunBuilder, event: Raised) -> None:
         """Note that it returned."""
@@ -210,7 +210,7 @@ class RecordsTheAnswerAsACall(Recorder):
     """Takes the answer for a call."""
 
     def answered(self, builder: RunBuilder, event: Answered) -> None:
-        """Add a call of its own."""
+        """Add an extra call."""
         calls = event.step.calls or (AskFor("final_answer", {"text": event.step.text}),)
         super().answered(builder, replace(event, step=replace(event.step, calls=calls)))
 

@@ -22,7 +22,7 @@ MOST_VIOLATIONS = 10
 Fit: TypeAlias = Literal[
     "valid", "invalid", "unknown_tool", "provided", "not_captured", "redacted", "no_schema", "unusable"
 ]
-"""Result of validating the arguments of a call, see `Checked`."""
+"""Result of validating the arguments of a call, see `Validation`."""
 
 
 class Violation(NamedTuple):
@@ -37,7 +37,7 @@ class Violation(NamedTuple):
     keys: tuple[str | int, ...] = ()
 
 
-class Checked(NamedTuple):
+class Validation(NamedTuple):
     """Result of validating the arguments of one call; `note` says why a schema is unusable.
 
     `fit` is `valid`, `invalid` (also for text that is not a JSON object), or why the arguments cannot be validated:
@@ -66,44 +66,44 @@ class Schemas:
         """Return whether the called tool was available, or the provider runs it under a name of its own."""
         return any(tool.name == call.name for tool in self.tools) or _provided(call)
 
-    def check(self, call: ToolCall) -> Checked:
+    def check(self, call: ToolCall) -> Validation:
         """Validate the arguments of a call.
 
         Raises:
             MissingPackageError: The tool has a schema, and jsonschema is not installed.
         """
         if call.execution is not None and call.execution.status is CallStatus.INVALID_ARGUMENTS:
-            return Checked("invalid", (Violation("$.input_parameters", "the arguments are not a JSON object"),))
+            return Validation("invalid", (Violation("$.input_parameters", "the arguments are not a JSON object"),))
         specs = [(index, tool) for index, tool in enumerate(self.tools) if tool.name == call.name]
         if not specs:
-            return Checked("provided" if _provided(call) else "unknown_tool")
+            return Validation("provided" if _provided(call) else "unknown_tool")
         if not call.captured("input_parameters"):
-            return Checked("not_captured")
+            return Validation("not_captured")
         if has_mark(call.arguments):  # the mark in place of a hidden value fits no schema, whatever the value was
-            return Checked("redacted")
-        failures: list[Checked] = []
+            return Validation("redacted")
+        failures: list[Validation] = []
         for index, tool in specs:
-            if tool.input_schema is None:
-                return Checked("no_schema")
             result = self._validate(index, tool.input_schema, call.arguments)
             if result.fit != "invalid":
                 return result
             failures.append(result)
         return failures[0]
 
-    def _validate(self, index: int, schema: JsonObject, arguments: JsonObject) -> Checked:
+    def _validate(self, index: int, schema: JsonObject | None, arguments: JsonObject) -> Validation:
+        if schema is None:
+            return Validation("no_schema")
         if index not in self._validators:
             self._validators[index] = build_validator(schema, formats=self.formats)
         validator = self._validators[index]
         if isinstance(validator, str):
-            return Checked("unusable", note=validator)
+            return Validation("unusable", note=validator)
         try:
             errors = sorted(validator.iter_errors(arguments), key=lambda error: list(map(str, error.absolute_path)))
         except Exception as error:  # noqa: BLE001 - a $ref that leads nowhere, an invalid pattern
-            return Checked("unusable", note=f"its input_schema cannot be used ({type(error).__name__}: {error})")
+            return Validation("unusable", note=f"its input_schema cannot be used ({type(error).__name__}: {error})")
         if not errors:
-            return Checked("valid")
-        return Checked("invalid", tuple(map(_violation, errors[:MOST_VIOLATIONS])))
+            return Validation("valid")
+        return Validation("invalid", tuple(map(_violation, errors[:MOST_VIOLATIONS])))
 
 
 def _provided(call: ToolCall) -> bool:

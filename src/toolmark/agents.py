@@ -21,7 +21,6 @@ The adapters wrap an agent of their framework with `as_agent(agent)`.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -62,40 +61,16 @@ calls are lost.
 """
 
 
-async def run_goldens(
-    goldens: Iterable[Golden], agent: AgentCallable, *, max_concurrency: int = DEFAULT_CONCURRENCY
-) -> list[LLMTestCase]:
-    """Run an agent on each golden, and return the cases in the order of the goldens.
+async def run_golden(golden: Golden, agent: AgentCallable, place: int) -> LLMTestCase:
+    """Run an agent on one golden in a new conversation, and return the case.
 
-    Each golden gets a new conversation. If the agent raises, the case has no called tools and a run with the error,
-    and the others continue.
+    If the agent raises, the case has no called tools and a run with the error.
 
     Args:
-        goldens: The questions and expectations. A case has the golden's id, else its position from 1 as `#3`.
+        golden: The question and its expectations. The case has the golden's id, else its position from 1 as `#3`.
         agent: The agent.
-        max_concurrency: Maximum number of questions at the same time.
-
-    Raises:
-        ConfigurationError: `goldens` is empty or contains another type, or an option is out of range.
+        place: Position of the golden, from 0.
     """
-    questions = check_goldens(goldens)
-    check_agent(agent)
-    places = asyncio.Semaphore(check_concurrency(max_concurrency))
-
-    async def ask(golden: Golden, place: int) -> LLMTestCase:
-        async with places:
-            return await run_golden(golden, agent, place)
-
-    tasks = [asyncio.ensure_future(ask(golden, place)) for place, golden in enumerate(questions)]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:  # stopping the evaluation stops the agents
-            task.cancel()
-
-
-async def run_golden(golden: Golden, agent: AgentCallable, place: int) -> LLMTestCase:
-    """Run an agent on one golden, whose position from 0 is `place`, in a new conversation; see `run_goldens`."""
     return _case(golden, await _answer(agent, golden.input), place)
 
 
@@ -109,32 +84,29 @@ def check_agent(agent: object) -> None:
 def check_trials(value: object) -> int | None:
     """Return `trials`; raise `ConfigurationError` if it is neither `None` nor a whole number of at least 1."""
     if value is not None and (type(value) is not int or value < 1):
-        message = f"trials must be a whole number from 1, or None to run each golden once; got {value!r}"
-        raise ConfigurationError(message)
+        raise ConfigurationError(
+            f"trials must be a whole number from 1, or None to run each golden once; got {value!r}"
+        )
     return value
 
 
 def check_concurrency(value: object) -> int:
     """Return `max_concurrency`; raise `ConfigurationError` if it is not a whole number of at least 1."""
     if type(value) is not int or value < 1:
-        message = f"max_concurrency must be a whole number from 1, got {value!r}"
-        raise ConfigurationError(message)
+        raise ConfigurationError(f"max_concurrency must be a whole number from 1, got {value!r}")
     return value
 
 
 def check_goldens(goldens: object) -> Sequence[Golden]:
     """Return the goldens as a list; raise `ConfigurationError` if it is empty or contains another type."""
     if isinstance(goldens, (BaseModel, str, bytes, Mapping)) or not isinstance(goldens, Iterable):
-        message = f"goldens must be a list of Golden, got {type(goldens).__name__}"
-        raise ConfigurationError(message)
+        raise ConfigurationError(f"goldens must be a list of Golden, got {type(goldens).__name__}")
     items = list(goldens)
     for index, golden in enumerate(items):
         if not isinstance(golden, Golden):
-            message = f"goldens[{index}] must be a Golden, got {type(golden).__name__}"
-            raise ConfigurationError(message)
+            raise ConfigurationError(f"goldens[{index}] must be a Golden, got {type(golden).__name__}")
     if not items:
-        message = "goldens must not be empty"
-        raise ConfigurationError(message)
+        raise ConfigurationError("goldens must not be empty")
     return items
 
 
@@ -165,8 +137,11 @@ def _case(golden: Golden, run: Run, index: int) -> LLMTestCase:
         expected_output=golden.expected_output,
         id=golden.id or f"#{index + 1}",
     )
-    changed: dict[str, Any] = {"input": golden.input, "tags": [*golden.tags, *case.tags]}
-    changed["metadata"] = {**case.metadata, **golden.metadata}
+    changed: dict[str, Any] = {
+        "input": golden.input,
+        "tags": [*golden.tags, *case.tags],
+        "metadata": {**case.metadata, **golden.metadata},
+    }
     if golden.available_tools is not None:
         changed["available_tools"] = golden.available_tools
     fields = {name: getattr(case, name) for name in case.model_fields_set} | changed

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeAlias, TypeVar
+from typing import IO, Any, BinaryIO, NamedTuple, TypeAlias, TypeVar, cast
 
 from toolmark._internal.atomic_files import atomic_write
 from toolmark._internal.compression import CORRUPTION_ERRORS, corruption_message, decompress
@@ -144,10 +144,16 @@ def write_cases(path: str | os.PathLike[str], cases: Iterable[TestCase | Convers
 
     The file appears whole or not at all: it is written to a temporary file and then moved into place.
     """
-    target = Path(path)
-    with atomic_write(target) as draft, gzip.open(draft, "wb") if target.suffix == ".gz" else draft.open("wb") as file:
+    with case_file(Path(path)) as file:
         for case in cases:
             file.write(case.to_json().encode() + b"\n")
+
+
+@contextmanager
+def case_file(target: Path) -> Generator[IO[bytes], None, None]:
+    """Open a file of cases for writing; see `write_cases`."""
+    with atomic_write(target) as draft, gzip.open(draft, "wb") if target.suffix == ".gz" else draft.open("wb") as file:
+        yield cast("IO[bytes]", file)
 
 
 class Document(NamedTuple):
@@ -186,9 +192,10 @@ def read_case(value: object, place: str, *, tolerant_arguments: bool = False) ->
     Raises `InvalidDataError`, whose `problems` has every wrong place.
     """
     if not isinstance(value, dict):
-        raise _invalid("$", f"expected an object (a test case or a record), got {type(value).__name__}")
+        raise InvalidDataError.of(f"expected an object (a test case or a record), got {type(value).__name__}")
     if "turns" in value:
-        raise _invalid("$.turns", "is a conversation; only single cases can be read here, one per turn pair")
+        message = "is a conversation; only single cases can be read here, one per turn pair"
+        raise InvalidDataError(message, [Problem("$.turns", message)])
     model = MLLMTestCase if isinstance(value.get("input"), list) else LLMTestCase
     case: TestCase
     if looks_like_record(value):
@@ -196,10 +203,6 @@ def read_case(value: object, place: str, *, tolerant_arguments: bool = False) ->
     else:
         case = model.model_validate(with_readable_arguments(value) if tolerant_arguments else value)
     return case if case.id or case.name else case.model_copy(update={"name": place})
-
-
-def _invalid(path: str, message: str) -> InvalidDataError:
-    return InvalidDataError(message, [Problem(path, message)])
 
 
 def read_any_case(value: object, place: str, *, tolerant_arguments: bool = False) -> AnyCase:
@@ -277,7 +280,7 @@ def _text(data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _invalid("$", f"not UTF-8: {error.reason} at byte {error.start}") from None
+        raise InvalidDataError.of(f"not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 @contextmanager
@@ -287,11 +290,10 @@ def _opened(source: Source) -> Generator[BinaryIO, None, None]:
     elif source != "-":
         with Path(source).open("rb") as file:
             yield decompress(file)
-    elif sys.stdin is not None:
-        yield decompress(sys.stdin.buffer)
+    elif sys.stdin is None:
+        raise DataFileError.of("there is no standard input to read")
     else:
-        message = "there is no standard input to read"
-        raise DataFileError(message, [Problem("$", message)])
+        yield decompress(sys.stdin.buffer)
 
 
 def source_name(source: Source) -> str:

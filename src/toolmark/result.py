@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -269,30 +270,19 @@ class MetricResult:
 
 def redact_at_path(value: Any, path: str | None, redactor: Redactor = DEFAULT) -> Any:  # noqa: ANN401 - a JSON value
     """Return the value at a JSON path, redacted; any key of the path may be secret."""
-    names = re.findall(r"[^.\[\]\"]+", path or "")
-    wrapped = value
-    for name in reversed(names):
-        wrapped = {name: wrapped}
-    safe: Any = redactor(wrapped)
-    for name in names:
-        if not isinstance(safe, dict):
-            break
-        safe = safe[name]
-    return safe
+    return redactor.at(_names_in(path or ""), value)
 
 
-def display_value(value: Any, path: str | None, redactor: Redactor = DEFAULT, limit: int = 80) -> str:  # noqa: ANN401 - JSON
-    """Return a value that stands at a JSON path for people, without secrets; a matcher in its own words.
+@lru_cache(maxsize=1024)
+def _names_in(path: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"[^.\[\]\"]+", path))
 
-    Args:
-        value: A JSON value, or what stands for one.
-        path: Where it stands: any key of the path may be secret.
-        redactor: Takes secrets out of it.
-        limit: Characters shown of a value; matchers are told as a whole.
-    """
+
+def display_value(value: Any, path: str | None) -> str:  # noqa: ANN401 - a JSON value or a matcher
+    """Return the value at a JSON path as text for people, without secrets; a matcher is described."""
     plain = json_of(value)
-    safe = redact_at_path(plain, path, redactor)
-    return printable(value.describe()) if isinstance(value, ValuePattern) and safe == plain else short_json(safe, limit)
+    safe = redact_at_path(plain, path)
+    return printable(value.describe()) if isinstance(value, ValuePattern) and safe == plain else short_json(safe)
 
 
 def _restored(state: dict[str, Any]) -> MetricResult:

@@ -1,4 +1,4 @@
-"""Comparison of two evaluations: what is paired, what is counted, and what is refused."""
+"""Comparison of two evaluations: pairing, counting, and refused input."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ METRICS = (ToolCorrectnessMetric(),)
 
 
 def case(id: str | None, called: int | None = 1, of: int = 4, /, **more: Any) -> LLMTestCase:
-    """A case in which so many of the expected calls were made; of `None` it is not known."""
+    """Return a case with this many of the expected calls; `None` leaves them unknown."""
     calls = [ToolCall(name=f"tool_{number}") for number in range(of)]
     return LLMTestCase(id=id, tools_called=None if called is None else calls[:called], expected_tools=calls, **more)
 
@@ -43,12 +43,12 @@ def report(*cases: LLMTestCase, metrics: tuple[MetricLike, ...] = METRICS) -> Re
 
 
 def scores(**called: int) -> Report:
-    """An evaluation of cases with these ids, in which so many of four calls were made."""
+    """Return an evaluation of cases with these ids and this many of four calls made."""
     return report(*(case(key, count) for key, count in called.items()))
 
 
 def edited(source: Report, **changes: Any) -> dict[str, Any]:
-    """A written report in which each result has these fields."""
+    """Return a written report with these fields in each result."""
     plain = source.to_dict()
     for entry in plain["cases"]:
         for result in entry["results"]:
@@ -68,7 +68,7 @@ def judged(by: str | None, *counts: int, decided_by: str = "judge", **facts: str
     return plain
 
 
-# what is compared
+# pairing and counting
 
 
 @given(
@@ -116,7 +116,7 @@ def test_the_other_way_round(counts: dict[str, tuple[int, int]]) -> None:
 
 
 def test_the_order_of_cases_does_not_matter() -> None:
-    """They are paired by their ids, wherever they stand."""
+    """They are paired by id at any position."""
     comparison = compare(scores(a=4, b=0, c=2), scores(c=0, a=4, b=4))
 
     assert [(one.case, one.index_a, one.index_b) for one in comparison.metrics[0].regressions] == [("c", 2, 0)]
@@ -137,8 +137,8 @@ def test_changes_have_the_first_finding_of_the_side_that_failed() -> None:
     assert nothing.regressions[0].finding is None
 
 
-def test_what_has_no_score_is_named_and_never_zero() -> None:
-    """On either side; and which of these B lost."""
+def test_cases_without_a_score_are_named_and_never_zero() -> None:
+    """On either side, and those that B lost are marked."""
     metrics = (ToolCorrectnessMetric(), ToolEfficiencyMetric())
     a = report(case("a", 4), case("b", None), case("c", 1), case("d", 0), metrics=metrics)
     b = report(case("a", None), case("b", 4), case("c", 1), case("d", 2), metrics=metrics)
@@ -155,7 +155,7 @@ def test_what_has_no_score_is_named_and_never_zero() -> None:
     assert [(gap.case, gap.status_a.value, gap.passed_b) for gap in efficiency.unscored][2:] == [("d", "skipped", True)]
 
 
-def test_without_pairs_nothing_is_known() -> None:
+def test_without_pairs_there_are_no_numbers() -> None:
     """Null, not 0."""
     (metric,) = compare(report(case("a", None)), scores(a=4)).metrics
 
@@ -198,7 +198,7 @@ def test_repeated_ids_are_paired_in_order_and_one_cluster() -> None:
 
 
 def test_trials_can_be_in_any_order() -> None:
-    """Neither difference nor test depends on which trial stands beside which."""
+    """Neither difference nor test depends on the pairing of trials."""
     first = compare(report(case("x", 4), case("x", 0), case("y", 4)), report(case("x", 4), case("x", 0), case("y", 0)))
     other = compare(report(case("x", 0), case("x", 4), case("y", 4)), report(case("x", 4), case("x", 0), case("y", 0)))
 
@@ -207,8 +207,8 @@ def test_trials_can_be_in_any_order() -> None:
     assert first.metrics[0].interval == other.metrics[0].interval
 
 
-def test_cases_without_an_id_are_paired_by_name_or_position_and_that_is_told() -> None:
-    """Since it may pair different cases."""
+def test_cases_without_an_id_are_paired_by_name_or_position_with_a_note() -> None:
+    """They may be different cases."""
     a = report(case(None, 4, name="one"), case(None, 4), case("id", 4))
     b = report(case("id", 4), case(None, 0), case(None, 2, name="one"), case("one", 4))
     comparison = compare(a, b)
@@ -219,7 +219,7 @@ def test_cases_without_an_id_are_paired_by_name_or_position_and_that_is_told() -
     assert comparison.notes[0].startswith("2 pairs without an id (one, #2) by name or position: if cases were added")
 
 
-# what is refused
+# refused input
 
 
 @pytest.mark.parametrize(
@@ -244,10 +244,10 @@ def test_cases_without_an_id_are_paired_by_name_or_position_and_that_is_told() -
     ],
     ids=["threshold", "options", "model", "no judge", "samples", "prompts"],
 )
-def test_what_was_measured_differently_is_refused(
+def test_different_settings_are_refused(
     kind: Any, a: Report | dict[str, Any], b: Report | dict[str, Any], difference: str
 ) -> None:
-    """Unless that very difference is allowed; it is noted then."""
+    """Unless the difference is allowed; it is noted then."""
     with pytest.raises(ConfigurationError) as caught:
         compare(a, b)
     others = {"judge", "prompts", "threshold", "options"} - {kind}
@@ -265,7 +265,7 @@ def test_what_was_measured_differently_is_refused(
     )
 
 
-def test_all_differences_are_told_at_once() -> None:
+def test_all_differences_are_reported_at_once() -> None:
     """Of all metrics and kinds."""
     metrics = (ToolCorrectnessMetric(threshold=0.9), ToolEfficiencyMetric(threshold=0.9))
     a = report(case("a", 4), metrics=(ToolCorrectnessMetric(), ToolEfficiencyMetric()))
@@ -281,8 +281,8 @@ def test_all_differences_are_told_at_once() -> None:
     assert "or allow: threshold, judge" in str(caught.value)
 
 
-def test_a_judge_that_was_not_asked_has_not_another_name() -> None:
-    """A report names a judge by what it was asked for where it did not answer; that is no difference."""
+def test_unused_judge_does_not_differ() -> None:
+    """If the judge did not answer, the report has the requested model name, which is not a difference."""
     by_judge, spared = judged("m-2026-01-01", 4, 4), judged("m", 4, 4, decided_by="code")
 
     assert compare(by_judge, spared).notes == ()
@@ -314,8 +314,8 @@ def test_judges_are_compared_case_by_case(
         compare(*mixed)
 
 
-def test_a_real_judge_is_known_again() -> None:
-    """By the name of the model, as the metric itself reports it."""
+def test_judge_is_identified_by_its_model() -> None:
+    """The metric itself reports the name of the model."""
 
     class Named(RuleJudge):
         def __init__(self, model: str) -> None:
@@ -334,15 +334,15 @@ def test_a_real_judge_is_known_again() -> None:
         compare(by("m-1"), by("m-2"))
 
 
-def test_a_judge_that_obeyed_what_it_read_is_told() -> None:
-    """Its scores are worth nothing."""
+def test_compromised_judge_is_reported() -> None:
+    """Its scores are worthless."""
     comparison = compare(judged("m", 4), judged("m", 4, compromised="true"))
 
     assert comparison.notes == ("tool_correctness: 1 result of B by a judge that failed its canary",)
 
 
 def test_options_are_matched_only_where_it_is_clear_which() -> None:
-    """One with one; otherwise they are named and not compared."""
+    """One with one; otherwise they are listed and not compared."""
     f1, ordered = ToolCorrectnessMetric(denominator="f1"), ToolCorrectnessMetric(should_consider_ordering=True)
     both = (ToolEfficiencyMetric(), f1, ordered)
     a = report(case("a", 4), metrics=(ToolEfficiencyMetric(), ToolCorrectnessMetric()))
@@ -374,8 +374,8 @@ def test_options_are_matched_only_where_it_is_clear_which() -> None:
         (lambda: compare(scores(a=1), scores(a=1)).failures(alpha=1), "alpha must be a number between 0 and 1, got 1"),
     ],
 )
-def test_what_cannot_be_compared(wrong: Any, message: str) -> None:
-    """It says what the two have."""
+def test_evaluations_without_a_common_metric_are_refused(wrong: Any, message: str) -> None:
+    """The error lists the metrics of both."""
     with pytest.raises(ConfigurationError, match=message):
         wrong()
 
@@ -405,8 +405,8 @@ def test_a_regression_speaks_against_b() -> None:
     assert all_better.failures(alpha=0.05) == all_better.failures() == ()
 
 
-def test_what_b_lost_speaks_against_it() -> None:
-    """A killed or broken run does not pass for a good one; a case that was skipped does."""
+def test_cases_lost_by_b_are_a_regression() -> None:
+    """A killed or broken run does not pass; a skipped case does."""
     efficiency = (ToolEfficiencyMetric(),)
 
     assert failures(scores(a=4, b=4), scores(a=4)) == ("tool_correctness: 1 case passed in A and is not in B",)
@@ -425,8 +425,8 @@ def test_what_b_lost_speaks_against_it() -> None:
     )
 
 
-def test_nothing_compared_is_no_success() -> None:
-    """A check that compared nothing has not passed."""
+def test_empty_comparison_is_not_a_success() -> None:
+    """A check without a compared case has not passed."""
     assert failures(report(case("a", None)), scores(a=4)) == ("no case has a score in both",)
 
 
@@ -446,8 +446,8 @@ def test_files_objects_and_reports_are_the_same(tmp_path: Path) -> None:
     assert isinstance(comparisons[0], Comparison)
 
 
-def test_what_newer_versions_write_is_passed_over() -> None:
-    """Fields that nobody here knows."""
+def test_unknown_fields_are_ignored() -> None:
+    """Newer versions may write more fields."""
     assert compare({**edited(scores(a=4), novel=[1]), "novel": {}}, scores(a=4)).metrics[0].both_passed == 1
 
 
@@ -472,16 +472,16 @@ def test_what_newer_versions_write_is_passed_over() -> None:
         ('{"metrics": 3, "cases": []}', "an object with 'metrics', 'cases'"),
     ],
 )
-def test_another_file_is_told_by_what_it_is(tmp_path: Path, text: str, seems: str) -> None:
-    """With its name."""
+def test_other_file_types_are_named(tmp_path: Path, text: str, seems: str) -> None:
+    """With the file name."""
     path = tmp_path / "other.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DataFileError, match=f"other.json: expected a report .* got {seems}"):
         compare(scores(a=1), path)
 
 
-def test_a_file_that_is_no_json(tmp_path: Path) -> None:
-    """Or not there."""
+def test_invalid_and_missing_files_are_refused(tmp_path: Path) -> None:
+    """Text that is not JSON, and a missing file."""
     (tmp_path / "b.json").write_text('{"metrics":\n', encoding="utf-8")
     with pytest.raises(DataFileError, match=r"b\.json: .*not JSON"):
         compare(scores(a=1), tmp_path / "b.json")
@@ -490,7 +490,7 @@ def test_a_file_that_is_no_json(tmp_path: Path) -> None:
 
 
 def changed(plain: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """A copy in which something else stands at a path; nothing where the value is `...`."""
+    """Return a copy with another value at a path; `...` removes it."""
     copy: dict[str, Any] = json.loads(json.dumps(plain))
     *parts, last = [int(part) if part.isdecimal() else part for part in path.split(".")]
     at: Any = copy
@@ -522,8 +522,8 @@ def changed(plain: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
         ("metrics", [{"metric": "m", "threshold": 1.0}] * 2, r"\$.metrics\[1\].metric: 'm' occurs twice"),
     ],
 )
-def test_what_is_wrong_in_a_report_is_named(path: str, value: Any, message: str) -> None:
-    """With its path, and which of the two it is."""
+def test_problems_of_a_report_are_named(path: str, value: Any, message: str) -> None:
+    """With the path and the side of the comparison."""
     with pytest.raises(DataFileError, match=message) as caught:
         compare(scores(a=1), changed(scores(a=4, b=2).to_dict(), path, value))
 
@@ -532,7 +532,7 @@ def test_what_is_wrong_in_a_report_is_named(path: str, value: Any, message: str)
 
 
 def test_one_line_a_metric() -> None:
-    """For whoever prints it."""
+    """For printing."""
     comparison = compare(scores(a=4, b=4, c=0), scores(a=0, b=0, c=1))
 
     assert str(comparison).startswith("tool_correctness: -0.5833 (-1 to +0.25) over 3 cases; 2 worse, 0 better, p 0.5")

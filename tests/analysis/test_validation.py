@@ -1,4 +1,4 @@
-"""Validity: which cases count, what is counted of them, and what is said of those that do not."""
+"""Validity of metrics: selection of cases, computed numbers, and reported omissions."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from toolmark.stats import auc, auc_interval, balanced_accuracy
 
 
 def case(matched: int = 1, of: int = 1, /, **metadata: Any) -> LLMTestCase:
-    """A case in which so many of the expected calls were made."""
+    """Return a case with this many of the expected calls."""
     calls = [ToolCall(name=f"tool_{number}") for number in range(of)]
     return LLMTestCase(tools_called=calls[:matched], expected_tools=calls, metadata=metadata)
 
 
 def unmeasured(**metadata: Any) -> LLMTestCase:
-    """A case that says nothing of what was expected."""
+    """Return a case without expectations."""
     return LLMTestCase(name="unmeasured", tools_called=[ToolCall(name="a")], metadata=metadata)
 
 
@@ -89,7 +89,7 @@ def test_the_numbers_are_those_of_the_labelled_cases(
 
 
 def test_a_case_without_a_label_is_not_measured() -> None:
-    """It is counted and named, and does not change a number."""
+    """It is counted and named, and does not affect the numbers."""
     more = [*GOOD_AND_BAD, case(0, 1, other=1), case(0, 1, reward=None).model_copy(update={"id": "null"})]
     validity, without = of(more), of(GOOD_AND_BAD)
 
@@ -100,7 +100,7 @@ def test_a_case_without_a_label_is_not_measured() -> None:
 
 
 def test_a_case_without_a_score_is_not_zero() -> None:
-    """What could not be measured and what was skipped are counted with the reasons; the numbers are of the rest."""
+    """Unmeasured and skipped cases are counted with their reasons and excluded from the numbers."""
     validity = of([*GOOD_AND_BAD, unmeasured(reward=1), unmeasured(reward=0), unmeasured(reward=0)])
     skipped = validate(GOOD_AND_BAD, [ToolRecoveryMetric()], label="metadata.reward")
 
@@ -114,8 +114,8 @@ def test_a_case_without_a_score_is_not_zero() -> None:
     assert sum(cases for _, cases in skipped.metrics[0].unscored) == 4
 
 
-def test_metrics_stand_in_their_order() -> None:
-    """One entry each, under the names that reports give them."""
+def test_metrics_keep_their_order() -> None:
+    """One entry each, with the names used in reports."""
     metrics = [ToolEfficiencyMetric(), ToolCorrectnessMetric(), ToolCorrectnessMetric(threshold=0.9)]
     validity = validate(GOOD_AND_BAD, metrics, label="metadata.reward")
 
@@ -142,7 +142,7 @@ def test_metrics_stand_in_their_order() -> None:
     ],
     ids=["path", "JSON path", "nested", "a key with a dot", "position", "function", "function to a number"],
 )
-def test_where_a_label_stands(label: str | Callable[[LLMTestCase], object], good: int) -> None:
+def test_places_of_labels(label: str | Callable[[LLMTestCase], object], good: int) -> None:
     """A path through objects and lists, or a function of the case."""
     extra = [{"deep": {"won": number > 0}, "dotted.key": number // 3, "list": [0, 1]} for number in range(4)]
     cases = [
@@ -153,8 +153,8 @@ def test_where_a_label_stands(label: str | Callable[[LLMTestCase], object], good
     assert of(cases, label=label).good == good
 
 
-def test_a_label_that_rounding_kept_below_is_good() -> None:
-    """Within 1e-9, as thresholds are; what is further below is not."""
+def test_label_slightly_below_the_threshold_is_good() -> None:
+    """Within 1e-9, like thresholds; lower labels are bad."""
     nearly = 0.7 + 0.1 + 0.1 + 0.1
     validity = of([case(reward=nearly), case(reward=1 - 1e-6), case(reward=math.inf), case(reward=-math.inf)])
 
@@ -179,8 +179,8 @@ def test_a_label_that_rounding_kept_below_is_good() -> None:
         ({"confidence": 1}, "confidence must be"),
     ],
 )
-def test_a_wrong_option_names_what_would_be_right(options: dict[str, Any], message: str) -> None:
-    """The nearest path that exists, or what is accepted."""
+def test_error_for_a_wrong_option_suggests_a_value(options: dict[str, Any], message: str) -> None:
+    """The nearest existing path, or the accepted values."""
     with pytest.raises(ConfigurationError) as caught:
         of(GOOD_AND_BAD, **options)
 
@@ -188,7 +188,7 @@ def test_a_wrong_option_names_what_would_be_right(options: dict[str, Any], messa
 
 
 def test_a_label_that_is_null_everywhere() -> None:
-    """It is said, rather than that no such place exists."""
+    """The error says so, instead of reporting a missing path."""
     with pytest.raises(ConfigurationError, match=r"'metadata\.reward', the label, is null in every case that has it"):
         of([case(reward=None), case(other=1)])
 
@@ -203,8 +203,8 @@ def test_nothing_to_validate() -> None:
         of(GOOD_AND_BAD[0])  # type: ignore[arg-type]
 
 
-def test_labels_that_are_no_numbers_are_told_at_once() -> None:
-    """Every one of them, with its case and value; nothing is guessed from texts."""
+def test_labels_that_are_not_numbers_are_reported_at_once() -> None:
+    """Each with its case and value; texts are not converted."""
     with pytest.raises(InvalidDataError) as caught:
         of([*GOOD_AND_BAD, case(reward="1"), case(reward=[1]), case(reward=float("nan"))])
 
@@ -213,8 +213,8 @@ def test_labels_that_are_no_numbers_are_told_at_once() -> None:
     assert "#6: metadata.reward: expected a number, true or false, got [1]" in str(caught.value)
 
 
-def test_a_function_that_raises_is_told_with_its_case() -> None:
-    """The error says which function, which case and what it raised."""
+def test_function_that_raises_is_reported_with_its_case() -> None:
+    """The error has the function, the case and the exception."""
 
     def reward(one: LLMTestCase) -> object:
         return one.metadata["rewrad"]
@@ -234,7 +234,7 @@ def test_clusters_of_equal_values() -> None:
 
 
 def test_a_case_without_a_cluster_is_one_of_its_own() -> None:
-    """And that is said."""
+    """A note reports it."""
     cases = [case(number % 2, 1, reward=number % 2, **({"task": 1} if number < 4 else {})) for number in range(7)]
     validity = of(cases, cluster="metadata.task")
 
@@ -252,7 +252,7 @@ def test_the_order_of_cases_does_not_matter_but_to_the_random_numbers() -> None:
 
 
 def test_an_interval_can_be_repeated() -> None:
-    """The same seed, the same interval; another seed, another."""
+    """The same seed gives the same interval, another seed another one."""
     rng = random.Random(2)
     cases = [case(rng.randint(0, 4), 4, reward=rng.randint(0, 1)) for _ in range(30)]
 

@@ -1,4 +1,4 @@
-"""docs/validity.md says what was measured: its table is the benchmark's, and toolmark's own rows can be made again."""
+"""Consistency of docs/validity.md with the benchmark's results; toolmark's own rows are reproducible."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def test_the_table_is_the_benchmarks(table: ModuleType, results: dict[str, Any])
 
 @needs_benchmark
 @needs_runs
-def test_our_own_rows_can_be_made_again(results: dict[str, Any]) -> None:
-    """Every row that needs no other library, measured now, is the one in the table, and none is left out."""
+def test_own_rows_are_reproducible(results: dict[str, Any]) -> None:
+    """Each row that needs no other library equals the one in the table, and none is missing."""
     done = run_python(["-m", "validity", "--own", "--json", f"--data={RUNS}"], ROOT / "benchmarks")
     assert done.code == 0, done.err
     again, before = rows(json.loads(done.out)), rows(results)
@@ -78,8 +78,8 @@ def test_our_own_rows_can_be_made_again(results: dict[str, Any]) -> None:
 
 
 @needs_benchmark
-def test_every_library_is_there_or_said_to_be_absent(results: dict[str, Any]) -> None:
-    """Each has rows over all runs, or a reason."""
+def test_every_library_has_rows_or_a_reason(results: dict[str, Any]) -> None:
+    """Each has rows over all runs, or a reason for its absence."""
     groups = {group["name"]: group for group in results["groups"]}
 
     for name in ("DeepEval", "agentevals", "ragas", "Google ADK"):
@@ -88,8 +88,8 @@ def test_every_library_is_there_or_said_to_be_absent(results: dict[str, Any]) ->
 
 
 @needs_benchmark
-def test_an_absent_library_is_told(table: ModuleType, results: dict[str, Any]) -> None:
-    """Its reason stands in its place."""
+def test_absent_library_has_its_reason(table: ModuleType, results: dict[str, Any]) -> None:
+    """The reason replaces its rows."""
     text = table.markdown({**results, "groups": [{"name": "Other", "rows": [], "absent": "not to be had"}]})
 
     assert "| absent: not to be had |" in text
@@ -114,7 +114,7 @@ def test_the_figures_in_words_are_those_of_the_table(results: dict[str, Any]) ->
 
 @needs_benchmark
 def test_pins_are_exact_and_name_no_address() -> None:
-    """One version a line, with the environments that it is for."""
+    """One version for each line, with the matching environments."""
     pin = re.compile(r"[a-z0-9][a-z0-9._-]*(\[[a-z0-9,-]+\])?==[^\s;@]+( ; .*)?")
     pins = {path.stem: path.read_text(encoding="utf-8").splitlines() for path in BENCHMARK.glob("pins/*.txt")}
 

@@ -1,4 +1,4 @@
-"""The browser in which the tests of this folder open pages: one that is on the machine; none is ever downloaded.
+"""The browser for the tests of this folder: an installed one; none is downloaded.
 
 Without one these tests are left out, and the end of the run says how many, and how to get one.
 `TOOLMARK_REQUIRE_BROWSER=1` makes that a failure. `TOOLMARK_BROWSER` names a browser that is not on PATH.

@@ -91,8 +91,8 @@ ALL = ["no expectation", "booking-1", "conversation", "booking-2", "booking-10",
 # It opens, and can be read
 
 
-def test_it_opens_with_the_failures_first(opened: Opened) -> None:
-    """The verdict, the metrics and the cases stand there; the cases are closed."""
+def test_page_opens_with_failures_first(opened: Opened) -> None:
+    """It shows the verdict, the metrics and the closed cases."""
     tab = opened(small_report())
 
     assert tab.title() == "cases.jsonl"
@@ -145,8 +145,8 @@ def test_without_scripts_everything_can_be_read(opened: Opened) -> None:
 # Filter, search, sort
 
 
-def test_cases_are_filtered_by_what_became_of_them(opened: Opened) -> None:
-    """Each kind can be switched off; its number stays."""
+def test_cases_are_filtered_by_outcome(opened: Opened) -> None:
+    """Each kind can be hidden; its count stays."""
     tab = opened(small_report())
     tab.get_by_label("passed").uncheck()
 
@@ -170,7 +170,7 @@ def test_cases_are_filtered_by_metric_and_tag(opened: Opened) -> None:
 
 
 def test_cases_are_searched_by_all_their_text(opened: Opened) -> None:
-    """Also by what stands in cases that were never opened, and by signs that are escaped in the file."""
+    """Including text of unopened cases, and characters that are escaped in the file."""
     case = LLMTestCase(id="signs", input='a < b & "c"', tools_called=[ToolCall(name="x")], expected_tools=[])
     tab = opened(evaluate([case, *(entry.case for entry in small_report().cases[:2])], [ToolCorrectnessMetric()]))  # type: ignore[list-item]
     search = tab.get_by_label("Search")
@@ -210,8 +210,8 @@ def test_cases_are_sorted(opened: Opened) -> None:
 # Links and keys
 
 
-def test_links_open_what_they_point_to(opened: Opened) -> None:
-    """Evidence leads to a call of the case, a warning to its case, also where a filter hides it; tools to their set."""
+def test_links_open_their_targets(opened: Opened) -> None:
+    """Evidence opens a call, a warning its case even if filtered out, and tools their set."""
     tab = opened(small_report())
     tab.get_by_label("failed").uncheck()
     tab.locator(".warnings a", has_text="conversation").click()
@@ -224,7 +224,7 @@ def test_links_open_what_they_point_to(opened: Opened) -> None:
 
 
 def test_an_address_with_a_case_opens_it(opened: Opened) -> None:
-    """As somebody sends it to a colleague."""
+    """As a link shared with a colleague."""
     tab = opened(small_report())
     tab.goto(f"{tab.url}#k1c3")
     tab.reload()
@@ -239,7 +239,7 @@ def focused(tab: Any) -> str:
 
 
 def test_the_keyboard_reaches_everything(opened: Opened) -> None:
-    """`/` searches, `j` and `k` walk, Enter opens, Escape closes; and the page says so."""
+    """`/` searches, `j` and `k` move, Enter opens, Escape closes; the page lists these keys."""
     tab = opened(small_report())
     keys = tab.keyboard
 
@@ -268,8 +268,8 @@ def test_the_keyboard_reaches_everything(opened: Opened) -> None:
     assert "next and previous case" in tab.locator("#keys").inner_text()
 
 
-def test_all_cases_open_and_close_at_once(opened: Opened) -> None:
-    """Those that are shown, so that they can be printed or searched by the browser."""
+def test_all_cases_open_and_close_together(opened: Opened) -> None:
+    """Only visible ones, for printing or browser search."""
     tab = opened(small_report())
     tab.get_by_label("passed").uncheck()
     tab.get_by_role("button", name="Open all shown").click()
@@ -288,8 +288,8 @@ def background(tab: Any) -> str:
     return colour
 
 
-def test_there_are_two_themes(opened: Opened) -> None:
-    """The system's to begin with; the button switches, and names what it will do."""
+def test_page_has_two_themes(opened: Opened) -> None:
+    """The system's theme first; the button switches and names the other one."""
     light, dark = (opened(small_report(), color_scheme=scheme) for scheme in ("light", "dark"))
 
     assert background(light) != background(dark)
@@ -325,8 +325,8 @@ def test_axe_finds_nothing(opened: Opened, report: Callable[[], Report], scheme:
     assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in problems.response["violations"]] == []
 
 
-def test_the_focus_can_be_seen(opened: Opened) -> None:
-    """Every control that the keyboard reaches has an outline then."""
+def test_focus_is_visible(opened: Opened) -> None:
+    """Every focused control has an outline."""
     tab = opened(small_report())
 
     for _ in range(12):
@@ -351,7 +351,7 @@ def elements(tab: Any) -> list[str]:
 
 @pytest.fixture(scope="module")
 def harmless(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The kinds of elements of the page whose texts attack nobody."""
+    """Return the element types of the page with harmless texts."""
     target = tmp_path_factory.mktemp("harmless") / "report.html"
     write_html(target, hostile_report("word"), title="word", baseline=comparison("word"))
     tab = browser.new_page()

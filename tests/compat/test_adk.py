@@ -35,7 +35,7 @@ TABLE = {
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_the_table(name: str) -> None:
-    """Each match type gives what the documentation says on each of the inputs."""
+    """Each match type has the documented score on each input."""
     measured = case(*INPUTS[name])
 
     assert tuple(TrajectoryMatch(mode).measure(measured).score for mode in MODES) == TABLE[name]  # type: ignore[arg-type]
@@ -67,8 +67,8 @@ def test_the_examples_of_the_documentation(name: str) -> None:
     assert TrajectoryMatch("EXACT").measure(measured).score == 0
 
 
-def test_what_became_of_a_call_plays_no_part() -> None:
-    """A call that failed or waits is a call, as in ADK."""
+def test_status_of_a_call_does_not_matter() -> None:
+    """A failed or waiting call is a call, as in ADK."""
     for status in CallStatus:
         calls_made = ToolCall(name="a", input_parameters={"x": 1}, execution=Execution(status=status))
         assert TrajectoryMatch().measure(case([A], [calls_made])).score == 1
@@ -79,8 +79,8 @@ def test_arguments_that_are_not_specified_match_any() -> None:
     assert TrajectoryMatch().measure(case([ToolCall(name="a")], [A])).score == 1
 
 
-def test_findings_are_what_cost_the_score() -> None:
-    """Extra calls are found by EXACT alone; a wrong order is found where order counts."""
+def test_findings_are_what_costs_score() -> None:
+    """Extra calls are findings only for EXACT, order only if order counts."""
     kinds = {
         mode: [finding.kind for finding in TrajectoryMatch(mode).measure(case([A, B], [B, A, A])).findings]  # type: ignore[arg-type]
         for mode in MODES
@@ -89,8 +89,8 @@ def test_findings_are_what_cost_the_score() -> None:
     assert kinds == {"EXACT": ["out_of_order", "unexpected"], "IN_ORDER": ["out_of_order"], "ANY_ORDER": []}
 
 
-def test_labels_tell_the_options() -> None:
-    """The label names what differs from the defaults."""
+def test_labels_name_the_options() -> None:
+    """The label has the options that differ from the defaults."""
     assert TrajectoryMatch().label == "adk.trajectory_match"
     assert TrajectoryMatch("ANY_ORDER", ignore_args=True).label == "adk.trajectory_match(ANY_ORDER, ignore_args)"
 

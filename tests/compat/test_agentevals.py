@@ -43,7 +43,7 @@ def score(expected: Calls, called: Calls, *options: Any, **named: Any) -> float 
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_the_table(name: str) -> None:
-    """Each mode gives what the documentation says on each of the inputs."""
+    """Each mode has the documented score on each input."""
     assert tuple(score(*INPUTS[name], mode) for mode in MODES) == TABLE[name]
 
 
@@ -118,8 +118,8 @@ def test_an_override_is_of_its_tool_alone() -> None:
     assert score([A, B], [call("a", x=2), B], "strict", "exact", {"a": "ignore"}) == 1
 
 
-def test_a_path_that_no_call_has_is_told() -> None:
-    """A misspelt path compares nothing, so the result says it; one that some call has is no matter."""
+def test_path_without_a_match_is_reported() -> None:
+    """A misspelled path compares nothing; a path that matches at least one call is fine."""
     metric = TrajectoryMatch(tool_args_match_overrides={"a": ["y", "z"], "c": ["x"]})
 
     result = metric.measure(case([call("a", x=1), call("a", y=1)], [call("a", x=2), call("a", y=1)]))
@@ -129,7 +129,7 @@ def test_a_path_that_no_call_has_is_told() -> None:
 
 
 def test_a_function_gets_copies() -> None:
-    """A function that changes its arguments changes no case."""
+    """A function that modifies its arguments does not modify a case."""
 
     def spoils(called: dict[str, Any], expected: dict[str, Any]) -> bool:
         called["x"].append(2)
@@ -175,7 +175,7 @@ def test_steps_are_the_messages_of_strict(name: str) -> None:
 
 
 def test_steps_of_different_agents_are_different() -> None:
-    """Two agents count their steps each from 0: equal numbers of different agents are no parallel calls."""
+    """Agents count steps separately, so equal steps of different agents are not parallel."""
     calls_made = [
         ToolCall(name=name, input_parameters={"x": 1}, execution=Execution(step=0, agent=agent))
         for name, agent in (("b", "one"), ("a", "two"))
@@ -184,8 +184,8 @@ def test_steps_of_different_agents_are_different() -> None:
     assert score([A, B], calls_made) == 0
 
 
-def test_other_steps_are_found() -> None:
-    """The reason says which calls stood together on one side alone."""
+def test_different_steps_are_findings() -> None:
+    """The reason lists calls that are parallel on one side only."""
     result = TrajectoryMatch().measure(
         case([call("a", 0, x=1), call("b", 1, x=1)], [call("a", 0, x=1), call("b", 0, x=1)])
     )
@@ -198,8 +198,8 @@ def test_other_steps_are_found() -> None:
     ]
 
 
-def test_calls_out_of_their_step_are_found() -> None:
-    """A call that was made in another place than expected is out of order, not missing and unexpected."""
+def test_calls_in_another_step_are_findings() -> None:
+    """They are out of order, rather than missing and unexpected."""
     result = TrajectoryMatch().measure(case([A, B, A], [B, A, A]))
 
     assert [(finding.kind, finding.expected, finding.called) for finding in result.findings] == [
@@ -212,13 +212,13 @@ def test_calls_out_of_their_step_are_found() -> None:
 
 
 def test_arguments_that_are_not_specified_match_any() -> None:
-    """An expected call without arguments says nothing of them, whatever the mode or override."""
+    """An expected call without arguments matches any, in every mode and override."""
     for options in (("exact",), ("subset",), ("exact", {"a": ["x"]}), ("exact", {"a": lambda _c, _e: False})):
         assert score([ToolCall(name="a")], [call("a", x=5)], "strict", *options) == 1
 
 
 def test_arguments_that_were_not_recorded_are_left_out() -> None:
-    """Such a call counts by its name, and the result says so."""
+    """Such a call counts by name, with a warning."""
     lost = ToolCall(name="a", execution=Execution(not_captured=["input_parameters"]))
 
     result = TrajectoryMatch("unordered", "superset").measure(case([A], [lost]))
@@ -241,8 +241,8 @@ def test_redacted_arguments_are_left_out() -> None:
         assert "some calls were compared without values that are redacted" in result.warnings
 
 
-def test_arguments_that_were_no_object_are_told() -> None:
-    """A call whose argument text could not be read is compared as one without arguments, and the result says so."""
+def test_invalid_arguments_are_reported() -> None:
+    """A call with unreadable arguments is compared without arguments, with a warning."""
     broken = ToolCall(name="a", execution=Execution(status=CallStatus.INVALID_ARGUMENTS, requested_parameters="{"))
 
     result = TrajectoryMatch("unordered").measure(case([A], [broken]))
@@ -254,8 +254,8 @@ def test_arguments_that_were_no_object_are_told() -> None:
 # As a metric
 
 
-def test_the_reason_names_what_is_wrong_and_nothing_else() -> None:
-    """Superset does not hold extra calls against a run, nor subset missing ones."""
+def test_reason_names_only_relevant_findings() -> None:
+    """Superset ignores extra calls, subset ignores missing ones."""
     measured = case([A, call("c")], [call("a", x=2), B])
     actual = {
         mode: [finding.kind for finding in TrajectoryMatch(mode).measure(measured).findings]  # type: ignore[arg-type]
@@ -275,8 +275,8 @@ def test_the_reason_names_what_is_wrong_and_nothing_else() -> None:
     )
 
 
-def test_labels_tell_the_options() -> None:
-    """The label names what differs from the defaults."""
+def test_labels_name_the_options() -> None:
+    """The label has the options that differ from the defaults."""
     assert TrajectoryMatch().label == "agentevals.trajectory_match"
     metric = TrajectoryMatch("subset", "ignore", {"a": ["x"], "b": "exact"}, strict_mode=True)
     assert metric.label == "agentevals.trajectory_match(subset, args=ignore, overrides=a+b, strict)"
@@ -306,8 +306,8 @@ async def _never(_called: dict[str, Any], _expected: dict[str, Any]) -> bool:
         ({"threshold": 2}, "threshold must be a number from 0 to 1"),
     ],
 )
-def test_wrong_options_are_told_when_they_are_given(options: dict[str, Any], message: str) -> None:
-    """An option that is out of range is an error that names it and what is accepted."""
+def test_invalid_options_are_refused_at_once(options: dict[str, Any], message: str) -> None:
+    """The error names the option and the accepted values."""
     with pytest.raises(ConfigurationError, match=message):
         TrajectoryMatch(**options)
 
@@ -322,8 +322,8 @@ def test_a_plan_is_an_error() -> None:
         TrajectoryMatch().measure(LLMTestCase(tools_called=[], expected_tools=plan))
 
 
-def test_a_case_must_say_what_is_expected_and_what_was_called() -> None:
-    """A side that is not given is an error that names it, and in `evaluate` a failed result."""
+def test_both_sides_are_required() -> None:
+    """A missing side is an error that names it, and a failed result in `evaluate`."""
     with pytest.raises(MissingFieldError, match="TrajectoryMatch needs expected_tools"):
         TrajectoryMatch().measure(LLMTestCase(tools_called=[]))
     with pytest.raises(MissingFieldError, match="TrajectoryMatch needs tools_called"):

@@ -1,4 +1,4 @@
-"""BFCL's possible answers as expectations: small ones by hand, and all that are in the shared data.
+"""BFCL's possible answers as expectations: small examples, and all of the shared data.
 
 The data are beside the repository (`TOOLMARK_SHARED` says where else); without them those tests are skipped. What is
 demanded of them is written a second time, without the library: which answers BFCL calls right, and which are wrong.
@@ -68,7 +68,7 @@ def plan_of(arguments: dict[str, Any]) -> Plan:
 
 
 def spelled(value: Any) -> Iterator[Any]:
-    """Every value that an acceptable one stands for: an object holds a list for each key."""
+    """Return every value that a possible answer allows: an object has a list for each key."""
     if isinstance(value, dict):
         yield from choices(value)
     elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
@@ -107,7 +107,7 @@ def other(value: Any) -> Any:
 
 
 def mutants(truth: list[Any], calls: Calls) -> Iterator[tuple[str, Calls]]:
-    """Wrong answers, made of a right one, and what is wrong with each."""
+    """Return wrong answers made from a right one, each with its mistake."""
     for index, (name, arguments) in enumerate(calls):
         lists = truth[index][name]
 
@@ -158,8 +158,8 @@ def truth_lists(lists: list[tuple[str, list[Any]]]) -> list[tuple[str, list[bool
 
 
 @needs_data
-def test_what_is_odd_in_the_data() -> None:
-    """Every list of values that is no list of ordinary values: how many there are of each kind, so that none is new."""
+def test_irregular_values_of_the_data() -> None:
+    """Counts of irregular value lists by kind, so that new kinds are noticed."""
     lists = [
         (record["id"], values)
         for category in SINGLE
@@ -179,7 +179,7 @@ def test_what_is_odd_in_the_data() -> None:
 
 @needs_data
 def test_every_call_of_the_multi_turn_data_is_read() -> None:
-    """Each turn is a golden; the calls as Python itself would make them score 1, with one argument changed less."""
+    """Each turn is a golden; its calls as Python runs them score 1, and less with a changed argument."""
     goldens = cases_from_bfcl(
         DATA / "BFCL_v4_multi_turn_base.jsonl",
         DATA / "possible_answer" / "BFCL_v4_multi_turn_base.jsonl",
@@ -220,8 +220,8 @@ def calls_made(text: str, tools: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 @needs_data
-def test_all_schemas_of_the_data_are_schemas() -> None:
-    """Whatever BFCL describes is a valid JSON Schema once its types are translated."""
+def test_all_schemas_of_the_data_are_valid() -> None:
+    """BFCL's descriptions are valid JSON Schemas after translation."""
     from jsonschema import Draft202012Validator
 
     with warnings.catch_warnings():
@@ -251,7 +251,7 @@ def test_all_schemas_of_the_data_are_schemas() -> None:
         ([{}], [{}], [{"a": 1}, []]),
     ],
 )
-def test_what_a_list_of_values_accepts(values: list[Any], right: list[Any], wrong: list[Any]) -> None:
+def test_values_accepted_by_a_list(values: list[Any], right: list[Any], wrong: list[Any]) -> None:
     """Numbers by value, texts without case and some characters, objects by a list for each key."""
     plan = plan_of({"x": values, "y": [1]})
 
@@ -270,8 +270,8 @@ def test_what_a_list_of_values_accepts(values: list[Any], right: list[Any], wron
         ([], [{}, {"x": []}], [{"x": ["a"]}, {"x": None}]),
     ],
 )
-def test_what_may_be_left_out(values: list[Any], right: list[Any], wrong: list[Any]) -> None:
-    """The empty text says that an argument may be left out; for texts it is also a value."""
+def test_optional_arguments(values: list[Any], right: list[Any], wrong: list[Any]) -> None:
+    """The empty text marks an argument as optional; for texts it is also a value."""
     plan = plan_of({"x": values, "y": [1]})
 
     assert [score(plan, [("f", {**arguments, "y": 1})]) for arguments in right] == [1] * len(right)
@@ -289,8 +289,8 @@ def test_what_may_be_left_out(values: list[Any], right: list[Any], wrong: list[A
         ({"type": "array", "items": {"type": "dict", "properties": {"y": {"type": "float"}}}}, [[{"y": [""]}]], False),
     ],
 )
-def test_the_empty_text_where_the_function_is_known(described: Any, values: list[Any], accepted: bool) -> None:
-    """It is a value only where the function takes it; left out is right everywhere."""
+def test_empty_text_with_a_known_function(described: Any, values: list[Any], accepted: bool) -> None:
+    """It is a value only if the function accepts it; omission is always right."""
     function = {"name": "f", "parameters": {"type": "dict", "properties": {"x": described}}}
     plan = read_possible_answers({"ground_truth": [{"f": {"x": values}}]}, [function])
     inside = values[0]
@@ -302,7 +302,7 @@ def test_the_empty_text_where_the_function_is_known(described: Any, values: list
 
 
 def test_calls_are_counted() -> None:
-    """Parallel calls have any order, each is made once, and one too many or too few is wrong; partly right is told."""
+    """Parallel calls match in any order and once each; extra and missing calls are wrong, with partial credit."""
     plan = read_possible_answers({"ground_truth": [{"a.b": {"x": [1]}}, {"a.b": {"x": [1, 2]}}]})
 
     assert score(plan, [("a.b", {"x": 2}), ("a.b", {"x": 1})]) == 1
@@ -330,7 +330,7 @@ def test_expectations_are_written_and_read() -> None:
     ],
 )
 def test_an_answer_that_is_none(record: dict[str, Any], paths: list[str]) -> None:
-    """Every place that is wrong is told at once."""
+    """All problems are reported at once."""
     with pytest.raises(InvalidDataError) as caught:
         read_possible_answers(record)
 
@@ -357,7 +357,7 @@ FUNCTIONS = [
 
 
 def test_texts_of_calls() -> None:
-    """Positional arguments get their names; what is the default may be left out and may be given."""
+    """Positional arguments get names; defaults may be omitted or present."""
     first, second, third = read_turns(
         {"ground_truth": [["cp('a', target='b')", "files.ls()"], ["cp('a','b',1)"], []]}, FUNCTIONS
     )
@@ -388,8 +388,8 @@ def test_texts_of_calls() -> None:
         (1, "expected the text of a call"),
     ],
 )
-def test_texts_that_are_no_calls(text: object, reply_text: str) -> None:
-    """Nothing is run or guessed; the place is told."""
+def test_invalid_call_texts_are_refused(text: object, reply_text: str) -> None:
+    """Nothing is run or guessed; the error has the position."""
     with pytest.raises(InvalidDataError, match=reply_text) as caught:
         read_turns({"ground_truth": [["files.ls()", text]]}, FUNCTIONS)
 
@@ -397,7 +397,7 @@ def test_texts_that_are_no_calls(text: object, reply_text: str) -> None:
 
 
 def test_types_are_translated_where_they_are_types() -> None:
-    """An argument that is called `type` stays; types are translated at any depth, and what is not known is told."""
+    """An argument named `type` stays; types are translated at any depth, and unknown ones are reported."""
     described = {
         "type": "dict",
         "properties": {
@@ -445,7 +445,7 @@ def user(text: str) -> dict[str, str]:
 
 
 def test_goldens() -> None:
-    """A golden has what the user says, the tools, and the expectation; a turn of several is one of its own."""
+    """A golden has the user's text, the tools, and the expectation; each turn is its own golden."""
     single, *turns, only = cases_from_bfcl(
         [
             question("s", [{"role": "system", "content": "Be brief."}, user("Copy.")], function=FUNCTIONS),
@@ -470,8 +470,8 @@ def test_goldens() -> None:
     assert only.id == "o/1"
 
 
-def test_everything_wrong_with_files_is_told_at_once(tmp_path: Path) -> None:
-    """Questions without an answer, answers that are none, and turns that are not as many; each with its place."""
+def test_all_problems_of_files_are_reported_at_once(tmp_path: Path) -> None:
+    """Missing and invalid answers, and different numbers of turns; each with its place."""
     questions = [question(name, [user("x")], function=[]) for name in ("a", "b", "c")]
     inputs = [{"id": "b", "ground_truth": 1}, {"id": "c", "ground_truth": [[], []]}]
     for name, records in (("q.jsonl", questions), ("a.jsonl", inputs)):
@@ -488,7 +488,7 @@ def test_everything_wrong_with_files_is_told_at_once(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    """A line that is no object is an error with its line; functions that are not there are asked for."""
+    """A line that is not an object is an error with its line number; missing functions are requested."""
     (tmp_path / "q.jsonl").write_text('{"id": "a"}\n[1\n5\n', encoding="utf-8")
 
     with pytest.raises(DataFileError) as caught:

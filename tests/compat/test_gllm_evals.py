@@ -1,7 +1,6 @@
 """The names of gllm-evals do what its page says, over toolmark's own scoring."""
 
 import asyncio
-import inspect
 from pathlib import Path
 from typing import Any
 
@@ -85,29 +84,8 @@ def test_the_example_with_lists_works() -> None:
     assert (by_name.score, by_name.warnings) == (1.0, ())
 
 
-def test_the_constructor_is_the_one_of_the_page() -> None:
-    """Names, order and defaults are the page's."""
-    parameters = inspect.signature(DeepEvalToolCorrectnessMetric).parameters
-
-    assert {name: parameter.default for name, parameter in parameters.items()} == {
-        "threshold": 0.5,
-        "model": "openai/gpt-4.1",
-        "model_credentials": None,
-        "model_config": None,
-        "include_reason": True,
-        "strict_mode": False,
-        "should_exact_match": False,
-        "should_consider_ordering": False,
-        "available_tools": None,
-        "evaluation_params": None,
-        "batch_status_check_interval": 30.0,
-        "batch_max_iterations": 120,
-    }
-    assert list(parameters)[:3] == ["threshold", "model", "model_credentials"]
-
-
-def test_credentials_are_never_shown() -> None:
-    """Neither the key nor the settings, which may hold one, stand in the repr; both are kept."""
+def test_credentials_are_not_in_the_repr() -> None:
+    """Neither the key nor the settings; both are stored."""
     metric = DeepEvalToolCorrectnessMetric(model_credentials="sk-secret", model_config={"api_key": "sk-other"})
 
     assert "sk-" not in repr(metric)
@@ -125,7 +103,7 @@ RECORD: dict[str, Any] = {
 
 @needs_openai
 def test_the_model_its_key_and_its_settings_take_effect() -> None:
-    """The provider's name goes, the key is sent, and so are the parameters; the rest is set up."""
+    """The provider prefix is removed, and key and parameters are sent; other settings are applied as well."""
     judge = RuleJudge({"tool_selection": "no"})
     with FakeOpenAI(answer=served(judge)) as server:
         config = {"base_url": server.base_url, "timeout": 5, "default_hyperparameters": {"temperature": 0.5}}
@@ -138,7 +116,7 @@ def test_the_model_its_key_and_its_settings_take_effect() -> None:
     assert {request.headers["authorization"] for request in server.requests} == {"Bearer sk-mine"}
 
 
-def test_a_model_may_be_whatever_judges() -> None:
+def test_model_may_be_a_function() -> None:
     """A function needs no credentials; without available tools nothing is judged."""
     metric = DeepEvalToolCorrectnessMetric(model=RuleJudge("yes"))
 
@@ -160,14 +138,14 @@ def test_a_model_may_be_whatever_judges() -> None:
     ],
 )
 def test_models_and_settings_that_cannot_be_used(options: dict[str, Any], message: str) -> None:
-    """They are refused when the metric is made."""
+    """They are refused when the metric is created."""
     with pytest.raises(ConfigurationError, match=message):
         DeepEvalToolCorrectnessMetric(model_credentials="k", **options)
 
 
 @needs_openai
 def test_a_batch_takes_the_options_of_the_page(tmp_path: Path) -> None:
-    """Records are judged over the Batch API, with as many looks as allowed, and a second call goes on."""
+    """Records are judged over the Batch API with limited polls, and a second call resumes."""
     records = [{**RECORD, "query": f"question {number}"} for number in range(3)]
     with FakeOpenAI(answer=served(RuleJudge("yes")), batches=[BatchPlan(polls=3)]) as server:
         metric = DeepEvalToolCorrectnessMetric(
@@ -185,13 +163,13 @@ def test_a_batch_takes_the_options_of_the_page(tmp_path: Path) -> None:
 
 
 def test_a_batch_without_credentials() -> None:
-    """There is nobody to send it to."""
+    """A batch without credentials is refused."""
     with pytest.raises(ConfigurationError, match="a batch needs model_credentials"):
         asyncio.run(DeepEvalToolCorrectnessMetric().measure_batch([RECORD], "nowhere"))
 
 
 def test_options_are_the_cores() -> None:
-    """Each option does what it does in `ToolCorrectnessMetric`, and is checked when the metric is made."""
+    """Each option works as in `ToolCorrectnessMetric` and is validated when the metric is created."""
     record = {
         "tools_called": [{"name": "b"}, {"name": "a"}, {"name": "c"}],
         "expected_tools": [{"name": "a"}, {"name": "b"}],
@@ -217,8 +195,8 @@ def test_arguments_and_outputs_are_compared_by_default() -> None:
     assert measure(DeepEvalToolCorrectnessMetric(evaluation_params=params), **record).score == 1.0
 
 
-def test_suffixes_are_taken_off_and_reported() -> None:
-    """By the rule, or because what is left is available, for the metric or in the record."""
+def test_suffixes_are_removed_and_reported() -> None:
+    """By the rule, or because the rest is available, for the metric or in the record."""
     record = {"tools_called": [{"name": "agent_xg7c"}, {"name": "writer_nxle"}], "expected_tools": [{"name": "agent"}]}
     tools = [{"name": "writer"}]
 
@@ -232,15 +210,15 @@ def test_suffixes_are_taken_off_and_reported() -> None:
         assert any("not judged" in text for text in result.warnings)
 
 
-def test_doubts_about_a_trajectory_stand_in_the_result() -> None:
+def test_trajectory_warnings_are_in_the_result() -> None:
     """An answer without a call is a warning of the score."""
     result = measure(agent_trajectory=[*TRAJECTORY, answers("call_9", "?")], expected_agent_trajectory=TRAJECTORY)
 
     assert any(text.startswith("$.agent_trajectory[4]: ") for text in result.warnings)
 
 
-def test_what_cannot_be_measured_is_an_error() -> None:
-    """A record that cannot be read, that lacks a side, or that says something twice."""
+def test_unmeasurable_records_are_errors() -> None:
+    """A record that is unreadable, lacks a side, or has contradictory fields."""
     with pytest.raises(InvalidDataError):
         measure(agent_trajectory=[{"role": "oracle"}], expected_tools=[])
     with pytest.raises(MissingFieldError, match="expected_tools"):
@@ -261,8 +239,8 @@ def test_one_metric_measures_concurrently() -> None:
     assert [result.score for result in asyncio.run(all_of_them())] == [1.0, 0.0] * 5
 
 
-def test_steps_stand_in_the_order_of_the_messages() -> None:
-    """One step where a call is asked for and one where it is answered, with one id."""
+def test_steps_keep_the_order_of_messages() -> None:
+    """A step for a request and one for its answer, with the same id."""
     trajectory = [asks(("a", "add", '{"n": 1}'), ("b", "sub", "")), answers("b", "B"), answers("a", "A")]
 
     steps = TrajectoryParser().convert_trajectory_to_steps(trajectory)
@@ -318,7 +296,7 @@ def test_steps_without_ids_are_calls_of_their_own() -> None:
 
 
 def test_steps_that_share_an_id_by_mistake_are_reported() -> None:
-    """Nothing is lost: what is no half of an open call is a call of its own."""
+    """Nothing is lost: a step that does not belong to an open call is a separate call."""
     first = {"tool_call_id": "a", "name": "add", "args": {"n": 1}}
     second = {"tool_call_id": "a", "name": "add", "args": {"n": 2}}
     other = {"tool_call_id": "a", "name": "sub", "args": {}}
@@ -341,8 +319,8 @@ def test_outputs_can_be_left_out() -> None:
     assert call.model_fields_set == {"name", "input_parameters"}
 
 
-def test_names_lose_their_suffix_unless_asked_not_to() -> None:
-    """Each rewrite is a warning."""
+def test_names_lose_their_suffix_by_default() -> None:
+    """Each change is a warning."""
     steps = [{"name": "delegate_to_sql_query_agent_xg7c", "args": {}}]
 
     with pytest.warns(ToolmarkWarning, match="renamed 'delegate_to_sql_query_agent_xg7c' to"):
@@ -352,7 +330,7 @@ def test_names_lose_their_suffix_unless_asked_not_to() -> None:
 
 
 def test_a_name_is_normalized_by_the_rule() -> None:
-    """Letters and digits are a suffix, a word is not; the caller sees the result, so there is no warning."""
+    """Letters with digits are a suffix, a word is not; no warning, since the caller sees the result."""
     normalize = ToolCallParser().normalize_tool_name
 
     assert normalize("delegate_to_sql_query_agent_xg7c") == "delegate_to_sql_query_agent"
@@ -364,7 +342,7 @@ def test_a_name_is_normalized_by_the_rule() -> None:
 
 
 def test_tool_calls_become_steps() -> None:
-    """Each call is one step, whatever its form; broken arguments stay the text they are."""
+    """Each call is one step in any form; broken arguments stay text."""
     openai = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"n": 1}'}}
 
     assert ToolCallParser().parse([openai, CALCULATOR, ToolCall(name="noop")]) == [
@@ -380,8 +358,8 @@ def test_tool_calls_become_steps() -> None:
 
 @pytest.mark.filterwarnings("ignore::toolmark.errors.ToolmarkWarning")
 @given(data=st.data())
-def test_steps_and_back_is_what_the_core_reads(data: st.DataObject) -> None:
-    """Whatever the ids, the arguments and the order of answers, both ways tell of the same calls.
+def test_steps_and_core_read_the_same_calls(data: st.DataObject) -> None:
+    """With any ids, arguments and order of answers.
 
     Calls that are equal in id, name and arguments may exchange their answers: steps cannot tell them apart.
     """

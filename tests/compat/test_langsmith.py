@@ -47,7 +47,7 @@ def feedback(outputs: Any, reference: Any = EXPECTED, inputs: Any = None, **opti
     ids=["tools_called", "camelCase", "messages", "agent_trajectory", "run", "attributes"],
 )
 def test_calls_are_read_from_any_of_these(outputs: Any) -> None:
-    """The same call, told in each of the ways that are documented; a call with other arguments is none of them."""
+    """Each documented form gives the same call; other arguments give another call."""
     assert feedback(outputs)["score"] == 1
     other = {"expected_tools": [{"name": "add", "input_parameters": {"a": 2}}]}
     wrong = feedback(outputs, other)
@@ -55,8 +55,8 @@ def test_calls_are_read_from_any_of_these(outputs: Any) -> None:
     assert "called with 1" in wrong["comment"]
 
 
-def test_what_is_expected_may_be_a_trajectory() -> None:
-    """Messages of a run that was good say what is expected."""
+def test_expectation_may_be_a_trajectory() -> None:
+    """Messages of a reference run are the expectation."""
     assert feedback({"tools_called": [ADD]}, {"expected_agent_trajectory": MESSAGES})["score"] == 1
     assert feedback({"tools_called": []}, {"expectedAgentTrajectory": MESSAGES})["score"] == 0
 
@@ -74,8 +74,8 @@ def test_what_is_expected_may_be_a_trajectory() -> None:
     ],
     ids=["nothing", "none", "misspelt", "twice", "no reference", "no list", "earlier calls"],
 )
-def test_what_cannot_be_measured_has_no_score(outputs: Any, reference: Any, inputs: Any, says: str) -> None:
-    """The score is None, never 0, and the comment says why."""
+def test_unmeasurable_input_has_no_score(outputs: Any, reference: Any, inputs: Any, says: str) -> None:
+    """The score is None, never 0, and the comment has the reason."""
     actual = feedback(outputs, reference, inputs)
 
     assert actual["score"] is None
@@ -84,13 +84,13 @@ def test_what_cannot_be_measured_has_no_score(outputs: Any, reference: Any, inpu
     assert says in actual["comment"]
 
 
-def test_messages_of_the_user_alone_may_stand_in_the_inputs() -> None:
-    """Only calls in them are in doubt."""
+def test_user_messages_may_be_in_the_inputs() -> None:
+    """Only calls there are ambiguous."""
     assert feedback({"messages": MESSAGES}, inputs={"messages": MESSAGES[:1]})["score"] == 1
 
 
-def test_what_stands_beside_the_calls_is_read() -> None:
-    """The question, the answer, the tools that could be called, the answer that was expected, from either form."""
+def test_other_fields_are_read() -> None:
+    """Input, answer, available tools and expected answer, in both forms."""
     specs = [{"name": "add", "description": "Adds."}]
     for calls in ({"tools_called": [ADD], "messages": None}, {"messages": MESSAGES, "tools_called": None}):
         case = case_of(
@@ -105,8 +105,8 @@ def test_what_stands_beside_the_calls_is_read() -> None:
     assert (plain.input, plain.actual_output, plain.expected_tools) == ("Q?", "Two.", None)
 
 
-def test_doubts_about_what_is_expected_stay_with_the_case() -> None:
-    """Also where the calls come from messages."""
+def test_warnings_of_the_expectation_are_kept() -> None:
+    """Even if the calls come from messages."""
     doubtful = {"expected_tools": [{"name": "add", "colour": "red"}]}
     for outputs in ({"tools_called": [ADD]}, {"messages": MESSAGES}):
         case = case_of({}, outputs, doubtful)
@@ -124,7 +124,7 @@ def test_a_skipped_metric_without_reasons_still_says_so() -> None:
 
 
 def test_every_metric_has_its_entry() -> None:
-    """Also the skipped one, and one that is given twice."""
+    """Including skipped and repeated metrics."""
     metrics = METRIC, METRIC, ArgumentCorrectness("pay")
     actual = evaluator(*metrics)({}, {"tools_called": [ADD]}, EXPECTED)
 
@@ -136,8 +136,8 @@ def test_every_metric_has_its_entry() -> None:
     assert [one["key"] for one in unread] == [one["key"] for one in actual]
 
 
-def test_the_case_can_be_said() -> None:
-    """`to_case` gets what LangSmith hands over."""
+def test_to_case_builds_the_case() -> None:
+    """`to_case` receives the arguments of LangSmith."""
 
     def to_case(inputs: Any, outputs: Any, reference: Any) -> LLMTestCase:
         return LLMTestCase(input=inputs["q"], tools_called=outputs["steps"], expected_tools=reference["plan"])

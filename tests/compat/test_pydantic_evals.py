@@ -80,8 +80,8 @@ STATUSES = {
 
 
 @pytest.mark.parametrize("status", CallStatus)
-def test_failed_calls_count_if_asked_for_and_those_that_never_ran_never(status: CallStatus) -> None:
-    """A call counts if it succeeded; with `include_failed` also if it was tried."""
+def test_failed_calls_count_only_on_request(status: CallStatus) -> None:
+    """Successful calls count; with `include_failed` failed ones, too; calls that never ran do not."""
     measured = case([call("a")], [ToolCall(name="a", execution=Execution(status=status, executed=True))])
 
     for failed, counts in zip((False, True), STATUSES[status], strict=True):
@@ -91,8 +91,8 @@ def test_failed_calls_count_if_asked_for_and_those_that_never_ran_never(status: 
             assert any("left out" in text for text in result.warnings) != counts
 
 
-def test_calls_that_are_left_out_are_told() -> None:
-    """The result says how many calls it did not look at, and why; and which it cannot have known to be failures."""
+def test_omitted_calls_are_reported() -> None:
+    """With their number and reason, and those whose failure is undetectable."""
     measured = case([call("a")], calls_from("a:error a b:pending a:ok"))
 
     assert TrajectoryMatch(order="any_order").measure(measured).warnings == (
@@ -143,8 +143,8 @@ def test_occurrences(name: str) -> None:
     assert bool(result.findings) == (expected_values == 0)
 
 
-def test_failed_calls_are_no_occurrences() -> None:
-    """The first call is the first that did not fail, unless failed ones are asked for; positions are the case's."""
+def test_failed_calls_are_not_occurrences() -> None:
+    """The first call is the first successful one by default; positions are those of the case."""
     measured = case([call("a", n="2")], calls_from("a(1):error a(2):ok"))
 
     assert ArgumentCorrectness("a").measure(measured).score == 1
@@ -160,8 +160,8 @@ def test_failed_calls_are_no_occurrences() -> None:
         ([call("a", x=1)], calls_from("a(?)"), "Skipped: the arguments of called #1 'a' were not recorded."),
     ],
 )
-def test_what_cannot_be_asked_is_skipped(expected: Calls, called: Calls, why: str) -> None:
-    """Where nothing is expected, or nothing is known, there is no score."""
+def test_inapplicable_cases_are_skipped(expected: Calls, called: Calls, why: str) -> None:
+    """Without expectations or known calls there is no score."""
     result = ArgumentCorrectness("a").measure(case(expected, called))
 
     assert (result.status, result.score) == (ResultStatus.SKIPPED, None)
@@ -187,8 +187,8 @@ def test_the_reason_names_the_argument() -> None:
 # As metrics
 
 
-def test_labels_tell_the_options() -> None:
-    """The label names what differs from the defaults; that of arguments always the tool."""
+def test_labels_name_the_options() -> None:
+    """The options that differ from the defaults; the argument metric always names its tool."""
     assert ToolCorrectness().label == "pydantic_evals.tool_correctness"
     assert ToolCorrectness(allow_extra=True).label == "pydantic_evals.tool_correctness(allow_extra)"
     metric = TrajectoryMatch("any_order", include_failed=True, strict_mode=True)
@@ -212,7 +212,7 @@ def test_labels_tell_the_options() -> None:
         (ArgumentCorrectness, {"tool_name": "a", "occurrence": True}, "must be one of first, last; got True"),
     ],
 )
-def test_wrong_options_are_told_when_they_are_given(metric: Any, options: dict[str, Any], message: str) -> None:
-    """An option that is out of range is an error that names it and what is accepted."""
+def test_invalid_options_are_refused_at_once(metric: Any, options: dict[str, Any], message: str) -> None:
+    """The error names the option and the accepted values."""
     with pytest.raises(ConfigurationError, match=message):
         metric(**options)

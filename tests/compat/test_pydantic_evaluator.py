@@ -31,7 +31,7 @@ def evaluated(right: Any, output: Any, *evaluators: Any, **case: Any) -> Any:
 
 @pytest.mark.parametrize("place", ["expected_output", "metadata"])
 def test_a_score_and_whether_it_passed(right: Any, place: str) -> None:
-    """What is expected stands in the expected output or in the metadata."""
+    """The expectation comes from the expected output or the metadata."""
     good, bad = (
         evaluated(right, {"tools_called": calls}, evaluator(METRIC), **{place: {"expected_tools": ADD}})
         for calls in (ADD, [])
@@ -57,8 +57,8 @@ def test_an_expected_output_of_another_kind_leaves_the_metadata_to_say(right: An
     )
 
 
-def test_what_was_skipped_is_a_label(right: Any) -> None:
-    """No score, so that no mean counts it."""
+def test_skipped_case_has_a_label(right: Any) -> None:
+    """No score, so that it does not enter a mean."""
     metric = ArgumentCorrectness("pay")
     result = evaluated(right, {"tools_called": ADD}, evaluator(metric), expected_output={"expected_tools": ADD})
 
@@ -68,8 +68,8 @@ def test_what_was_skipped_is_a_label(right: Any) -> None:
     assert (result.scores, result.assertions, result.evaluator_failures) == ({}, {}, [])
 
 
-def test_what_could_not_be_measured_is_a_failure(right: Any) -> None:
-    """Of the evaluator, with the reason and without secrets; other evaluators go on."""
+def test_unmeasurable_case_is_a_failure(right: Any) -> None:
+    """Of this evaluator, with the redacted reason; other evaluators continue."""
     secret = "sk-proj-" + "a1B2" * 10
     for output, says in (
         ({}, "do not contain the called tools"),
@@ -87,8 +87,8 @@ def test_what_could_not_be_measured_is_a_failure(right: Any) -> None:
     )
 
 
-def test_the_case_can_be_said(right: Any) -> None:
-    """`to_case` gets the context."""
+def test_to_case_builds_the_case(right: Any) -> None:
+    """`to_case` receives the context."""
     calls_made = evaluator(
         METRIC,
         to_case=lambda context: LLMTestCase(
@@ -98,8 +98,8 @@ def test_the_case_can_be_said(right: Any) -> None:
     assert evaluated(right, "add", calls_made).scores[METRIC.label].value == 1
 
 
-def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing else of the module needs it."""
+def test_missing_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the evaluator needs it."""
     _pydantic_evaluator._evaluator_class.cache_clear()
     monkeypatch.setitem(sys.modules, "pydantic_evals.evaluators", None)
     monkeypatch.setitem(sys.modules, "pydantic_evals", None)

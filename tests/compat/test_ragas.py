@@ -39,7 +39,7 @@ def scores(expected: Calls, called: Calls) -> tuple[float | None, ...]:
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_the_table(name: str) -> None:
-    """Each metric gives what the documentation says on each of the inputs."""
+    """Each metric has the documented score on each input."""
     assert scores(*INPUTS[name]) == TABLE[name]
 
 
@@ -57,7 +57,7 @@ def test_the_examples_of_the_documentation() -> None:
 
 
 def test_accuracy_is_that_of_the_overlap_times_coverage() -> None:
-    """Sequences of unequal length are compared as far as the shorter one goes, and pay for the rest in proportion."""
+    """Sequences of unequal length are compared up to the shorter one, with a proportional penalty."""
     half = call("b", x=1, y=2)
 
     assert scores([A, half, A, A], [A, B])[0] == (1 + 0.5) / 2 * (2 / 4)
@@ -73,7 +73,7 @@ def test_unaligned_sequences_score_0() -> None:
 
 
 def test_arguments_beyond_the_expected_ones_are_free_unless_none_are_expected() -> None:
-    """Accuracy asks which expected arguments were called; without any, it asks that there was none."""
+    """Accuracy checks the expected arguments; without any, it requires that none are called."""
     assert scores([call("a", x=1)], [call("a", x=1, y=2, z=3)])[0] == 1
     assert scores([call("a")], [call("a", x=1)])[0] == 0
     assert scores([call("a")], [call("a")])[0] == 1
@@ -96,7 +96,7 @@ def test_f1_counts_the_most_equal_calls() -> None:
 
 
 def test_redacted_arguments_count_on_neither_side() -> None:
-    """Accuracy is of what is left; where nothing is left, nothing speaks against the call."""
+    """Accuracy uses the visible arguments; without any, the call is correct."""
     expected = [call("a", key="k", x=1)]
 
     assert scores(expected, [call("a", key=REDACTED, x=2)])[0] == 0
@@ -104,8 +104,8 @@ def test_redacted_arguments_count_on_neither_side() -> None:
     assert scores([call("a", key="k")], [call("a", key=REDACTED, y=1)])[0] == 1
 
 
-def test_what_became_of_a_call_plays_no_part() -> None:
-    """A call that failed or waits is a call, as in ragas."""
+def test_status_of_a_call_does_not_matter() -> None:
+    """A failed or waiting call is a call, as in ragas."""
     for status in CallStatus:
         calls_made = ToolCall(name="a", input_parameters={"x": 1}, execution=Execution(status=status))
         assert scores([A], [calls_made]) == (1, 1, 1)
@@ -134,8 +134,8 @@ def test_strict_mode_asks_for_everything() -> None:
     assert (result.score, result.passed, result.threshold) == (0, False, 1)
 
 
-def test_labels_tell_the_options() -> None:
-    """The label names what differs from the defaults."""
+def test_labels_name_the_options() -> None:
+    """The label has the options that differ from the defaults."""
     assert ToolCallAccuracy().label == "ragas.tool_call_accuracy"
     assert ToolCallAccuracy(strict_order=False).label == "ragas.tool_call_accuracy(strict_order=False)"
     assert ToolCallF1(strict_mode=True).label == "ragas.tool_call_f1(strict)"

@@ -87,7 +87,7 @@ _view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.label)
 @few
 @given(two_lists())
 def test_laws_of_all(view: View, calls: tuple[Calls, Calls]) -> None:
-    """Bounded, deterministic, and explained: what is below 1 has a finding, and each finding stands in the reason."""
+    """Bounded, deterministic and explained: a score below 1 has a finding, and each finding is in the reason."""
     result = measured(view, *calls)
 
     assert repr(result) == repr(measured(view, *calls))
@@ -106,8 +106,8 @@ def _options_of(view: View) -> dict[str, Any]:
 @_view
 @few
 @given(_lists)
-def test_what_was_expected_scores_1(view: View, calls: Calls) -> None:
-    """A run that made exactly the expected calls scores 1, if there is anything to ask."""
+def test_expected_run_scores_1(view: View, calls: Calls) -> None:
+    """A run with exactly the expected calls scores 1 if the metric applies."""
     assert score(view, calls, calls) in {1, None}
 
 
@@ -161,7 +161,7 @@ def matches(options: dict[str, Any], expected: ToolCall, called: ToolCall) -> bo
 
 
 def covers(left: Sequence[ToolCall], right: Sequence[ToolCall], agrees: Agrees) -> bool:
-    """Whether each of ours can have one of theirs of its own."""
+    """Whether all of `ours` can be matched to distinct elements of `theirs`."""
     return any(all(map(agrees, left, some)) for some in permutations(right, len(left)))
 
 
@@ -182,8 +182,8 @@ def strictly(expected: Calls, called: Calls, agrees: Agrees) -> bool:
 
 
 @given(two_lists(), _options)
-def test_agentevals_is_what_listing_all_pairings_gives(calls: tuple[Calls, Calls], options: dict[str, Any]) -> None:
-    """In each mode the score is 1 exactly if some pairing does what the documentation asks."""
+def test_agentevals_equals_a_search_over_pairings(calls: tuple[Calls, Calls], options: dict[str, Any]) -> None:
+    """In each mode the score is 1 if and only if a valid pairing exists."""
     expected, called = calls
     agrees = partial(matches, options)
     superset = covers(expected, called, agrees)
@@ -217,8 +217,8 @@ def test_looser_arguments_never_lower_the_score(calls: tuple[Calls, Calls]) -> N
 
 
 @given(two_lists(), st.booleans())
-def test_adk_is_what_listing_all_subsequences_gives(calls: tuple[Calls, Calls], ignore: bool) -> None:
-    """EXACT: the same one by one; IN_ORDER: some subsequence is; ANY_ORDER: some selection is."""
+def test_adk_equals_a_search_over_subsequences(calls: tuple[Calls, Calls], ignore: bool) -> None:
+    """EXACT: equal lists; IN_ORDER: a subsequence; ANY_ORDER: a selection."""
     expected, called = calls
     agrees = partial(matches, {"tool_args_match_mode": "ignore" if ignore else "exact"})
     size = len(expected)
@@ -244,8 +244,8 @@ def common(left: Sequence[str], right: Sequence[str]) -> int:
 
 
 @given(two_lists(), st.lists(st.booleans(), min_size=8, max_size=8))
-def test_pydantic_evals_is_what_counting_names_gives(calls: tuple[Calls, Calls], failed: list[bool]) -> None:
-    """F1 of the longest common subsequence and of the names in common; calls that failed are as if never made."""
+def test_pydantic_evals_equals_counting_names(calls: tuple[Calls, Calls], failed: list[bool]) -> None:
+    """F1 of the longest common subsequence and of common names, without failed calls."""
     expected, called = calls
     left, right = [call.name for call in expected], [call.name for call in called]
     overlap = (Counter(left) & Counter(right)).total()
@@ -281,8 +281,8 @@ def accuracy(expected: ToolCall, called: ToolCall) -> float:
 
 
 @given(two_lists())
-def test_ragas_is_what_listing_all_pairings_gives(calls: tuple[Calls, Calls]) -> None:
-    """Accuracy is the best mean over pairings by name, or that of the overlap; F1 counts the most equal pairs."""
+def test_ragas_equals_a_search_over_pairings(calls: tuple[Calls, Calls]) -> None:
+    """Accuracy is the best mean over pairings by name, or of the overlap; F1 counts equal pairs."""
     expected, called = calls
     shorter, longer = sorted((len(expected), len(called)))
 

@@ -1,4 +1,4 @@
-"""An app of observed functions is asked goldens, and its components are scored beside it."""
+"""Apps of observed functions: evaluation of goldens and separate scores for components."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def search(query: str, pages: int = 1) -> list[str]:
 
 
 def table(report: Report) -> dict[str, dict[str, Any]]:
-    """Each row's results by metric: the score, or the status where there is none."""
+    """Return each row's results by metric: the score, or the status without one."""
     return {
         case.label: {
             result.metric: result.status.value if result.score is None else result.score for result in case.results
@@ -60,8 +60,8 @@ def the_case(report: Report, row: int = 0) -> LLMTestCase:
 # As the page of the metric writes it
 
 
-def test_the_page_as_it_stands() -> None:
-    """A component says its case, and is scored with its metrics; nothing else need be given."""
+def test_documented_example_runs() -> None:
+    """A component sets its case and is scored with its metrics, without further arguments."""
     metric = ToolCorrectnessMetric()
 
     @observe(metrics=[metric])
@@ -85,7 +85,7 @@ def test_the_page_as_it_stands() -> None:
 
 
 def observed_app(question: str) -> str:
-    """Search, and say so."""
+    """Search and return the answer."""
     return f"found {search(question)}"
 
 
@@ -107,7 +107,7 @@ async def async_streaming_app(question: str) -> AsyncGenerator[str, None]:
 
 
 class App:
-    """Apps that are no functions."""
+    """A class with callable apps."""
 
     def __call__(self, question: str) -> str:
         """Answer."""
@@ -138,7 +138,7 @@ APPS: dict[str, Callable[[str], Any]] = {
 @pytest.mark.parametrize("app", APPS.values(), ids=APPS)
 @pytest.mark.parametrize("in_a_loop", [False, True])
 def test_each_kind_of_app(app: Callable[[str], Any], in_a_loop: bool) -> None:
-    """It is called with each golden's input; what was observed is the case, decorated or not."""
+    """It is called with each golden's input; the observed calls are the case, decorated or not."""
     goldens = [
         Golden(input="Hi!", id="one", expected_tools=[SEARCH], tags=["t"], metadata={"k": 1}),
         Golden(input="Ho!", expected_tools=[SEARCH], expected_output="found"),
@@ -156,8 +156,8 @@ def test_each_kind_of_app(app: Callable[[str], Any], in_a_loop: bool) -> None:
     assert case.run.warnings == []
 
 
-def test_goldens_keep_apart() -> None:
-    """Two hundred at once, in one loop and in threads: each has its own calls, in order."""
+def test_goldens_are_separate() -> None:
+    """Two hundred concurrent goldens in one loop and in threads each have their own calls, in order."""
 
     async def app(question: str) -> str:
         await asyncio.sleep(int(question) % 7 / 1000)
@@ -181,7 +181,7 @@ def test_goldens_keep_apart() -> None:
 
 
 def test_a_sync_app_is_never_in_two_places() -> None:
-    """It may not be safe in threads; an async one is asked as many at a time as was said."""
+    """It may not be thread-safe; an async app is called up to the concurrency limit."""
     going, most = [], []
 
     def note(step: int) -> None:
@@ -208,7 +208,7 @@ def test_a_sync_app_is_never_in_two_places() -> None:
 
 
 def test_an_app_that_fails() -> None:
-    """It is scored as far as it came, its error beside the score, and the others go on."""
+    """It is scored on its calls with its error next to the score, and the others continue."""
 
     def app(question: str) -> str:
         search(question)
@@ -224,8 +224,8 @@ def test_an_app_that_fails() -> None:
     assert the_case(report).actual_output is None
 
 
-def test_calls_that_may_be_lost_are_told() -> None:
-    """A thread without a context: the score is what it is, and says that it may lack calls."""
+def test_possibly_lost_calls_are_reported() -> None:
+    """A thread without a context: the score has a warning that calls may be missing."""
 
     def app(question: str) -> None:
         thread = threading.Thread(target=search, args=(question,))
@@ -239,8 +239,8 @@ def test_calls_that_may_be_lost_are_told() -> None:
     assert "copy_context" in result.warnings[0]
 
 
-def test_what_the_app_says_of_its_run() -> None:
-    """It counts where the golden says nothing; what the golden expects, it cannot change."""
+def test_app_may_set_fields_of_its_run() -> None:
+    """They apply if the golden lacks them; the expectation cannot be changed."""
 
     @observe
     def app(_question: str) -> None:
@@ -268,7 +268,7 @@ def test_what_the_app_says_of_its_run() -> None:
 
 
 def test_components_are_rows_of_their_own() -> None:
-    """Each time that one ran; what a metric is not about is neither listed nor counted."""
+    """A row for each execution; results of inapplicable metrics are neither listed nor counted."""
     efficiency = ToolEfficiencyMetric(max_calls=1, threshold=0.9)
 
     @observe(metrics=[efficiency])
@@ -341,7 +341,7 @@ def test_a_component_that_was_not_reached() -> None:
 
 
 def test_the_app_may_have_metrics_itself() -> None:
-    """It is then expected to do what the golden says, unless it says otherwise itself."""
+    """The golden is its expectation unless it sets its own."""
 
     @observe(metrics=[METRIC])
     def app(question: str) -> None:
@@ -360,8 +360,8 @@ def test_the_app_may_have_metrics_itself() -> None:
     }
 
 
-def test_components_of_one_name_are_told_apart() -> None:
-    """Their metrics have columns of their own, whatever they are called."""
+def test_components_of_one_name_are_distinguished() -> None:
+    """Their metrics have separate columns."""
 
     def component(threshold: float) -> Callable[[], None]:
         @observe(name="part", metrics=[ToolCorrectnessMetric(threshold=threshold)])
@@ -386,7 +386,7 @@ def test_components_of_one_name_are_told_apart() -> None:
 
 
 def test_a_component_that_cannot_be_measured() -> None:
-    """A failed result that names what is missing, as for any case."""
+    """A failed result that names the missing field, as for any case."""
 
     @observe(metrics=[METRIC])
     def inner() -> None:
@@ -403,7 +403,7 @@ def test_a_component_that_cannot_be_measured() -> None:
 
 
 def test_available_tools_of_a_golden() -> None:
-    """They are what the run's calls are held against."""
+    """The run's calls are checked against them."""
     spec = ToolSpec(name="search", input_schema={"type": "object", "required": ["pages"]})
     report = evaluate(
         goldens=[Golden(input="Hi!", available_tools=[spec])],
@@ -486,14 +486,14 @@ def test_the_goldens_rows_are_those_without_components(plan: list[list[tuple[boo
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(options: dict[str, Any], message: str) -> None:
-    """With what is wrong; before anything is asked, where that can be known."""
+def test_invalid_arguments_are_refused(options: dict[str, Any], message: str) -> None:
+    """With the problem, and before the first question if possible."""
     with pytest.raises(ConfigurationError, match=message):
         evaluate(**options)
 
 
 def test_nothing_to_score_names_the_failure() -> None:
-    """An app that never came to a component: its error is told."""
+    """If an app fails before its first component, its error is reported."""
 
     def app(_question: str) -> None:
         raise ValueError("no key")

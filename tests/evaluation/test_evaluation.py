@@ -36,13 +36,13 @@ Driver = Callable[..., Report]
 
 
 def awaited(*arguments: Any, **options: Any) -> Report:
-    """The report of `evaluate_async`, in a loop of its own."""
+    """Return the report of `evaluate_async` from a new event loop."""
     return asyncio.run(evaluate_async(*arguments, **options))
 
 
 @pytest.fixture(params=[evaluate, awaited], ids=["evaluate", "evaluate_async"])
 def driver(request: pytest.FixtureRequest) -> Driver:
-    """Both ways to evaluate; whatever holds for one must hold for the other."""
+    """Parametrize both ways to evaluate, which must behave the same."""
     value: Driver = request.param
     return value
 
@@ -71,7 +71,7 @@ class OwnMetric:
     heard: list[str] = field(default_factory=list)
 
     def measure(self, case: Any) -> Any:
-        """Answers at once."""
+        """Return a result immediately."""
         self.heard.append("measure")
         return self.answer(case)
 
@@ -93,7 +93,7 @@ def skip(_case: Any) -> MetricResult:
 
 
 def test_every_case_is_measured_by_every_metric(driver: Driver) -> None:
-    """Results stand in the order of the cases, and within a case in the order of the metrics."""
+    """Results keep the order of cases and, within a case, of metrics."""
     metrics = [ToolCorrectnessMetric(), ToolCorrectnessMetric(denominator="called"), MultimodalToolCorrectnessMetric()]
     report = driver([case("a", "a"), case("ab", "a"), case("b", "a")], metrics)
 
@@ -108,7 +108,7 @@ def test_every_case_is_measured_by_every_metric(driver: Driver) -> None:
 
 
 def test_the_report_counts_and_averages_per_metric(driver: Driver) -> None:
-    """Means run over scored results, and the four counts tell what became of every case."""
+    """Means cover scored results, and four counts cover the outcomes of all cases."""
     cases = [case("a", "a"), case("b", "a"), case("a", "ab"), case("a", None)]
     report = driver(cases, [ToolCorrectnessMetric(threshold=0.6), OwnMetric(skip)])
 
@@ -123,7 +123,7 @@ def test_the_report_counts_and_averages_per_metric(driver: Driver) -> None:
 
 
 def test_a_case_that_cannot_be_measured_does_not_lose_the_others(driver: Driver) -> None:
-    """It becomes a failed result that names the field, and no score."""
+    """It becomes a failed result that names the field, without a score."""
     report = driver([case("a", "a"), case("a", None, id="seven"), case("a", "a")], [ToolCorrectnessMetric()])
 
     first, second, third = (entry.results[0] for entry in report.cases)
@@ -142,8 +142,8 @@ def test_a_case_that_cannot_be_measured_does_not_lose_the_others(driver: Driver)
 @pytest.mark.parametrize(
     "stranger", [None, 42, "text", {"tools_called": []}, object(), ConversationalTestCase(turns=[])], ids=type
 )
-def test_what_is_no_case_is_a_failed_result(driver: Driver, stranger: Any) -> None:
-    """A stranger among the cases is reported, and the report can still be written and shown."""
+def test_item_that_is_not_a_case_is_a_failed_result(driver: Driver, stranger: Any) -> None:
+    """It is reported, and the report can still be written and shown."""
     report = driver([stranger, case("a", "a")], [ToolCorrectnessMetric()])
 
     assert [entry.results[0].status for entry in report.cases] == [ResultStatus.FAILED, ResultStatus.SCORED]
@@ -154,7 +154,7 @@ def test_what_is_no_case_is_a_failed_result(driver: Driver, stranger: Any) -> No
 
 
 def test_a_metric_that_raises_is_a_failed_result(driver: Driver) -> None:
-    """One broken metric costs its own results only."""
+    """A broken metric affects only its own results."""
     report = driver([case("a", "a"), case("a", "a")], [OwnMetric(raise_an_error), ToolCorrectnessMetric()])
 
     assert [entry.results[0].error for entry in report.cases] == ["RuntimeError: the tape is torn"] * 2
@@ -172,8 +172,8 @@ def test_a_metric_of_ones_own_takes_part(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("answer", [None, 0.5, True, {"score": 1}], ids=repr)
-def test_a_metric_that_returns_no_result_is_told_so(driver: Driver, answer: object) -> None:
-    """A bare number is no result; the case fails with a message that says what is needed."""
+def test_metric_without_a_result_is_reported(driver: Driver, answer: object) -> None:
+    """A bare number is not a result; the case fails with an explanation."""
     report = driver([case("a", "a")], [OwnMetric(lambda _: answer), ToolCorrectnessMetric()])
 
     failed, fine = report.cases[0].results
@@ -183,7 +183,7 @@ def test_a_metric_that_returns_no_result_is_told_so(driver: Driver, answer: obje
 
 
 def test_ctrl_c_ends_the_evaluation(driver: Driver) -> None:
-    """An interrupt is no result: it reaches the caller."""
+    """An interrupt reaches the caller instead of becoming a result."""
 
     def interrupt(_case: object) -> MetricResult:
         raise KeyboardInterrupt
@@ -192,8 +192,8 @@ def test_ctrl_c_ends_the_evaluation(driver: Driver) -> None:
         driver([case("a", "a")], [OwnMetric(interrupt)])
 
 
-def test_equal_metrics_keep_apart(driver: Driver) -> None:
-    """Two metrics of the same name are numbered, so that no result hides another."""
+def test_equal_metrics_are_numbered(driver: Driver) -> None:
+    """Two metrics of one name do not hide each other's results."""
     report = driver([case("a", "a")], [ToolCorrectnessMetric(), ToolCorrectnessMetric(), ToolCorrectnessMetric()])
 
     assert report.metrics == ("tool_correctness", "tool_correctness #2", "tool_correctness #3")
@@ -227,8 +227,8 @@ def test_cases_may_come_one_by_one(driver: Driver) -> None:
     ],
     ids=["no-case", "one-case", "text", "dict", "nothing", "no-metric", "one-metric", "class", "name"],
 )
-def test_what_cannot_be_evaluated_is_refused(driver: Driver, cases: Any, metrics: Any, message: str) -> None:
-    """A call that can only be a mistake raises before anything is measured."""
+def test_invalid_arguments_are_refused(driver: Driver, cases: Any, metrics: Any, message: str) -> None:
+    """Obvious mistakes raise before anything is measured."""
     with pytest.raises(ConfigurationError, match=message):
         driver(cases, metrics)
 
@@ -244,7 +244,7 @@ def test_afterwards_the_metric_points_to_the_result(driver: Driver) -> None:
 
 
 def test_an_earlier_measurement_stays_visible(driver: Driver) -> None:
-    """What `metric.measure` said before is not replaced by what an evaluation finds later."""
+    """A later evaluation does not replace the result of `metric.measure`."""
     metric = ToolCorrectnessMetric()
 
     def both() -> float | None:
@@ -264,8 +264,8 @@ def test_evaluate_works_inside_a_running_loop() -> None:
     assert asyncio.run(inside()).passed
 
 
-def test_evaluations_in_several_tasks_keep_their_results_apart() -> None:
-    """One metric object serves many tasks at once, and each report holds its own cases."""
+def test_concurrent_tasks_keep_their_results() -> None:
+    """One metric object can serve many tasks; each report has its own cases."""
     slow = OwnMetric(lambda case: scored("own", len(case.tools_called) / 8))
     metric = ToolCorrectnessMetric()
 
@@ -279,8 +279,8 @@ def test_evaluations_in_several_tasks_keep_their_results_apart() -> None:
         assert {result.score for _, result in report.results()} == {size / 8}
 
 
-def test_evaluations_in_several_threads_keep_their_results_apart() -> None:
-    """One metric object serves many threads at once."""
+def test_concurrent_threads_keep_their_results() -> None:
+    """One metric object can serve many threads."""
     metric = ToolCorrectnessMetric()
     start = threading.Barrier(4)
 
@@ -299,7 +299,7 @@ def test_a_cancelled_evaluation_stops() -> None:
 
     class Endless(OwnMetric):
         async def a_measure(self, case: Any) -> Any:
-            """Waits until it is told not to."""
+            """Wait until released."""
             try:
                 await asyncio.Event().wait()
             finally:

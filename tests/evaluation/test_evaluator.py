@@ -30,7 +30,7 @@ ROWS = [("ab", "ab"), ("ba", "ab"), ("a", "ab"), ("", "ab")]
 
 
 def to_case(row: tuple[str, str]) -> LLMTestCase:
-    """A case of what was called and what was expected, each letter a tool."""
+    """Return a case of called and expected tools, one letter each."""
     called, expected = row
     return LLMTestCase(
         tools_called=[ToolCall(name=name) for name in called], expected_tools=[ToolCall(name=name) for name in expected]
@@ -39,7 +39,7 @@ def to_case(row: tuple[str, str]) -> LLMTestCase:
 
 @pytest.fixture(params=["run", "run_async"])
 def runner(request: pytest.FixtureRequest) -> Runner:
-    """Both ways to run an evaluator."""
+    """Parametrize both ways to run an evaluator."""
     if request.param == "run":
         return lambda evaluator: evaluator.run()
     return lambda evaluator: asyncio.run(evaluator.run_async())
@@ -114,8 +114,8 @@ def test_every_option_reaches_the_metric(options: dict[str, Any], same: ToolCorr
     assert report == evaluate([to_case(row) for row in ROWS], [same])
 
 
-def test_options_may_be_given_by_position() -> None:
-    """They stand in the order of the library that this form comes from."""
+def test_options_may_be_positional() -> None:
+    """In the order of the library that defines this interface."""
     data = Evaluator.from_data(ROWS, to_case)
     report = data.add_tool_correctness(True, 0.75, ["tool"]).add_tool_correctness_exact_match(0.25, []).run()
 
@@ -146,7 +146,7 @@ def test_an_evaluator_runs_again(runner: Runner) -> None:
 
 
 def test_a_broken_to_case_names_the_item(runner: Runner) -> None:
-    """What the user's own function raised is told with its item, and kept as the cause."""
+    """The user function's exception is the cause of an error that names the item."""
     evaluator = Evaluator.from_data([*ROWS, ("x",)], to_case).add_tool_correctness()  # type: ignore[list-item]
 
     with pytest.raises(InvalidDataError, match="to_case raised ValueError on item 4 of the data: not enough") as raised:
@@ -154,7 +154,7 @@ def test_a_broken_to_case_names_the_item(runner: Runner) -> None:
     assert isinstance(raised.value.__cause__, ValueError)
 
 
-def test_without_metrics_or_data_there_is_nothing_to_run(runner: Runner) -> None:
+def test_metrics_and_data_are_required(runner: Runner) -> None:
     """Both are named."""
     with pytest.raises(ConfigurationError, match="at least one metric"):
         runner(Evaluator.from_data(ROWS, to_case))
@@ -162,8 +162,8 @@ def test_without_metrics_or_data_there_is_nothing_to_run(runner: Runner) -> None
         runner(Evaluator.from_data([], to_case).add_tool_correctness())
 
 
-def test_what_is_no_metric_is_refused_when_it_is_added() -> None:
-    """Not first when it runs."""
+def test_invalid_metric_is_refused_when_added() -> None:
+    """Before the run."""
     with pytest.raises(ConfigurationError, match="is not a metric"):
         Evaluator.from_data(ROWS, to_case).add("tool_correctness")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="threshold must be a number from 0 to 1"):
@@ -171,7 +171,7 @@ def test_what_is_no_metric_is_refused_when_it_is_added() -> None:
 
 
 def test_a_passing_test_returns_its_results() -> None:
-    """They come in the order of the metrics."""
+    """In the order of the metrics."""
     metrics = [ToolCorrectnessMetric(), ToolCorrectnessMetric(denominator="f1"), Fixed(SKIPPED)]
     results = assert_test(to_case(("a", "a")), metrics)
 
@@ -179,7 +179,7 @@ def test_a_passing_test_returns_its_results() -> None:
 
 
 def test_a_failing_test_raises_with_the_reasons() -> None:
-    """One line of arithmetic and one per finding, for every metric that did not pass and for no other."""
+    """A line with the calculation and one for each finding, for each failed metric only."""
     metrics = [
         ToolCorrectnessMetric(),
         ToolCorrectnessMetric(denominator="called", threshold=1),
@@ -205,8 +205,8 @@ def test_a_failed_test_is_an_assertion_error() -> None:
     assert isinstance(raised.value, ToolmarkError)
 
 
-def test_without_reasons_the_score_is_told() -> None:
-    """Switching reasons off does not make the failure mute."""
+def test_without_reasons_the_score_is_reported() -> None:
+    """A failure without a reason still shows its score."""
     with pytest.raises(MetricAssertionError, match=r"^tool_correctness: score 0\.3333 is below the threshold 0\.5$"):
         assert_test(to_case(("a", "abc")), [ToolCorrectnessMetric(include_reason=False)])
 

@@ -1,4 +1,4 @@
-"""Several trials of each golden: pass@k and pass^k, flaky goldens, clusters, and what is not counted."""
+"""Several trials of each golden: pass@k and pass^k, flaky goldens, clusters, and unmeasured trials."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ Plan = list[list[bool | None]]
 
 
 def awaited(**options: Any) -> Report:
-    """The report of `evaluate_async`, in a loop of its own."""
+    """Return the report of `evaluate_async` from a new event loop."""
     return asyncio.run(evaluate_async(**options))
 
 
 @pytest.fixture(params=[evaluate, awaited], ids=["evaluate", "evaluate_async"])
 def driver(request: pytest.FixtureRequest) -> Callable[..., Report]:
-    """Both ways to evaluate."""
+    """Parametrize both ways to evaluate."""
     value: Callable[..., Report] = request.param
     return value
 
@@ -60,7 +60,7 @@ def goldens(amount: int) -> list[Golden]:
 
 
 def agent_of(plan: Plan) -> Callable[[str, Conversation], Any]:
-    """An agent whose trials go as planned, in the order in which they are asked."""
+    """Return an agent whose trials go as planned, in the order of calls."""
     counts = [0] * len(plan)
 
     async def agent(question: str, conversation: Conversation) -> Run:
@@ -81,8 +81,8 @@ def tried(plan: Plan, driver: Callable[..., Report] = evaluate, **more: Any) -> 
     return driver(agent=agent_of(plan), **options)
 
 
-def test_each_golden_is_asked_so_often(driver: Callable[..., Report]) -> None:
-    """Each time in a conversation of its own; rows stand golden by golden, with the number of the trial."""
+def test_each_golden_is_run_this_often(driver: Callable[..., Report]) -> None:
+    """Each time in a new conversation; rows are grouped by golden, with the trial number."""
     report = tried([[True, False, True], [True, True, True]], driver)
     ids = {case.case.run.conversation_id for case in report.cases}  # type: ignore[union-attr]
 
@@ -99,7 +99,7 @@ def test_each_golden_is_asked_so_often(driver: Callable[..., Report]) -> None:
 @settings(few)
 @given(st.integers(1, 5).flatmap(lambda n: st.lists(st.lists(st.booleans(), min_size=n, max_size=n), min_size=1)))
 def test_k_trials_are_all_ways_to_choose_them(plan: Any) -> None:
-    """pass@k and pass^k are the shares of the choices of k trials in which one passes, and all do; then the mean."""
+    """pass@k and pass^k are the shares of choices of k trials with one pass and with all passes, averaged."""
     (summary,) = tried(plan).trial_summaries
 
     for k in range(1, len(plan[0]) + 1):
@@ -115,7 +115,7 @@ def test_k_trials_are_all_ways_to_choose_them(plan: Any) -> None:
 
 
 def test_trials_that_were_not_measured_are_not_failed() -> None:
-    """They are not counted; of a golden with too few, nothing is known, and nothing is 0."""
+    """They are not counted; a golden with too few trials has no number, rather than 0."""
     report = tried([[True, None, None], [False, True, None], [None, None, None]])
     (summary,) = report.trial_summaries
     (totals,) = report.summaries
@@ -187,7 +187,7 @@ def test_components_have_trials() -> None:
 
 
 def test_one_trial_is_one(driver: Callable[..., Report]) -> None:
-    """Asked once, and said so; without trials there is nothing to sum up."""
+    """Asked once and reported as one; there is no summary of trials."""
     (summary,) = tried([[True], [False]], driver).trial_summaries
 
     assert (summary.trials, summary.pass_at, summary.flaky) == (1, {1: 0.5}, ())
@@ -196,8 +196,8 @@ def test_one_trial_is_one(driver: Callable[..., Report]) -> None:
 
 
 @pytest.mark.parametrize("trials", [0, -1, 1.5, True, "3"])
-def test_what_is_no_number_of_trials(driver: Callable[..., Report], trials: Any) -> None:
-    """Before anybody is asked."""
+def test_invalid_numbers_of_trials(driver: Callable[..., Report], trials: Any) -> None:
+    """Before the agent is called."""
     with pytest.raises(ConfigurationError, match="trials must be a whole number from 1, or None"):
         tried([[True]], driver, trials=trials)
 
@@ -233,7 +233,7 @@ def test_the_two_are_two_sides(trials: int, passes: int, k: int) -> None:
     ],
 )
 def test_a_result_that_contradicts_itself_is_none(status: str, score: float | None, passed: bool | None) -> None:
-    """A metric of anybody cannot put a wrong number into a mean, nor a line into a file that nobody can read."""
+    """A third-party metric cannot put a wrong number into a mean or an unreadable line into a file."""
 
     class Own(ToolCorrectnessMetric):
         def measure(self, _case: Any, /) -> MetricResult:
@@ -246,7 +246,7 @@ def test_a_result_that_contradicts_itself_is_none(status: str, score: float | No
 
 
 def test_trials_in_a_test_are_noted_one_by_one(driver: Callable[..., Report]) -> None:
-    """For the summary of a test run, in which the goldens of other tests stand too."""
+    """For the summary of a test run with goldens of several tests."""
     notes: list[dict[str, Any]] = []
     checks = Checks(notes.append)
     options: dict[str, Any] = {
@@ -262,8 +262,8 @@ def test_trials_in_a_test_are_noted_one_by_one(driver: Callable[..., Report]) ->
     assert report.trials == 2
 
 
-def test_a_metric_of_ones_own_is_measured_beside_an_agent() -> None:
-    """As soon as the agent has answered; it may run a loop of its own, and is never in two places at once."""
+def test_custom_metric_is_measured_next_to_the_agent() -> None:
+    """When the agent has answered; it may run its own event loop and is never called concurrently."""
     inside: list[int] = []
 
     class Own:
@@ -282,8 +282,8 @@ def test_a_metric_of_ones_own_is_measured_beside_an_agent() -> None:
     assert (summary.passed, summary.errored) == (12, 0)
 
 
-def test_what_judging_took_is_summed_up() -> None:
-    """Questions to the judge that have a yes or no, usage, and what it cost as far as that is known."""
+def test_judge_costs_are_summed() -> None:
+    """Decided questions, usage, and the known part of the cost."""
 
     def result(*decisions: str | None, by: Any = "judge", **more: Any) -> MetricResult:
         questions = tuple(QuestionResult(criterion="arguments", decided_by=by, decision=one) for one in decisions)  # type: ignore[arg-type]
@@ -307,7 +307,7 @@ def test_what_judging_took_is_summed_up() -> None:
 
 
 def test_a_score_out_of_range_has_no_interval() -> None:
-    """A metric of anybody may give one; the rest of the report is there."""
+    """A third-party metric may return one; the other parts of the report are complete."""
     results = [
         MetricResult(metric="m", status=ResultStatus.SCORED, threshold=0.5, score=score, passed=True)
         for score in (2, 1)

@@ -1,4 +1,4 @@
-"""The JSON form of expectations: what is read, and that everything wrong is told at once, with its path."""
+"""The JSON form of expectations: accepted input, and errors with paths."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ FORM: dict[str, Any] = {
 
 
 def test_the_form_of_everything() -> None:
-    """What Python writes is the form, what is read of the form is the plan, and both go through text."""
+    """Python writes the form, reading it gives the plan, and both survive text."""
     assert expectation_json(PLAN) == FORM
     assert read_expectation(FORM) == PLAN
     assert read_expectation(json.loads(json.dumps(FORM))) == PLAN
@@ -128,7 +128,7 @@ def test_a_case_takes_an_expectation_in_each_form(make: Any) -> None:
 
 
 def test_a_record_takes_an_expectation() -> None:
-    """`expected_tools` of a record may be one; what is wrong in it is told with the record's path."""
+    """`expected_tools` of a record may be one; its problems have the record's path."""
     record = {"query": "q", "tools_called": [{"name": "b", "args": {"x": 1.5}}]}
     expected = [{"expect": "b", "args": {"x": {"$is": "approx", "value": 1, "abs": 1}}}]
     case = case_from_record({**record, "expected_tools": expected})
@@ -157,12 +157,12 @@ def test_a_record_takes_an_expectation() -> None:
         ({"name": "a"}, False),
     ],
 )
-def test_what_speaks_the_language(value: object, does: bool) -> None:
-    """A list of plain calls does not, whatever stands in their arguments."""
+def test_detection_of_expectations(value: object, does: bool) -> None:
+    """A list of plain calls is not an expectation, whatever its arguments contain."""
     assert is_expectation(value) == does
 
 
-#: What is wrong with each stands in the golden file.
+#: The golden file has the problem of each.
 BAD: list[Any] = [
     [
         {
@@ -196,8 +196,8 @@ BAD: list[Any] = [
 ]
 
 
-def test_everything_wrong_is_told_at_once() -> None:
-    """With its path; inside of a case, under the field's path."""
+def test_all_problems_are_reported_at_once() -> None:
+    """With their paths; in a case, below the field's path."""
     lines: list[str] = []
     for value in BAD:
         with pytest.raises(InvalidDataError) as caught:

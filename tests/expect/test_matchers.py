@@ -120,7 +120,7 @@ def scored(expected: Any, called: dict[str, Any], **options: Any) -> float:
 
 @every_row
 def test_the_table(matcher: Matcher, good: list[Any], bad: list[Any]) -> None:
-    """As an argument, it is worth its key or nothing; beside another one, half of them; in a list, all of it."""
+    """An argument is worth all or nothing of its key, half next to another one, everything in a list."""
     for value in good:
         assert scored({"x": matcher}, {"x": value}) == 1
         assert scored({"x": [matcher, 1]}, {"x": [value, 1]}) == 1
@@ -138,8 +138,8 @@ def test_every_matcher_is_in_the_table() -> None:
 
 
 @every_row
-def test_where_there_is_no_argument(matcher: Matcher, good: list[Any], bad: list[Any]) -> None:
-    """Only what does without a value is satisfied; it is then left out, so that it neither adds nor costs."""
+def test_missing_arguments(matcher: Matcher, good: list[Any], bad: list[Any]) -> None:
+    """Only an optional matcher is satisfied; its key then neither adds nor costs."""
     del good, bad
     satisfied = isinstance(matcher, NEEDS_NONE)
     assert scored({"x": matcher}, {}) == (1 if satisfied else 0)
@@ -149,7 +149,7 @@ def test_where_there_is_no_argument(matcher: Matcher, good: list[Any], bad: list
 
 @every_row
 def test_its_json_form_is_it(matcher: Matcher, good: list[Any], bad: list[Any]) -> None:
-    """It is read back equal, from text too, and accepts the same; it can be pickled and shown."""
+    """It is read back equal, also from text, and accepts the same; it has a repr and can be pickled."""
     if isinstance(matcher, Predicate):
         return
     plan = Plan([Expect("t", {"x": matcher, "deep": [{"y": matcher}]}, at={"z": matcher})])
@@ -166,7 +166,7 @@ def test_its_json_form_is_it(matcher: Matcher, good: list[Any], bad: list[Any]) 
 
 @given(nested_objects, nested_objects)
 def test_without_matchers_a_template_is_an_object(expected: dict[str, Any], called: dict[str, Any]) -> None:
-    """Arguments of an `Expect` count as those of a `ToolCall` do, with `Exact` round any value too."""
+    """Arguments of an `Expect` count like those of a `ToolCall`, also with `Exact` around values."""
     worth = object_similarity(expected, called)
     assert scored(expected, called) == pytest.approx(float(worth))
     assert scored({key: Exact(value) for key, value in expected.items()}, called) == pytest.approx(float(worth))
@@ -200,7 +200,7 @@ def test_lists_as_multisets(expected: list[int], values: list[int]) -> None:
 
 
 def test_any_of_gives_the_credit_of_the_best() -> None:
-    """An object that agrees in part with one of several values counts as far as it does."""
+    """An object that partly equals one of several values gets partial credit."""
     assert scored({"x": AnyOf({"a": 1, "b": 2}, {"a": 2})}, {"x": {"a": 1, "b": 3}}) == 0.5
     assert scored({"x": Optional({"a": 1, "b": 2})}, {"x": {"a": 1, "b": 3}}) == 0.5
     assert scored({"x": AnyOf("c", Absent())}, {}) == 1
@@ -233,12 +233,12 @@ def test_any_of_gives_the_credit_of_the_best() -> None:
     ],
 )  # fmt: skip
 def test_matchers_by_place(at: dict[str, Matcher], expected: Any, called: Any, worth: float) -> None:
-    """A matcher without a value takes that of its place; one that needs none stands there; what is inline stays."""
+    """A matcher without a value takes that of its place; inline matchers stay."""
     assert scored(expected, called, at=at) == worth
 
 
-def test_what_a_call_does_not_say_of_its_arguments_is_not_compared() -> None:
-    """Without arguments any will do, with `at` alone only those places count, and extra ones can be allowed."""
+def test_unspecified_arguments_are_not_compared() -> None:
+    """Without arguments any match, with `at` only these places count, and extras can be allowed."""
     plan = [Expect("t", at={"x": Regex("a+")})]
     metric = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
 
@@ -255,7 +255,7 @@ def test_what_a_call_does_not_say_of_its_arguments_is_not_compared() -> None:
 
 
 def test_defaults_of_a_tool() -> None:
-    """They hold for every call of the tool, plain ones too; an exact name wins over a pattern, a call over both."""
+    """They apply to every call of the tool, plain ones too; exact names precede patterns, calls precede both."""
     metric = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
     tools = {"pay": {"amount": Approx(abs=1)}, "p*": {"amount": Exact(), "note": Ignore()}}
     called = [ToolCall(name="pay", input_parameters={"amount": 5.5, "note": "n"})]
@@ -292,8 +292,8 @@ def test_redacted_values_are_left_out() -> None:
     assert scored({"x": Exact(1), "y": 1}, {"x": 2, "y": 1, "key": hidden}) == 0.5
 
 
-def test_a_call_is_forbidden_only_if_its_arguments_are_known_to_be() -> None:
-    """Its arguments are looked at whatever is scored; what is hidden, or was not recorded, forbids nothing."""
+def test_call_is_forbidden_only_if_its_arguments_are_visible() -> None:
+    """They are checked for every score; hidden or uncaptured ones forbid nothing."""
     plan = Plan([ToolCall(name="pay"), Forbid("pay", {"to": Regex("evil.*")})])
 
     def score(**more: Any) -> Any:
@@ -330,15 +330,15 @@ def test_a_call_is_forbidden_only_if_its_arguments_are_known_to_be() -> None:
         (lambda: Expect("t", at={"a": 1}), "must be a matcher"),  # type: ignore[dict-item]
     ],
 )
-def test_what_cannot_be_a_matcher_says_why(make: Any, message: str) -> None:
-    """The error names what is wrong and what would do."""
+def test_invalid_matchers_are_refused(make: Any, message: str) -> None:
+    """The error names the problem and a remedy."""
     with pytest.raises(ConfigurationError) as caught:
         make()
     assert message in str(caught.value)
 
 
-def test_a_predicate_that_raises_fails_the_result_and_is_no_score() -> None:
-    """The error names it; so does the error of a schema that leads out of itself."""
+def test_predicate_that_raises_fails_the_result() -> None:
+    """The error names it, as for a schema with an external reference."""
     with pytest.raises(ToolmarkError, match="the predicate 'bad' raised ZeroDivisionError on 1"):
         scored({"x": Predicate(lambda value: value / 0, name="bad")}, {"x": 1})
     with pytest.raises(ToolmarkError, match="cannot be used"):
@@ -364,8 +364,8 @@ def test_awkward_values_equal_themselves(value: Any) -> None:
         assert scored({"x": kind(value)}, {"x": value}) == 1
 
 
-def test_without_jsonschema_a_schema_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has the line that installs it."""
+def test_missing_jsonschema_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has the command that installs it."""
     monkeypatch.setitem(sys.modules, "jsonschema", None)
     with pytest.raises(MissingPackageError, match=r"pip install 'toolmark\[judge\]'"):
         Schema({"type": "integer"})

@@ -35,7 +35,7 @@ def score(expected: object, called: object) -> float:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_image_in_every_form(form: str) -> None:
-    """Each form equals each other one, also deep inside of an output, and none equals another image."""
+    """All forms are equal, also deep inside an output, and differ from another image."""
     for other in FORMS.values():
         assert score(FORMS[form], other) == 1
         assert score({"pages": [FORMS[form], 1]}, {"pages": [other, 1]}) == 1
@@ -59,8 +59,8 @@ def test_the_same_image_in_every_form(form: str) -> None:
         [[{"a": [1, 2, {"b": "c"}]}]],
     ],
 )
-def test_what_is_no_image_is_itself(value: object) -> None:
-    """The very same object, so that comparing costs no copy."""
+def test_other_values_are_returned_unchanged(value: object) -> None:
+    """The same object, so that comparing copies nothing."""
     assert hash_images(value) is value
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a Python value on its way into a call, and how values are read and written."""
+"""Conversion of Python values for calls, and reading and writing of JSON."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Key(str, enum.Enum):
 
 
 class Text(str):
-    """A text with a class of its own."""
+    """A subclass of `str`."""
 
     __slots__ = ()
 
@@ -81,14 +81,14 @@ class Query(BaseModel):
 
 
 class Broken:
-    """An object that cannot even say what it is."""
+    """An object whose `repr` raises."""
 
     def __repr__(self) -> str:
         raise RuntimeError("no words")
 
 
 def nested(levels: int, key: str | None = None) -> Any:
-    """A value of so many levels, of lists, or of objects if a key is given."""
+    """Return a value with this many levels of lists, or of objects if a key is passed."""
     value: Any = 1
     for _ in range(levels):
         value = [value] if key is None else {key: value}
@@ -144,7 +144,7 @@ def test_conversion(value: Any, expected: Any) -> None:
 
 
 def test_equal_sets_give_equal_lists() -> None:
-    """Two sets that are equal become the same list, whatever their history and whatever kind their numbers are of."""
+    """Equal sets become the same list, independent of their history and number types."""
     assert to_json_value({2, 10.0}) == to_json_value({10, 2.0})
     assert to_json_value(set(range(100))) == to_json_value(set(range(99, -1, -1)))
 
@@ -163,7 +163,7 @@ def test_equal_sets_give_equal_lists() -> None:
     ],
 )
 def test_keys_become_text(value: dict[Any, Any], expected: dict[str, Any]) -> None:
-    """A key that is no text becomes its JSON text, or the text it stands for."""
+    """A key that is not text becomes its JSON text."""
     result = to_json_value(value)
     assert result == expected
     assert all(type(key) is str for key in result)
@@ -177,8 +177,8 @@ def test_keys_become_text(value: dict[Any, Any], expected: dict[str, Any]) -> No
         pytest.param({"1 (int)": "x", "1": "t", 1: "n"}, {"1 (int)": "x", "1": "t", "1 (int) 2": "n"}, id="twice"),
     ],
 )
-def test_two_keys_with_one_text_are_both_kept(value: dict[Any, Any], expected: dict[str, Any]) -> None:
-    """Where two keys have the same text none is lost: the one that was no text says what it was, with a warning."""
+def test_two_keys_with_one_text_are_both_stored(value: dict[Any, Any], expected: dict[str, Any]) -> None:
+    """The key that is not text is extended by its type, with a warning."""
     with pytest.warns(ToolmarkWarning, match=r"two keys have the same text; one was stored as '1 \(int\)"):
         assert to_json_value(value) == expected
 
@@ -200,15 +200,15 @@ def test_anything_else_becomes_its_repr_with_a_warning(value: Any, expected: str
         assert to_json_value({"a": [0, value]}) == {"a": [0, expected]}
 
 
-def test_numbers_too_large_for_a_float_are_kept_in_some_form() -> None:
-    """A real number beyond the floats is no reason to lose a call."""
+def test_numbers_too_large_for_a_float_are_stored() -> None:
+    """A real number beyond the floats does not lose the call."""
     huge = Fraction(10**400 + 1, 3)
     with pytest.warns(ToolmarkWarning, match="Fraction"):
         assert to_json_value(huge) == repr(huge)
 
 
 def test_recorders_collect_the_warnings_as_notes() -> None:
-    """With a list for notes nothing is warned of: what would have been said is in the list."""
+    """With a list for notes, warnings are appended to it instead of being raised."""
     notes: list[str] = []
     assert to_json_value({"a": 1j, 1: 2, "1": 3}, notes) == {"a": "1j", "1 (int)": 2, "1": 3}
     assert [note.partition(":")[0] for note in notes] == ["$.a", "$"]
@@ -219,8 +219,8 @@ def test_recorders_collect_the_warnings_as_notes() -> None:
 
 @pytest.mark.parametrize("key", [None, "k"], ids=["lists", "objects"])
 @pytest.mark.parametrize("mixed", [list, tuple], ids=["as they are", "inside a tuple"])
-def test_200_levels_are_kept_and_201_refused(key: str | None, mixed: type) -> None:
-    """A value may have 200 levels of lists and objects inside each other; one more is a clear error."""
+def test_200_levels_are_accepted_and_201_refused(key: str | None, mixed: type) -> None:
+    """One more nested list or object is a clear error."""
     assert MAX_DEPTH == 200
     assert to_json_value(mixed([nested(199, key)])) == [nested(199, key)]
     with pytest.raises(InvalidDataError, match=r"deeper than 200 levels of lists and objects.*; flatten it first"):
@@ -235,7 +235,7 @@ def test_far_too_deep_is_the_same_clear_error(levels: int) -> None:
 
 
 def test_a_value_that_contains_itself_is_refused() -> None:
-    """A list or object that contains itself has no JSON form; the error says so."""
+    """A cyclic list or object is refused with an explanation."""
     circle: list[Any] = []
     circle.append(circle)
     ring: dict[str, Any] = {"a": {}}
@@ -258,7 +258,7 @@ def test_a_value_that_contains_itself_is_refused() -> None:
     ],
 )
 def test_bare_nan_is_refused_with_its_path(text: str, problems: list[str]) -> None:
-    """A text that contains bare NaN or infinities is refused, each with its path, unless told otherwise."""
+    """Bare NaN and infinities are refused by default, each with its path."""
     with pytest.raises(InvalidDataError) as caught:
         parse_json(text)
     assert [str(problem).partition(" is not JSON")[0] for problem in caught.value.problems] == problems
@@ -269,7 +269,7 @@ def test_bare_nan_is_refused_with_its_path(text: str, problems: list[str]) -> No
     "text", [pytest.param("{", id="cut off"), pytest.param("", id="empty"), pytest.param(b"\xff\xff", id="no UTF-8")]
 )
 def test_no_json_is_an_error_of_ours(text: str | bytes) -> None:
-    """What is no JSON is refused with a sentence that says so."""
+    """Text that is not JSON is refused with a toolmark error."""
     with pytest.raises(InvalidDataError, match=r"^not JSON: "):
         parse_json(text)
 
@@ -290,7 +290,7 @@ def test_nan_is_written_as_text() -> None:
 
 
 def test_text_stays_readable_and_always_writable() -> None:
-    """Letters are written as they are; a lone surrogate, which UTF-8 cannot hold, is escaped, and comes back."""
+    """Letters are written unescaped; a lone surrogate is escaped and restored."""
     assert json_text({"Ort": "Zürich 東京"}) == '{"Ort": "Zürich 東京"}'
     assert json_text(["\ud800"]) == '["\\ud800"]'
     assert parse_json(json_text({"a": "\ud800", "b": NAN})) == {"a": "\ud800", "b": "NaN"}
@@ -312,7 +312,7 @@ def test_integers_of_any_size_can_be_written() -> None:
     ],
 )
 def test_json_path(parts: tuple[str | int, ...], path: str) -> None:
-    """Paths read like `$.tools_called[0].name`; keys that are no identifiers are quoted."""
+    """Paths look like `$.tools_called[0].name`; keys that are not identifiers are quoted."""
     assert json_path(parts) == path
 
 
@@ -322,7 +322,7 @@ def test_a_problem_reads_as_path_and_message() -> None:
 
 
 def test_canonical_text() -> None:
-    """Equal values have equal text, whatever the order of keys; it is ASCII, and what JSON has not is text."""
+    """Equal values have equal ASCII text in any key order; values outside JSON are text."""
     one = canonical_json({"b": [1, "é\u202e"], "a": float("nan"), "n": 10**5000})
     other = canonical_json({"n": 10**5000, "a": float("nan"), "b": [1, "é\u202e"]})
 

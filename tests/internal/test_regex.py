@@ -15,8 +15,8 @@ from toolmark.errors import ConfigurationError, ToolmarkError
 
 
 @given(st.sampled_from(["a.c", "^ab*$", r"\d+", "a|b", "(?i)AB", "", r"\bab\b"]), st.text("abcAB 12\n", max_size=8))
-def test_it_finds_what_pythons_own_expressions_find(pattern: str, text: str) -> None:
-    """On patterns and texts of everyday, both ways of matching agree with `re`."""
+def test_matches_equal_those_of_re(pattern: str, text: str) -> None:
+    """On common patterns and texts, both implementations agree with `re`."""
     bounded = BoundedPattern(pattern)
     assert bounded.search(text) == (re.search(pattern, text) is not None)
     assert bounded.fullmatch(text) == (re.fullmatch(pattern, text) is not None)
@@ -31,14 +31,14 @@ def test_a_pattern_that_backtracks_without_end_is_an_error_soon() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["(", "[a", "*", 3])
-def test_what_is_no_expression_is_refused(pattern: str) -> None:
+def test_invalid_patterns_are_refused(pattern: str) -> None:
     """The error names the pattern."""
     with pytest.raises(ConfigurationError, match="is not a regular expression"):
         BoundedPattern(pattern)
 
 
-def test_it_crosses_process_boundaries() -> None:
-    """It is compiled anew there."""
+def test_patterns_can_be_pickled() -> None:
+    """They are compiled again in the other process."""
     copy = pickle.loads(pickle.dumps(BoundedPattern("A", ignore_case=True)))  # noqa: S301 - made here
     assert copy == BoundedPattern("A", ignore_case=True)
     assert copy.search("xa")

@@ -1,4 +1,4 @@
-"""A program that judges in batches, once for each step that it can be killed after, in a process of its own.
+"""A program that judges in batches and can be killed after each step.
 
 It prints the numbers of the steps after which it was killed, and at last how many steps there are.
 """
@@ -28,7 +28,7 @@ def prompts_of(folder: Path) -> list[Prompt]:
 
 
 def batch_in(folder: Path, address: str) -> tuple[batches.Batch, Judge]:
-    """A run of batches of two requests each, with a cache beside it."""
+    """Return a run with batches of two requests and a cache."""
     judge = Judge(OpenAIJudge("m", base_url=address), cache=folder / "verdicts.sqlite")
     return batches.Batch(folder / "batches", judge, max_requests=2), judge
 
@@ -52,7 +52,7 @@ class Killer:
         self.left = last
 
     def step(self) -> None:
-        """One step is done."""
+        """Record a finished step."""
         self.left -= 1
         if self.left == 0:
             os.kill(os.getpid(), signal.SIGKILL)

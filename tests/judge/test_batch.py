@@ -1,4 +1,4 @@
-"""Judging in batches, over HTTP: what is sent, what comes back, and what a crash leaves behind."""
+"""Batch judging over HTTP: requests, answers, and recovery after a crash."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from toolmark.testing import BatchPlan, FakeOpenAI, HttpFault, ReceivedRequest, 
 
 pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 sys.path.insert(0, str(Path(__file__).parent))
-from batch_worker import batch_in, prompts_of, run  # a script beside this file
+from batch_worker import batch_in, prompts_of, run  # a script in the same folder
 
 YES = '{"evidence": ["c1"], "reasoning": "it fits", "verdict": "yes"}'
 STEPS = 27
-"""Steps of a run without a crash: what is written, sent, looked at and fetched."""
+"""Steps of a run without a crash: writes, uploads, polls and downloads."""
 
 
 def yes(_request: ReceivedRequest) -> Reply:
@@ -50,7 +50,7 @@ def calls_made(server: FakeOpenAI, folder: Path, **options: Any) -> tuple[Batch,
 
 
 def questions(server: FakeOpenAI) -> list[str]:
-    """What was asked in batches, that is: what was paid for."""
+    """Return the questions sent in batches, which are the paid ones."""
     return [request.body["messages"][-1]["content"] for request in server.batched]
 
 
@@ -96,7 +96,7 @@ def test_a_line_is_the_request_that_would_be_sent(tmp_path: Path) -> None:
 
 
 def test_responses_go_in_batches_too(tmp_path: Path) -> None:
-    """The other API has batches of its own."""
+    """The Responses API has separate batches."""
     with FakeOpenAI(answer=yes) as server:
         judge = Judge(OpenAIJudge("m", api="responses", base_url=server.base_url))
         state = through(Batch(tmp_path / "b", judge), prompts(2))
@@ -105,8 +105,8 @@ def test_responses_go_in_batches_too(tmp_path: Path) -> None:
     assert {request.path for request in server.batched} == {"/v1/responses"}
 
 
-def test_what_is_known_or_under_way_is_not_sent(tmp_path: Path) -> None:
-    """Each prompt is sent once, however often it is submitted; a verdict in the cache is none at all."""
+def test_known_and_pending_questions_are_not_sent(tmp_path: Path) -> None:
+    """Each prompt is sent once per verdict, however often it is submitted."""
     with FakeOpenAI(answer=yes) as server:
         batch, judge = calls_made(server, tmp_path)
         asyncio.run(judge.ask(prompts(1)[0]))
@@ -158,8 +158,8 @@ def test_a_prompt_that_fits_no_batch_is_named(tmp_path: Path) -> None:
     ],
     ids=repr,
 )
-def test_what_was_not_answered_is_sent_again_alone(tmp_path: Path, plan: BatchPlan) -> None:
-    """What a batch left open is open until the next submission, which sends that and no more."""
+def test_only_unanswered_questions_are_sent_again(tmp_path: Path, plan: BatchPlan) -> None:
+    """Questions that a batch leaves open are sent with the next submission."""
     with FakeOpenAI(answer=yes, batches=[plan]) as server:
         batch, _ = calls_made(server, tmp_path)
         first = through(batch, prompts(3))
@@ -172,7 +172,7 @@ def test_what_was_not_answered_is_sent_again_alone(tmp_path: Path, plan: BatchPl
 
 
 def test_failed_lines_are_sent_again_where_that_may_help(tmp_path: Path) -> None:
-    """Overload and server errors are, a request that is wrong is not; nobody is sent for ever."""
+    """Overload and server errors are retried a limited number of times, invalid requests are not."""
     questions: Counter[str] = Counter()
 
     def answer(request: ReceivedRequest) -> Any:
@@ -198,8 +198,8 @@ def test_failed_lines_are_sent_again_where_that_may_help(tmp_path: Path) -> None
     assert questions == {"question 0": 1, "question 1": 2, "question 2": 1, "question 3": 3}
 
 
-def test_an_answer_without_a_verdict_is_told_and_not_kept(tmp_path: Path) -> None:
-    """Refusals, cuts and nonsense were paid for: they are counted, told, and not sent again."""
+def test_answers_without_a_verdict_are_reported_and_not_cached(tmp_path: Path) -> None:
+    """Refusals, truncated and malformed answers are counted and not sent again."""
     steps = {
         "question 0": Reply(refusal="I cannot.", usage=(10, 1)),
         "question 1": Reply('{"verdict"', finish="length", usage=(10, 1)),
@@ -259,8 +259,8 @@ def test_waiting_is_bounded_only_on_demand(tmp_path: Path, monkeypatch: pytest.M
     assert [state.ended for state in visited] == [False] * len(pauses) + [True]
 
 
-def test_a_look_that_fails_is_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A provider that cannot be reached for a while is looked at again; one that refuses the key is not."""
+def test_failed_poll_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unreachable provider is polled again; one that rejects the key is not."""
     with FakeOpenAI(answer=yes, batches=[BatchPlan(polls=1)]) as server:
         batch, _ = calls_made(server, tmp_path)
         batch.submit(prompts(1))
@@ -279,8 +279,8 @@ def test_a_look_that_fails_is_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert batch.poll(batch_status_check_interval=0).ended
 
 
-def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
-    """Nothing to wait for, a judge that has no batches or no cache, a folder of another judge."""
+def test_invalid_setups_are_refused(tmp_path: Path) -> None:
+    """Nothing to wait for, a judge without batches or cache, a folder of another judge."""
     with FakeOpenAI(answer=yes) as server:
         batch, _ = calls_made(server, tmp_path)
         for verb in (batch.poll, batch.collect, batch.state):

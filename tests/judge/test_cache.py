@@ -70,7 +70,7 @@ def test_after_a_fork_the_child_opens_the_file_anew(tmp_path: Path) -> None:
     "content", ["this is no database, but a text that is long enough " * 20, "other tables", "newer"]
 )
 def test_another_file_is_left_alone(tmp_path: Path, content: str) -> None:
-    """A file that is no cache, or one of a later version, is an error that names it, and is not written to."""
+    """A file that is not a cache, or of a later version, is an error that names it, and stays unchanged."""
     path = tmp_path / "c.db"
     if content in {"other tables", "newer"}:
         with closing(sqlite3.connect(path)) as connection, connection:
@@ -87,14 +87,14 @@ def test_another_file_is_left_alone(tmp_path: Path, content: str) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_folder_is_an_error(tmp_path: Path) -> None:
     """The error names the file."""
     with pytest.raises(ConfigurationError, match="nowhere"):
         SqliteCache(tmp_path / "nowhere" / "c.db").get("k")
 
 
 def test_an_entry_that_cannot_be_read_counts_as_none(tmp_path: Path) -> None:
-    """It is asked again, and replaced."""
+    """Its question is sent again and the entry replaced."""
     cache = SqliteCache(tmp_path / "c.db")
     cache.put("k", Reply(text="x"))
     with closing(sqlite3.connect(tmp_path / "c.db")) as connection, connection:
@@ -122,8 +122,8 @@ def prompt(**changed: object) -> Prompt:
     return Prompt.model_validate(fields)
 
 
-def test_keys_depend_on_what_the_answer_depends_on() -> None:
-    """Wording, evidence, sample, schema and model change the key; messages and the order of keys do not."""
+def test_keys_depend_on_the_question() -> None:
+    """Wording, evidence, sample, schema and model change the key; messages and key order do not."""
     model = {"model": "m", "temperature": 0}
     key = cache_key(prompt(), model)
     same = [

@@ -50,7 +50,7 @@ def test_kappa() -> None:
 
 
 def test_rates_by_criterion() -> None:
-    """Each criterion has rates of its own; what the judge cannot tell is counted and plays no part."""
+    """Each criterion has its own rates; undecided answers are counted and excluded."""
     label = [*labels(8, 2, 1, 9, undecided=4), Label(criterion="tool_selection", human="yes", judge="yes")]
     result = calibrate(label)
     agreement = result["arguments"]
@@ -90,8 +90,8 @@ def test_a_judge_no_better_than_chance_corrects_nothing(counts: tuple[int, int, 
         ([{"criterion": "a", "human": "yes", "judge": "maybe"}], InvalidDataError),
     ],
 )
-def test_what_is_no_label_is_refused(label: Any, error: type[Exception]) -> None:
-    """With an error that says what one is."""
+def test_invalid_labels_are_refused(label: Any, error: type[Exception]) -> None:
+    """The error lists the valid ones."""
     with pytest.raises(error):
         calibrate(label)
 

@@ -11,13 +11,13 @@ import pytest
 from judging import RuleJudge
 from processes import environment
 from toolmark import CallStatus, Execution, LLMTestCase, ToolCall, ToolCorrectnessMetric, ToolSpec
-from toolmark._argument_validation import Checked, Schemas
+from toolmark._argument_validation import Schemas, Validation
 from toolmark.redact import REDACTED
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 
-def checked(schema: dict[str, Any] | None, arguments: dict[str, Any] | None, **fields: Any) -> Checked:
+def checked(schema: dict[str, Any] | None, arguments: dict[str, Any] | None, **fields: Any) -> Validation:
     """The result of validating the arguments of one call."""
     spec = ToolSpec(name="a", **({} if schema is None else {"input_schema": schema}))
     return Schemas([spec]).check(ToolCall(name="a", input_parameters=arguments, **fields))
@@ -79,22 +79,22 @@ def test_arguments_against_a_schema(schema: dict[str, Any] | None, arguments: di
     ],
 )
 def test_a_schema_that_cannot_be_used_decides_nothing(schema: dict[str, Any], message: str) -> None:
-    """Nothing is fetched, the judge is asked, and the result says why code did not decide."""
+    """Nothing is fetched, the judge is called, and the result reports the schema."""
     actual = checked(schema, {"city": "Oslo"})
 
     assert actual.fit == "unusable"
     assert message in str(actual.note)
 
 
-def test_what_was_not_recorded_is_not_wrong() -> None:
-    """Arguments that the recording did not keep are unknown; hidden ones are left to the judge."""
+def test_uncaptured_arguments_are_not_wrong() -> None:
+    """They are unknown; hidden ones are left to the judge."""
     assert checked(CITY, None, execution=Execution(not_captured=["input_parameters"])).fit == "not_captured"
     assert checked(CITY, {"city": REDACTED, "n": 1}).fit == "redacted"
     assert checked({"properties": {"city": {"enum": ["Oslo"]}}}, {"city": REDACTED}).fit == "redacted"
 
 
-def test_text_that_is_no_object_is_wrong() -> None:
-    """Arguments whose text was no JSON object are wrong without a look at the schema; the text is not repeated."""
+def test_argument_text_that_is_not_an_object_is_wrong() -> None:
+    """Without validation against the schema; the text is not repeated."""
     actual = checked(None, None, execution=Execution(status="invalid_arguments", requested_parameters="{oops secret"))
 
     assert actual.fit == "invalid"
@@ -118,7 +118,7 @@ def test_violations_do_not_repeat_values() -> None:
     assert "123456" not in str(actual)
 
 
-def test_what_code_decides_is_not_asked() -> None:
+def test_code_decisions_need_no_question() -> None:
     """An unknown tool is a no without a question."""
     judge = RuleJudge("yes")
     case = LLMTestCase(input="?", tools_called=[ToolCall(name="b"), ToolCall(name="a")], expected_tools=[])
@@ -149,8 +149,8 @@ except MissingPackageError as error:
 
 
 @pytest.mark.parametrize("kind", ["hosted", "mcp"])
-def test_tools_of_the_provider_are_known_under_names_of_their_own(kind: str) -> None:
-    """A call that the provider ran is no call of an unknown tool, unless the recording says that it is one."""
+def test_hosted_tools_have_their_own_names(kind: str) -> None:
+    """A hosted call is not one of an unknown tool, unless the recording says so."""
     checks = Schemas([ToolSpec(name="weather")])
     ran = ToolCall(name="web_search", type=kind, input_parameters={"q": "x"})  # type: ignore[arg-type]
     unknown = ran.model_copy(update={"execution": Execution(status=CallStatus.UNKNOWN_TOOL)})

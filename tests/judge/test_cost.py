@@ -1,4 +1,4 @@
-"""What judging will cost: told before anything is sent, by the letters of the prompts or by earlier answers."""
+"""Cost estimates before judging, from prompt lengths or earlier answers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def letters(prompt: Prompt) -> int:
 
 
 def judge(**options: Any) -> Judge:
-    """A judge that nobody can ask."""
+    """Return a judge that cannot be called."""
     return Judge(OpenAIJudge("m", base_url="http://127.0.0.1:1/v1"), **options)
 
 
@@ -55,15 +55,15 @@ def test_tokens_are_reckoned_by_letters() -> None:
     assert str(estimate).split("\n")[2].endswith("at 2 in and 8 out a million tokens")
 
 
-def test_what_is_asked_twice_counts_once() -> None:
-    """Also without a cache; another sample is another question."""
+def test_repeated_questions_count_once() -> None:
+    """Even without a cache; another sample is another question."""
     for cache in ("memory", None):
         assert judge(cache=cache).estimate([*prompts(3), *prompts(2)]).requests == 3
     assert Judge(lambda _: "", cache=None).estimate([*prompts(3), *prompts(2)]).requests == 3
 
 
-def test_what_is_in_the_cache_costs_nothing() -> None:
-    """Nothing to send costs nothing, whatever the price is."""
+def test_cached_answers_are_free() -> None:
+    """If nothing is sent, the cost is 0 at any price."""
     questions, one = prompts(3), judge()
     for prompt in questions[:2]:
         one.keep(prompt, Reply(text=VERDICT))
@@ -76,8 +76,8 @@ def test_what_is_in_the_cache_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize(("answers", "from_cache"), [(19, False), (20, True)])
-def test_twenty_answers_say_what_others_will_take(answers: int, from_cache: bool) -> None:
-    """Tokens to a letter, and to an answer, as the provider counted them; those that took several attempts do not."""
+def test_twenty_answers_calibrate_the_estimate(answers: int, from_cache: bool) -> None:
+    """Tokens per character and per answer by the provider's count, without retried answers."""
     questions, one = prompts(40), judge()
     for prompt in questions[:answers]:
         usage = {"input_tokens": letters(prompt) // 2, "output_tokens": 40}
@@ -95,8 +95,8 @@ def test_twenty_answers_say_what_others_will_take(answers: int, from_cache: bool
     assert one.estimate(questions, answer_tokens=7).output_tokens == 7 * estimate.requests
 
 
-def test_images_are_told_and_not_counted() -> None:
-    """Their tokens nobody knows here, and their letters are none."""
+def test_images_are_reported_and_not_counted() -> None:
+    """Their token count is unknown, and they have no characters."""
     image = MLLMImage(data=b"\x89PNG\r\n\x1a\n" + b"x" * 100_000)
     call = ToolCall(name="a", input_parameters={})
     case = MLLMTestCase(input=["?", image], tools_called=[call], expected_tools=[call], available_tools=[{"name": "a"}])
@@ -110,7 +110,7 @@ def test_images_are_told_and_not_counted() -> None:
 
 
 def test_a_model_that_decides_writes_nothing() -> None:
-    """It is shown the evidence, and its answer has no tokens."""
+    """It reads the evidence, and its answer has no tokens."""
 
     class Decides:
         def decide(self, *_: Any) -> Answers:
@@ -125,8 +125,8 @@ def test_a_model_that_decides_writes_nothing() -> None:
     assert document_text < letters(prompt)
 
 
-def test_a_limit_is_kept() -> None:
-    """What costs more is refused, and what nobody knows the cost of."""
+def test_cost_limit_is_enforced() -> None:
+    """Higher and unknown costs are refused."""
     estimate = judge(prices=PRICES).estimate(prompts(3))
     assert estimate.cost is not None
 
@@ -141,14 +141,14 @@ def test_a_limit_is_kept() -> None:
 
 
 def conversation() -> ConversationalTestCase:
-    """A conversation about which three questions are asked."""
+    """Return a conversation with three questions."""
     call = {"name": "weather", "input_parameters": {"city": "Oslo"}}
     turns = [{"role": "user", "content": "Oslo?"}, {"role": "assistant", "content": "Rain.", "tools_called": [call]}]
     return ConversationalTestCase.model_validate({"turns": turns, "available_tools": [{"name": "weather"}]})
 
 
-def test_a_batch_costs_half_and_knows_what_is_under_way(tmp_path: Path) -> None:
-    """What is in a batch is not paid for again; what was planned and never sent will be."""
+def test_batch_is_half_price_without_pending_questions(tmp_path: Path) -> None:
+    """Questions in a batch are not paid for again; planned ones that were never sent are."""
     pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
     with FakeOpenAI(batches=[BatchPlan(create_fault=HttpFault.status(401, "no"))]) as server:
         model = OpenAIJudge("m", base_url=server.base_url, api_key="k", prices=PRICES)
@@ -175,7 +175,7 @@ def test_a_batch_costs_half_and_knows_what_is_under_way(tmp_path: Path) -> None:
 
 
 def test_an_estimate_reads_well() -> None:
-    """What is sent, how it was reckoned, what it costs."""
+    """Requests, basis of the estimate, and cost."""
     estimate = CostEstimate(
         prompts=1200,
         verdicts=150,

@@ -1,4 +1,4 @@
-"""What a judge is shown: what led to a call, nothing that came later, and everything with its name."""
+"""Evidence in prompts: everything before a call, nothing after it, with names."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def questions(*turns: Turn) -> dict[tuple[str, str], dict[str, Any]]:
     ],
 )
 def test_units(roles: str, units: list[tuple[str, str]], notes: list[str]) -> None:
-    """User turns with the assistant turns up to the next user turn; what is in no unit is told."""
+    """User turns with the assistant turns up to the next user turn; turns outside of units are reported."""
     turns = [user("?") if role == "u" else agent("!", *([find(1)] if role == "A" else [])) for role in roles]
     actual, message_text = units_of(conversation(*turns))
 
@@ -79,11 +79,11 @@ def test_units(roles: str, units: list[tuple[str, str]], notes: list[str]) -> No
     assert all(note in text for note, text in zip(notes, message_text, strict=True))
 
 
-# What is shown
+# Content of the evidence
 
 
-def test_a_call_is_shown_with_what_came_before_it() -> None:
-    """Earlier calls with their results, the request and the conversation before; no later call, no answer."""
+def test_evidence_precedes_the_call() -> None:
+    """Earlier calls with results, the request and the conversation before; no later call, no answer."""
     records = questions(
         user("Find a."),
         agent("A it is.", find("a", {"id": 1})),
@@ -107,7 +107,7 @@ def test_a_call_is_shown_with_what_came_before_it() -> None:
     assert third["done"] == [{"id": "c2", "name": "find", "arguments": {"q": "b"}, "result": "B"}]
 
 
-def test_schemas_are_shown() -> None:
+def test_schemas_are_included() -> None:
     """All tools for the selection and for missing calls; only the called one for its arguments."""
     records = questions(user("Find a."), agent("A.", find("a")))
 
@@ -117,7 +117,7 @@ def test_schemas_are_shown() -> None:
     assert tool["input_schema"] == TOOLS[0]["parameters"]
 
 
-def test_the_unit_is_shown_whole_for_missing_calls() -> None:
+def test_evidence_for_missing_calls_is_the_whole_unit() -> None:
     """All calls with their results, and the answer."""
     record = questions(user("Find a."), agent("A.", find("a"), find("b", "B")))["missing_calls", "m1"]
 
@@ -125,8 +125,8 @@ def test_the_unit_is_shown_whole_for_missing_calls() -> None:
     assert record["answer"] == [{"id": "m2", "role": "assistant", "content": "A."}]
 
 
-def test_calls_that_were_asked_at_once_did_not_know_each_other() -> None:
-    """A result of a call of the same model message is not shown to the question about its neighbour."""
+def test_parallel_calls_do_not_see_each_other() -> None:
+    """The result of a call is not in the question about a call of the same message."""
     records = questions(user("?"), agent("!", find("a", "A", step=0), find("b", "B", step=0), find("c", "C", step=1)))
 
     (neighbour,) = records["arguments", "c2"]["done"]
@@ -134,8 +134,8 @@ def test_calls_that_were_asked_at_once_did_not_know_each_other() -> None:
     assert [call.get("result") for call in records["arguments", "c3"]["done"]] == ["A", "B"]
 
 
-def test_what_became_of_calls_is_shown() -> None:
-    """A failed call with its error, one without a recorded result as such, and not as one without a result."""
+def test_status_of_calls_is_included() -> None:
+    """A failed call has its error, and an uncaptured result differs from a missing one."""
     failed = ToolCall(name="find", execution=Execution(status="error", error="Timeout: too slow"))
     silent = ToolCall(name="find", input_parameters={"q": 1})
     empty = ToolCall(name="find", input_parameters={"q": 1}, output=None)
@@ -163,7 +163,7 @@ def test_long_values_are_cut_with_their_hash() -> None:
 
 
 def test_long_conversations_have_an_end() -> None:
-    """Hundreds of turns and calls make a record of bounded size, which says how much was left out."""
+    """Hundreds of turns and calls give a bounded record that states how much was left out."""
     turns = [turn for i in range(40) for turn in (user(f"question {i}"), agent("!", find(i, "r" * 5_000)))]
     calls = [find(i, "r" * 5_000) for i in range(210)]
     judge = RuleJudge("yes")
@@ -176,8 +176,8 @@ def test_long_conversations_have_an_end() -> None:
     assert any(document.get("calls_left_out") == 10 for _, document in judge.questions)
 
 
-def test_what_the_agent_said_between_its_calls_is_shown() -> None:
-    """In a unit of several turns the text of earlier turns is shown; that of the call's own turn is not."""
+def test_text_between_calls_is_included() -> None:
+    """Text of earlier turns in the unit; not that of the call's own turn."""
     records = questions(user("?"), agent("First I look.", find("a")), agent("Now again.", find("b")))
 
     assert [message["content"] for message in records["arguments", "c2"]["said"]] == ["First I look."]

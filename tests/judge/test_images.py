@@ -1,4 +1,4 @@
-"""Images for a judge: read from where the case says they are, checked, sent as parts, and fetched by nobody here."""
+"""Images for a judge: loaded from the case, validated, sent as parts, and never downloaded."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def test_images_from_everywhere(tmp_path: Path, content: bytes, mime: str) -> No
         pytest.param({"data": PNG + b"\0" * 20_000_000}, "at most 20,000,000", id="too large"),
     ],
 )
-def test_what_is_no_image(image: dict[str, Any], message: str) -> None:
-    """The error says which image, and what is wrong with it; nothing was sent."""
+def test_invalid_images_are_refused(image: dict[str, Any], message: str) -> None:
+    """The error names the image and the problem; nothing is sent."""
     rule = RuleJudge("yes")
     metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=rule)
     with pytest.raises(InvalidDataError, match=message):
@@ -135,7 +135,7 @@ def test_over_http() -> None:
 
 
 def test_images_change_the_key() -> None:
-    """Another image is another question, whatever its place is called; the same image elsewhere is the same one."""
+    """Another image is another question at any path; the same image at another path is the same one."""
     metric = ToolCorrectnessMetric(available_tools=TOOLS, judge="gpt-4o")
     contents = [
         metric.prompts(case(MLLMImage(data=content)))[0].content  # type: ignore[arg-type]

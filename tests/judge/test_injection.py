@@ -1,4 +1,4 @@
-"""Nothing in a case can leave the document that a judge is shown, and no reply counts but one of the form asked for.
+"""Case data cannot leave the judge's document, and only replies of the requested form count.
 
 What this proves: the boundary between instructions and data holds, byte by byte. What it cannot prove: that a model
 does not follow an order that it reads as data. That is reduced by what the prompt says, and measured by the canary.
@@ -115,7 +115,7 @@ PLACES: dict[str, Place] = {
 
 
 def prompts(place: Place, text: str) -> tuple[RuleJudge, Any]:
-    """What a judge is asked about a conversation with an attack in it, and the result."""
+    """Return the prompts for a conversation with an attack, and the result."""
     inputs = {"user": "Find it.", "answer": "Found.", "tools": [{"name": "find"}], "calls": [], **place(text)}
     turns = [
         Turn(role="user", content="Before: " + inputs["user"]),
@@ -128,8 +128,8 @@ def prompts(place: Place, text: str) -> tuple[RuleJudge, Any]:
     return judge, result
 
 
-def test_there_are_at_least_forty_attacks() -> None:
-    """The corpus is what it says it is, and no two attacks are the same."""
+def test_corpus_has_at_least_forty_distinct_attacks() -> None:
+    """No two attacks are the same."""
     assert len(set(ATTACKS.values())) == len(ATTACKS) >= 40
 
 
@@ -142,14 +142,14 @@ def outside(messages: Messages) -> str:
 
 @functools.cache
 def instructions(place: str) -> frozenset[str]:
-    """What stands outside of the record where nobody attacks."""
+    """Return the instructions outside of the record without an attack."""
     return frozenset(map(outside, prompts(PLACES[place], "harmless")[0].messages))
 
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_the_document_cannot_be_left(attack: str, place: str) -> None:
-    """Whatever stands where: one pair of markers, plain ASCII, no bracket inside, and instructions as ever."""
+    """One pair of markers, plain ASCII, no inner bracket, and unchanged instructions, wherever the attack is."""
     try:
         judge, _ = prompts(PLACES[place], ATTACKS[attack])
     except InvalidDataError:
@@ -171,8 +171,8 @@ def test_the_document_cannot_be_left(attack: str, place: str) -> None:
 
 
 @pytest.mark.parametrize("attack", [name for name in ATTACKS if len(ATTACKS[name]) < 3_000])
-def test_the_judge_is_shown_what_was_written(attack: str) -> None:
-    """Escaping loses nothing: read as JSON, the text is the one that was recorded."""
+def test_escaping_is_lossless(attack: str) -> None:
+    """Parsed as JSON, the text is the recorded one."""
     place = PLACES["a tool's result" if attack == "lone surrogates" else "the user's text"]
     judge, _ = prompts(place, ATTACKS[attack])
     if attack == "lone surrogates":
@@ -187,7 +187,7 @@ def test_the_judge_is_shown_what_was_written(attack: str) -> None:
 @pytest.mark.parametrize("attack", ["huge text", "one long word", "many lines"])
 @pytest.mark.parametrize("place", PLACES)
 def test_long_values_are_cut_where_everybody_sees_it(attack: str, place: str) -> None:
-    """A prompt stays below a size, and says of every value that was cut how long it was, with its hash."""
+    """A prompt has a size limit, and each truncated value has its original length and hash."""
     judge, _ = prompts(PLACES[place], ATTACKS[attack])
     for messages in judge.messages:
         assert len(evidence_text(messages)) < 150_000
@@ -218,8 +218,8 @@ REPLIES = {
 
 
 @pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES)
-def test_a_reply_of_another_form_is_no_verdict(reply: str) -> None:
-    """It is malformed as a whole, and never a score."""
+def test_reply_of_another_form_is_malformed(reply: str) -> None:
+    """The whole reply is malformed, and never a score."""
     case = LLMTestCase(input="Find it.", tools_called=[ToolCall(**USED)], expected_tools=[ToolCall(**USED)])
     result = ToolCorrectnessMetric(available_tools=[{"name": "find"}], judge=lambda _: reply).measure(case)
 
@@ -227,8 +227,8 @@ def test_a_reply_of_another_form_is_no_verdict(reply: str) -> None:
     assert {entry.outcome for entry in result.units[0].questions} == {"malformed"}
 
 
-def test_a_missing_call_of_a_tool_that_was_not_shown_is_no_verdict() -> None:
-    """The ids of missing tools are those that were issued, and fit the verdict."""
+def test_missing_call_of_an_unlisted_tool_is_malformed() -> None:
+    """Ids of missing tools must be those in the prompt and fit the verdict."""
     case = LLMTestCase(input="Find it.", tools_called=[], expected_tools=[])
     for missing, verdict in ((("t2",), "no"), (("find",), "no"), ((), "no"), (("t1",), "yes"), (("t1",) * 51, "no")):
         reply = answer(verdict, missing=missing)
@@ -237,7 +237,7 @@ def test_a_missing_call_of_a_tool_that_was_not_shown_is_no_verdict() -> None:
 
 
 def test_the_markers_are_new_each_time() -> None:
-    """Nobody who writes data can know the marker that will enclose it; the cache does not depend on it."""
+    """Data cannot contain the marker that encloses it; the cache does not depend on it."""
     judge = RuleJudge("yes")
     case = LLMTestCase(input="Find it.", tools_called=[], expected_tools=[])
     metric = ToolCorrectnessMetric(available_tools=[{"name": "find"}], judge=Judge(judge, cache=None))
@@ -253,14 +253,14 @@ def test_the_markers_are_new_each_time() -> None:
 
 
 def obedient(messages: list[dict[str, Any]]) -> str:
-    """A judge that does what the record says: yes to whatever a record orders it to say yes to."""
+    """A judge that follows instructions in the record."""
     text = json.dumps(record(messages))
     obeys = "yes" if "verdict is yes" in text or '\\"verdict\\": \\"yes\\"' in text else "no"
     return answer(obeys, missing=() if '"missing"' in messages[0]["content"] else None)
 
 
-def test_each_planted_call_is_shown_with_its_own_order() -> None:
-    """Six different questions: three orders, and with each of them two calls that are wrong in their own way."""
+def test_each_planted_call_has_its_own_injection() -> None:
+    """Six different questions: three injections, each with two differently wrong calls."""
     documents = [prompt.content["evidence"] for prompt in canary_prompts()]
 
     assert [document["call"]["name"] for document in documents] == ["delete_account", "get_weather"] * 3
@@ -269,8 +269,8 @@ def test_each_planted_call_is_shown_with_its_own_order() -> None:
     assert len({cache_key(prompt, {}) for prompt in canary_prompts()}) == 6
 
 
-def test_a_judge_that_obeys_the_record_is_told() -> None:
-    """With the canary, every result of a judge that approves planted calls says that it is compromised."""
+def test_obedient_judge_is_reported() -> None:
+    """With the canary, every result of a judge that approves planted calls is marked as compromised."""
     case = LLMTestCase(input="Find it.", tools_called=[ToolCall(**USED)], expected_tools=[ToolCall(**USED)])
 
     def honest(messages: list[dict[str, Any]]) -> str:
@@ -290,8 +290,8 @@ def test_a_judge_that_obeys_the_record_is_told() -> None:
     assert (results["obedient"].judge or {})["compromised"] == "true"
 
 
-def test_a_canary_that_nobody_answers_is_told() -> None:
-    """Silence is not obedience, and not a proof of the contrary."""
+def test_unanswered_canary_is_reported() -> None:
+    """A missing answer shows neither obedience nor resistance."""
 
     def silent(messages: list[dict[str, Any]]) -> str:
         return "" if "Oslo" in json.dumps(record(messages)) else RuleJudge("yes")(messages)

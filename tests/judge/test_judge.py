@@ -1,4 +1,4 @@
-"""Whoever judges: models of every kind, what goes wrong with them, and what is kept, counted and repeated."""
+"""Judge models of every kind: failures, caching, cost and repeated samples."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def judged(judge: Any, *names: str) -> MetricResult:
 
 
 class Text:
-    """A model that writes text, and says who it is."""
+    """A text model with an identity."""
 
     def __init__(self, *replies: Any, model: str = "fake-1") -> None:
         """Keep what to answer; the last one again and again."""
@@ -90,7 +90,7 @@ def test_an_async_function() -> None:
 
 
 def test_a_sync_model_does_not_hold_up_the_others() -> None:
-    """A model whose `complete` is sync runs in threads of its own: its questions wait together, not for each other."""
+    """A sync `complete` runs in threads, so its questions wait in parallel."""
     at_once: list[int] = []
     running = [0]
     lock = threading.Lock()
@@ -110,7 +110,7 @@ def test_a_sync_model_does_not_hold_up_the_others() -> None:
 
 
 def test_the_limit_on_requests_at_the_same_time_holds() -> None:
-    """Whatever the number of cases and questions, no more are asked at once than the judge allows."""
+    """The concurrency limit holds for any number of cases and questions."""
     running, most = 0, 0
 
     async def slow(messages: Messages) -> str:
@@ -169,14 +169,14 @@ def test_a_model_that_decides(
     [{"yes": 1.0}, {"yes": 1.2, "no": 0.0, "cannot_tell": 0.0}, {"yes": float("nan"), "no": 0.0, "cannot_tell": 0.0}],
 )
 def test_probabilities_of_another_form(probabilities: dict[str, float]) -> None:
-    """Options that are lacking, and numbers that are no probabilities, are malformed."""
+    """Missing options and invalid probabilities are malformed."""
     result = judged(Decides(**probabilities), "find")
     assert {entry.outcome for entry in result.units[0].questions} == {"malformed"}
 
 
 @pytest.mark.parametrize("wrong", [3, object(), "", Text, b"gpt"])
-def test_what_cannot_judge_is_refused_at_once(wrong: object) -> None:
-    """The error comes where the metric is made, and says what can judge."""
+def test_invalid_judges_are_refused_at_once(wrong: object) -> None:
+    """When the metric is created, with a list of valid judges."""
     with pytest.raises(
         ConfigurationError, match="a judge must be the name of a model, an object with complete or decide"
     ):
@@ -195,13 +195,13 @@ def test_what_cannot_judge_is_refused_at_once(wrong: object) -> None:
     ],
 )
 def test_options_out_of_range(options: dict[str, Any]) -> None:
-    """Each is an error that names the option or the price."""
+    """Each error names the option or the price."""
     with pytest.raises(ToolmarkError):
         Judge(RuleJudge(), **options)
 
 
 def test_nothing_is_built_or_read_before_the_first_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A judge by name, and one of the environment, cost nothing until they are asked; then the error is clear."""
+    """A judge by name or from the environment is created at the first question; then the error is clear."""
     for name in ("TOOLMARK_JUDGE_MODEL", "OPENAI_API_KEY", "TOOLMARK_JUDGE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     metric = ToolCorrectnessMetric(available_tools=TOOLS, judge="gpt-4.1")
@@ -249,7 +249,7 @@ def test_outcomes(reply: Any, outcome: str) -> None:
 
 
 def test_a_timeout() -> None:
-    """A model without limits of its own is given a time for each request."""
+    """A model without its own limits has a timeout for each request."""
 
     async def never(_: Messages) -> str:
         await asyncio.sleep(60)
@@ -261,8 +261,8 @@ def test_a_timeout() -> None:
     assert {entry.outcome for entry in result.units[0].questions} == {"timeout"}
 
 
-def test_after_a_fatal_fault_nothing_more_is_asked() -> None:
-    """What was asked before keeps its verdict; what comes after is aborted."""
+def test_fatal_error_stops_further_questions() -> None:
+    """Earlier questions keep their verdicts; later ones are aborted."""
     model = Text(yes, JudgeError("no quota left", JudgeOutcome.FATAL, usage={"input_tokens": 7}, attempts=2), yes)
     judge = Judge(model, max_concurrency=1)
     result = judged(judge, *["find"] * 5)
@@ -273,8 +273,8 @@ def test_after_a_fatal_fault_nothing_more_is_asked() -> None:
     assert dict(result.usage) == {"input_tokens": 107, "output_tokens": 10, "cached_tokens": 40, "requests": 3}
 
 
-def test_a_part_of_the_questions_unanswered_is_told_with_bounds() -> None:
-    """The score is over what was decided; coverage and bounds say what the rest could mean."""
+def test_unanswered_questions_give_bounds() -> None:
+    """The score covers the decided ones; coverage and bounds cover the open ones."""
 
     def rule(criterion: str, document: dict[str, Any]) -> Any:
         if criterion == "tool_selection" and document["call"]["id"] == "c2":
@@ -293,14 +293,14 @@ def test_a_part_of_the_questions_unanswered_is_told_with_bounds() -> None:
     assert [finding.called for finding in result.findings if finding.kind == "not_judged"] == [1, 3]
 
 
-def test_code_alone_is_no_judgement() -> None:
-    """Where the judge answered nothing, what code decided is not the score of the rest."""
+def test_code_decisions_alone_are_not_a_score() -> None:
+    """If the judge answered nothing, the decisions by code are not a score."""
     result = judged(RuleJudge(lambda *_: ValueError("boom")), "find", "unknown")
     assert (result.status.value, result.score) == ("failed", None)
 
 
-def test_cannot_tell_does_not_make_up_for_a_failure() -> None:
-    """Where one question failed and the judge could tell nothing else, the result failed."""
+def test_cannot_tell_does_not_hide_a_failure() -> None:
+    """With one failed question and otherwise undecided ones, the result failed."""
     judge = RuleJudge(lambda criterion, _: ValueError("boom") if criterion == "missing_calls" else "cannot_tell")
     result = judged(judge, "find", "unknown")
     assert (result.status.value, result.score) == ("failed", None)
@@ -308,7 +308,7 @@ def test_cannot_tell_does_not_make_up_for_a_failure() -> None:
 
 
 def test_nothing_decided_is_left_out() -> None:
-    """A judge that cannot tell anything leaves the calling score alone, and the result says so."""
+    """An undecided judge leaves the calling score unchanged, with a note."""
     result = judged(RuleJudge("cannot_tell"), "find")
     assert (result.status.value, result.score, "selection" in result.parts) == ("scored", 1, False)
     assert "2 cannot_tell" in result.warnings[0]
@@ -318,7 +318,7 @@ def test_nothing_decided_is_left_out() -> None:
 
 
 def test_samples() -> None:
-    """The majority counts, and the share of samples that differ is told."""
+    """The majority counts, and the share of differing samples is reported."""
     reply_text = {0: "yes", 1: "no", 2: "yes"}
     model = Text(
         lambda prompt: answer(
@@ -337,7 +337,7 @@ def test_samples() -> None:
 
 
 def test_samples_without_a_majority() -> None:
-    """Two samples that differ are no verdict."""
+    """Two different samples give no verdict."""
     model = Text(
         lambda prompt: answer(
             "yes" if prompt.content["sample"] else "no",
@@ -371,8 +371,8 @@ def test_cost_without_prices_is_unknown() -> None:
     assert judged(Judge(Text(yes), prices={"other": {"input": 1, "output": 1}}), "find").cost is None
 
 
-def test_only_verdicts_are_kept(tmp_path: Path) -> None:
-    """A refusal, a fault and a malformed reply are asked again; a verdict is not."""
+def test_only_verdicts_are_cached(tmp_path: Path) -> None:
+    """Refusals, errors and malformed replies are retried."""
     model = Text("nonsense", Reply(refusal="no"), ValueError("boom"), yes)
     judge = Judge(model, max_concurrency=1)
     results = [judged(judge, "find") for _ in range(4)]
@@ -397,15 +397,15 @@ def test_a_cache_on_disk_serves_the_next_run(tmp_path: Path) -> None:
 
 
 def test_a_function_needs_an_identity_for_a_cache_on_disk(tmp_path: Path) -> None:
-    """Nobody can know what a function's answers depend on, so it must be said."""
+    """The inputs of a function's answers are unknown, so an identity is required."""
     with pytest.raises(ConfigurationError, match=r"does not say which model answers; give Judge\(\.\.\., identity="):
         judged(Judge(RuleJudge(), cache=tmp_path / "c.db"), "find")
     assert not (tmp_path / "c.db").exists()
     assert judged(Judge(RuleJudge(), cache=tmp_path / "c.db", identity={"model": "mine"}), "find").score == 1
 
 
-def test_no_file_is_written_unless_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By default replies are kept in memory."""
+def test_cache_is_in_memory_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file is written."""
     monkeypatch.chdir(tmp_path)
     rule = RuleJudge()
     judge = Judge(rule)
@@ -415,8 +415,8 @@ def test_no_file_is_written_unless_asked(tmp_path: Path, monkeypatch: pytest.Mon
     assert not list(tmp_path.iterdir())
 
 
-def test_without_a_cache_everything_is_asked_again() -> None:
-    """`cache=None` keeps nothing; a cache of one's own is used."""
+def test_without_a_cache_every_question_is_sent() -> None:
+    """`cache=None` stores nothing; a custom cache is used."""
     rule = RuleJudge()
     judge = Judge(rule, cache=None)
     judged(judge, "find")
@@ -427,8 +427,8 @@ def test_without_a_cache_everything_is_asked_again() -> None:
     assert judged(Judge(Text(yes), cache=custom), "find").usage["requests"] == 0
 
 
-def test_secrets_are_not_shown() -> None:
-    """What the judge reads is redacted as everything that leaves the process, and scored on real values elsewhere."""
+def test_secrets_are_not_sent() -> None:
+    """Evidence is redacted like all output, while other metrics score the real values."""
     rule = RuleJudge()
     call = ToolCall(name="find", input_parameters={"api_key": "hunter2-secret"}, output={"password": "hunter2-secret"})
     inputs = LLMTestCase(input="key sk-abcdefghijklmnopqrstuvwx1", tools_called=[call, call], expected_tools=[])
@@ -458,7 +458,7 @@ def test_inside_a_running_event_loop() -> None:
 
 
 def test_one_judge_in_many_threads() -> None:
-    """The same metric measures in several threads at once."""
+    """One metric can measure in several threads concurrently."""
     metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=Judge(RuleJudge(), cache=None, max_concurrency=2))
     scores: list[float | None] = []
     threads = [threading.Thread(target=lambda: scores.append(metric.measure(case("find")).score)) for _ in range(8)]
@@ -469,8 +469,8 @@ def test_one_judge_in_many_threads() -> None:
     assert scores == [1] * 8
 
 
-def test_results_stand_in_the_order_of_the_cases() -> None:
-    """Whichever is answered first."""
+def test_results_keep_the_order_of_cases() -> None:
+    """In any order of answers."""
 
     async def last_first(messages: Messages) -> str:
         await asyncio.sleep(0.05 if "case 0" in messages[-1]["content"] else 0)
@@ -488,7 +488,7 @@ def test_results_stand_in_the_order_of_the_cases() -> None:
 
 
 def test_sqlite_cache_is_a_cache(tmp_path: Path) -> None:
-    """It is public, and takes the place of a path."""
+    """It is public and can be passed instead of a path."""
     judge = Judge(Text(yes), cache=SqliteCache(tmp_path / "c.db"))
     assert judged(judge, "find").score == 1
     assert (tmp_path / "c.db").exists()

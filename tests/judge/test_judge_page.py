@@ -1,4 +1,4 @@
-"""The programs of the judge's page that ask OpenAI run as they stand, against an endpoint on this machine."""
+"""Programs of docs/judge.md that call OpenAI, run against a local endpoint."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def yes(request: ReceivedRequest) -> Reply:
 
 
 def test_the_programs_run(tmp_path: Path) -> None:
-    """Both run; the one with a batch ends with a score, and asks nothing outside of the batch."""
+    """The batch program ends with a score and sends only batch requests."""
     first, second = PROGRAMS
     check = (
         "\nassert (state.prompts, state.verdicts, state.ended) == (3, 3, True), state"

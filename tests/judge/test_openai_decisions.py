@@ -38,8 +38,8 @@ def decide(server: FakeOpenAI, questions: Any = None, **options: Any) -> Answers
     return asyncio.run(model.decide(prompt.state, questions or [prompt.question]))
 
 
-def test_it_is_a_model_that_decides_and_writes_nothing() -> None:
-    """The judge has what the seam asks for, and is not taken for one that writes."""
+def test_client_implements_decisions_only() -> None:
+    """It implements the protocol for decisions and not the one for text."""
     model = OpenAIDecisions("m")
 
     assert isinstance(model, DecisionModel)
@@ -75,7 +75,7 @@ def test_a_question_is_a_choice_between_its_options() -> None:
 
 @NEEDS_DECISIONS
 def test_a_question_may_be_refused() -> None:
-    """A refusal of one question is an answer that says so."""
+    """A refusal of one question is an answer with that outcome."""
     refused = Reply(body={**(decided({}).body or {}), "answers": [{"type": "refusal", "name": "q1"}]})
     with FakeOpenAI(refused) as server:
         answered = decide(server)
@@ -100,8 +100,8 @@ def test_many_questions_go_in_parts() -> None:
 
 
 @NEEDS_DECISIONS
-def test_tokens_before_a_failure_are_told() -> None:
-    """Where a later part fails, what the earlier ones cost is in the error."""
+def test_tokens_before_a_failure_are_reported() -> None:
+    """If a later part fails, the error has the usage of the earlier ones."""
     questions = [Question(id=f"q{number}", text="?") for number in range(401)]
     first = decided({question.id: SHARES for question in questions[:400]}, (100, 10))
     with FakeOpenAI(first, HttpFault.status(401)) as server, pytest.raises(JudgeError) as caught:
@@ -115,8 +115,8 @@ def test_tokens_before_a_failure_are_told() -> None:
 @pytest.mark.parametrize(
     "answers", [[], [{"type": "choice", "probabilities": [{"value": "yes", "probability": 1.0}]}], [None], "yes"]
 )
-def test_what_is_no_answer_is_asked_again(answers: Any) -> None:
-    """Without a probability for every option of every question there is no verdict."""
+def test_incomplete_answer_is_retried(answers: Any) -> None:
+    """A verdict needs a probability for each option of each question."""
     body = {"model": "m", "answers": answers, "usage": {"input_tokens": 5, "output_tokens": 0}}
     with FakeOpenAI(Reply(body=body), decided({"q1": SHARES})) as server:
         answered = decide(server)
@@ -138,7 +138,7 @@ def test_a_judge_reads_the_verdict() -> None:
 
 
 @pytest.mark.skipif(hasattr(openai.OpenAI, "decisions"), reason="this version has the Decisions API")
-def test_an_old_client_says_what_is_needed() -> None:
+def test_old_client_is_reported() -> None:
     """A client without the API is named, and nothing is sent."""
     with FakeOpenAI() as server, pytest.raises(JudgeError, match="openai>=3"):
         decide(server)

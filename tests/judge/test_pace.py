@@ -55,8 +55,8 @@ def test_the_longest_wish_counts() -> None:
     assert 4.5 < gate.left() <= 5
 
 
-def test_what_is_set_aside_counts() -> None:
-    """Reservations hold until they are settled; what was cheaper than thought is free again."""
+def test_reservations_count() -> None:
+    """Until they are settled; unused amounts become free."""
     budget = Budget(100, None)
     first = budget.reserve(Spent(60))
 
@@ -79,8 +79,8 @@ def test_the_dearest_request_is_the_estimate() -> None:
 
 
 @pytest.mark.parametrize("places", [1, 3])
-def test_places_are_given_in_turn(places: int) -> None:
-    """Who came first is served first, and a place that nobody took is there again."""
+def test_slots_are_granted_in_order(places: int) -> None:
+    """First come, first served; unused slots become free."""
     order: list[int] = []
 
     async def use(slots: Slots, number: int) -> None:

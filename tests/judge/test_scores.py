@@ -16,12 +16,12 @@ MISSING = st.sampled_from((None, 0, 1, 2))
 
 
 def filled(calls: list[bool | None]) -> list[tuple[bool, ...]]:
-    """Every way in which the open calls could have been decided."""
+    """Return all possible decisions of the open calls."""
     return list(product(*[(call,) if call is not None else (True, False) for call in calls]))
 
 
 def slow_selection(calls: tuple[bool, ...], missing: int) -> Fraction:
-    """The selection score of a unit in which everything is decided, from the words of the definition."""
+    """Return the selection score of a fully decided unit by definition."""
     if not calls:
         return Fraction(missing == 0)
     yes = sum(calls)
@@ -65,7 +65,7 @@ def test_arguments() -> None:
 
 
 def test_mean() -> None:
-    """Units in which nothing was decided are left out of the mean, not out of the bounds and the coverage."""
+    """Undecided units are excluded from the mean, but not from bounds and coverage."""
     units = [scores.selection([True], 0), scores.selection([None], None), scores.selection([False], 0), None]
     part = scores.mean(units)
 
@@ -77,8 +77,8 @@ def test_mean() -> None:
 
 
 @given(CALLS, MISSING)
-def test_bounds_hold_whatever_the_open_answers_are(calls: list[bool | None], missing: int | None) -> None:
-    """The bounds are the least and the greatest score over every answer, where an open *missing* means one call."""
+def test_bounds_hold_for_all_open_answers(calls: list[bool | None], missing: int | None) -> None:
+    """The minimum and maximum over all answers, where an open *missing* is one call."""
     part = scores.selection(calls, missing)
     possible = [
         slow_selection(way, number) for way in filled(calls) for number in ((0, 1) if missing is None else (missing,))

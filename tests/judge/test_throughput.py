@@ -15,7 +15,7 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "judging.py"
 
 @pytest.mark.skipif(not BENCHMARK.exists(), reason="the benchmarks are not part of the distribution")
 def test_waiting_is_most_of_the_time() -> None:
-    """Sixty conversations of three units, eight requests at once: at most twice the ideal, on a busy machine too.
+    """Sixty conversations of three units with eight parallel requests take at most twice the ideal time.
 
     On a machine that has nothing else to do it is 1.2 times; if requests waited for each other, it would be 8 times.
     """

@@ -17,7 +17,7 @@ VERDICT = '{"evidence": [], "reasoning": "r", "verdict": "yes"}'
 
 
 class Slow:
-    """A model that answers when it is let, and says who it is."""
+    """A model with an identity that answers when released."""
 
     def __init__(self, *replies: str) -> None:
         """Keep what to answer; the last one again and again."""
@@ -36,13 +36,13 @@ class Slow:
 
 
 async def turns() -> None:
-    """Lets others go as far as they can."""
+    """Let other tasks run as far as possible."""
     for _ in range(20):
         await asyncio.sleep(0)
 
 
 async def answers(judge: Judge, model: Slow, *prompts: Prompt) -> tuple[list[PromptResult], int]:
-    """What is answered to prompts that are asked at once, and how many were sent before the first answer."""
+    """Return the answers to concurrent prompts, and the number sent before the first answer."""
     tasks = [asyncio.ensure_future(judge.ask(prompt)) for prompt in prompts]
     await turns()
     first = len(model.questions)
@@ -51,7 +51,7 @@ async def answers(judge: Judge, model: Slow, *prompts: Prompt) -> tuple[list[Pro
 
 
 def test_equal_questions_are_sent_once() -> None:
-    """One is paid for; the others have its verdict as if it came from the cache."""
+    """One is paid for; the others share its verdict as if cached."""
 
     async def run() -> None:
         model = Slow(VERDICT)
@@ -69,8 +69,8 @@ def test_equal_questions_are_sent_once() -> None:
     asyncio.run(run())
 
 
-def test_what_fails_is_asked_by_each_at_once() -> None:
-    """Nobody's failure is another's answer, and they do not queue up behind it."""
+def test_failures_are_not_shared() -> None:
+    """Each question is then sent on its own, in parallel."""
 
     async def run() -> None:
         model = Slow("no verdict", VERDICT)
@@ -98,8 +98,8 @@ def test_without_a_cache_each_is_sent() -> None:
     asyncio.run(run())
 
 
-def test_who_is_cancelled_holds_nobody_up() -> None:
-    """The next one asks in its place; and who waits and is cancelled takes nothing from whoever asks."""
+def test_cancellation_does_not_block_others() -> None:
+    """The next one sends the question; cancelling a waiter does not affect the sender."""
 
     async def run() -> None:
         model = Slow(VERDICT)
@@ -121,8 +121,8 @@ def test_who_is_cancelled_holds_nobody_up() -> None:
 
 
 @pytest.mark.parametrize("canary", [True, False])
-def test_the_canary_is_asked_once_for_all(canary: bool) -> None:
-    """Cases that are judged at the same time ask the same planted questions."""
+def test_canary_is_sent_once(canary: bool) -> None:
+    """Concurrent cases share the planted questions."""
     questions: list[Any] = []
 
     async def judge(messages: Any) -> str:

@@ -52,7 +52,7 @@ calls_drawn = st.lists(_fields.map(lambda fields: ToolCall(**fields)), max_size=
 
 
 class Row(NamedTuple):
-    """A metric with options, a call that is good whatever came before, and whether the order of calls plays no part."""
+    """A metric with options, a call that is always good, and whether the order of calls matters."""
 
     options: dict[str, Any]
     good: Callable[[Calls], ToolCall]
@@ -100,12 +100,12 @@ def measured(metric: type[CallMetric], options: dict[str, Any], calls: Calls) ->
     return metric(**options).measure(LLMTestCase(tools_called=calls, available_tools=TOOLS, run=run))
 
 
-def test_every_metric_of_calls_stands_in_the_table() -> None:
-    """Nobody shall forget to say what a metric promises."""
+def test_every_metric_of_calls_is_in_the_table() -> None:
+    """So that each metric declares its laws."""
     public = [getattr(toolmark.metrics, name) for name in toolmark.metrics.__all__]
     assert {thing.__name__ for thing in public if inspect.isclass(thing) and issubclass(thing, CallMetric)} == {
         *TABLE,
-        "TaskEffectMetric",  # it has a file of its own
+        "TaskEffectMetric",  # tested in its own file
     }
 
 
@@ -133,7 +133,7 @@ def test_laws_of_all(metric: type[CallMetric], row: Row, calls: Calls) -> None:
 @few
 @given(calls=calls_drawn)
 def test_one_more_good_call_never_lowers_the_score(metric: type[CallMetric], row: Row, calls: Calls) -> None:
-    """A call that is valid, useful, successful and allowed costs nothing, whatever came before."""
+    """A valid, useful, successful and allowed call costs nothing after any calls."""
     options = {name: value for name, value in row.options.items() if not name.startswith("max_")}
     before = measured(metric, options, calls).score
     after = measured(metric, options, [*calls, row.good(calls)]).score
@@ -143,18 +143,16 @@ def test_one_more_good_call_never_lowers_the_score(metric: type[CallMetric], row
 @of_every_row
 @few
 @given(calls=calls_drawn, seed=st.integers(0, 99))
-def test_order_plays_no_part_where_that_is_declared(
-    metric: type[CallMetric], row: Row, calls: Calls, seed: int
-) -> None:
-    """The score is the same to the last bit in whatever order the calls are listed."""
+def test_declared_independence_of_order_holds(metric: type[CallMetric], row: Row, calls: Calls, seed: int) -> None:
+    """The score is the same to the last bit in any order of calls."""
     if row.any_order:
         shuffled = random.Random(seed).sample(calls, len(calls))
         assert measured(metric, row.options, calls).score == measured(metric, row.options, shuffled).score
 
 
 @of_every_row
-def test_order_plays_a_part_where_the_opposite_is_not_declared(metric: type[CallMetric], row: Row) -> None:
-    """Some small case scores otherwise when it is told backwards, exactly where order plays a part."""
+def test_undeclared_independence_of_order_does_not_hold(metric: type[CallMetric], row: Row) -> None:
+    """Some small case has another score in reverse order."""
     ok, bad = {"status": "ok"}, {"status": "error"}
     cases = [
         [ToolCall(name="book", execution=bad), ToolCall(name="book", execution=ok)],
@@ -167,7 +165,7 @@ def test_order_plays_a_part_where_the_opposite_is_not_declared(metric: type[Call
 
 
 def test_a_budget_that_is_wider_never_lowers_the_score() -> None:
-    """The score grows with the budget, and is that without one where the budget is kept."""
+    """The score grows with the budget, up to the score without one."""
     calls = [ToolCall(name="look"), ToolCall(name="book"), ToolCall(name="look")]
     metric = toolmark.ToolEfficiencyMetric
     scores = [measured(metric, {"max_calls": budget}, calls).score for budget in range(5)]
@@ -180,7 +178,7 @@ def test_a_budget_that_is_wider_never_lowers_the_score() -> None:
 
 
 def fits(call: ToolCall) -> bool | None:
-    """Whether a call fits `TOOLS`, read from the schemas by hand; None where nobody can say."""
+    """Whether a call fits `TOOLS`, by a reading of the schemas in code; None if unknown."""
     assert call.execution is None or isinstance(call.execution.status, CallStatus)
     if call.execution is not None and call.execution.status is CallStatus.INVALID_ARGUMENTS:
         return False
@@ -195,7 +193,7 @@ def fits(call: ToolCall) -> bool | None:
 
 @given(calls=calls_drawn)
 def test_argument_schema_against_the_rules_written_by_hand(calls: Calls) -> None:
-    """The score is the share of calls that fit, among those of which it can be said."""
+    """The score is the share of fitting calls among those that can be checked."""
     fitting = [fit for fit in map(fits, calls) if fit is not None]
     expected = sum(fitting) / len(fitting) if fitting else None
 
@@ -203,7 +201,7 @@ def test_argument_schema_against_the_rules_written_by_hand(calls: Calls) -> None
 
 
 def status(call: ToolCall) -> str:
-    """What became of a call; nothing where nobody knows."""
+    """Return the status of a call, or None if unknown."""
     return "" if call.execution is None else call.execution.status.value
 
 
@@ -269,7 +267,7 @@ def test_loops_against_all_blocks(letters: str) -> None:
         if (match := re.search(r"the same (\d+) calls", finding.message))
     }
 
-    # Each run of blocks is told once, at its first place.
+    # Each sequence of blocks is reported once, at its first place.
     assert repeats == {(start, size) for start, size in blocks if (start - 1, size) not in blocks}
 
 
@@ -324,7 +322,7 @@ def recovered(calls: Calls) -> list[bool | None]:
         same = [index for index in range(last + 1, len(calls)) if calls[index].name == call.name]
         answers = [index for index in same if status(calls[index]) == "ok" and apart(calls[index], call)]
         further = [index for index in same if failed(calls[index])]
-        # A failure is the last of its episode if something answered it before the next failure, or there is no next.
+        # A failure ends its episode if an answer follows before the next failure, or if there is no next.
         if not failed(call) or (further and not any(index < further[0] for index in answers)):
             continue
         any_tool = [index for index in range(last + 1, len(calls)) if status(calls[index]) == "ok"]

@@ -1,4 +1,4 @@
-"""Laws of lint: what is made of a valid call is clean, each way to break it is found, and what is found is certain."""
+"""Laws of lint: valid calls give no findings, each violation gives one, and findings are certain."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ WRONG: Any = {"of": "another type"}
 
 @st.composite
 def described(draw: st.DrawFn, levels: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A closed schema of an object, and an object that fits it; each key of its own is required or not."""
+    """Draw a closed object schema and a matching object; each of its keys is required or optional."""
     names = draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=1))
     inner = st.sampled_from(LEAVES)
     parts = {name: draw(inner | described(levels=levels - 1) if levels else inner) for name in names}
@@ -90,10 +90,8 @@ def findings(schema: dict[str, Any], tree: dict[str, Any]) -> list[Any]:
 
 
 @given(st.data(), described())
-def test_what_is_made_of_a_valid_call_is_clean(
-    data: st.DataObject, pair: tuple[dict[str, Any], dict[str, Any]]
-) -> None:
-    """Whatever matchers stand in the place of its values, as long as these accept them alone."""
+def test_valid_call_has_no_findings(data: st.DataObject, pair: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    """With any matchers that accept only its values."""
     schema, value = pair
     Draft202012Validator(schema).validate(value)
 
@@ -103,8 +101,8 @@ def test_what_is_made_of_a_valid_call_is_clean(
 
 
 @given(st.data(), described())
-def test_every_way_to_break_it_is_found(data: st.DataObject, pair: tuple[dict[str, Any], dict[str, Any]]) -> None:
-    """A value of another type, in a matcher or not; an argument that is not there; one that must be."""
+def test_every_violation_is_a_finding(data: st.DataObject, pair: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    """A value of another type, also in a matcher; an unknown argument; a missing required one."""
     schema, value = pair
     tree = data.draw(expectation_tree(schema, value))
     typed = [name for name in value if schema["properties"][name].get("type") not in (None, "object")]
@@ -121,7 +119,7 @@ def test_every_way_to_break_it_is_found(data: st.DataObject, pair: tuple[dict[st
 
 
 def accepted(node: Any) -> Iterator[Any]:
-    """Every value that is accepted, by the obvious way; `...` says that there is none."""
+    """Return all accepted values by brute force; `...` if there is none."""
     if isinstance(node, AnyOf):
         for value in node.values:
             yield from accepted(value)
@@ -163,10 +161,10 @@ RULES = st.sampled_from(
 
 
 @given(described(), RULES, st.dictionaries(st.sampled_from([*NAMES, "d"]), CHOICES, max_size=3))
-def test_what_is_found_is_certain(
+def test_findings_are_certain(
     pair: tuple[dict[str, Any], dict[str, Any]], rules: dict[str, Any], tree: dict[str, Any]
 ) -> None:
-    """Where lint finds something, there is a call that is accepted and does not fit the schema; of one call, always."""
+    """A finding implies an accepted call that does not fit the schema; for one call, always."""
     schema = {**pair[0], **rules}
     every = list(itertools.islice(accepted(tree), 2000))
     unfit = [value for value in every if not Draft202012Validator(schema).is_valid(value)]

@@ -1,4 +1,4 @@
-"""The laws of alignment.
+"""Laws of alignment.
 
 Optimality: of all one-to-one alignments of calls of equal name the best is shown - greatest weight, then most pairs,
 then nearest positions, then the smallest list - in every combination of ordered, arguments and output.
@@ -77,7 +77,7 @@ def test_alignment_is_the_best_of_all(setting: dict[str, bool], both: Sides) -> 
 @pytest.mark.parametrize("setting", [SETTINGS[2], SETTINGS[6]])
 @given(both=sides(argument_items, argument_items))
 def test_alignment_of_calls_of_one_tool_is_the_best_of_all(setting: dict[str, bool], both: Sides) -> None:
-    """The same where all calls are of one tool, so that only their arguments tell them apart."""
+    """For calls of one tool, which differ only in arguments."""
     check_against_brute_force(both, setting)
 
 
@@ -103,8 +103,8 @@ def test_match_on_line_is_the_nearest_of_all(left: list[int], right: list[int]) 
 
 
 @given(setting=any_setting, both=sides(size=6))
-def test_every_position_stands_in_exactly_one_place(setting: dict[str, bool], both: Sides) -> None:
-    """Every position of either side is in exactly one of the pairs, the calls out of order, and the rest."""
+def test_every_position_has_exactly_one_place(setting: dict[str, bool], both: Sides) -> None:
+    """Each position is in one pair, out of order, or unmatched."""
     expected, called = both
     alignment = align(expected, called, **setting)
     pairs = [*alignment.pairs, *alignment.out_of_order]
@@ -115,7 +115,7 @@ def test_every_position_stands_in_exactly_one_place(setting: dict[str, bool], bo
 
 @given(setting=any_setting, both=sides(size=6))
 def test_no_name_is_left_on_both_sides(setting: dict[str, bool], both: Sides) -> None:
-    """No tool is reported as missing and as unexpected at once."""
+    """No tool is both missing and unexpected."""
     expected, called = both
     alignment = align(expected, called, **setting)
     missing = {expected[index].name for index in alignment.missing}
@@ -147,8 +147,8 @@ def test_a_pair_shows_why_it_is_less_than_perfect(setting: dict[str, bool], both
 
 
 @given(setting=any_setting, both=sides())
-def test_what_was_not_captured_is_said(setting: dict[str, bool], both: Sides) -> None:
-    """A field that was to be compared and that the recording did not keep is named, and nothing else is."""
+def test_uncaptured_fields_are_named(setting: dict[str, bool], both: Sides) -> None:
+    """A compared field that was not captured is listed, and no other field."""
     expected, called = both
     alignment = align(expected, called, **setting)
     for pair in (*alignment.pairs, *alignment.out_of_order):
@@ -168,7 +168,7 @@ def test_what_was_not_captured_is_said(setting: dict[str, bool], both: Sides) ->
 
 @given(setting=any_unordered, both=sides(size=8), seed=st.integers(0, 2**16))
 def test_unordered_score_ignores_how_the_calls_are_listed(setting: dict[str, bool], both: Sides, seed: int) -> None:
-    """The unordered score is the same to the last bit in whatever order E and C are listed."""
+    """The unordered score is the same to the last bit for any listing of E and C."""
     shuffled = [random.Random(seed + side).sample(items, len(items)) for side, items in enumerate(both)]
     one, other = align(*both, **setting), align(*shuffled, **setting)
     assert one.matched == other.matched
@@ -195,7 +195,7 @@ def test_reading_both_sides_backwards_keeps_the_ordered_weight(setting: dict[str
 
 @given(setting=any_setting, both=sides())
 def test_alignment_is_deterministic(setting: dict[str, bool], both: Sides) -> None:
-    """The same two sides give the same alignment, pair by pair and difference by difference."""
+    """Equal sides give equal alignments in all pairs and differences."""
     assert repr(align(*both, **setting)) == repr(align(*both, **setting))
 
 
@@ -216,7 +216,7 @@ def test_bounds(setting: dict[str, bool], both: Sides) -> None:
 
 @given(setting=any_unordered, both=sides(size=6))
 def test_exact_is_at_most_ordered_is_at_most_unordered(setting: dict[str, bool], both: Sides) -> None:
-    """Each rule asks less than the one before: exact <= ordered <= unordered, by every denominator."""
+    """Each rule is weaker than the previous one: exact <= ordered <= unordered, for every denominator."""
     in_order = align(*both, **{**setting, "ordered": True})
     any_order = align(*both, **setting)
     for denominator in DENOMINATORS:
@@ -285,10 +285,8 @@ def test_expecting_more_never_lowers_precision(setting: dict[str, bool], both: S
 
 
 @given(setting=any_unordered, both=sides())
-def test_leaving_out_what_nobody_expected_keeps_recall_and_never_lowers_precision(
-    setting: dict[str, bool], both: Sides
-) -> None:
-    """Without its unexpected calls a run has the same weight, and precision does not fall."""
+def test_removing_unexpected_calls_keeps_recall(setting: dict[str, bool], both: Sides) -> None:
+    """The weight stays the same, and precision does not fall."""
     expected, called = both
     before = align(expected, called, **setting)
     after = align(expected, [item for i, item in enumerate(called) if i not in before.unexpected], **setting)
@@ -299,7 +297,7 @@ def test_leaving_out_what_nobody_expected_keeps_recall_and_never_lowers_precisio
 
 @given(both=sides(full_items, full_items))
 def test_comparing_more_never_raises_the_score(both: Sides) -> None:
-    """Each field that is compared can only cost: names >= names and arguments >= names, arguments and output."""
+    """Each compared field can only cost: names >= names and arguments >= names, arguments and output."""
     weights = [
         align(*both, arguments=arguments, output=output).matched
         for arguments, output in ((False, False), (True, False), (True, True))

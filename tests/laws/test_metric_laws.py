@@ -1,4 +1,4 @@
-"""The laws of the metrics. A metric without declared laws fails: nobody shall forget to say what it promises.
+"""Laws of the metrics; each metric must declare the laws that hold for it.
 
 A law is a check of (metric class, options) on drawn cases; the table says which metric keeps which. Bounds, identity,
 determinism and strictness hold for every metric; the others are declared, and a metric that is declared to break one
@@ -82,7 +82,7 @@ def identical(metric: type[Metric], options: dict[str, Any], expected: Calls, ca
 
 
 def deterministic(metric: type[Metric], options: dict[str, Any], expected: Calls, called: Calls) -> None:
-    """The same case gives the same result, down to the words of the reason."""
+    """Equal cases give equal results, including the wording of the reason."""
     assert repr(measured(metric, options, expected, called)) == repr(measured(metric, options, expected, called))
 
 
@@ -94,7 +94,7 @@ def strict(metric: type[Metric], options: dict[str, Any], expected: Calls, calle
 
 
 def explained(metric: type[Metric], options: dict[str, Any], expected: Calls, called: Calls) -> None:
-    """A score below 1 has a finding, and each finding stands in the reason."""
+    """A score below 1 has a finding, and each finding is in the reason."""
     result = measured(metric, options, expected, called)
     assert result.findings or result.score == 1
     assert all(finding.message in result.reason for finding in result.findings)
@@ -104,7 +104,7 @@ def explained(metric: type[Metric], options: dict[str, Any], expected: Calls, ca
 
 
 def blind_to_order(metric: type[Metric], options: dict[str, Any], expected: Calls, called: Calls) -> None:
-    """Without ordering the score is the same to the last bit in whatever order the calls are listed."""
+    """Without ordering, the score is the same to the last bit in any order of calls."""
     free = {**options, "should_consider_ordering": False, "should_exact_match": False}
     draw = random.Random(len(expected) * 8 + len(called))
     one = score(metric, free, expected, called)
@@ -146,7 +146,7 @@ Law = Callable[[type[Metric], dict[str, Any], Calls, Calls], None]
 OF_ALL: tuple[Law, ...] = (bounded, identical, deterministic, strict, explained)
 OF_SOME: tuple[Law, ...] = (blind_to_order, monotone, nested, symmetric)
 
-#: Which of the other laws each metric keeps, with the options under which it does; the rest it breaks.
+#: Further laws of each metric with the options under which they hold; all others are broken.
 TABLE: dict[str, list[tuple[dict[str, Any], set[Law]]]] = {
     "ToolCorrectnessMetric": [
         ({}, {blind_to_order, monotone, nested}),
@@ -165,7 +165,7 @@ of_every_row = pytest.mark.parametrize(("metric", "options", "holding"), ROWS)
 
 
 def test_every_metric_has_declared_its_laws() -> None:
-    """Every concrete metric that compares stands in the table.
+    """Every concrete comparing metric is in the table.
 
     Those of calls alone have a file of their own, and so has the task's effect; what is judged has laws in tests/judge.
     """
@@ -177,7 +177,7 @@ def test_every_metric_has_declared_its_laws() -> None:
     assert concrete == {*TABLE, "ToolUseMetric"}
 
 
-def test_every_denominator_stands_in_the_table() -> None:
+def test_every_denominator_is_in_the_table() -> None:
     """Every denominator has a row."""
     named = {options.get("denominator", "expected") for options, _ in TABLE["ToolCorrectnessMetric"]}
     assert named == set(get_args(Denominator))
@@ -212,7 +212,7 @@ def test_declared_laws(
 def test_laws_that_are_not_declared_do_not_hold(
     law: Law, metric: type[Metric], options: dict[str, Any], holding: set[Law]
 ) -> None:
-    """A law that a metric has not declared is really broken by some small case: the table says what is true."""
+    """Some small case breaks each undeclared law, so the table is exact."""
     assert law in holding or breaks(law, metric, options)
 
 

@@ -1,4 +1,4 @@
-"""The laws of plans.
+"""Laws of plans.
 
 Against an oracle that lists every way of a plan and every alignment: the score, whatever the denominator. And
 equivalences: a plan of calls is the list of them, an optional call that is made is a required one, one alternative is
@@ -38,20 +38,18 @@ def scored(expected: Any, tools: list[ToolCall], **options: Any) -> float:
 
 @pytest.mark.parametrize("denominator", DENOMINATORS)
 @given(plans(), called())
-def test_a_plan_scores_what_the_list_of_all_its_alignments_says(
-    denominator: Denominator, plan: Plan, tools: list[ToolCall]
-) -> None:
-    """Unordered: the score is that of the best alignment of the best way."""
+def test_plan_score_equals_an_exhaustive_search(denominator: Denominator, plan: Plan, tools: list[ToolCall]) -> None:
+    """Unordered: the best alignment of the best choice."""
     best = max(plan_oracle.score(one, denominator) for one in plan_oracle.totals(plan, tools, ordered=False))
     assert scored(plan, tools, denominator=denominator) == pytest.approx(float(best), abs=1e-12)
 
 
 @pytest.mark.parametrize("denominator", DENOMINATORS)
 @given(plans(ordering=False), called())
-def test_an_ordered_plan_scores_what_the_list_of_all_its_alignments_says(
+def test_ordered_plan_score_equals_an_exhaustive_search(
     denominator: Denominator, plan: Plan, tools: list[ToolCall]
 ) -> None:
-    """Ordered: the same of the alignments that keep the order; a group is one step, without order inside."""
+    """Ordered: only alignments in order; a group is one step without inner order."""
     best = max(plan_oracle.score(one, denominator) for one in plan_oracle.totals(plan, tools, ordered=True))
     result = scored(plan, tools, denominator=denominator, should_consider_ordering=True)
     assert result == pytest.approx(float(best), abs=1e-12)
@@ -78,10 +76,8 @@ def test_a_plan_of_calls_is_the_list_of_them(
 
 
 @given(plans(), called(), modes)
-def test_what_stands_in_the_plan_and_out_of_it_is_all_there(
-    plan: Plan, tools: list[ToolCall], mode: dict[str, Any]
-) -> None:
-    """Every expected and every called position is in exactly one place of the alignment; the score is in [0, 1]."""
+def test_every_position_of_plan_and_run_is_placed_once(plan: Plan, tools: list[ToolCall], mode: dict[str, Any]) -> None:
+    """Each position has exactly one place in the alignment; the score is in [0, 1]."""
     result = measured(plan, tools, **mode)
     alignment = result.alignment
     assert alignment is not None
@@ -107,10 +103,8 @@ def test_an_unordered_score_does_not_know_the_order(
 
 
 @given(plans(size=2), plans(size=2), called(), modes)
-def test_one_alternative_is_no_choice_and_two_are_the_better_one(
-    one: Plan, other: Plan, tools: list[ToolCall], mode: dict[str, Any]
-) -> None:
-    """`OneOf(a)` is a, `Alternatives([a])` is a, and of two plans the better one counts, whichever stands first."""
+def test_alternatives_give_the_best_score(one: Plan, other: Plan, tools: list[ToolCall], mode: dict[str, Any]) -> None:
+    """`OneOf(a)` and `Alternatives([a])` equal a; two plans give the better score in any order."""
     alone = scored(one, tools, **mode)
     assert scored(Alternatives([one]), tools, **mode) == alone
     assert scored(Plan([OneOf(list(one.calls))]), tools, **mode) == alone
@@ -134,8 +128,8 @@ def test_so_many_times_is_as_many_calls(
 
 
 @given(st.lists(plain_calls, max_size=3), st.sampled_from(DENOMINATORS))
-def test_an_optional_call_that_is_made_is_a_required_one(tools: list[ToolCall], denominator: Denominator) -> None:
-    """And one that is not made is as if it had never been mentioned."""
+def test_made_optional_call_counts_as_required(tools: list[ToolCall], denominator: Denominator) -> None:
+    """An unmade one has no effect."""
     extra = ToolCall(name="z", input_parameters={"x": 1})
     optional, required = Expect("z", {"x": 1}, optional=True), Expect("z", {"x": 1})
     plan = Plan([*tools, optional])
@@ -145,8 +139,8 @@ def test_an_optional_call_that_is_made_is_a_required_one(tools: list[ToolCall], 
 
 
 @given(st.permutations(["a", "b", "c", "d"]), st.sampled_from(DENOMINATORS))
-def test_each_call_that_comes_too_early_is_worth_nothing(order: list[str], denominator: Denominator) -> None:
-    """In a chain of calls, each of a name of its own, one counts exactly if the one before it was made earlier."""
+def test_each_premature_call_is_worth_nothing(order: list[str], denominator: Denominator) -> None:
+    """In a chain of distinct names, a call counts if and only if its predecessor came earlier."""
     chain = ["a", "b", "c", "d"]
     plan = Plan([Expect(name, label=name, after=chain[max(at - 1, 0) : at]) for at, name in enumerate(chain)])
     tools = [ToolCall(name=name) for name in order]
@@ -156,7 +150,7 @@ def test_each_call_that_comes_too_early_is_worth_nothing(order: list[str], denom
 
 @given(plans(), called(), modes)
 def test_a_forbidden_call_makes_every_score_zero(plan: Plan, tools: list[ToolCall], mode: dict[str, Any]) -> None:
-    """And a finding names it; a plan that forbids what was not called scores what it scored."""
+    """A finding names it; without a forbidden call the score is unchanged."""
     before = measured(plan, tools, **mode)
     hit = Plan([*plan.calls, Forbid("zz")])
     result = measured(hit, [*tools, ToolCall(name="zz")], **mode)

@@ -52,7 +52,7 @@ def score(expected: Calls, called: Calls, **options: Any) -> float:
 
 @given(expected=expected_drawn, called=called_drawn)
 def test_bounds_and_explanations(expected: Calls, called: Calls) -> None:
-    """Scores and parts are in [0, 1]; a lower score has a finding; findings stand in the reason, by place and name."""
+    """Scores and parts are in [0, 1]; a lower score has a finding; the reason has each with place and name."""
     result = measured(expected, called)
 
     assert result.score is not None
@@ -68,8 +68,8 @@ def test_bounds_and_explanations(expected: Calls, called: Calls) -> None:
 
 
 @given(expected=expected_drawn)
-def test_what_was_expected_scores_1(expected: Calls) -> None:
-    """Whatever it is, and with every weight of the reads."""
+def test_expected_run_scores_1(expected: Calls) -> None:
+    """For any expectation and weight of reads."""
     assert score(expected, expected) == 1
     assert score(expected, expected, read_weight=0.7) == 1
     assert all(value == 1 for value in measured(expected, expected).parts.values())
@@ -77,7 +77,7 @@ def test_what_was_expected_scores_1(expected: Calls) -> None:
 
 @given(expected=expected_drawn, called=called_drawn, seed=st.integers(0, 99))
 def test_order_plays_no_part(expected: Calls, called: Calls, seed: int) -> None:
-    """The total is the same to the last bit in whatever order the calls are listed."""
+    """The total is the same to the last bit in any order of calls."""
     draw = random.Random(seed)
     shuffled = [draw.sample(side, len(side)) for side in (expected, called)]
 
@@ -86,7 +86,7 @@ def test_order_plays_no_part(expected: Calls, called: Calls, seed: int) -> None:
 
 @given(expected=expected_drawn, called=called_drawn, place=st.integers(0, 5), status=st.sampled_from(FAILED))
 def test_a_failed_call_changes_nothing(expected: Calls, called: Calls, place: int, status: str) -> None:
-    """Wherever it stands, and whatever it wanted; so a retry costs nothing."""
+    """At any place and with any arguments, so a retry costs nothing."""
     for name in ("book", "look", "frob"):
         more = [*called[:place], ToolCall(name=name, execution={"status": status}), *called[place:]]
 
@@ -95,7 +95,7 @@ def test_a_failed_call_changes_nothing(expected: Calls, called: Calls, place: in
 
 @given(expected=expected_drawn, called=called_drawn, place=st.integers(0, 5))
 def test_a_harmless_read_costs_nothing(expected: Calls, called: Calls, place: int) -> None:
-    """One more look changes the score only where it was expected, and then for the better."""
+    """Another read changes the score only if it was expected, and then upwards."""
     more = [*called[:place], ToolCall(name="look"), *called[place:]]
     before, after = score(expected, called), score(expected, more)
 
@@ -104,8 +104,8 @@ def test_a_harmless_read_costs_nothing(expected: Calls, called: Calls, place: in
 
 
 @given(expected=expected_drawn, called=called_drawn, place=st.integers(0, 5))
-def test_a_write_that_nobody_expected_lowers(expected: Calls, called: Calls, place: int) -> None:
-    """Of a score that is not 0 already."""
+def test_unexpected_write_lowers_the_score(expected: Calls, called: Calls, place: int) -> None:
+    """Unless it is 0 already."""
     assume(all(call.name != "pay" for call in expected))
     more = [*called[:place], ToolCall(name="pay"), *called[place:]]
     before, after = score(expected, called), score(expected, more)
@@ -226,7 +226,7 @@ def test_the_score_against_all_ways_to_pair(expected: Calls, called: Calls) -> N
 
 @given(expected=expected_drawn, called=called_drawn)
 def test_order_against_all_subsequences(expected: Calls, called: Calls) -> None:
-    """The part is the greatest sum of credits in order / the greatest in any order; it is not told of one pair."""
+    """The part is the maximal credit in order over that in any order; it is omitted for one pair."""
     names = {call.name for call in expected if call.name not in {"look", "find"}}
     reference = [call for call in expected if call.name in names]
     effective = [call for call in called if did(call) and call.name in {"book", "pay", *names}]

@@ -1,4 +1,4 @@
-"""The laws of values: equality, similarity, and what becomes of a Python value on its way into a call.
+"""Laws of values: equality, similarity, and conversion of Python values.
 
 Equality is an equivalence, and `frozen` keys agree with it. Similarity is symmetric, bounded, 1 exactly where values
 are equal, and its complement is a distance. A converted value is JSON, stays as it is when converted again, shares
@@ -40,14 +40,14 @@ def ratio(a: dict[str, Any], b: dict[str, Any]) -> Fraction:
 
 
 @given(a=twins, b=twins)
-def test_equality_is_what_the_rules_say(a: Any, b: Any) -> None:
+def test_equality_follows_the_rules(a: Any, b: Any) -> None:
     """1 == 1.0, True != 1, 1 != "1", NaN equals NaN, strings exact, lists ordered."""
     assert json_equal(a, b) == equal(a, b)
 
 
 @pytest.mark.parametrize("a", AWKWARD, ids=ascii)
 def test_equality_of_awkward_values(a: Any) -> None:
-    """The same among the values that Python and JSON disagree about, bare and inside a list and an object."""
+    """For values that Python and JSON treat differently, bare and inside lists and objects."""
     for b in AWKWARD:
         assert json_equal(a, b) == json_equal([a], [b]) == json_equal({"k": a}, {"k": b}) == equal(a, b)
         assert (frozen(a) == frozen(b)) == equal(a, b)
@@ -93,8 +93,8 @@ def test_an_output_equals_its_own_json_form(value: Any, indent: int | None) -> N
 
 @flat_or_nested
 @given(data=st.data())
-def test_similarity_is_what_the_rules_say(objects: st.SearchStrategy[dict[str, Any]], data: st.DataObject) -> None:
-    """Over the union of keys: equal 1, both objects recurse, otherwise 0; divided by the size of the union."""
+def test_similarity_follows_the_rules(objects: st.SearchStrategy[dict[str, Any]], data: st.DataObject) -> None:
+    """Over the union of keys: equal 1, objects recurse, otherwise 0; divided by its size."""
     a, b = data.draw(objects), data.draw(objects)
     assert ratio(a, b) == object_similarity(a, b)
 
@@ -120,7 +120,7 @@ def test_similarity_is_the_complement_of_a_distance(
 
 
 def by_leaves(a: dict[str, Any], b: dict[str, Any]) -> Fraction:
-    """The similarity as it is had where many objects are compared."""
+    """Return the similarity as computed for many objects."""
     (row,), unit = common([a], [b], [leaves_of(a)], [leaves_of(b)])
     return Fraction(row.get(0, 0), unit)
 
@@ -137,7 +137,7 @@ def test_prepared_objects_are_as_similar_as_plain_ones(
 
 @given(a=st.dictionaries(st.text(max_size=2), json_values()), b=st.dictionaries(st.text(max_size=2), json_values()))
 def test_prepared_objects_agree_on_any_values(a: dict[str, Any], b: dict[str, Any]) -> None:
-    """The same for objects of any values."""
+    """The prepared comparison agrees for objects with any values."""
     assert by_leaves(a, b) == ratio(a, b) == object_similarity(a, b)
 
 
@@ -181,7 +181,7 @@ def test_mending_every_difference_makes_the_call_right(a: dict[str, Any], b: dic
 
 
 def at(value: Any, path: tuple[str | int, ...]) -> Any:
-    """What stands at a path, or `ABSENT`."""
+    """Return the value at a path, or `ABSENT`."""
     for key in path:
         if key not in value:
             return ABSENT
@@ -238,8 +238,8 @@ def test_json_values_stay_as_they_are(value: Any) -> None:
 
 
 @given(value=python_values)
-def test_the_argument_is_neither_changed_nor_kept(value: Any) -> None:
-    """Construction leaves its argument as it was, and changing that later does not change the call."""
+def test_argument_is_copied(value: Any) -> None:
+    """Construction does not change it, and later changes do not affect the call."""
     before = repr(value)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ToolmarkWarning)
@@ -252,7 +252,7 @@ def test_the_argument_is_neither_changed_nor_kept(value: Any) -> None:
 
 @given(value=json_values())
 def test_two_fields_never_share_a_value(value: Any) -> None:
-    """One object given twice is two values in the call, so that changing one leaves the other."""
+    """One object passed twice becomes two independent values."""
     call = ToolCall(name="look_up", input_parameters={"value": value}, output=value)
     snapshot = repr(call.output)
     spoil(call.arguments)
@@ -279,7 +279,7 @@ def test_json_text_is_strict_json(value: Any) -> None:
 
 
 def as_text(place: Any) -> Any:
-    """NaN and infinities as the texts that stand for them in files."""
+    """Return NaN and infinities as their texts in files."""
     names = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
     if type(place) is float:
         return names.get(repr(place), place)

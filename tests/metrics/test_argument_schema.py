@@ -1,4 +1,4 @@
-"""Argument schema: calls against the JSON Schemas of the tools; what cannot be checked is left out, and said."""
+"""`ArgumentSchemaMetric`: calls against the tools' JSON Schemas; unchecked calls are left out with a warning."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_one_call(call: ToolCall, path: str | None) -> None:
     ],
 )
 def test_formats(format: str, good: str, bad: str | None) -> None:
-    """The formats that are told are checked, unless switched off; any other is an annotation; so are other types."""
+    """Known formats are checked by default; others are annotations, as for other types."""
     tool = {"name": "a", "parameters": {"properties": {"x": {"format": format}}}}
 
     def score(value: object, **options: Any) -> float:
@@ -151,8 +151,8 @@ def test_values_under_secret_keys_stay_out_of_reasons() -> None:
         pytest.param(ToolCall(name="web", type=ToolCallType.HOSTED), "of a provider", id="a tool of the provider"),
     ],
 )
-def test_what_cannot_be_checked_is_left_out(call: ToolCall, warning: str) -> None:
-    """It counts neither for nor against, and the result says so; alone it is skipped."""
+def test_uncheckable_call_is_left_out(call: ToolCall, warning: str) -> None:
+    """It counts neither way, with a warning; a case with only such calls is skipped."""
     alone, beside = measured(call), measured(call, book(seats="x"), book(seats=1))
 
     assert (alone.status, alone.score) == (ResultStatus.SKIPPED, None)
@@ -162,8 +162,8 @@ def test_what_cannot_be_checked_is_left_out(call: ToolCall, warning: str) -> Non
         assert warning in result.reason
 
 
-def test_a_schema_elsewhere_is_never_asked_for() -> None:
-    """A reference to an address sends nothing there, even if somebody would answer."""
+def test_external_schema_is_not_fetched() -> None:
+    """A reference to an address sends nothing, even with a listening server."""
     requests: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -184,7 +184,7 @@ def test_a_schema_elsewhere_is_never_asked_for() -> None:
 
 
 def test_a_broken_schema_is_a_finding_on_the_tool() -> None:
-    """It is told once for all calls of the tool, and does not crash."""
+    """It is reported once for all calls of the tool."""
     result = measured(ToolCall(name="broken"), ToolCall(name="broken"), book(seats=1))
 
     assert [(finding.kind, finding.tool, finding.called) for finding in result.findings] == [
@@ -209,8 +209,8 @@ def test_an_unknown_tool_is_invalid(fields: Any) -> None:
     assert [finding.kind for finding in result.findings] == ["unknown_tool"]
 
 
-def test_text_that_is_no_object_is_invalid() -> None:
-    """It is so without a look at the schema, also for a tool that has none."""
+def test_text_that_is_not_an_object_is_invalid() -> None:
+    """Without validation, also for a tool without a schema."""
     result = measured(ToolCall(name="note", execution=Execution(status="invalid_arguments", error="no JSON")))
 
     assert result.score == 0
@@ -218,7 +218,7 @@ def test_text_that_is_no_object_is_invalid() -> None:
 
 
 def test_no_call_is_skipped_and_no_tools_are_an_error() -> None:
-    """Nothing to check is not measured; tools that nobody named are an error, and `[]` says that there were none."""
+    """Without calls the case is skipped; unknown tools are an error, and `[]` means no tools."""
     call = ToolCall(name="book")
 
     assert ArgumentSchemaMetric().measure(LLMTestCase(tools_called=[])).reason == "Skipped: no call was made."
@@ -232,15 +232,15 @@ def test_no_call_is_skipped_and_no_tools_are_an_error() -> None:
 
 
 def test_the_metric_s_tools_win_over_the_case_s() -> None:
-    """Tools that the metric is given stand in place of those of the case."""
+    """The metric's tools replace those of the case."""
     case = LLMTestCase(tools_called=[book(seats="x")], available_tools=TOOLS)
 
     assert ArgumentSchemaMetric([{"name": "book", "parameters": {}}]).measure(case).score == 1
     assert ArgumentSchemaMetric().measure(case).score == 0
 
 
-def test_it_works_where_other_metrics_do() -> None:
-    """`evaluate` and `assert_test` take it, with the warnings of the run, and options show in the label."""
+def test_standard_metric_interfaces_work() -> None:
+    """`evaluate` and `assert_test` with run warnings; options appear in the label."""
     good = LLMTestCase(tools_called=[book(seats=1)], available_tools=TOOLS, run=Run(warnings=["a span was lost"]))
     bad = LLMTestCase(tools_called=[book(seats="x"), book(seats=1)], available_tools=TOOLS)
     report = evaluate([good, bad, LLMTestCase(tools_called=[book()])], [ArgumentSchemaMetric(threshold=0.5)])
@@ -274,7 +274,7 @@ except MissingPackageError as error:
 
 
 def test_a_pattern_that_takes_too_long_decides_nothing() -> None:
-    """It is told as a schema that cannot be used; other patterns, also of names, are those of the standard."""
+    """It is reported as unusable; other patterns, also of names, follow the standard."""
     slow = {"properties": {"x": {"pattern": "^(a|aa)+$"}}}
     case = LLMTestCase(
         tools_called=[ToolCall(name="t", input_parameters={"x": "a" * 60 + "b"})],

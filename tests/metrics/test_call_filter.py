@@ -122,7 +122,7 @@ def test_unknown_effects_are_reported(only: str) -> None:
 
 
 def test_failed_calls_are_left_out_before_anything_else() -> None:
-    """A failed call of unknown effect is no finding, and places are those of the case."""
+    """A failed call of unknown effect gives no finding, and places are those of the case."""
     result = compared("book", "jiggle:error look book:error pay", only="write", ignore_failed=True)
 
     assert (names(result.called), list(result.called)) == ("pay", [3])
@@ -156,7 +156,7 @@ def test_tools_of_the_case_and_of_the_metric_say_their_effect() -> None:
 
 
 def test_an_alignment_gets_the_places_of_the_case() -> None:
-    """Pairs, calls out of order, missing and unexpected ones; weights and counts stay those of what was compared."""
+    """Pairs, order, missing and unexpected calls; weights and counts cover the compared calls."""
     result = compared("look book look pay book", "find pay find book find book pay", only="write")
     expected, called = result.expected.values(), result.called.values()
     sides = [expected_item(call) for call in expected], [called_item(call) for call in called]
@@ -181,7 +181,7 @@ def test_an_alignment_gets_the_places_of_the_case() -> None:
     ],
 )
 def test_invalid_options_are_refused(options: dict[str, Any], message: str) -> None:
-    """The message says what is accepted."""
+    """The message lists the accepted values."""
     with pytest.raises(ConfigurationError, match=re.escape(message)):
         call_filter(**options)
 

@@ -49,7 +49,7 @@ def case(expected: list[ToolCall], called: list[ToolCall]) -> LLMTestCase:
     ],
 )
 def test_denominator(denominator: Any, score: float) -> None:
-    """One page divides by the tools called, another by the expected ones: expected is the default, the rest by name."""
+    """The default divides by the expected calls; other denominators are options."""
     options = {} if denominator is None else {"denominator": denominator}
     result = ToolCorrectnessMetric(**options).measure(case(tools("a", "b"), tools("a", "x", "y", "z")))
     assert result.score == score
@@ -57,7 +57,7 @@ def test_denominator(denominator: Any, score: float) -> None:
 
 
 def test_ordering_example() -> None:
-    """Ordered, E=[W,Q,W] and C=[W,W,Q] score 2/3: it passes at 0.5, and the reason says which call is out of order."""
+    """Ordered, E=[W,Q,W] and C=[W,W,Q] score 2/3: passed at 0.5, with a finding for the order."""
     metric = ToolCorrectnessMetric(should_consider_ordering=True)
     result = metric.measure(
         case(tools("WebSearch", "ToolQuery", "WebSearch"), tools("WebSearch", "WebSearch", "ToolQuery"))
@@ -70,7 +70,7 @@ def test_ordering_example() -> None:
 @pytest.mark.parametrize("metric", [ToolCorrectnessMetric, MultimodalToolCorrectnessMetric])
 @pytest.mark.parametrize("params", [None, (), [], [ToolCallParams.TOOL]], ids=["unset", "()", "[]", "[TOOL]"])
 def test_evaluation_params_default(metric: Any, params: Any) -> None:
-    """Names alone are compared unless told otherwise; an empty list says the same."""
+    """Only names are compared by default; an empty list means the same."""
     built = metric() if params is None else metric(evaluation_params=params)
     assert built.evaluation_params == (ToolCallParams.TOOL,)
     wrong = case([ToolCall(name="a", input_parameters={"x": 1}, output=1)], [ToolCall(name="a", output=2)])
@@ -78,7 +78,7 @@ def test_evaluation_params_default(metric: Any, params: Any) -> None:
 
 
 def test_evaluation_params_default_of_the_command_line(tmp_path: Path) -> None:
-    """`toolmark score` compares names alone, too."""
+    """`toolmark score` compares only names, too."""
     wrong = case([ToolCall(name="a", input_parameters={"x": 1})], tools("a"))
     (tmp_path / "cases.jsonl").write_text(wrong.to_json() + "\n", encoding="utf-8")
     assert toolmark_score("cases.jsonl", folder=tmp_path).code == 0
@@ -86,7 +86,7 @@ def test_evaluation_params_default_of_the_command_line(tmp_path: Path) -> None:
 
 
 def test_evaluation_params_default_of_gllm_evals() -> None:
-    """Only the layer for gllm-evals compares arguments and outputs unless told otherwise."""
+    """Only the gllm-evals layer compares arguments and outputs by default."""
     core = DeepEvalToolCorrectnessMetric()._core
     assert core.evaluation_params == tuple(ToolCallParams)
 
@@ -94,7 +94,7 @@ def test_evaluation_params_default_of_gllm_evals() -> None:
 @pytest.mark.parametrize("count", [2, 3, 50])
 @pytest.mark.parametrize("options", [{}, {"should_consider_ordering": True}], ids=["unordered", "ordered"])
 def test_identical_repeated_calls(options: dict[str, Any], count: int) -> None:
-    """Calls are told apart by their position, never by equality: n identical calls for n expected ones score 1."""
+    """Calls are matched by position: n identical calls for n expected ones score 1."""
     calls = [ToolCall(name="a", input_parameters={"x": 1}, output=2)] * count
     metric = ToolCorrectnessMetric(evaluation_params=list(ToolCallParams), **options)
     assert metric.measure(case(calls, calls)).score == 1
@@ -113,7 +113,7 @@ def test_greedy_pairing() -> None:
 
 @pytest.mark.parametrize("kind", [LLMTestCase, MLLMTestCase])
 def test_available_tools_without_a_judge(kind: Any) -> None:
-    """With `available_tools` and nobody to judge the selection the result says so, also of a case with images."""
+    """With `available_tools` but no judge the result has a warning, also for multimodal cases."""
     images = {"input": ["What is this?", MLLMImage(url="https://example.com/a.png")]} if kind is MLLMTestCase else {}
     metric = ToolCorrectnessMetric(available_tools=[{"name": "a"}])
     result = metric.measure(kind(tools_called=tools("a"), expected_tools=tools("a"), **images))
@@ -137,8 +137,8 @@ def test_random_name_suffixes(name: str, names: tuple[str, ...], bare: str) -> N
     assert strip_suffix(name, names) == bare
 
 
-def test_random_name_suffixes_are_kept_unless_asked_for() -> None:
-    """Names are rewritten only with `normalize_names`, and every rewrite is reported."""
+def test_name_suffixes_stay_by_default() -> None:
+    """Names change only with `normalize_names`, with a warning for each."""
     record = {"query": "q", "tools_called": [{"name": "parse_ipv4"}], "expected_tools": []}
     assert [call.name for call in case_from_record(record).tools_called or ()] == ["parse_ipv4"]
     rewritten = case_from_record(record, normalize_names=True)
@@ -162,7 +162,7 @@ def test_tool_use_with_no_tool_call_anywhere() -> None:
 
 
 def test_available_tools_of_tool_use() -> None:
-    """They are optional, for the case may have them; where neither has any, the error says so."""
+    """They may come from the case; without any the error says so."""
     turns = [Turn(role="user", content="Hello!"), Turn(role="assistant", content="Hello.")]
     metric = ToolUseMetric(judge=RuleJudge("yes"))
     assert metric.measure(ConversationalTestCase(turns=turns, available_tools=[{"name": "a"}])).score == 1

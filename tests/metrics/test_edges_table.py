@@ -1,4 +1,4 @@
-"""The table of edges: what plain, small and empty cases score, in the three modes."""
+"""= n = 0 scores 1 and one of them 0 scores 0 for any denominator, without a warning."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def score(expected: list[ToolCall], called: list[ToolCall], **options: Any) -> f
 
 
 def row(name: str, expected: Any, called: Any, unordered: float, ordered: float, exact: float) -> list[Any]:
-    """One row of the table: a test for each mode, named after both."""
+    """Return a row with a test for each mode."""
     scores = {"unordered": unordered, "ordered": ordered, "exact": exact}
     return [pytest.param(expected, called, mode, scores[mode], id=f"{name}: {mode}") for mode in MODES]
 
@@ -59,7 +59,7 @@ def row(name: str, expected: Any, called: Any, unordered: float, ordered: float,
     ],
 )
 def test_names(expected: str, called: str, mode: str, value: float) -> None:
-    """Both empty score 1, exactly one empty 0; extra calls are free except in exact; repeats count one by one."""
+    """Both empty score 1, one empty 0; extras are free except in exact mode; repeats count separately."""
     assert score(tools(expected), tools(called), **MODES[mode]) == value
 
 
@@ -88,7 +88,7 @@ def test_arguments(expected: Any, called: Any, mode: str, value: float) -> None:
 
 
 def fields_row(name: str, expected: Any, called: Any, value: float) -> Any:
-    """One row about a single call on each side."""
+    """Return a row with a single call on each side."""
     return pytest.param(ToolCall(name="a", **expected), ToolCall(name="a", **called), value, id=name)
 
 
@@ -157,8 +157,8 @@ def test_empty_sides_by_any_denominator(
     ],
 )
 @pytest.mark.parametrize("kind", [LLMTestCase, MLLMTestCase])
-def test_a_side_that_is_not_given(kind: Any, fields: dict[str, Any], missing: str) -> None:
-    """A side that is not given is an error of `measure` that names the field; `evaluate` makes it a failed result."""
+def test_missing_side_is_an_error(kind: Any, fields: dict[str, Any], missing: str) -> None:
+    """`measure` names the field; `evaluate` makes it a failed result."""
     case = kind(id="case 7", **fields)
     metric = ToolCorrectnessMetric()
     with pytest.raises(MissingFieldError, match=rf"needs {missing} of case 'case 7'; give the calls, or \[\] for none"):
@@ -171,8 +171,8 @@ def test_a_side_that_is_not_given(kind: Any, fields: dict[str, Any], missing: st
 
 
 @pytest.mark.parametrize("case", [None, 3, "case", {}, [LLMTestCase()]])
-def test_what_is_no_case(case: Any) -> None:
-    """What is no case with called and expected tools is refused by name."""
+def test_value_that_is_not_a_case_is_refused(case: Any) -> None:
+    """Its type is named."""
     with pytest.raises(ConfigurationError, match=f"LLMTestCase or MLLMTestCase, got {type(case).__name__}"):
         ToolCorrectnessMetric().measure(case)
 

@@ -1,4 +1,4 @@
-"""The last result of a metric: remembered for the thread or task that measured it, and for nobody else."""
+"""The last result of a metric is local to the thread or task that measured it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from toolmark import (
 
 
 def case(score: float) -> LLMTestCase:
-    """A case that scores so many hundredths."""
+    """Return a case that scores this many hundredths."""
     hits = round(score * 100)
     expected = [ToolCall(name="a")] * 100
     return LLMTestCase(tools_called=expected[:hits], expected_tools=expected)
@@ -90,7 +90,7 @@ def test_threads_do_not_see_each_other() -> None:
 
 
 def test_a_new_thread_has_measured_nothing() -> None:
-    """In a thread with a context of its own the metric raises, until it measures there."""
+    """In a thread with a new context the metric raises until it measures there."""
     metric = ToolCorrectnessMetric()
     metric.measure(case(0.5))
     results: list[Any] = []
@@ -184,7 +184,7 @@ def test_a_measure_that_raised_leaves_the_metric_as_it_was() -> None:
 
 
 def test_metrics_are_forgotten() -> None:
-    """A metric that nobody holds any more is collected, with its result, in every task that measured with it."""
+    """An unreferenced metric is collected, with its result in every task."""
     remaining = ToolCorrectnessMetric()
     gone = [ToolCorrectnessMetric() for _ in range(5)]
     references = [weakref.ref(metric) for metric in gone]
@@ -198,7 +198,7 @@ def test_metrics_are_forgotten() -> None:
 
 
 def test_a_new_metric_for_every_case_leaves_none_behind() -> None:
-    """Measuring each of many cases with a metric of its own does not gather metrics."""
+    """One metric for each of many cases does not accumulate metrics."""
     for _ in range(1_000):
         ToolCorrectnessMetric().measure(LLMTestCase(tools_called=[], expected_tools=[]))
     gc.collect()
@@ -208,7 +208,7 @@ def test_a_new_metric_for_every_case_leaves_none_behind() -> None:
 
 @dataclass(frozen=True)
 class Skipping(Metric):
-    """A metric of somebody else, with equality by value, that does not apply."""
+    """A third-party metric with equality by value that does not apply."""
 
     threshold: float = 0.5
 

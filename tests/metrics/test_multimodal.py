@@ -59,7 +59,7 @@ def test_ordering_example_of_the_page() -> None:
 
 
 def test_the_seven_options_of_the_page() -> None:
-    """The options are those of the page, with its defaults; there is no judge and no list of available tools."""
+    """The documented options and defaults, without a judge and available tools."""
     parameters = inspect.signature(MultimodalToolCorrectnessMetric).parameters
     assert {name: parameter.default for name, parameter in parameters.items()} == {
         "threshold": 0.5,
@@ -92,7 +92,7 @@ def test_images_play_no_part_in_the_score(options: dict[str, Any]) -> None:
         assert result.metric == plain.metric.replace("tool_correctness", "multimodal_tool_correctness")
 
 
-def test_a_side_that_is_not_given_names_this_metric() -> None:
-    """The error names the metric that was asked."""
+def test_missing_side_names_this_metric() -> None:
+    """The error names the called metric."""
     with pytest.raises(MissingFieldError, match=r"^MultimodalToolCorrectnessMetric needs tools_called"):
         MultimodalToolCorrectnessMetric().measure(MLLMTestCase(expected_tools=[]))

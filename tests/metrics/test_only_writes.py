@@ -18,7 +18,7 @@ EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write"}
 
 
 def measured(expected: Any, called: str, **options: Any) -> MetricResult:
-    """The result of expected calls, in shorthand or as they are, and called ones in shorthand."""
+    """Return the result of calls in shorthand; expected calls may also be objects."""
     expected = calls_from(expected) if isinstance(expected, str) else expected
     case = LLMTestCase(expected_tools=expected, tools_called=calls_from(called))
     return ToolCorrectnessMetric(**{"effects": EFFECTS, **options}).measure(case)
@@ -34,8 +34,8 @@ def measured(expected: Any, called: str, **options: Any) -> MetricResult:
         ({"only": "write", "ignore_failed": True}, 0),
     ],
 )
-def test_what_is_dropped_is_dropped_on_both_sides(options: dict[str, Any], score: float) -> None:
-    """Before anything is counted: the denominators shrink too."""
+def test_dropped_calls_leave_both_sides(options: dict[str, Any], score: float) -> None:
+    """Before counting, so the denominators shrink as well."""
     result = measured("look book", "find book:error look find pay", denominator="called", **options)
 
     assert result.score == pytest.approx(score)
@@ -65,15 +65,15 @@ def test_places_are_those_of_the_case() -> None:
     assert metric.align(case) == result.alignment
 
 
-def test_the_label_says_what_was_compared() -> None:
-    """So that two results of one case are not taken for the same."""
+def test_label_has_the_filter() -> None:
+    """So that results of one case are distinguishable."""
     metric = ToolCorrectnessMetric(only="write", ignore_failed=True)
 
     assert metric.label == "tool_correctness(only=write, without failed calls)"
 
 
-def test_what_was_left_out_is_told() -> None:
-    """Failed calls, calls of unknown effect, and what was taken for a write."""
+def test_omitted_calls_are_reported() -> None:
+    """Failed calls, calls of unknown effect, and assumed writes."""
     result = measured("frob", "jiggle frob frob:error", only="write", ignore_failed=True)
 
     assert result.score == 1
@@ -82,8 +82,8 @@ def test_what_was_left_out_is_told() -> None:
     assert "1 call not scored, since the effect of the tool is unknown: 'jiggle'" in result.warnings
 
 
-def test_available_tools_that_say_what_they_do_need_no_judge() -> None:
-    """Without `only` they are there to be judged, and a result says that they were not."""
+def test_available_tools_with_effects_need_no_judge() -> None:
+    """Without `only` they are meant for a judge, and a result warns about its absence."""
     tools = [{"name": "a", "effect": "read"}, {"name": "b", "effect": "write"}]
     result = measured("b", "a b", only="write", effects={}, available_tools=tools, denominator="called")
 
@@ -122,7 +122,7 @@ def test_plans(plan: list[Any], called: str, score: float) -> None:
 
 
 def test_places_of_calls_in_plans() -> None:
-    """Called ones stand where they stand in the case, forbidden ones among them."""
+    """Called ones have their places in the case, including forbidden ones."""
     plan = Plan([ToolCall(name="look"), Expect("book", {"n": "1"}), Forbid("pay")])
     result = measured(plan, "find book:error look book(2) pay", only="write", ignore_failed=True, denominator="f1",
                       evaluation_params=["input_parameters"])  # fmt: skip

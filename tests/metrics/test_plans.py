@@ -1,4 +1,4 @@
-"""Each construct of a plan, by hand: what it adds to a score, and what the reason says."""
+"""Each construct of a plan by example: its effect on the score, and its wording in the reason."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ A_THEN_B = [Expect("a", label="p"), Expect("b", after=["p"])]
 
 
 def measured(expected: Any, called: str | list[ToolCall], **options: Any) -> MetricResult:
-    """What the metric says of calls, given by their names in a row."""
+    """Return the result for calls named in sequence."""
     tools = [ToolCall(name=name) for name in called.split()] if isinstance(called, str) else called
     return ToolCorrectnessMetric(**options).measure(LLMTestCase(tools_called=tools, expected_tools=expected))
 
@@ -97,8 +97,8 @@ def test_the_table(expected: Any, called: str, options: dict[str, Any], score: f
     assert reason in str(result.reason)
 
 
-def test_matchers_that_are_not_asked_are_told() -> None:
-    """Names alone are compared unless arguments are asked for; a plan with matchers says that they were not."""
+def test_unused_matchers_are_reported() -> None:
+    """By default only names are compared; a plan with matchers gets a warning."""
     called = [ToolCall(name="pay", input_parameters={"amount": 7, "to": {"iban": "DE1"}})]
     for plan in (
         Plan([Expect("pay", {"amount": Approx(5)})]),
@@ -111,8 +111,8 @@ def test_matchers_that_are_not_asked_are_told() -> None:
     assert measured(Plan([Expect("pay", {"amount": 5})]), called).warnings == ()
 
 
-def test_findings_tell_matchers_in_their_own_words_and_in_json() -> None:
-    """The reason has words, the written result JSON; a value of a secret's name is hidden in both."""
+def test_findings_describe_matchers_in_text_and_json() -> None:
+    """The reason has text, the result JSON; secret values are hidden in both."""
     called = [ToolCall(name="pay", input_parameters={"amount": 7, "items": [1], "password": "b"})]
     plan = Plan([Expect("pay", {"amount": Approx(5, abs=1), "items": [Ignore(), 2], "password": Regex("a+")})])
     result = measured(plan, called, evaluation_params=["input_parameters"])
@@ -125,7 +125,7 @@ def test_findings_tell_matchers_in_their_own_words_and_in_json() -> None:
 
 
 def test_a_plan_in_a_report() -> None:
-    """It is evaluated, written and read as any case; the report's table names its places."""
+    """It is evaluated, written and read like any case; the report names its places."""
     case = LLMTestCase(id="1", tools_called=[], expected_tools=Plan([Expect(Glob("get_*")), *FORBIDS]))
     report = evaluate([case], [ToolCorrectnessMetric(), MultimodalToolCorrectnessMetric()], show_progress=False)
     written = report.to_dict()
@@ -145,7 +145,7 @@ def test_effects_of_a_plan() -> None:
 
 
 def test_a_metric_of_lists_says_that_it_does_not_understand_a_plan() -> None:
-    """One that is no more than a list is one."""
+    """A plan that is equivalent to a list is accepted."""
     metric = TrajectoryMatch()
     with pytest.raises(ConfigurationError, match=r"TrajectoryMatch compares lists of ToolCall, .* is a Plan"):
         metric.measure(LLMTestCase(tools_called=AB, expected_tools=Plan([Expect("a")])))

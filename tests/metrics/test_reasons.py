@@ -1,4 +1,4 @@
-"""Reasons: the arithmetic, then what was found, then what makes the score less sure. Compared with a golden file."""
+"""Reasons: calculation, findings, and warnings, compared with a golden file."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_the_multimodal_metric_gives_the_same_reasons(name: str) -> None:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_reasons_can_be_switched_off(name: str) -> None:
-    """Without reasons the result has its findings all the same."""
+    """Without reasons the result still has findings."""
     assert reason(name, include_reason=False) == "None"
 
 

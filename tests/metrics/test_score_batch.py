@@ -36,7 +36,7 @@ def test_an_object_that_is_not_a_case_is_an_error() -> None:
 
 
 def test_strict_is_all_or_nothing_however_little_is_missing() -> None:
-    """One wrong value at the bottom of three large objects is less than any tolerance, and fails a strict metric."""
+    """One wrong value inside three large objects fails a strict metric, although the loss is tiny."""
 
     def arguments(value: int) -> dict[str, Any]:
         tree: dict[str, Any] = {"key": value}

@@ -1,4 +1,4 @@
-"""TaskEffectMetric: what was changed, beside what should have been."""
+"""`TaskEffectMetric`: actual changes compared with expected changes."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_arguments_that_are_not_specified_match_anything() -> None:
 
 
 def test_writes_are_matched_so_that_the_sum_is_greatest() -> None:
-    """Not in the order in which they come: the first call would do for either."""
+    """Not in order of occurrence: the first call would match either."""
     expected = [{"a": 1, "b": 1}, {"a": 1, "b": 2}]
     case = LLMTestCase(
         expected_tools=[ToolCall(name="book", args=arguments) for arguments in expected],
@@ -167,7 +167,7 @@ def test_a_write_that_failed_is_missing() -> None:
 
 
 def test_failures_in_answers() -> None:
-    """A pattern says which answers tell of a failure."""
+    """A pattern detects failures in answers."""
     calls = [ToolCall(name="book", output=text) for text in ("Error: full", "booked")]
     case = LLMTestCase(expected_tools=[ToolCall(name="book")], tools_called=calls)
 
@@ -176,7 +176,7 @@ def test_failures_in_answers() -> None:
 
 
 def test_unknown_effects() -> None:
-    """Expected they are writes, and called ones of that name too; others are told, with what they might cost."""
+    """Expected tools count as writes in both lists; others are reported with their possible cost."""
     result = measured("frob", "jiggle frob jiggle")
 
     assert result.score == 1
@@ -189,8 +189,8 @@ def test_unknown_effects() -> None:
     assert measured("", "jiggle").warnings[-1] == "if those calls changed something, the score is 0"
 
 
-def test_a_guess_is_only_made_if_asked_for() -> None:
-    """And told."""
+def test_effects_are_guessed_only_on_request() -> None:
+    """With a note."""
     guessed = measured("cancel_order", "get_order cancel_order delete_order", effects={}, guess_effects=True)
     silent = measured("cancel_order", "get_order cancel_order delete_order", effects={})
 
@@ -201,7 +201,7 @@ def test_a_guess_is_only_made_if_asked_for() -> None:
 
 
 def test_tools_of_the_case_and_the_metric() -> None:
-    """What a tool does may stand in `available_tools`; the metric's own win."""
+    """Effects may be in `available_tools`; the metric's own take precedence."""
     tools = [{"name": "a", "effect": "read"}, {"name": "b", "annotations": {"readOnlyHint": True}}]
     case = LLMTestCase(expected_tools=[], tools_called=calls_from("a b"), available_tools=tools)
 
@@ -214,7 +214,7 @@ def test_tools_of_the_case_and_the_metric() -> None:
 
 
 def test_arguments_that_were_not_recorded() -> None:
-    """Such a pair counts by name, and the result says so."""
+    """Such a pair counts by name, with a warning."""
     result = measured("book(1)", "book(?)")
 
     assert result.score == 1
@@ -256,7 +256,7 @@ def test_a_forbidden_call_makes_the_total_0() -> None:
 
 
 def test_a_read_may_be_forbidden() -> None:
-    """And a tool of which nobody knows what it does."""
+    """As may a tool of unknown effect."""
     assert measured("", "look", forbidden=["look"]).score == 0
     assert measured("", "jiggle", forbidden=["jig*"]).score == 0
 
@@ -265,7 +265,7 @@ def test_a_read_may_be_forbidden() -> None:
 
 
 def test_the_reason_shows_the_sum_and_names_calls_by_their_places() -> None:
-    """Places are those in the case, whatever was left out before them."""
+    """Places are those of the case, whatever was left out before."""
     case = LLMTestCase(
         expected_tools=[
             ToolCall(name="look"),
@@ -305,7 +305,7 @@ def test_the_alignment_is_that_of_the_writes() -> None:
 
 
 def test_labels() -> None:
-    """The options that differ from the defaults, but not what is only said of the tools."""
+    """Options that differ from the defaults, without effects of tools."""
     assert TaskEffectMetric(effects=EFFECTS).label == "task_effect"
     everything = TaskEffectMetric(
         guess_effects=True, ignore_failed=False, forbidden=["x"], read_weight=0.25, strict_mode=True
@@ -329,13 +329,13 @@ def test_labels() -> None:
     ],
 )
 def test_options_that_are_none(options: dict[str, Any], message: str) -> None:
-    """Each is refused with what would be accepted."""
+    """Each is refused with the accepted values."""
     with pytest.raises(ConfigurationError, match=message):
         TaskEffectMetric(**options)
 
 
 def test_a_pattern_cannot_hang(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is an error that names the pattern."""
+    """The error names the pattern."""
     monkeypatch.setattr("toolmark._internal.regex.SECONDS", 0.05)
     case = LLMTestCase(expected_tools=[], tools_called=[ToolCall(name="f", output="a" * 60 + "!")])
 
@@ -344,8 +344,8 @@ def test_a_pattern_cannot_hang(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("missing", ["expected_tools", "tools_called"])
-def test_a_side_that_is_not_given(missing: str) -> None:
-    """Not given is not empty."""
+def test_missing_side_is_an_error(missing: str) -> None:
+    """A missing side differs from an empty one."""
     sides = {"expected_tools": [], "tools_called": []}
     del sides[missing]
 
@@ -354,13 +354,13 @@ def test_a_side_that_is_not_given(missing: str) -> None:
 
 
 def test_a_plan_that_says_no_more_than_a_list_is_one() -> None:
-    """What other plans are is tested apart."""
+    """Other plans are tested separately."""
     same = LLMTestCase(expected_tools=Plan([ToolCall(name="book")]), tools_called=calls_from("book"))
     assert TaskEffectMetric().measure(same).score == 1
 
 
 def test_the_evidence_on_recorded_runs() -> None:
-    """What docs/metrics.md says of the area under the curve, with and without what it hangs on."""
+    """The AUC values of docs/metrics.md, with and without the underlying options."""
     shared = Path(os.environ.get("TOOLMARK_SHARED", Path(__file__).parents[3] / "shared"))
     path = shared / "data" / "tau-airline" / "runs.jsonl"
     if not path.exists():

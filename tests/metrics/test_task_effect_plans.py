@@ -1,4 +1,4 @@
-"""TaskEffectMetric where a plan says what should be changed."""
+"""`TaskEffectMetric` with plans as expectations."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def test_totals(plan: list[Any], called: str, score: float) -> None:
     assert TaskEffectMetric(effects=EFFECTS).measure(case).score == pytest.approx(score)
 
 
-def test_the_way_that_was_taken_is_told() -> None:
-    """By its place and name, and of a place for a write or a read, which of them it was."""
+def test_selected_choice_is_reported() -> None:
+    """By place and name, and whether a place is a write or a read."""
     either = Alternatives([Plan([BOOK], name="flight"), Plan([PAY, LOOK], name="voucher")])
 
     result = measured(either, "pay look")
@@ -96,14 +96,14 @@ def test_the_way_that_was_taken_is_told() -> None:
 
 
 def test_too_many_choices_between_writes_and_reads() -> None:
-    """Each doubles the ways; the message says what to do."""
+    """Each doubles the number of choices; the message has a remedy."""
     assert measured([OneOf(LOOK, BOOK)] * 9, "book " * 9).score == 1
     with pytest.raises(ConfigurationError, match=r"1024 combinations or more, since .* limit is 1000"):
         measured([OneOf(LOOK, BOOK)] * 10, "")
 
 
-def test_rules_between_writes_and_reads_are_told_to_play_no_part() -> None:
-    """Since writes and reads are compared apart; rules among the writes are no reason for it."""
+def test_rules_between_writes_and_reads_are_ignored_with_a_warning() -> None:
+    """Writes and reads are compared separately; rules among writes apply."""
     plan = [Expect("look", label="seen"), Expect("book", after=["seen"]), Parallel(FIND, PAY)]
     result = measured(plan, "book@1 look@2 find@3 pay@4")
 
@@ -137,7 +137,7 @@ def test_rules_between_writes_and_reads_are_told_to_play_no_part() -> None:
     ],
 )  # fmt: skip
 def test_matchers_are_leaves(expected: Any, called: Any, score: float) -> None:
-    """Whatever they stand for; so is what a call has in their place."""
+    """Whatever values they accept, as are the actual values."""
     assert of_arguments(expected, called).score == pytest.approx(score)
 
 
@@ -149,7 +149,7 @@ def test_other_arguments() -> None:
 
 
 def test_matchers_by_place_and_by_tool() -> None:
-    """Those of the plan hold for plain calls, too."""
+    """Those of the plan apply to plain calls, too."""
     call = ToolCall(name="book", args={"to": [{"n": "Ann", "x": 1}]})
     plan = Plan([call], tools={"book": {"to[*].n": IgnoreCase()}})
 
@@ -200,8 +200,8 @@ def test_a_forbidden_call_makes_the_total_0(called: str) -> None:
     assert measured([BOOK, Forbid("mail")], "pay:error book mail").findings[0].called == 2
 
 
-def test_what_is_forbidden() -> None:
-    """Reads and calls of unknown effect too, and by arguments; not what failed."""
+def test_forbidden_calls() -> None:
+    """Including reads, unknown effects and arguments, but not failed calls."""
     assert measured([BOOK, Forbid("look")], "book look").score == 0
     assert measured([BOOK, Forbid("jiggle")], "book jiggle").score == 0
     assert measured([BOOK, Forbid("look", {"n": "1"})], "book look(2)").parts["allowed"] == 1
@@ -210,8 +210,8 @@ def test_what_is_forbidden() -> None:
     assert measured([BOOK, Forbid("mail")], "book mail:error", ignore_failed=False).score == 0
 
 
-def test_a_way_that_forbids_nothing_of_it_is_taken() -> None:
-    """The option forbids in every way; a call that both forbid is told once."""
+def test_forbidden_option_applies_to_all_choices() -> None:
+    """A call forbidden by both is reported once."""
     either = Alternatives([[BOOK, Forbid("mail")], [BOOK]])
 
     assert measured(either, "book mail").score == pytest.approx(2 / 3)
@@ -229,8 +229,8 @@ def test_other_calls() -> None:
     assert measured(Plan([Expect("look")]), "look pay").score == 0
 
 
-def test_failed_calls_and_unknown_effects_are_told_once() -> None:
-    """Of all calls of the case, whichever way is taken."""
+def test_failed_calls_and_unknown_effects_are_reported_once() -> None:
+    """For all calls of the case, whatever choice is selected."""
     either = Alternatives([[Expect("frob")], [Expect("frob"), LOOK]])
     result = measured(either, "jiggle book:error frob")
 
@@ -257,7 +257,7 @@ def test_the_bound_of_unknown_calls_is_that_of_the_best_way() -> None:
 
 
 def test_places_are_those_of_the_plan() -> None:
-    """Writes and reads count together there, each time of a call apart; called ones stand as in the case."""
+    """Writes and reads are numbered together, each repetition separately; called ones as in the case."""
     plan = Plan([Expect("look", times=2), Expect("book", {"n": "1"}, times=(1, 2)), OneOf(PAY, ToolCall(name="mail"))])
     case = case_of(plan, "find look pay:error book(2) book(1) find")
     result = TaskEffectMetric(effects=EFFECTS).measure(case)
@@ -275,7 +275,7 @@ def test_places_are_those_of_the_plan() -> None:
 
 
 def test_order() -> None:
-    """Out of order costs nothing, what breaks a rule does, and is told as that alone."""
+    """Order itself costs nothing; a violated rule does and is reported only as such."""
     result = measured([Expect("book"), Expect("pay"), Expect("mail")], "mail book pay")
     assert (result.score, result.parts["write_order"]) == (1, pytest.approx(2 / 3))
     assert [finding.message for finding in result.findings] == [

@@ -1,4 +1,4 @@
-"""Tool correctness as people use it: the examples of the pages, the options, what is found, and what is refused."""
+"""`ToolCorrectnessMetric` in use: documented examples, options, findings, and refused input."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_page_example() -> None:
 
 
 def test_page_example_with_evaluate() -> None:
-    """The same through `evaluate`, by keyword as the page has it."""
+    """The same example with `evaluate` and keyword arguments."""
     test_case = LLMTestCase(
         input="What if these shoes don't fit?",
         tools_called=[ToolCall(name="WebSearch"), ToolCall(name="ToolQuery")],
@@ -113,8 +113,8 @@ def test_page_example_of_the_fluent_form() -> None:
 # The result
 
 
-def test_measure_returns_what_the_metric_then_shows() -> None:
-    """`measure` returns the result, whose float is the score; `score`, `reason` and `success` then show the same."""
+def test_metric_shows_its_last_result() -> None:
+    """`measure` returns the result; `score`, `reason` and `success` then show it."""
     metric = ToolCorrectnessMetric()
     case = LLMTestCase(tools_called=[ToolCall(name="a")], expected_tools=[ToolCall(name="a"), ToolCall(name="b")])
     result = metric.measure(case)
@@ -125,8 +125,8 @@ def test_measure_returns_what_the_metric_then_shows() -> None:
 
 
 @pytest.mark.parametrize("denominator", get_args(Denominator))
-def test_parts_stand_beside_every_score(denominator: Denominator) -> None:
-    """Precision, recall and F1 are reported whichever is the score; `calling` is the score before strictness."""
+def test_breakdown_has_all_measures(denominator: Denominator) -> None:
+    """Precision, recall and F1 with any score; `calling` is the score before strict mode."""
     case = LLMTestCase(
         tools_called=[ToolCall(name=name) for name in "axyz"], expected_tools=[ToolCall(name=name) for name in "ab"]
     )
@@ -147,7 +147,7 @@ def test_exact_wins_over_ordering_and_over_the_denominator() -> None:
 
 
 def test_findings_name_everything_that_cost_score() -> None:
-    """A finding has a kind, both positions, a path and both values; they stand in the order of the expected calls."""
+    """Kind, both positions, path and both values, in order of the expected calls."""
     expected = [
         ToolCall(name="book", input_parameters={"city": "Paris", "nights": 2, "guest": {"age": 30}}, output="ok"),
         ToolCall(name="pay", type=ToolCallType.MCP),
@@ -182,7 +182,7 @@ def test_findings_name_everything_that_cost_score() -> None:
 
 
 def test_a_field_that_the_recording_did_not_keep() -> None:
-    """Such a pair counts by name, the field is left out, and the result says so as a finding and as a warning."""
+    """The pair counts by name without the field, with a finding and a warning."""
     execution = Execution(not_captured=["input_parameters", "output", "type"])
     called = [ToolCall(name="a", execution=execution)]
     expected = [ToolCall(name="a", input_parameters={"x": 1}, output=2, type=ToolCallType.MCP)]
@@ -198,16 +198,16 @@ def test_a_field_that_the_recording_did_not_keep() -> None:
     assert measured([ToolCall(name="a")], called, evaluation_params=list(ToolCallParams)).findings == ()
 
 
-def test_warnings_of_the_run_stand_in_the_result() -> None:
-    """What makes the recording incomplete makes the score less sure: the result and its reason repeat it."""
+def test_run_warnings_are_in_the_result() -> None:
+    """Result and reason repeat warnings about an incomplete recording."""
     run = Run(calls=[ToolCall(name="a")], warnings=["2 spans were lost."])
     result = ToolCorrectnessMetric().measure(run.to_test_case(expected_tools=[ToolCall(name="a")]))
     assert result.warnings == ("2 spans were lost.",)
     assert str(result.reason).endswith("Note: 2 spans were lost.")
 
 
-def test_every_kind_of_finding_is_known_here() -> None:
-    """The kinds that these tests, the reasons, and the tests of the other metrics know are all that there are."""
+def test_every_kind_of_finding_is_tested() -> None:
+    """The kinds of these and other tests are all that exist."""
     kinds = {"missing", "unexpected", "out_of_order", "wrong_argument", "missing_argument", "extra_argument"}
     compared = {*kinds, "wrong_output", "wrong_type", "not_compared"}
     judged = {"unknown_tool", "schema_violation", "wrong_tool", "wrong_arguments", "missing_call", "not_judged"}
@@ -235,7 +235,7 @@ def test_large_and_strange_values_are_scored_and_explained() -> None:
 
 
 def test_thousands_of_calls() -> None:
-    """A run of 5,000 calls is scored and explained, and the reason names the first findings and counts the rest."""
+    """A run of 5,000 calls is scored, and the reason lists the first findings and counts the others."""
     called = [ToolCall(name=f"tool {i % 50}", input_parameters={"i": i}) for i in range(5_000)]
     result = measured(called[::-1], called, evaluation_params=[ToolCallParams.INPUT_PARAMETERS])
     assert result.score == 1
@@ -261,7 +261,7 @@ def test_thousands_of_calls() -> None:
     ],
 )
 def test_label(options: dict[str, Any], label: str) -> None:
-    """The label names the options that change what is measured."""
+    """The label has the options that change the measurement."""
     assert ToolCorrectnessMetric(**options).label == label
     assert ToolCorrectnessMetric(**options).measure(LLMTestCase(tools_called=[], expected_tools=[])).metric == label
 
@@ -281,7 +281,7 @@ def test_label(options: dict[str, Any], label: str) -> None:
     ],
 )
 def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
-    """An option that is out of range is refused when the metric is made, with what is accepted."""
+    """They are refused when the metric is created, with the accepted values."""
     with pytest.raises(ConfigurationError, match=message.replace("(", r"\(")):
         ToolCorrectnessMetric(**options)
 
@@ -307,8 +307,8 @@ def test_metrics_are_frozen_and_can_be_varied() -> None:
     assert repr(pickle.loads(pickle.dumps(metric))) == repr(metric)  # noqa: S301
 
 
-def test_nothing_is_kept_on_the_metric() -> None:
-    """Measuring leaves no trace on the metric itself."""
+def test_metric_object_stays_unchanged() -> None:
+    """Measuring does not modify the metric."""
     metric = ToolCorrectnessMetric()
     before = dict(vars(metric))
     metric.measure(LLMTestCase(tools_called=[], expected_tools=[]))
@@ -316,7 +316,7 @@ def test_nothing_is_kept_on_the_metric() -> None:
 
 
 def test_reading_before_measuring() -> None:
-    """A score that was never measured raises, and the error says what to do."""
+    """Reading an unmeasured score raises an error that says what to do."""
     for metric in (ToolCorrectnessMetric(), MultimodalToolCorrectnessMetric()):
         with pytest.raises(NotMeasuredError, match=r"call measure\(case\) here, or use the result"):
             _ = metric.score

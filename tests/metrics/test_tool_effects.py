@@ -131,7 +131,7 @@ UNDECIDED = """
     ],
 )
 def test_effects_guessed_from_names(name: str, effect: ToolEffect | None) -> None:
-    """The verb decides at any position and in any spelling; an ambiguous verb decides nothing."""
+    """The verb decides at any position and in any spelling; ambiguous verbs do not."""
     assert guess_effect(name) is effect
 
 

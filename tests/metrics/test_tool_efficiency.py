@@ -154,7 +154,7 @@ def test_redacted_arguments_may_be_any() -> None:
 
 
 def test_findings_and_reason() -> None:
-    """The reason has the sum of each part, and says of each redundant call why it is one."""
+    """The reason has the calculation of each part, and why each redundant call is redundant."""
     calls = "a:ok b:error=full a:ok b:error=full b:error=full"
     result = measured(calls, duration=3, max_calls=4, max_seconds=1.5)
 
@@ -188,13 +188,13 @@ def test_findings_and_reason() -> None:
     ],
 )
 def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
-    """They are refused by name."""
+    """The error names the option."""
     with pytest.raises(ConfigurationError, match=message):
         ToolEfficiencyMetric(**options)
 
 
-def test_it_works_where_other_metrics_do() -> None:
-    """`evaluate` and `assert_test` take it; options show in the label."""
+def test_standard_metric_interfaces_work() -> None:
+    """`evaluate` and `assert_test`; options appear in the label."""
     bad = LLMTestCase(tools_called=calls_from("a:ok a:ok a:ok"))
     report = evaluate([bad, LLMTestCase(tools_called=[]), LLMTestCase()], [ToolEfficiencyMetric()])
 

@@ -62,7 +62,7 @@ def test_every_status_has_its_place(status: CallStatus) -> None:
 
 
 def test_findings_and_reason() -> None:
-    """Each failure is named with its status and error; what was left out is said."""
+    """Each failure has its status and error; omitted calls are listed."""
     result = measured("a:ok b:error=full c:pending d", max_rate=0.5)
 
     assert result.reason.split("\n") == [
@@ -74,8 +74,8 @@ def test_findings_and_reason() -> None:
     assert [(finding.kind, finding.tool) for finding in result.findings] == [("failed_call", "b")]
 
 
-def test_calls_that_are_known_by_their_answers_alone() -> None:
-    """Where the tool was not seen to run, the result says that a failure told in words alone is not seen."""
+def test_calls_recorded_by_answer_only() -> None:
+    """If the execution was not visible, the result warns that failures in text are not detected."""
     answered = {"name": "a", "output": "Error: no such flight", "execution": {"status": "ok"}}
     executed = {**answered, "execution": {"status": "ok", "executed": True}}
     warning = "2 calls recorded by the answer alone: a failure that only its text reports is not detected"
@@ -86,7 +86,7 @@ def test_calls_that_are_known_by_their_answers_alone() -> None:
 
 
 def test_secrets_in_errors_stay_out_of_reasons() -> None:
-    """The text of an error may hold what nobody should read."""
+    """The text of an error may contain secrets."""
     token = "ghp_" + "a1B2" * 9
     case = LLMTestCase(tools_called=[{"name": "a", "execution": {"status": "error", "error": f"401 for {token}"}}])
     result = ToolErrorRate().measure(case)
@@ -106,7 +106,7 @@ def test_secrets_in_errors_stay_out_of_reasons() -> None:
     ],
 )
 def test_the_rate_that_is_allowed(rate: float, calls: str, *, passed: bool) -> None:
-    """It passes if at most that share of the calls failed."""
+    """It passes if at most this share of the calls failed."""
     result = measured(calls, max_rate=rate)
 
     assert (result.passed, result.threshold) == (passed, 1 - rate)
@@ -120,8 +120,8 @@ def test_options_out_of_range(rate: Any) -> None:
         ToolErrorRate(max_rate=rate)
 
 
-def test_it_works_where_other_metrics_do() -> None:
-    """`evaluate` and `assert_test` take it; calls that are not given are an error."""
+def test_standard_metric_interfaces_work() -> None:
+    """`evaluate` and `assert_test`; missing calls are an error."""
     cases = [LLMTestCase(tools_called=calls_from("a:ok")), LLMTestCase(tools_called=[]), LLMTestCase()]
     report = evaluate(cases, [ToolErrorRate()])
 

@@ -71,15 +71,15 @@ def test_names(calls: str, options: dict[str, Any], expected: list[int]) -> None
         pytest.param("other:ok", [], id="another tool"),
     ],
 )
-def test_what_is_required_before(calls: str, expected: list[int]) -> None:
-    """Before a call there must be an earlier one of each required tool that succeeded."""
+def test_required_calls_come_first(calls: str, expected: list[int]) -> None:
+    """A call needs an earlier successful one of each required tool."""
     result = measured(calls, required_before={"change": ["look"]})
 
     assert violations(result) == [("too_early", index) for index in expected]
 
 
 def test_required_tools_are_all_required_and_may_be_patterns() -> None:
-    """Each listed one is required, from every pattern that fits, and told once."""
+    """Each listed tool is required, for every matching pattern, and reported once."""
     rules = {"change_*": ["look_*", "ask"], "change_b": ["ask"]}
 
     assert violations(measured("look_x ask change_a", required_before=rules)) == []
@@ -109,8 +109,8 @@ def test_required_tools_are_all_required_and_may_be_patterns() -> None:
         pytest.param("pay:ok", {"approved": True}, False, id="another key"),
     ],
 )
-def test_what_needs_approval(call: str, metadata: dict[str, Any], *, fine: bool) -> None:
-    """A call that ran must be listed as approved, by the case or by its run."""
+def test_calls_that_need_approval(call: str, metadata: dict[str, Any], *, fine: bool) -> None:
+    """A call that ran must be in the approved calls of the case or its run."""
     calls = [one.model_copy(update={"id": "c1"}) for one in calls_from(call)]
     metric = ToolPolicyMetric(needs_approval=["pay"])
     of_case = metric.measure(LLMTestCase(tools_called=calls, metadata=metadata))
@@ -119,8 +119,8 @@ def test_what_needs_approval(call: str, metadata: dict[str, Any], *, fine: bool)
     assert violations(of_case) == violations(of_run) == ([] if fine else [("not_approved", 0)])
 
 
-def test_a_cancelled_call_that_was_seen_to_run() -> None:
-    """What was begun needed approval, too."""
+def test_cancelled_call_that_ran_needs_approval() -> None:
+    """A started call needs it as well."""
     call = ToolCall(name="pay", execution={"status": "cancelled", "executed": True})
 
     assert violations(ToolPolicyMetric(needs_approval=["*"]).measure(LLMTestCase(tools_called=[call]))) == [
@@ -130,7 +130,7 @@ def test_a_cancelled_call_that_was_seen_to_run() -> None:
 
 @pytest.mark.parametrize("listed", ["c1", {"c1": True}, [True], [None]])
 def test_a_list_of_approved_calls_that_is_none(listed: Any) -> None:
-    """It is an error with the case's name, not a violation and not an approval."""
+    """It is an error with the case's name, and neither a violation nor an approval."""
     case = LLMTestCase(id="k", tools_called=calls_from("pay:ok"), metadata={"approved_calls": listed})
 
     with pytest.raises(InvalidDataError, match="of case 'k' must be a list of ids or positions"):
@@ -183,8 +183,8 @@ def test_argument_rules(place: Any, values: dict[str, Any], arguments: dict[str,
         pytest.param(ToolCall(name="pay", input_parameters={"to": ["x", REDACTED]}), id="redacted in part"),
     ],
 )
-def test_arguments_that_are_not_known_are_left_out(call: ToolCall) -> None:
-    """The call counts on neither side, unless it breaks another rule, and the result says so."""
+def test_hidden_arguments_are_left_out(call: ToolCall) -> None:
+    """The call counts on neither side unless it breaks another rule, with a warning."""
     rules = {"pay": {"to": {"allowed": ["x"]}}}
     case = LLMTestCase(tools_called=[call, ToolCall(name="look"), ToolCall(name="wipe")])
     alone = ToolPolicyMetric(argument_rules=rules).measure(LLMTestCase(tools_called=[call]))
@@ -209,7 +209,7 @@ def test_redacted_arguments_of_other_places_do_not_matter() -> None:
 
 
 def test_findings_and_reason() -> None:
-    """Each finding names the rule and the call; a call that breaks several rules counts once."""
+    """Each finding has rule and call; a call that breaks several rules counts once."""
     result = measured(
         "wipe:ok pay(X):ok look:ok book:ok",
         denied=["w*"],
@@ -228,7 +228,7 @@ def test_findings_and_reason() -> None:
 
 
 def test_secrets_stay_out_of_reasons() -> None:
-    """A value under a secret key breaks its rule without being told."""
+    """A secret value breaks its rule without being shown."""
     case = LLMTestCase(tools_called=[ToolCall(name="a", input_parameters={"password": "hunter2"})])
     result = ToolPolicyMetric(argument_rules={"a": {"password": {"allowed": []}}}).measure(case)
 
@@ -256,7 +256,7 @@ def test_secrets_stay_out_of_reasons() -> None:
     ],
 )
 def test_options_that_are_none(options: dict[str, Any], message: str) -> None:
-    """They are refused by name, before anything is measured."""
+    """The error names the option, before anything is measured."""
     with pytest.raises(ConfigurationError, match=message):
         ToolPolicyMetric(**options)
 
@@ -268,8 +268,8 @@ def test_no_call_is_skipped() -> None:
     assert (result.status, result.reason) == (ResultStatus.SKIPPED, "Skipped: no call was made.")
 
 
-def test_it_works_where_other_metrics_do() -> None:
-    """`evaluate` and `assert_test` take it; the label tells which kinds of rules there are."""
+def test_standard_metric_interfaces_work() -> None:
+    """`evaluate` and `assert_test`; the label has the kinds of rules."""
     bad = LLMTestCase(tools_called=calls_from("wipe:ok look:ok"))
     metric = ToolPolicyMetric(denied=["wipe"], needs_approval=["pay"])
     report = evaluate([bad, LLMTestCase(tools_called=[]), LLMTestCase()], [metric])

@@ -79,12 +79,12 @@ def test_edges(calls: str, expected: float | None, kinds: str) -> None:
     ],
 )
 def test_calls_of_one_message(calls: str, expected: float) -> None:
-    """Calls that the model asked for at the same time are no answers to each other."""
+    """Calls that the model requested in parallel do not recover from each other."""
     assert measured(calls).score == expected
 
 
 def test_findings_and_reason() -> None:
-    """Each failure that was not recovered from is named with its last call and error."""
+    """Each unrecovered failure is named with its last call and error."""
     result = measured("a(1):error=full b:error=late a(1):error=full c:error c:ok d:error d:pending", threshold=1 / 3)
 
     assert result.reason.split("\n") == [
@@ -97,8 +97,8 @@ def test_findings_and_reason() -> None:
     assert "after 2 failures, the last error: late" in measured("a(1):error a(2):error=late").reason
 
 
-def test_it_works_where_other_metrics_do() -> None:
-    """`evaluate` and `assert_test` take it; strict mode wants every failure recovered from."""
+def test_standard_metric_interfaces_work() -> None:
+    """`evaluate` and `assert_test`; strict mode requires recovery from every failure."""
     half = LLMTestCase(tools_called=calls_from("a:error a:ok b:error"))
     report = evaluate([half, LLMTestCase(tools_called=calls_from("a:ok")), LLMTestCase()], [ToolRecoveryMetric()])
 

@@ -1,4 +1,4 @@
-"""Tool use: units, means, the lower score, options, and how it is shown."""
+"""`ToolUseMetric`: units, means, the lower score, options, and display."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def test_the_lower_of_two_means() -> None:
     ]
 
 
-def test_what_is_asked() -> None:
-    """One question for each call and criterion, one for each unit; not what code decided."""
+def test_questions_of_a_conversation() -> None:
+    """One for each call and criterion and one for each unit, without decisions by code."""
     judge = RuleJudge("yes")
     ToolUseMetric(TOOLS, judge=judge).measure(conversation([find(), find(3), ToolCall(name="gone")], []))
 
@@ -100,8 +100,8 @@ def test_what_is_asked() -> None:
     ]
 
 
-def test_arguments_of_an_unknown_tool_are_no_question() -> None:
-    """There is nothing to hold them to; the call already costs selection."""
+def test_arguments_of_an_unknown_tool_are_not_judged() -> None:
+    """There is no schema to compare; the call already costs selection."""
     result = ToolUseMetric(TOOLS, judge=RuleJudge("yes")).measure(conversation([ToolCall(name="gone")]))
 
     assert (result.parts["selection"], "arguments" in result.parts, result.score) == (0, False, 0)
@@ -119,7 +119,7 @@ def test_units_without_calls() -> None:
 
 
 def test_a_part_the_judge_did_not_answer_fails_the_result() -> None:
-    """Without an answer about arguments the selection alone is no score, for it would be too good."""
+    """Without an answer about arguments the selection score alone would be too high."""
     judge = RuleJudge(lambda criterion, _: ValueError("boom") if criterion == "arguments" else "yes")
     result = ToolUseMetric(TOOLS, judge=judge).measure(conversation([find()]))
 
@@ -129,7 +129,7 @@ def test_a_part_the_judge_did_not_answer_fails_the_result() -> None:
 
 
 def test_arguments_that_were_not_recorded_are_open() -> None:
-    """They are neither right nor wrong, and are counted in the coverage."""
+    """They are open and counted in the coverage."""
     lost = ToolCall(name="find", execution=Execution(not_captured=["input_parameters"]))
     result = ToolUseMetric(TOOLS, judge=RuleJudge("yes")).measure(conversation([find(), lost]))
 
@@ -160,7 +160,7 @@ def test_options() -> None:
 
 
 def test_async_mode() -> None:
-    """Without it, questions about a case are asked one after the other."""
+    """Without it, questions about a case are sent sequentially."""
     most = {True: 0, False: 0}
     for mode in (True, False):
         running = 0
@@ -185,7 +185,7 @@ def test_verbose_mode(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_other_cases_and_missing_tools() -> None:
-    """A case of one question is no conversation; tools must be known, be it as none."""
+    """A single-turn case is not a conversation; the tools must be defined, if only as empty."""
     metric = ToolUseMetric(judge=RuleJudge())
     with pytest.raises(ConfigurationError, match="ToolUseMetric measures a ConversationalTestCase, got LLMTestCase"):
         metric.measure(LLMTestCase(input="?"))
@@ -195,7 +195,7 @@ def test_other_cases_and_missing_tools() -> None:
 
 
 def test_a_conversation_without_units_is_skipped() -> None:
-    """There is nothing to judge, and nobody is asked."""
+    """There is nothing to judge, and the judge is not called."""
     case = ConversationalTestCase(turns=[Turn(role="assistant", content="Welcome!")])
     result = ToolUseMetric(TOOLS, judge=RuleJudge(lambda *_: pytest.fail("asked"))).measure(case)
 
@@ -230,7 +230,7 @@ def test_evaluate_and_its_async_twin_agree() -> None:
 
 
 def test_prompts_can_be_listed() -> None:
-    """What would be asked, without asking: the same as what is asked, so that it can be asked elsewhere."""
+    """The prompts without sending them, for use elsewhere."""
     judge = Judge(RuleJudge(rule))
     metric = ToolUseMetric(TOOLS, judge=judge)
     case = conversation([find(), book()])

@@ -1,4 +1,4 @@
-"""Lets the frameworks warn of what is not ours to fix, as in the tests of the adapters."""
+"""Exempts the frameworks' own warnings from the error filter, as in the adapters' tests."""
 
 import runpy
 

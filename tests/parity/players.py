@@ -20,7 +20,7 @@ FRAMEWORKS = {"LangChain": "langchain", "LlamaIndex": "llama-index", "OpenAI Age
 
 
 def is_complete() -> bool:
-    """Whether all frameworks are installed; the core is tested without them, too."""
+    """Whether all frameworks are installed; the core is also tested without them."""
     return all(find_spec(package) for package in ("langgraph", "llama_index", "agents"))
 
 
@@ -33,7 +33,7 @@ def player(framework: str) -> AdapterContract:
 
 
 def _load(path: Path, name: str) -> ModuleType:
-    """Import a file of an adapter's tests, with the helpers that stand beside it."""
+    """Import a file of an adapter's tests with its helpers."""
     spec = importlib.util.spec_from_file_location(f"parity_{name.replace('-', '_')}", path)
     assert spec is not None
     assert spec.loader is not None

@@ -1,4 +1,4 @@
-"""One scenario, three frameworks: the test cases are equal field by field, but for what a framework forces."""
+"""Equal test cases from one scenario in three frameworks, except for documented differences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from parity.differences import DIFFERENCES, is_told, table
+from parity.differences import DIFFERENCES, is_documented, table
 from parity.players import FRAMEWORKS, converse, is_complete, play, summary_of
 from parity.scenarios import CONVERSATIONS, SCENARIOS
 from processes import ROOT, assert_section
@@ -55,7 +55,7 @@ def test_a_scenario_is_the_same_everywhere(scenario: str) -> None:
     runs = {framework: fields_of(play(framework, SCENARIOS[scenario]()).run) for framework in FRAMEWORKS}
     differences = {(one.framework, one.field): one for one in DIFFERENCES if one.scenario == scenario}
     for (framework, field), difference in differences.items():
-        assert is_told(difference, runs[framework][field]), f"{framework}: {field} is {runs[framework][field]!r}"
+        assert is_documented(difference, runs[framework][field]), f"{framework}: {field} is {runs[framework][field]!r}"
 
     for path in sorted({path for fields in runs.values() for path in fields}):
         same = {name: fields.get(path) for name, fields in runs.items() if (name, path) not in differences}
@@ -84,13 +84,13 @@ def test_a_conversation_is_the_same_everywhere(name: str) -> None:
     assert [role for role, _, _ in first] == ["user", "assistant"] * len(CONVERSATIONS[name])
 
 
-def test_there_are_enough_scenarios() -> None:
-    """The table names scenarios and frameworks that there are."""
+def test_scenarios_of_the_table_exist() -> None:
+    """The table has only existing scenarios and frameworks."""
     assert len(SCENARIOS) >= 25
     assert {one.scenario for one in DIFFERENCES} <= set(SCENARIOS)
     assert {one.framework for one in DIFFERENCES} == set(FRAMEWORKS)
 
 
 def test_the_documentation_has_the_table() -> None:
-    """What the documentation says of the differences is what was leaves."""
+    """The documented differences are those that occur."""
     assert_section(ROOT / "docs" / "parity.md", table(len(SCENARIOS)))

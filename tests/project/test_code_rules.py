@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = [ROOT / "src" / "toolmark", *sorted(ROOT.glob("adapters/*/src"))]
-FILES = {path.relative_to(ROOT).as_posix(): path for folder in FOLDERS for path in sorted(folder.rglob("*.py"))}
+TEST_FOLDERS = [ROOT / "tests", *sorted(ROOT.glob("adapters/*/tests"))]
 
 MAY_PRINT = "src/toolmark/cli/"
 
@@ -42,10 +42,22 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = ast.ClassDef | Function
 
 
+def parsed(folders: list[Path]) -> dict[str, ast.Module]:
+    """Return the syntax tree of every file in these folders, by its path inside the repository."""
+    paths = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
+    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+
+
 @pytest.fixture(scope="module")
 def trees() -> dict[str, ast.Module]:
-    """Return the syntax tree of every source file, by its path inside the repository."""
-    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
+    """Return the syntax trees of the package and the adapters."""
+    return parsed(FOLDERS)
+
+
+@pytest.fixture(scope="module")
+def trees_of_tests() -> dict[str, ast.Module]:
+    """Return the syntax trees of all tests."""
+    return parsed(TEST_FOLDERS)
 
 
 def places(trees: dict[str, ast.Module], is_breach: Callable[[ast.AST], bool]) -> list[str]:
@@ -91,15 +103,22 @@ def documented_elsewhere(node: Definition) -> bool:
     return any(ast.unparse(decorator).endswith(("overload", ".setter")) for decorator in node.decorator_list)
 
 
-def test_every_source_is_checked() -> None:
+def test_every_source_is_checked(trees: dict[str, ast.Module]) -> None:
     """The rules below read the package and everything else that is published from here."""
-    assert "src/toolmark/__init__.py" in FILES
-    assert all(any(folder in path.parents for path in FILES.values()) for folder in FOLDERS)
+    assert "src/toolmark/__init__.py" in trees
+    assert all(any((ROOT / name).is_relative_to(folder) for name in trees) for folder in FOLDERS)
 
 
-def test_names_are_nouns_and_verbs(trees: dict[str, ast.Module]) -> None:
+def has_banned_name(node: ast.AST) -> bool:
+    """Whether a node has a banned identifier, other than a use of the decorator `hypothesis.given`."""
+    if isinstance(node, ast.alias) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)):
+        return any(name.strip("_").lower() in BANNED_NAMES - {"given"} for name in names_of(node))
+    return any(name.strip("_").lower() in BANNED_NAMES for name in names_of(node))
+
+
+def test_names_are_nouns_and_verbs(trees: dict[str, ast.Module], trees_of_tests: dict[str, ast.Module]) -> None:
     """No identifier is a bare participle or pronoun: such a name does not say what the value is."""
-    breaches = places(trees, lambda node: any(name.strip("_").lower() in BANNED_NAMES for name in names_of(node)))
+    breaches = places(trees | trees_of_tests, has_banned_name)
 
     assert not breaches, "\n".join(breaches)
 

@@ -1,4 +1,4 @@
-"""The examples run as they stand, offline and without a warning, and print what they should."""
+"""The examples run offline without a warning and print the expected output."""
 
 import json
 from importlib.util import find_spec
@@ -25,8 +25,8 @@ PAGE = "toolmark-demo-report.html"
 
 
 @pytest.mark.parametrize("example", RUNNABLE, ids=[path.stem for path in RUNNABLE])
-def test_an_example_prints_what_it_should(tmp_path: Path, example: Path) -> None:
-    """In an empty folder; only the demonstration writes files, and only those it names."""
+def test_example_prints_the_expected_output(tmp_path: Path, example: Path) -> None:
+    """In an empty folder; only the demonstration writes files, and only the named ones."""
     done = run_python([*OPTIONS.get(example.stem, ()), str(example)], tmp_path)
 
     assert done.err == ""
@@ -36,7 +36,7 @@ def test_an_example_prints_what_it_should(tmp_path: Path, example: Path) -> None
     assert sorted(path.name for path in tmp_path.iterdir()) == written
 
 
-def test_there_are_examples() -> None:
+def test_examples_exist() -> None:
     """The test above is not vacuous, and every golden file has its example."""
     golden = {path.stem.removeprefix("example-") for path in (ROOT / "tests" / "golden").glob("example-*.txt")}
 
@@ -46,7 +46,7 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.skipif(not find_spec("toolmark_langchain"), reason="the core is tested alone, without the adapter")
 def test_the_demonstration_writes_its_report(tmp_path: Path) -> None:
-    """Valid JSON that says what the terminal said: three turns, the failed bookings and their retries included."""
+    """JSON with the content of the terminal: three turns, including failed bookings and retries."""
     run_python([str(ROOT / "examples" / "langchain_agent.py")], tmp_path)
     plain = json.loads((tmp_path / REPORT).read_text(encoding="utf-8"))
 
@@ -66,7 +66,7 @@ def test_the_demonstration_writes_its_report(tmp_path: Path) -> None:
 
 
 def test_the_gate_is_a_pytest_file(tmp_path: Path) -> None:
-    """It passes under pytest, and fails with the reason when the agent forgets a call."""
+    """It passes under pytest and fails with the reason if the agent omits a call."""
     text = (ROOT / "examples" / "gate_in_pytest.py").read_text(encoding="utf-8")
     (tmp_path / "test_good.py").write_text(text, encoding="utf-8")
     (tmp_path / "test_bad.py").write_text(text.replace(', ToolCall(name="refund")]', "]", 1), encoding="utf-8")

@@ -26,7 +26,7 @@ def test_sending_a_datagram_elsewhere_is_refused() -> None:
 
 
 def test_looking_up_a_foreign_name_is_refused() -> None:
-    """A name is refused before it is looked up, so the message names the host and no resolver is asked."""
+    """A name is refused before the lookup, so the message has the host, and no resolver is contacted."""
     with pytest.raises(RuntimeError, match=r"host\.example"):
         socket.getaddrinfo("host.example", 443)
 

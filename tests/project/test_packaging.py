@@ -40,7 +40,7 @@ LOCK_FILES = {
     "yarn.lock",
 }
 
-# Hosts from which packages are downloaded. Put together here, because this file is searched too.
+# Package hosts, assembled here because this file is searched as well.
 REGISTRIES = re.compile(
     "|".join(
         re.escape(".".join(parts))
@@ -71,7 +71,7 @@ def files() -> list[str]:
 
 
 def test_the_top_level_is_the_intended_one(files: list[str]) -> None:
-    """A newcomer sees a short list at the root; whatever joins it is decided here."""
+    """The root has a short list of entries; additions are decided here."""
     names = {name.partition("/")[0] for name in files}
 
     assert sorted(names - TOP_LEVEL - OPTIONAL) == []
@@ -114,7 +114,7 @@ def test_every_pin_is_exact(files: list[str]) -> None:
 
 
 def test_every_package_carries_the_licence(files: list[str]) -> None:
-    """Each distribution ships its own copy of the licence text, and all copies agree."""
+    """Each distribution ships its own copy of the licence, and all copies are equal."""
     folders = [name.removesuffix("pyproject.toml") for name in files if name.endswith("pyproject.toml")]
 
     texts = {(ROOT / folder / "LICENSE").read_text(encoding="utf-8") for folder in folders}

@@ -1,4 +1,4 @@
-"""The public face: what can be imported, what is loaded by that, and how long it takes."""
+"""The public API: importable names, loaded modules, and import time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PYDANTIC = "from pydantic import BaseModel\nclass Model(BaseModel):\n    x: int 
 
 
 def python(program: str) -> str:
-    """What a program prints that runs in an interpreter of its own."""
+    """Return the output of a program in a fresh interpreter."""
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment(), capture_output=True, check=False, text=True, timeout=60
     )
@@ -60,8 +60,8 @@ def test_every_name_says_that_it_is_ours(name: str) -> None:
         assert value.__name__ == name
 
 
-def test_type_checkers_see_what_is_loaded() -> None:
-    """The imports that only type checkers read name the same homes as the table that is used at run time."""
+def test_type_checkers_see_the_loaded_modules() -> None:
+    """Imports for type checkers name the same modules as the runtime table."""
     block = next(node for node in SOURCE.body if isinstance(node, ast.If))
     imported = {
         alias.name: str(node.module).removeprefix("toolmark.")
@@ -86,7 +86,7 @@ def test_importing_loads_nothing() -> None:
 
 
 def test_the_core_needs_pydantic_alone() -> None:
-    """Every core name, and measuring a case, load pydantic and what pydantic itself loads, and nothing else."""
+    """Importing the core and measuring a case load only pydantic and its dependencies."""
     pydantic = loaded(
         "from pydantic import BaseModel\nclass Model(BaseModel):\n    x: int = 1\nModel().model_dump_json()"
     )

@@ -36,7 +36,7 @@ def surface() -> dict[str, list[str]]:
 
 
 def test_the_surface_is_the_committed_list() -> None:
-    """Every public name is listed, and nothing else is."""
+    """Every public name is listed, and no other name."""
     text = "".join(f"{module}: {' '.join(names)}\n" for module, names in sorted(surface().items()))
     if os.environ.get("TOOLMARK_UPDATE_PUBLIC_API"):
         LIST.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The README and the pages beside it tell the truth: their code runs, prints what they say, and their options exist."""
+"""README and docs pages: their code runs, prints the shown output, and their options exist."""
 
 import importlib
 import re
@@ -76,8 +76,8 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize(("program", "output"), PROGRAMS)
-def test_python_prints_what_stands_below_it(tmp_path: Path, program: Block, output: Block) -> None:
-    """As a program of its own, in an empty folder, with warnings as errors."""
+def test_python_blocks_print_the_shown_output(tmp_path: Path, program: Block, output: Block) -> None:
+    """As a program in an empty folder, with warnings as errors."""
     if "import pyarrow" in program.text:
         pytest.importorskip("pyarrow", reason="pyarrow, of the extra `parquet`, is not installed here")
     (tmp_path / "program.py").write_text(program.text, encoding="utf-8")
@@ -88,13 +88,13 @@ def test_python_prints_what_stands_below_it(tmp_path: Path, program: Block, outp
     assert output.language == ""
 
 
-def test_there_are_programs() -> None:
+def test_programs_exist() -> None:
     """The test above is not vacuous."""
     assert len(PROGRAMS) >= 2
 
 
-def test_the_report_shown_is_the_demonstration_s() -> None:
-    """The excerpt stands, line by line, in what the demonstration prints."""
+def test_report_excerpt_is_the_demonstrations() -> None:
+    """Line by line, it is part of the demonstration's output."""
     (excerpt,) = [block.text for block in BLOCKS if "expected      " in block.text]
 
     assert excerpt in (GOLDEN / "example-plain_agent.txt").read_text(encoding="utf-8")
@@ -111,7 +111,7 @@ def options_of(*commands: str) -> dict[str, click.Parameter]:
 def test_options_of_the_command_exist() -> None:
     """Every option that the README names, and every value it names for one."""
     options = options_of("score")
-    named = re.findall(r"--(?!toolmark-)[a-z][a-z-]+", README)  # those of pytest are seen in test_pytest_plugin.py
+    named = re.findall(r"--(?!toolmark-)[a-z][a-z-]+", README)  # those of pytest are tested in test_pytest_plugin.py
     (denominators,) = re.findall(r"--denominator ([a-z0-9\\|]+)`", README)
     choice = options["--denominator"].type
 
@@ -121,8 +121,8 @@ def test_options_of_the_command_exist() -> None:
     assert denominators.split("\\|") == list(choice.choices)
 
 
-def test_the_command_shown_runs(tmp_path: Path) -> None:
-    """As it stands, with a file of that name."""
+def test_shown_command_runs(tmp_path: Path) -> None:
+    """Unchanged, with a file of that name."""
     (command,) = [block.text.split() for block in BLOCKS if block.text.startswith("toolmark score ")]
     (tmp_path / command[2]).write_text(LLMTestCase(tools_called=[], expected_tools=[]).to_json(), encoding="utf-8")
     done = toolmark_score(*command[2:], folder=tmp_path)
@@ -132,7 +132,7 @@ def test_the_command_shown_runs(tmp_path: Path) -> None:
 
 
 def test_the_page_of_scale_names_its_options() -> None:
-    """Each option of scoring part by part stands in its table, and each of the table exists."""
+    """All options for scoring in parts are in the page's table, and no others."""
     table = re.findall(r"^\| `(--[a-z-]+)", SCALE, re.MULTILINE)
 
     assert set(table) <= options_of("score").keys()
@@ -140,7 +140,7 @@ def test_the_page_of_scale_names_its_options() -> None:
 
 
 def test_the_page_of_comparison_names_everything(tmp_path: Path) -> None:
-    """Each option stands in its table, and each thing that may differ; its commands run, one after the other."""
+    """All options and allowed differences are in the tables; the commands run in order."""
     options = options_of("compare")
     kinds = options["--allow-different"].type
     commands = re.findall(r"^toolmark (.*)$", COMPARISON, re.MULTILINE)
@@ -158,7 +158,7 @@ def test_the_page_of_comparison_names_everything(tmp_path: Path) -> None:
 
 
 def test_the_page_of_reports_names_everything(tmp_path: Path) -> None:
-    """Each option that both commands have stands in its table; its commands run; what it shows is shown."""
+    """All shared options of the two commands are in the table; the commands run and print what is shown."""
     shared = options_of("report").keys() & options_of("score").keys()
     table = "\n".join(line for line in REPORTS.splitlines() if line.startswith("| `-"))
     case = LLMTestCase(id="only", tools_called=[], expected_tools=[])
@@ -175,7 +175,7 @@ def test_the_page_of_reports_names_everything(tmp_path: Path) -> None:
 
 
 def test_the_page_of_lint_names_everything() -> None:
-    """Each option and each kind of finding stands in its tables, and nothing else."""
+    """All options and kinds of findings are in the tables, and no others."""
     assert set(re.findall(r"^\| `(--[a-z-]+)", LINT, re.MULTILINE)) == options_of("lint").keys()
     assert re.findall(r"^\| `([a-z_]+)` \|", LINT, re.MULTILINE) == [kind.value for kind in LintKind]
 
@@ -188,7 +188,7 @@ def test_the_page_of_lint_names_everything() -> None:
     ],
     ids=["README", "scoring", "metrics", "validity", "compat", "comparison", "trials", "reports", "speed"],
 )
-def test_links_lead_somewhere(page: str, folder: Path) -> None:
+def test_links_are_valid(page: str, folder: Path) -> None:
     """Every relative link is a file of this repository."""
     links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", page) if "://" not in link]
 
@@ -263,8 +263,8 @@ def test_the_page_of_traces_is_true(tmp_path: Path) -> None:
     assert [text for text in warnings if text.replace("the arguments are", "are") not in code] == []
 
 
-def test_the_page_of_traces_sends_what_it_says(tmp_path: Path) -> None:
-    """Its program sends an event to the collector that the environment names, and its functions exist."""
+def test_traces_page_sends_an_event(tmp_path: Path) -> None:
+    """The program sends to the collector in the environment, and its functions exist."""
     pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed here")
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the exporter of OTLP is not installed here")
     from collectors import collecting

@@ -168,7 +168,7 @@ REASON = "1 matched / 1 expected = 1 (passed at 0.5).\nUnexpected: called #2 'To
 
 
 def run(text: str, folder: Path) -> dict[str, Any]:
-    """Runs an example of which only the imports were changed; returns its names."""
+    """Run an example with changed imports; return its names."""
     text = re.sub(r"from deepeval[\w.]* import", "from toolmark import", text)
     text = re.sub(r"from gllm_evals import", "from toolmark.compat.gllm_evals import", text)
     path = folder / "example.py"
@@ -247,7 +247,7 @@ result = metric.measure(test_case)
     ids=["page-000", "page-004"],
 )
 def test_the_example_of_an_ordering(tmp_path: Path, case: str, metric: str, first: str) -> None:
-    """One page calls it correct, the other incorrect: it passes with 2/3, and the reason says what is out of order."""
+    """One page calls it correct, another incorrect: it passes with 2/3 and a finding for the order."""
     result = run(ORDERING.format(case=case, metric=metric, first=first), tmp_path)["result"]
 
     assert result.score == 2 / 3
@@ -350,7 +350,7 @@ def test_page_002_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @needs_openai
 def test_page_002_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As it stands the page's example names no tools, which it calls mandatory: the result says what to give."""
+    """The page's example lacks the tools that it calls mandatory: the result says what to pass."""
     monkeypatch.setenv("TOOLMARK_JUDGE_MODEL", "gpt-4o")
     end = "report = evaluate(test_cases=[convo_test_case], metrics=[metric])"
     (result,) = run(PAGE_002 + METRIC_002 + end, tmp_path)["report"].cases[0].results
@@ -439,6 +439,7 @@ def test_page_003_options() -> None:
         "batch_status_check_interval": 30.0,
         "batch_max_iterations": 120,
     }
+    assert list(options)[:3] == ["threshold", "model", "model_credentials"]
 
 
 def test_page_003_parsers() -> None:

@@ -37,7 +37,7 @@ def refund(*names, order=18):
 
 
 def run(folder: Path, *arguments: str, **settings: str) -> Finished:
-    """Runs pytest with the plugin and no other, as if nobody had told it that this is CI."""
+    """Run pytest with only this plugin and without CI variables."""
     return run_python(
         ["-m", "pytest", "-p", "toolmark.pytest_plugin", "-p", "no:cacheprovider", "--no-header", *arguments],
         folder,
@@ -51,7 +51,7 @@ def write(folder: Path, text: str, name: str = "test_agent.py") -> None:
 
 
 def goldens(folder: Path) -> dict[str, Any]:
-    """The goldens beside the tests, by name."""
+    """Return the goldens next to the tests, by name."""
     return {path.name: json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("__toolmark__/*")}
 
 
@@ -78,11 +78,11 @@ def test_nothing_of_toolmark():
 """
 
 
-# What is shown
+# Terminal output
 
 
-def test_what_a_run_shows(tmp_path: Path) -> None:
-    """A failure is the line of the test, the reasons, and the calls side by side; the end has sums and what failed."""
+def test_output_of_a_run(tmp_path: Path) -> None:
+    """A failure shows the test's line, the reasons and the calls side by side; the summary has counts."""
     write(tmp_path, MIXED)
     done = run(tmp_path, "--tb=short")
 
@@ -91,8 +91,8 @@ def test_what_a_run_shows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("style", ["--tb=long", "--tb=short"])
-def test_no_frame_of_ours_is_shown(tmp_path: Path, style: str) -> None:
-    """Whoever reads a failure reads the test, whichever way the case was measured."""
+def test_own_frames_are_hidden(tmp_path: Path, style: str) -> None:
+    """A failure shows the test's code with any way of measuring."""
     write(
         tmp_path,
         """
@@ -121,7 +121,7 @@ def test_golden(toolmark_golden):
 
 
 def test_quiet_is_quiet(tmp_path: Path) -> None:
-    """With -q there is no summary of ours; without a case that was measured there is none at all."""
+    """With -q, or without a measured case, there is no summary."""
     write(tmp_path, MIXED)
     quiet, unused = run(tmp_path, "-q", "-k", "passing or report"), run(tmp_path, "-k", "nothing")
 
@@ -131,7 +131,7 @@ def test_quiet_is_quiet(tmp_path: Path) -> None:
 
 
 def test_the_difference_does_not_depend_on_options_of_output(tmp_path: Path) -> None:
-    """It belongs to the failure, and is no output that was captured; colours of the terminal stay out of it."""
+    """It is part of the failure, not captured output, and has no terminal colors."""
     write(tmp_path, MIXED)
     done = run(tmp_path, "--show-capture=no", "-k", "fixture", FORCE_COLOR="1", COLUMNS="200")
 
@@ -140,7 +140,7 @@ def test_the_difference_does_not_depend_on_options_of_output(tmp_path: Path) -> 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 has no groups of exceptions")
 def test_failures_in_a_group_are_shown(tmp_path: Path) -> None:
-    """A test of several tasks fails with a group; each of its failures is shown side by side."""
+    """Each failure in an exception group has its side-by-side view."""
     write(
         tmp_path,
         """
@@ -179,7 +179,7 @@ def test_other(toolmark):
 
 
 def test_the_error_knows_its_report_in_another_process_too() -> None:
-    """It is pickled with the results it is about."""
+    """It is pickled with its results."""
     with pytest.raises(MetricAssertionError) as raised:
         assert_test(LLMTestCase(tools_called=[], expected_tools=[ToolCall(name="a")]), [ToolCorrectnessMetric()])
     copy = pickle.loads(pickle.dumps(raised.value))  # noqa: S301 - our own
@@ -189,8 +189,8 @@ def test_the_error_knows_its_report_in_another_process_too() -> None:
     assert copy.report.to_dict() == raised.value.report.to_dict()  # type: ignore[attr-defined]
 
 
-def test_what_is_no_case_fails_the_test(tmp_path: Path) -> None:
-    """Whatever it is, it is named, and the run goes on."""
+def test_value_that_is_not_a_case_fails_the_test(tmp_path: Path) -> None:
+    """It is named, and the run continues."""
     write(
         tmp_path,
         """
@@ -264,7 +264,7 @@ def test_the_report_has_every_result(tmp_path: Path) -> None:
 
 
 def test_thresholds_are_not_mixed(tmp_path: Path) -> None:
-    """One metric at two thresholds passes and fails differently, so it has two sums."""
+    """One metric with two thresholds has two summaries."""
     write(
         tmp_path,
         """
@@ -287,8 +287,8 @@ def test_a_report_without_results_is_written(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8")) == {"metrics": [], "cases": []}
 
 
-def test_a_report_that_cannot_be_written_is_told_at_once(tmp_path: Path) -> None:
-    """Before any test has run."""
+def test_unwritable_report_is_reported_first(tmp_path: Path) -> None:
+    """Before the first test."""
     write(tmp_path, MIXED)
     done = run(tmp_path, "--toolmark-report", "nowhere/out.json")
 
@@ -318,7 +318,7 @@ def test_junit_has_the_scores(tmp_path: Path) -> None:
 
 
 def test_tests_that_measure_are_marked(tmp_path: Path) -> None:
-    """`-m toolmark` runs those that use a fixture, and those that say so themselves."""
+    """`-m toolmark` selects tests that use a fixture and those with the marker."""
     write(tmp_path, MIXED + "import pytest\n@pytest.mark.toolmark\ndef test_marked():\n    pass\n")
     done = run(tmp_path, "-m", "toolmark", "--strict-markers", "--collect-only", "-q")
 
@@ -377,8 +377,8 @@ def test_a_golden_wants_the_same_calls(tmp_path: Path, called: str, order: str) 
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "1.0", '"NaN"', '"caf\\u00e9"', '{"$is": "ignore"}', "null"])
-def test_a_golden_fits_what_it_was_recorded_from(tmp_path: Path, value: str) -> None:
-    """Whatever the arguments are, the same calls pass in the next run."""
+def test_recorded_golden_passes_again(tmp_path: Path, value: str) -> None:
+    """With any arguments, the same calls pass in the next run."""
     write(tmp_path, SNAPSHOT)
 
     assert run(tmp_path, CALLED="refund", ORDER=value).code == 0
@@ -387,7 +387,7 @@ def test_a_golden_fits_what_it_was_recorded_from(tmp_path: Path, value: str) -> 
 
 
 def test_nothing_is_recorded_in_ci(tmp_path: Path) -> None:
-    """A golden that somebody forgot to commit fails, and says how it is made; who asks for an update gets it."""
+    """A missing golden fails with instructions; an explicit update records it."""
     write(tmp_path, SNAPSHOT)
     missing = run(tmp_path, CALLED="search", CI="true")
     stored = goldens(tmp_path)
@@ -424,8 +424,8 @@ def test_login(toolmark_golden):
     assert "hunter3" not in failed.out
 
 
-def test_a_golden_hides_what_else_is_secret(tmp_path: Path) -> None:
-    """With a redactor of one's own; what it hides is not compared."""
+def test_golden_hides_custom_secrets(tmp_path: Path) -> None:
+    """With a custom redactor; hidden values are not compared."""
     write(
         tmp_path,
         """
@@ -465,7 +465,7 @@ def test_a_golden_may_be_edited_into_a_plan(tmp_path: Path) -> None:
     ],
 )
 def test_a_golden_that_cannot_be_read_is_named(tmp_path: Path, text: str, problem: str) -> None:
-    """It fails the test with its path and what is wrong; an update replaces it, and says why."""
+    """It fails the test with path and problem; an update replaces it, with a note."""
     write(tmp_path, SNAPSHOT)
     (tmp_path / "__toolmark__").mkdir()
     (tmp_path / "__toolmark__" / FILE).write_text(text, encoding="utf-8")
@@ -481,8 +481,8 @@ def test_a_golden_that_cannot_be_read_is_named(tmp_path: Path, text: str, proble
     assert [call["name"] for call in goldens(tmp_path)[FILE]["expected_tools"]] == ["search"]
 
 
-def test_what_cannot_be_approved_is_not_recorded(tmp_path: Path) -> None:
-    """A run that broke, a case that says nothing of calls, and things that call nothing."""
+def test_unusable_cases_are_not_recorded(tmp_path: Path) -> None:
+    """A broken run, a case without known calls, and a value without calls."""
     write(
         tmp_path,
         """
@@ -581,7 +581,7 @@ def test_with_xdist_everything_arrives(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not find_spec("anyio"), reason="anyio is not installed")
 def test_in_asynchronous_tests(tmp_path: Path) -> None:
-    """Both ways of measuring work where a loop runs, and so do goldens."""
+    """Both ways of measuring and goldens work while a loop is running."""
     write(
         tmp_path,
         """
@@ -618,7 +618,7 @@ def test_the_classes_of_the_fixtures_can_be_annotated() -> None:
 
 
 def test_a_run_that_does_not_use_it_loads_nothing(tmp_path: Path) -> None:
-    """Of toolmark only the plugin and the package around it are loaded, and nothing else for them."""
+    """Only the plugin and its package are loaded."""
     write(tmp_path, "", "unused.py")
     (tmp_path / "test_plain.py").write_text("def test_plain():\n    assert True\n", encoding="utf-8")
     program = """
@@ -643,7 +643,7 @@ print(json.dumps([code, sorted(sys.modules)]))
 
 
 def test_the_plugin_is_loaded_quickly(tmp_path: Path) -> None:
-    """It adds a hundredth of a second to pytest; the core, which it does not load, takes a tenth and more."""
+    """It adds a hundredth of a second to pytest; the unloaded core takes a tenth or more."""
     program = "import pytest, time; t = time.process_time(); import {}; print(time.process_time() - t)"
 
     def seconds(name: str) -> float:
@@ -662,8 +662,8 @@ def test_pytest_finds_the_plugin() -> None:
     assert importlib.metadata.EntryPoint("toolmark", match[2], "pytest11").load().__name__ == "toolmark.pytest_plugin"
 
 
-def test_the_page_is_true(tmp_path: Path) -> None:
-    """It names every option, and no other; the failure it shows is the one that the tests saw."""
+def test_plugin_page_is_consistent(tmp_path: Path) -> None:
+    """It lists all options, and its failure example is the output of the tests."""
     page = (ROOT / "docs" / "pytest.md").read_text(encoding="utf-8")
     examples = re.findall(r"^```\n(test_agent\.py:.*?)^```$", page, re.MULTILINE | re.DOTALL)
     links = re.findall(r"\]\(([\w./-]+)", page)

@@ -1,4 +1,4 @@
-"""Where a result first goes wrong: which finding comes first, and how it reads in one line."""
+"""The first problem of a result: selection and one-line wording."""
 
 import re
 from typing import Any, get_args
@@ -38,7 +38,7 @@ def calls(names: str) -> list[ToolCall]:
     return [tool(name) for name in names]
 
 
-# What is said
+# Wording
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def calls(names: str) -> list[ToolCall]:
     ids=lambda value: value.kind if isinstance(value, Finding) else "",
 )
 def test_a_finding_in_a_few_words(finding: Finding, line: str | None) -> None:
-    """Its place, its tool, what is wrong; `c` counts calls that were made, `e` those that were expected, from 1."""
+    """Place, tool and problem; `c` numbers called ones, `e` expected ones, from 1."""
     special = {
         "wrong_output": 'c1 pay: output {"ok":true}, expected null',
         "wrong_type": 'c1 pay: type "function", expected "mcp"',
@@ -102,7 +102,7 @@ def test_every_kind_has_words(kind: FindingKind, path: str | None) -> None:
 
 
 def test_nothing_in_it_is_obeyed_or_long() -> None:
-    """Names, keys and values are shown on one line, shortened, whatever stands in them."""
+    """Names, keys and values are escaped and shortened on one line."""
     finding = Finding("wrong_argument", "", HOSTILE * 50, 0, 0, f"$.input_parameters.{HOSTILE * 50}", HOSTILE * 50, 1)
     text = first_problem(
         MetricResult(metric="m", status=ResultStatus.SCORED, threshold=1, score=0, findings=(finding,))
@@ -151,8 +151,8 @@ names = st.text("abc", max_size=6)
 
 
 @given(names, names)
-def test_what_comes_before_it_was_right(expected: str, called: str) -> None:
-    """Each call before the first divergence was made as expected, in its order; and without findings there is none."""
+def test_calls_before_the_first_problem_match(expected: str, called: str) -> None:
+    """Each matches in order; without findings there is no problem."""
     measured = result(calls(expected), calls(called))
     first = first_divergence(measured)
     alignment = measured.alignment
@@ -180,8 +180,8 @@ def test_a_forbidden_call_comes_before_all() -> None:
     assert first_problem(measured).startswith("c3 wipe: forbidden (+")
 
 
-def test_what_costs_nothing_comes_last() -> None:
-    """A call that was not recorded whole is named only where nothing else is wrong, and the rest is counted."""
+def test_harmless_findings_come_last() -> None:
+    """An incomplete recording is named only without other findings, and the others are counted."""
     blind = ToolCall(name="look", execution={"not_captured": ["input_parameters"]})
     expected = [tool("look", {"n": 1}), tool("pay")]
 
@@ -197,8 +197,8 @@ def test_turns_decide_before_positions() -> None:
     assert first_problem(measured) == "turn 1 c2 a: not the right tool (+1)"
 
 
-def test_what_has_no_position_comes_last() -> None:
-    """A budget is a matter of all calls."""
+def test_findings_without_a_position_come_last() -> None:
+    """A budget concerns all calls."""
     findings = (Finding("over_budget", "", ""), Finding("redundant", "", "look", called=7))
     measured = MetricResult(metric="m", status=ResultStatus.SCORED, threshold=1, score=0, findings=findings)
 
@@ -219,7 +219,7 @@ def test_what_has_no_position_comes_last() -> None:
     ],
 )
 def test_results_without_findings(status: ResultStatus, reason: str | None, error: str | None, line: str) -> None:
-    """Why there is no score, in one line; nothing of a score that has no findings."""
+    """The reason for a missing score on one line; nothing for a score without findings."""
     measured = MetricResult(metric="m", status=status, threshold=1, reason=reason, error=error)
 
     assert first_problem(measured) == line

@@ -51,8 +51,8 @@ def plain(attributes: list[dict[str, Any]]) -> dict[str, Any]:
     return {pair["key"]: next(iter(pair["value"].values())) for pair in attributes}
 
 
-def test_events_stand_at_the_span_that_they_are_about() -> None:
-    """Name, value, label, reason; at the outermost span of the trace."""
+def test_events_belong_to_their_span() -> None:
+    """Name, value, label and reason on the trace's root span."""
     value = evaluation_events(report(otlp(SCRIPT)), at=AT)
 
     (record, *_) = value["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
@@ -69,8 +69,8 @@ def test_events_stand_at_the_span_that_they_are_about() -> None:
     json.dumps(value)
 
 
-def test_what_could_not_be_measured_is_an_error_and_no_score() -> None:
-    """Not measured is not zero: it is an event of its own, and nothing elsewhere."""
+def test_unmeasured_results_are_errors_without_a_score() -> None:
+    """They are error events, and absent elsewhere."""
     (run,) = read_traces(otlp(SCRIPT)).runs
     failed = evaluate([run.to_test_case()], [ToolCorrectnessMetric()])
 
@@ -84,8 +84,8 @@ def test_what_could_not_be_measured_is_an_error_and_no_score() -> None:
     assert langsmith_feedback(failed) == langfuse_scores(failed) == phoenix_annotations(failed)["data"] == []
 
 
-def test_spans_of_evaluations_have_one_link_to_what_they_are_about() -> None:
-    """They are spans of their own, with ids that stay the same."""
+def test_evaluation_spans_have_one_link() -> None:
+    """Separate spans with stable ids."""
     one, other = (evaluation_spans(report(otlp(SCRIPT)), at=AT) for _ in range(2))
 
     spans = one["resourceSpans"][0]["scopeSpans"][0]["spans"]
@@ -105,7 +105,7 @@ def test_spans_of_evaluations_have_one_link_to_what_they_are_about() -> None:
 
 
 def test_feedback_of_langsmith_and_scores_of_langfuse() -> None:
-    """One entry a score, at the outermost run, or at the trace."""
+    """One entry for each score, on the root run or the trace."""
     feedback, scores = langsmith_feedback(report(langsmith(SCRIPT))), langfuse_scores(report(otlp(SCRIPT)))
 
     assert [(entry["run_id"], entry["trace_id"], entry["score"], entry["value"]) for entry in feedback] == [
@@ -122,7 +122,7 @@ def test_feedback_of_langsmith_and_scores_of_langfuse() -> None:
 
 
 def test_annotations_of_phoenix() -> None:
-    """One a score, at the outermost span; what Phoenix knows an annotation by is the same each time."""
+    """One for each score, on the root span, with a stable identifier."""
     one, other = (phoenix_annotations(report(otlp(SCRIPT)))["data"] for _ in range(2))
 
     assert one == other
@@ -155,8 +155,8 @@ def test_metrics_may_be_called_anything() -> None:
         assert str(uuid.UUID(entry["id"])) == entry["id"]
 
 
-def test_cases_that_name_no_trace_are_told_all_at_once() -> None:
-    """So are those whose ids OpenTelemetry cannot have."""
+def test_cases_without_a_trace_are_reported_at_once() -> None:
+    """As are those with invalid OpenTelemetry ids."""
     case = LLMTestCase(id="x", tools_called=[], expected_tools=[])
     (run,) = read_traces(openai_agents(Script("Go.", SCRIPT.steps, trace="trace_1"))).runs
     mixed = evaluate([case, run.to_test_case(expected_tools=[]), case], [ToolCorrectnessMetric()])
@@ -176,8 +176,8 @@ def test_cases_that_name_no_trace_are_told_all_at_once() -> None:
 
 
 @pytest.mark.parametrize("module", ["opentelemetry._logs", "opentelemetry.trace"])
-def test_sending_without_the_package_is_told(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the extra that brings it."""
+def test_missing_package_is_reported(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the extra that installs it."""
     monkeypatch.setitem(sys.modules, module, None)
     emit = emit_events if module.endswith("logs") else emit_spans
 

@@ -1,4 +1,4 @@
-"""The HTML report without a browser: what stands on it, that data is never markup, and how the file appears."""
+"""The HTML report without a browser: content, escaping, and atomic writing."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Reading(HTMLParser):
         self.handle_starttag(tag, attrs)
 
     def handle_endtag(self, tag: str) -> None:
-        """Elements end in the order in which they began."""
+        """Check that elements are properly nested."""
         assert self.open.pop() == tag
         if tag in {"td", "th", "span", "summary", "code", "b"}:
             self.words.append(" ")
@@ -132,7 +132,7 @@ def page() -> str:
     return render_html(small_report(), title="cases.jsonl")
 
 
-# What stands on it
+# Content
 
 
 def test_a_small_report(page: str) -> None:
@@ -165,8 +165,8 @@ def test_failures_come_first() -> None:
     assert [entry["data-i"] for entry in entries] == ["3", "0", "5", "1", "2", "4"]
 
 
-def test_a_limit_says_what_it_leaves_out() -> None:
-    """The worst cases stay; the numbers are of all; links point to nothing that is not there."""
+def test_limit_reports_omitted_cases() -> None:
+    """The worst cases stay; numbers cover all; no link has a missing target."""
     report = many_cases(40)
     short, full = Reading(render_html(report, limit=10)), Reading(render_html(report, limit=0))
 
@@ -184,7 +184,7 @@ def test_a_limit_says_what_it_leaves_out() -> None:
 
 
 def test_a_negative_limit_is_refused() -> None:
-    """The message says what is accepted."""
+    """The message lists the accepted values."""
     with pytest.raises(ConfigurationError, match=r"limit must be 0 \(all cases\) or more, got -1"):
         render_html(small_report(), limit=-1)
 
@@ -208,15 +208,15 @@ def test_a_negative_limit_is_refused() -> None:
     ids=["nothing", "no cases", "all passed", "an error", "skipped", "no case at all"],
 )
 def test_edges(report: Report, words: str) -> None:
-    """Reports without cases, without scores, and of things that are no cases have a page as well."""
+    """Reports without cases, without scores, and with items that are not cases."""
     reading = Reading(render_html(report))
 
     assert words in reading.text
     assert_links_lead_somewhere(reading)
 
 
-def test_results_that_are_about_other_cases_are_not_shown() -> None:
-    """A metric of a component has an empty cell in the rows of other cases, and no result there."""
+def test_results_of_other_cases_are_empty_cells() -> None:
+    """A component metric has no result in rows of other cases."""
     result = MetricResult(metric="m", status=ResultStatus.SKIPPED, threshold=0.5, reason="about another component")
     other = replace(judged_result("other"), units=())
     report = Report(("m", "other"), (CaseResult(0, CASES[1], (result, other), frozenset({0})),))
@@ -226,8 +226,8 @@ def test_results_that_are_about_other_cases_are_not_shown() -> None:
     assert next(entry["data-m"] for entry in reading.all("details") if "data-m" in entry) == "apart failed "
 
 
-def test_evidence_points_to_what_it_names(page: str) -> None:
-    """Calls, messages and tools are linked; what a judge made up, or what only looks like an anchor, is text."""
+def test_evidence_links_to_its_target(page: str) -> None:
+    """Calls, messages and tools are linked; invented or malformed anchors are text."""
     reading = Reading(page)
     links = {attributes["href"] for attributes in reading.all("a")}
 
@@ -246,7 +246,7 @@ def assert_links_lead_somewhere(reading: Reading) -> None:
     assert [link for link in links if link[0] != "#" or link[1:] not in ids] == []
 
 
-def test_tools_are_shown_once_for_all_cases_that_have_them() -> None:
+def test_shared_tools_are_shown_once() -> None:
     """Two thousand cases with the same twenty tools do not repeat them."""
     cases = [CASES[0].model_copy(update={"id": str(index)}) for index in range(5)]
     other = CASES[0].model_copy(update={"available_tools": CASES[0].available_tools[:1]})  # type: ignore[index]
@@ -259,7 +259,7 @@ def test_tools_are_shown_once_for_all_cases_that_have_them() -> None:
 
 
 def test_long_things_are_shortened_where_everybody_sees_it() -> None:
-    """Texts, values, calls, turns and tags have limits, and each says how much is left out."""
+    """Texts, values, calls, turns and tags have limits, and each omission is reported."""
     call = ToolCall(name="n" * 500, input_parameters={"text": "v" * 9000}, output="o" * 5000)
     case = LLMTestCase(
         input="i" * 10_000, tools_called=[call] * 300, expected_tools=[call], tags=[str(n) for n in range(60)]
@@ -276,8 +276,8 @@ def test_long_things_are_shortened_where_everybody_sees_it() -> None:
     assert_links_lead_somewhere(Reading(page))
 
 
-def test_intervals_are_only_told_where_they_are_known() -> None:
-    """Where nothing was scored a report has none, and says nothing of them."""
+def test_unknown_intervals_are_omitted() -> None:
+    """A report without scores has none."""
     assert "95 % intervals" not in render_html(evaluate([LLMTestCase(id="unknown")], [METRIC]))
     assert "95 % intervals" in render_html(trials_report())
 
@@ -295,8 +295,8 @@ def test_shares_are_never_rounded_to_all_or_nothing(rate: tuple[int, int], words
     assert f"<b>{words}</b>" in render_html(changed)
 
 
-def test_trials_link_to_each_other_where_they_are_shown() -> None:
-    """A trial beyond the limit is named without a link, and so is a case that a warning names."""
+def test_shown_trials_link_to_each_other() -> None:
+    """An omitted trial is named without a link, as is an omitted case in a warning."""
     full, short = Reading(render_html(trials_report())), Reading(render_html(trials_report(), limit=1))
 
     assert {"#k3", "#k5"} <= {attributes["href"] for attributes in full.all("a")}
@@ -306,16 +306,16 @@ def test_trials_link_to_each_other_where_they_are_shown() -> None:
     assert_links_lead_somewhere(short)
 
 
-def test_verdicts_of_a_judge_look_like_what_they_are(page: str) -> None:
-    """A yes speaks for the agent, a no against it, and what was not decided for neither."""
+def test_verdicts_have_matching_styles(page: str) -> None:
+    """Yes is positive, no negative, undecided neutral."""
     assert '<span class="badge passed">yes</span>' in page
     assert '<span class="badge failed">no</span>' in page
     assert '<span class="badge failed">no, 2 missing</span>' in page
     assert '<span class="badge skipped">malformed</span>' in page
 
 
-def test_a_plan_is_shown_as_it_is_written() -> None:
-    """In its JSON form, without secrets."""
+def test_plan_is_shown_in_its_json_form() -> None:
+    """Without secrets."""
     plan = Plan([Expect(Glob("book_*"), {"flight": "TP531", "password": "word-1"}, optional=True)])
     page = render_html(evaluate([LLMTestCase(tools_called=[], expected_tools=plan)], [METRIC]))
     text = Reading(page).text
@@ -326,15 +326,15 @@ def test_a_plan_is_shown_as_it_is_written() -> None:
 
 
 def test_calls_of_the_run_that_are_not_scored_are_counted() -> None:
-    """So that nobody looks for them among the calls of the case."""
+    """So that they are not searched among the calls of the case."""
     case = LLMTestCase(tools_called=[ToolCall(name="a")], run=Run(calls=[ToolCall(name=name) for name in "abc"]))
 
     assert "2 other calls of the run" in render_html(evaluate([case], [METRIC]))
     assert "of the run" not in render_html(small_report())
 
 
-def test_calls_inside_of_each_other_are_shown_to_some_depth() -> None:
-    """The rest is counted."""
+def test_nested_calls_are_shown_to_a_depth() -> None:
+    """Deeper ones are counted."""
     call = ToolCall(name="leaf")
     for _ in range(20):
         call = ToolCall(name="outer", execution={"children": [call]})
@@ -354,8 +354,8 @@ def test_calls_inside_of_each_other_are_shown_to_some_depth() -> None:
         ([], False, '<span class="badge skipped">no verdict</span> there were no cases'),
     ],
 )
-def test_a_part_that_passed_is_no_whole_that_did(cases: list[Any], interrupted: bool, badge: str) -> None:
-    """An interrupted evaluation is never called passed, and says what it is."""
+def test_interrupted_evaluation_is_never_passed(cases: list[Any], interrupted: bool, badge: str) -> None:
+    """Its state is shown."""
     report = evaluate(cases, [METRIC]) if cases else Report((), ())
     page = render_html(replace(report, interrupted=interrupted))
 
@@ -363,8 +363,8 @@ def test_a_part_that_passed_is_no_whole_that_did(cases: list[Any], interrupted: 
     assert ("was stopped before all cases were measured" in page) is interrupted
 
 
-def test_a_warning_is_told_once() -> None:
-    """By the result that has it; by the recording only where no result does."""
+def test_warning_is_shown_once() -> None:
+    """With its result; with the recording only if no result has it."""
     case = LLMTestCase(id="a", tools_called=[], run=Run(warnings=["it broke off."]))
     text = Reading(render_html(evaluate([case.model_copy(update={"expected_tools": []})], [METRIC]))).text
     without = Reading(render_html(evaluate([case], [METRIC]))).text
@@ -382,8 +382,8 @@ def images(*parts: Any) -> Reading:
     return Reading(render_html(evaluate([case], [METRIC])))
 
 
-def test_images_that_are_in_the_case_are_shown() -> None:
-    """From bytes and from data addresses; the type is that of the bytes, whatever the image says."""
+def test_embedded_images_are_shown() -> None:
+    """From bytes and data URLs; the type is detected from the bytes."""
     encoded = base64.b64encode(png()).decode()
     reading = images(
         MLLMImage(data=png(), mime_type="image/svg+xml"), MLLMImage(url=f"data:text/html;base64,{encoded}")
@@ -405,8 +405,8 @@ def test_images_that_are_in_the_case_are_shown() -> None:
     ],
     ids=["address", "path", "svg", "svg as png", "broken", "large"],
 )
-def test_other_images_are_told_in_words(image: MLLMImage) -> None:
-    """Nothing is loaded from anywhere, no SVG is shown, and no image makes the file huge."""
+def test_other_images_are_described(image: MLLMImage) -> None:
+    """Nothing is loaded, SVG is not shown, and no image makes the file huge."""
     reading = images(image)
 
     assert reading.all("img") == []
@@ -414,7 +414,7 @@ def test_other_images_are_told_in_words(image: MLLMImage) -> None:
 
 
 def test_a_page_holds_only_so_many_images() -> None:
-    """From some size on they are told in words."""
+    """Above a total size they are described as text."""
     large = MLLMImage(data=png() + b"x" * 1_400_000)
     reading = images(*[large] * 12)
 
@@ -425,8 +425,8 @@ def test_a_page_holds_only_so_many_images() -> None:
 # Data is never markup
 
 
-def test_hostile_text_is_no_markup() -> None:
-    """Whatever a trace says, the page has only its own elements and attributes, and no address from data."""
+def test_hostile_text_is_not_markup() -> None:
+    """The page has only its own elements and attributes, and no URL from data."""
     reading = Reading(render_html(hostile_report(HOSTILE), title=HOSTILE, baseline=comparison(HOSTILE)))
 
     assert {tag for tag, _ in reading.elements} <= ELEMENTS
@@ -441,7 +441,7 @@ def test_hostile_text_is_no_markup() -> None:
 
 
 def test_hostile_text_is_shown() -> None:
-    """It is escaped, not removed, and what does not print is spelled out."""
+    """It is escaped rather than removed; unprintable characters are visible."""
     page = render_html(hostile_report(HOSTILE), title=HOSTILE, baseline=comparison(HOSTILE))
     text = Reading(page).text
 
@@ -465,8 +465,8 @@ def test_any_report_can_be_rendered(cases: list[LLMTestCase], title: str) -> Non
     assert_links_lead_somewhere(reading)
 
 
-def test_secrets_are_taken_out() -> None:
-    """Of every part of a case, of results, and of what is known of the evaluation; and left where that is asked for."""
+def test_secrets_are_removed() -> None:
+    """From every part of a case, results and metadata; they stay on request."""
     token = "sk-live0123456789abcdefghijklmnop"
     text = f"before {token} after"
     execution = {
@@ -556,7 +556,7 @@ def test_the_script_is_small() -> None:
 
 
 def test_the_file_is_written(tmp_path: Path) -> None:
-    """As UTF-8 with plain ends of lines, and nothing else is left in the folder."""
+    """As UTF-8 with plain line ends, and no other file is left."""
     target = tmp_path / "report.html"
     write_html(target, small_report(), title="Zürich \ud800")
 
@@ -568,7 +568,7 @@ def test_the_file_is_written(tmp_path: Path) -> None:
 
 
 def test_the_file_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What fails on the way leaves the earlier file as it was."""
+    """A failure leaves the previous file unchanged."""
     target = tmp_path / "report.html"
     target.write_text("earlier")
 

@@ -59,24 +59,24 @@ def test_lists_and_outputs_are_compared_place_by_place() -> None:
     ]
 
 
-def test_without_asking_values_are_taken_as_the_score_takes_them() -> None:
-    """The terminal shows a list as a whole, with the place before the value."""
+def test_values_are_compared_as_in_the_score_by_default() -> None:
+    """The terminal shows a list as a whole, with its path."""
     (_, detail) = compared(tool({"stops": [1, 2]}), tool({"stops": [1, 3]}))
 
     assert detail == Row("detail", "", "stops: [1, 2]", "", "stops: [1, 3]", "stops")
     assert detail.values == ("[1, 2]", "[1, 3]")
 
 
-def test_very_many_places_are_shown_as_a_whole() -> None:
-    """Two long lists that have nothing in common do not fill the page."""
+def test_many_differences_are_shown_as_a_whole() -> None:
+    """Two long different lists do not fill the page."""
     expected, called = list(range(100)), [-value - 1 for value in range(100)]
     (_, detail) = compared(tool({"a": expected}), tool({"a": called}), nested=True)
 
     assert detail.place == "a"
 
 
-def test_matchers_are_told_in_their_own_words() -> None:
-    """Inside of a list that is compared place by place, only those that do not fit."""
+def test_matchers_are_described() -> None:
+    """Inside a list that is compared item by item, only the failing ones."""
     plan = Plan([Expect("a", {"sums": [Approx(1, abs=0.1), Approx(5, abs=0.1), Ignore()]})])
     case = LLMTestCase(tools_called=[tool({"sums": [1.05, 7, "x"]})], expected_tools=plan)
     details = [row for row in rows(METRIC.measure(case), case, nested=True) if row.mark == "detail"]
@@ -86,7 +86,7 @@ def test_matchers_are_told_in_their_own_words() -> None:
 
 
 def test_secrets_stay_hidden_place_by_place() -> None:
-    """A key on the way to a place hides the value there; without redaction it is shown."""
+    """A secret key on the path hides the value; without redaction it is shown."""
     expected, called = tool({"auth": [{"password": "one-1"}]}), tool({"auth": [{"password": "two-2"}]})
 
     assert "one-1" not in redacted(expected, called)
@@ -95,8 +95,8 @@ def test_secrets_stay_hidden_place_by_place() -> None:
 
 @few
 @given(json_values(), json_values())
-def test_places_are_told_exactly_where_values_differ(expected: Any, called: Any) -> None:
-    """Two values have lines if and only if they are not equal, whatever they are."""
+def test_differences_are_complete(expected: Any, called: Any) -> None:
+    """Two values have lines if and only if they are not equal."""
     details = compared(tool({"a": expected}), tool({"a": called}), nested=True)[1:]
 
     assert bool(details) is not json_equal(expected, called)
@@ -126,8 +126,8 @@ def stepped(*steps: int | None, agent: str | None = None) -> list[ToolCall]:
     return [ToolCall(name="a", execution={"step": step, "agent": agent}) for step in steps]
 
 
-def test_without_times_calls_of_one_step_stand_side_by_side() -> None:
-    """Equal steps were asked for at once; a call without a step stands alone."""
+def test_without_times_calls_of_one_step_are_parallel() -> None:
+    """A call without a step is separate."""
     line = timeline([[*stepped(0, 0, 1), ToolCall(name="b"), ToolCall(name="c")]])
 
     assert line is not None
@@ -159,8 +159,8 @@ def test_steps_of_other_turns_and_agents_are_other_steps() -> None:
     ],
     ids=["not known", "without a zone"],
 )
-def test_times_that_are_not_all_known_or_comparable_are_not_used(other: ToolCall) -> None:
-    """A scale of time with guesses in it would be a wrong one."""
+def test_incomplete_or_incomparable_times_are_ignored(other: ToolCall) -> None:
+    """A time scale with guesses would be wrong."""
     line = timeline([[timed("a", {}, 0, 1), other]])
 
     assert line is not None
@@ -262,7 +262,7 @@ def test_unmeasured_cases_are_in_no_histogram() -> None:
     ids=str,
 )
 def test_the_headline(scores: tuple[float | None, ...], expected: tuple[str, str]) -> None:
-    """One failure fails the whole; what could not be measured is never a pass."""
+    """One failure fails the report; unmeasured results never pass."""
     verdict, _, sentence = headline(scored(*scores))
 
     assert (verdict, sentence) == expected
@@ -280,8 +280,8 @@ def test_the_bar_of_all_cases_is_full() -> None:
     ]
 
 
-def test_the_breakdown_counts_what_several_metrics_find_once() -> None:
-    """Tools and arguments with the number of cases, the worst first, and both sides of the first difference."""
+def test_breakdown_merges_findings_of_metrics() -> None:
+    """Tools and arguments with their number of cases, worst first, and the first difference."""
     case = LLMTestCase(
         tools_called=[tool({"n": 1, "items": [{"x": 1}]}), ToolCall(name="b")],
         expected_tools=[tool({"n": 2, "items": [{"x": 1}]}), ToolCall(name="c")],
@@ -305,7 +305,7 @@ def test_the_breakdown_counts_what_several_metrics_find_once() -> None:
 
 
 def test_every_kind_of_finding_has_its_column() -> None:
-    """A new kind would otherwise be counted among the others without anybody deciding so."""
+    """So that a new kind is assigned deliberately."""
     from typing import get_args
 
     from toolmark.report.html.breakdown import _GROUP_OF
@@ -324,19 +324,19 @@ def test_tools_without_findings_are_listed_too() -> None:
 # Texts
 
 
-def test_lines_are_kept_and_everything_else_is_made_visible() -> None:
-    """Ends of lines and tabs lay a text out; escape sequences and what is invisible are spelled out."""
+def test_line_breaks_stay_and_control_characters_are_visible() -> None:
+    """Line ends and tabs are layout; escape sequences and invisible characters are shown."""
     assert printable_lines("a\tb\r\nc\n\x1b[1m\u202e\r") == "a   b\nc\n\\x1b[1m\\u202e\\r"
 
 
 def test_texts_are_cut_with_a_note() -> None:
-    """At the limit nothing is said."""
+    """A text at the limit has no note."""
     assert clip("x" * 10, 10) == ("x" * 10, "")
     assert clip("x" * 11, 10) == ("x" * 10, "shortened: the first 10 of 11 characters")
 
 
 def test_values_are_json_or_lines() -> None:
-    """A short value stands on one line, a long one on several; a text of several lines keeps them; an image is told."""
+    """Short values on one line, long ones on several; multi-line texts keep lines; images are described."""
     assert value_clip({"a": 1}).text == '{"a": 1}'
     assert value_clip({"a": "x" * 80}).text == '{\n  "a": "' + "x" * 80 + '"\n}'
     assert value_clip("one\ntwo").text == "one\ntwo"

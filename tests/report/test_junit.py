@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostile import TEXTS, Repeating, hostile_cases
+from hostile import SECRETS, TEXTS, Repeating, hostile_cases, report_with_secrets
 from processes import assert_golden
 from reports import trial_report
 from strategies import case_fields
@@ -50,7 +50,7 @@ def report(*cases: LLMTestCase, **more: Any) -> Report:
 
 
 def parsed(measured: Report, **options: Any) -> ET.Element:
-    """The root of what is written of a report, which the schema has accepted."""
+    """Return the parsed root of a report's XML after validation."""
     text = render_junit(measured, **{"title": "runs.jsonl", **options})
     SCHEMA.validate(text)
     return ET.fromstring(text.encode())  # noqa: S314 - our own
@@ -67,8 +67,8 @@ def test_a_file() -> None:
     assert_golden("junit.xml", text)
 
 
-def test_it_counts_what_the_report_counts() -> None:
-    """Each suite by its attributes and by its cases; the whole by the sum of its suites."""
+def test_counts_equal_those_of_the_report() -> None:
+    """In each suite's attributes and cases, and in the sums."""
     metrics = [METRIC, Repeating("x", ResultStatus.SKIPPED), Repeating("y", ResultStatus.FAILED)]
     measured = report(metrics=metrics)
     root = parsed(measured)
@@ -87,8 +87,8 @@ def test_it_counts_what_the_report_counts() -> None:
         assert int(root.get(name, "")) == sum(int(suite.get(name, "")) for suite in root)
 
 
-def test_a_failure_tells_where_it_first_goes_wrong() -> None:
-    """In its message; the text below has both sides."""
+def test_failure_message_has_the_first_problem() -> None:
+    """The text below has both sides."""
     failure = parsed(report()).find(".//testcase[@name='wrong']/failure")
 
     assert failure is not None
@@ -97,7 +97,7 @@ def test_a_failure_tells_where_it_first_goes_wrong() -> None:
     assert " -  2 mail                                   (not called)\n" in (failure.text or "")
 
 
-def test_an_error_has_the_type_of_what_was_raised() -> None:
+def test_error_has_the_exception_type() -> None:
     """And its message."""
     error = parsed(report()).find(".//testcase[@name='unknown']/error")
 
@@ -110,8 +110,8 @@ def test_an_error_has_the_type_of_what_was_raised() -> None:
         assert odd.get("type") == "toolmark.NotMeasured"
 
 
-def test_times_that_are_not_known_are_not_told() -> None:
-    """No 0 stands in their place."""
+def test_unknown_times_are_omitted() -> None:
+    """They are not written as 0."""
     suite = parsed(report())[0]
 
     assert [case.get("time") for case in suite.iter("testcase")] == ["1.250", "0.500", None, None, None]
@@ -122,8 +122,8 @@ def test_times_that_are_not_known_are_not_told() -> None:
     assert parsed(report(about={"started_at": "yesterday"}))[0].get("timestamp") is None
 
 
-def test_trials_are_properties_as_far_as_they_are_known() -> None:
-    """No chance of two trials where no golden has two that were scored; flaky goldens by name."""
+def test_trials_are_properties() -> None:
+    """Only known numbers: no pass@2 without two scored trials; flaky goldens by name."""
     measured = trial_report({"a": "pe", "b": "fe"}, 2)
     facts = {one.get("name"): one.get("value") for one in parsed(measured).iter("property")}
     mixed = parsed(trial_report({"a": "pf"}, 2))
@@ -137,14 +137,14 @@ def test_trials_are_properties_as_far_as_they_are_known() -> None:
 
 @pytest.fixture(scope="module")
 def hostile() -> Report:
-    """A report with hostile text wherever text is shown."""
+    """Return a report with hostile text in every field."""
     metrics = [METRIC, *(Repeating(text, status) for text in TEXTS for status in (ResultStatus.FAILED,))]
     return evaluate(hostile_cases(), metrics, show_progress=False)
 
 
 @pytest.mark.parametrize("title", TEXTS, ids=ascii)
 def test_data_stays_data(hostile: Report, title: str) -> None:
-    """Whatever stands in it, the file is valid, and a name is read as it was, with escapes for what XML cannot hold."""
+    """Any data gives a valid file, and names are read back, with escapes for invalid XML characters."""
     measured = Report(hostile.metrics[:2], tuple(hostile.cases[:8]), about={"note": title, title: "x"})
     root = parsed(measured, title=title)
 
@@ -152,8 +152,8 @@ def test_data_stays_data(hostile: Report, title: str) -> None:
     assert root.findall(".//property[@name='about.note']")[0].get("value") == printable(title)
 
 
-def test_all_data_stays_data(hostile: Report) -> None:
-    """The same with every case and every metric."""
+def test_all_data_is_escaped(hostile: Report) -> None:
+    """For every case and metric."""
     root = parsed(hostile)
 
     assert [suite.get("name") for suite in root[1:]] == [f"failed{printable(text)}" for text in TEXTS]
@@ -167,18 +167,11 @@ def test_any_report_is_valid(cases: list[LLMTestCase]) -> None:
     parsed(report(*cases))
 
 
-def test_no_secret_stands_in_it() -> None:
-    """Neither in a message nor in the sides."""
-    case = LLMTestCase(
-        id="secret",
-        tools_called=[tool("pay", {"api_key": "new-2", "note": "Bearer abcdef1234567890xyz"})],
-        expected_tools=[tool("pay", {"api_key": "old-1", "note": ""})],
-    )
-    broken = Repeating("ghp_0123456789abcdefghijABCDEF", ResultStatus.FAILED)
-    broken.label = "broken"
-    measured = report(case, metrics=[METRIC, broken])
+def test_secrets_are_removed() -> None:
+    """From messages and sides."""
+    measured = report_with_secrets(METRIC)
 
-    for secret in ("new-2", "old-1", "abcdef1234567890xyz", "ghp_"):
+    for secret in SECRETS:
         assert secret not in render_junit(measured, title="x")
         assert secret in render_junit(measured, title="x", redactor=OFF)
 

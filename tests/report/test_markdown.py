@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from hostile import TEXTS, Repeating, hostile_cases
+from hostile import SECRETS, TEXTS, Repeating, hostile_cases, report_with_secrets
 from processes import assert_golden
 from strategies import case_fields
 from toolmark import (
@@ -112,7 +112,7 @@ def report(*cases: LLMTestCase, **more: Any) -> Report:
 
 
 def many(amount: int, *, length: int = 1) -> Report:
-    """An evaluation in which so many cases fail."""
+    """Return an evaluation in which this many cases fail."""
     calls = [tool(f"find_{number}" * length) for number in range(4)]
     return report(*(LLMTestCase(id=f"case-{n}", tools_called=[], expected_tools=calls) for n in range(amount)))
 
@@ -121,7 +121,7 @@ def many(amount: int, *, length: int = 1) -> Report:
 
 
 def test_a_page() -> None:
-    """The verdict, the sums, the failures with their calls, the rest."""
+    """Verdict, summary, failures with their calls, other cases."""
     assert_golden("markdown.md", render_markdown(report(), title="cases.jsonl"))
 
 
@@ -143,7 +143,7 @@ def before_cases(source: Report) -> list[LLMTestCase]:
 
 
 def test_an_interrupted_evaluation_says_so() -> None:
-    """Loudly, and a report of which all passed so far has not passed."""
+    """Prominently; an interrupted report never passes."""
     text = render_markdown(report(CASES[0], interrupted=True), title="x")
 
     assert "**Interrupted**: 1 passed, 0 failed, of 1 result of 1 case." in text
@@ -153,7 +153,7 @@ def test_an_interrupted_evaluation_says_so() -> None:
 
 
 def test_failures_come_first_and_each_has_its_first_divergence() -> None:
-    """What could not be measured, then by score; the rest is one table, folded."""
+    """Unmeasured cases, then by score; the others are in a folded table."""
     text = render_markdown(report(), title="x")
     lengths = re.findall(r"^<details><summary>(.*?)</summary>$", text, re.MULTILINE)
 
@@ -168,7 +168,7 @@ def test_failures_come_first_and_each_has_its_first_divergence() -> None:
 
 @pytest.fixture(scope="module")
 def hostile() -> Report:
-    """A report with hostile text wherever text is shown."""
+    """Return a report with hostile text in every field."""
     metrics = [METRIC, Repeating(TEXTS[1], ResultStatus.FAILED), Repeating(TEXTS[7], ResultStatus.SKIPPED)]
     return evaluate(hostile_cases(), metrics, show_progress=False)
 
@@ -182,15 +182,15 @@ def test_no_element_comes_from_data(hostile: Report) -> None:
     assert visible_page.attributes <= {"style=text-align:right", "class=language-text"}
 
 
-def test_data_stands_in_code_alone(hostile: Report) -> None:
-    """Where nothing is read as a mention, a reference, a link or an emoji."""
+def test_data_is_only_in_code(hostile: Report) -> None:
+    """Where mentions, references, links and emoji are not parsed."""
     visible_page = Visible(render_markdown(hostile, title=TEXTS[2], limit=0, baseline=compare(hostile, hostile)))
 
     assert not re.search(r"[@#:/\\`<>&$*_~\[\]{}]\w|alert|example|smile", visible_page.outside.replace("pass@k", ""))
 
 
 def test_visible_text_is_the_data(hostile: Report) -> None:
-    """Each id is read as it is written, with escapes in place of what does not print."""
+    """Each id is readable as written, with escapes for unprintable characters."""
     visible_page = Visible(render_markdown(hostile, title="x", limit=0))
 
     assert set(map(printable, TEXTS)) - {" "} <= {text.rstrip("\n") for text in visible_page.codes}
@@ -218,7 +218,7 @@ def test_any_data_in_each_place(text: str) -> None:
     assert Visible(fenced(text)).codes == ["\n".join(map(printable, text.split("\n"))) + "\n"]
 
 
-def test_an_empty_text_is_no_code() -> None:
+def test_empty_text_is_not_code() -> None:
     """Two backticks would be text."""
     assert code("") == html_code("") == ""
 
@@ -232,19 +232,12 @@ def test_any_report_can_be_rendered(cases: list[LLMTestCase]) -> None:
     assert visible_page.tags <= OWN_WORDS
 
 
-def test_no_secret_stands_in_it() -> None:
-    """Nor in the lines, nor between the fences."""
-    case = LLMTestCase(
-        id="secret",
-        tools_called=[tool("pay", {"api_key": "new-2", "note": "Bearer abcdef1234567890xyz"})],
-        expected_tools=[tool("pay", {"api_key": "old-1", "note": ""})],
-    )
-    broken = Repeating("ghp_0123456789abcdefghijABCDEF", ResultStatus.FAILED)
-    broken.label = "broken"
-    measured = report(case, metrics=[METRIC, broken])
+def test_secrets_are_removed() -> None:
+    """From lines and code blocks."""
+    measured = report_with_secrets(METRIC)
     text = render_markdown(measured, title="x")
 
-    for secret in ("new-2", "old-1", "abcdef1234567890xyz", "ghp_"):
+    for secret in SECRETS:
         assert secret not in text
         assert secret in render_markdown(measured, title="x", redactor=OFF)
 
@@ -254,8 +247,8 @@ def test_no_secret_stands_in_it() -> None:
 
 @pytest.mark.parametrize("max_bytes", [4_000, 5_000, 8_000, 20_000, 65_536, MAX_BYTES])
 @pytest.mark.parametrize("length", [1, 40])
-def test_a_page_ends_in_time_and_says_what_it_left_out(max_bytes: int, length: int) -> None:
-    """Whole elements are left out, never parts of them, and each is counted."""
+def test_page_is_limited_and_reports_omissions(max_bytes: int, length: int) -> None:
+    """Whole elements are omitted and counted."""
     text = render_markdown(many(300, length=length), title="x", max_bytes=max_bytes, limit=0)
     visible_page = Visible(text)
     cut = re.search(r"\*\*Cut\*\* to \d+ bytes, without (.*)\. The JSON report has all\.", text)
@@ -281,7 +274,7 @@ def test_room_is_used() -> None:
 
 
 def test_every_part_can_be_cut() -> None:
-    """Metrics, changes, notes and the rest are counted like failures."""
+    """Metrics, changes, notes and other parts are counted like failures."""
     calls = [tool("find")]
     metrics = [ToolCorrectnessMetric()]
     good = [LLMTestCase(id=f"case-{n}", tools_called=calls, expected_tools=calls) for n in range(300)]
@@ -300,7 +293,7 @@ def test_every_part_can_be_cut() -> None:
 
 
 def test_only_so_many_failures_can_be_unfolded() -> None:
-    """The page says so; all of them have their line."""
+    """The page reports the limit; every failure has its line."""
     text = render_markdown(many(5), title="x", limit=2)
 
     assert text.count("```text") == 2
@@ -313,8 +306,8 @@ def test_only_so_many_failures_can_be_unfolded() -> None:
 @pytest.mark.parametrize(
     ("options", "message"), [({"max_bytes": 3_999}, "max_bytes must be"), ({"limit": -1}, "limit")]
 )
-def test_limits_that_cannot_be_kept(options: dict[str, int], message: str) -> None:
-    """Are refused."""
+def test_impossible_limits_are_refused(options: dict[str, int], message: str) -> None:
+    """The error names the limit."""
     with pytest.raises(ConfigurationError, match=message):
         render_markdown(report(), title="x", **options)  # type: ignore[arg-type]
 

@@ -55,14 +55,14 @@ def report(*, copies: int = 1) -> Report:
 
 
 def logging_to(exporter: Any) -> LoggerProvider:
-    """A provider that exports each record at once."""
+    """Return a provider that exports each record immediately."""
     provider = LoggerProvider(shutdown_on_exit=False)
     provider.add_log_record_processor(logs_export.SimpleLogRecordProcessor(exporter))
     return provider
 
 
 def tracing_to(exporter: Any, **options: Any) -> TracerProvider:
-    """A provider that exports each span at once."""
+    """Return a provider that exports each span immediately."""
     provider = TracerProvider(shutdown_on_exit=False, **options)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     return provider
@@ -74,7 +74,7 @@ def plain(attributes: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def test_events_are_those_of_the_file() -> None:
-    """The same attributes, severities and times, in the trace and at the span that they are about."""
+    """The same attributes, severities and times, in the trace and on the span."""
     memory = InMemoryLogs()
     source = report()
 
@@ -96,7 +96,7 @@ def test_events_are_those_of_the_file() -> None:
 
 
 def test_spans_are_those_of_the_file() -> None:
-    """The same names, attributes, times and links; each is a root, whatever is under way around it."""
+    """The same names, attributes, times and links; each is a root span."""
     memory = InMemorySpanExporter()
     provider = tracing_to(memory)
     source = report()
@@ -151,7 +151,7 @@ def test_a_collector_gets_them_through_batches() -> None:
 
 
 def test_a_full_queue_loses_nothing() -> None:
-    """More records than a provider holds: it is asked to send before it would drop some."""
+    """With more records than the queue holds, the provider is flushed before it drops any."""
     logs, traces = LoggerProvider(shutdown_on_exit=False), TracerProvider(shutdown_on_exit=False)
     records, spans = InMemoryLogs(), InMemorySpanExporter()
     limits = {"schedule_delay_millis": 60_000, "max_queue_size": 100, "max_export_batch_size": 100}
@@ -166,7 +166,7 @@ def test_a_full_queue_loses_nothing() -> None:
 
 
 def test_secrets_do_not_leave() -> None:
-    """Values under the names of secrets are marked, and what the redactor that is given hides."""
+    """Secret values and those of the custom redactor are hidden."""
     events, spans = InMemoryLogs(), InMemorySpanExporter()
     for redactor, hides in ((DEFAULT, False), (Redactor(shapes=("matched",)), True)):
         emit_events(report(), provider=logging_to(events), redactor=redactor)
@@ -195,7 +195,7 @@ class OddMetric:
         )
 
     async def a_measure(self, case: Any) -> MetricResult:
-        """The same."""
+        """Measure asynchronously."""
         return self.measure(case)
 
 
@@ -220,8 +220,8 @@ def test_text_that_no_protocol_carries_costs_no_other_record() -> None:
     assert span["attributes"] == records_in(evaluation_spans(odd, at=AT))[0]["attributes"]
 
 
-def test_cases_without_a_trace_are_told_and_nothing_leaves() -> None:
-    """All at once, also where others could have been sent."""
+def test_cases_without_a_trace_are_reported_and_nothing_is_sent() -> None:
+    """All at once, even if others could be sent."""
     (run,) = read_traces(otlp(SCRIPT)).runs
     case = run.to_test_case(expected_tools=[])
     odd: list[dict[str, Any]] = [
@@ -259,8 +259,8 @@ def test_a_provider_that_sends_nothing_is_an_error(monkeypatch: pytest.MonkeyPat
             emit_spans(report(), provider=traces)
 
 
-def test_a_provider_that_nobody_listens_to_is_an_error() -> None:
-    """Loggers know it, from some version on."""
+def test_provider_without_a_processor_is_an_error() -> None:
+    """Detectable from some version on."""
     provider = LoggerProvider(shutdown_on_exit=False)
     if not hasattr(provider.get_logger("x"), "enabled"):
         pytest.skip("the loggers of this SDK do not know it")
@@ -270,16 +270,16 @@ def test_a_provider_that_nobody_listens_to_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("wrong", [object(), "otlp", InMemorySpanExporter])
-def test_what_is_no_provider_is_an_error(wrong: Any) -> None:
-    """A provider of the other kind is none either."""
+def test_invalid_provider_is_an_error(wrong: Any) -> None:
+    """As is a provider of the other signal."""
     with pytest.raises(ConfigurationError, match=r"provider must be an? opentelemetry\._logs\.LoggerProvider, got"):
         emit_events(report(), provider=wrong)
     with pytest.raises(ConfigurationError, match=r"must be an? opentelemetry\.trace\.TracerProvider, got 'LoggerProv"):
         emit_spans(report(), provider=LoggerProvider(shutdown_on_exit=False))  # type: ignore[arg-type]
 
 
-def test_what_a_sampler_leaves_out_is_an_error() -> None:
-    """Nothing is lost in silence: it says how many, and what to do."""
+def test_sampled_out_spans_are_an_error() -> None:
+    """With their number and a remedy."""
     memory = InMemorySpanExporter()
     source = report(copies=150)
 
@@ -293,8 +293,8 @@ def test_what_a_sampler_leaves_out_is_an_error() -> None:
     assert str(raised.value).startswith(f"{150 - count} of 150 spans ")
 
 
-def test_what_a_logger_leaves_out_is_an_error() -> None:
-    """Records that a logger says it would drop are counted."""
+def test_dropped_records_are_an_error() -> None:
+    """Records that a logger reports as dropped are counted."""
     provider = logging_to(InMemoryLogs())
 
     class Picky:
@@ -318,7 +318,7 @@ def test_what_a_logger_leaves_out_is_an_error() -> None:
 
 
 def test_a_provider_that_was_shut_down_is_an_error() -> None:
-    """It takes records still, and sends none of them."""
+    """It accepts records without sending them."""
     logs, traces = LoggerProvider(shutdown_on_exit=False), TracerProvider(shutdown_on_exit=False)
     logs.add_log_record_processor(logs_export.BatchLogRecordProcessor(InMemoryLogs()))
     traces.add_span_processor(BatchSpanProcessor(InMemorySpanExporter()))
@@ -331,8 +331,8 @@ def test_a_provider_that_was_shut_down_is_an_error() -> None:
         emit_spans(report(), provider=traces)
 
 
-def test_the_place_from_which_on_records_may_be_lost_is_told() -> None:
-    """What was flushed before is not among them."""
+def test_error_names_the_first_possibly_lost_record() -> None:
+    """Flushed records are not among them."""
     provider = logging_to(InMemoryLogs())
     flushes = iter([True, False])
     provider.force_flush = lambda *_: next(flushes)  # type: ignore[method-assign,assignment]
@@ -342,7 +342,7 @@ def test_the_place_from_which_on_records_may_be_lost_is_told() -> None:
 
 
 def test_the_global_providers_are_the_default(tmp_path: Path) -> None:
-    """Where none is set, it is an error that says what to do; nothing is set or sent by itself."""
+    """Without one, an error says what to do; nothing is configured or sent implicitly."""
     (tmp_path / "trace.json").write_text(json.dumps(otlp(SCRIPT)), encoding="utf-8")
     program = f"""
 import json

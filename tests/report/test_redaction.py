@@ -57,8 +57,8 @@ def test_the_score_sees_the_real_values() -> None:
     assert {finding.expected_value for finding in result.findings} >= {"one-1", "two-2"}
 
 
-def test_it_can_be_switched_off() -> None:
-    """With `OFF` the values are written as they are."""
+def test_redaction_can_be_disabled() -> None:
+    """With `OFF` values are written unchanged."""
     assert "one-1" in report().to_json(redactor=OFF)
 
 
@@ -81,7 +81,7 @@ def test_first_problems_of_redacted_results_hold_no_secret() -> None:
 
 
 def test_labels_and_metric_names_are_redacted() -> None:
-    """An id that is a token is as secret as any other text; the report itself stays as it is."""
+    """A token used as an id is a secret; the report object stays unchanged."""
     original = report()
     token = "ghp_0123456789abcdefghijABCDEF"
     case = original.cases[0].case.model_copy(update={"id": token})
@@ -92,8 +92,8 @@ def test_labels_and_metric_names_are_redacted() -> None:
     assert redact_report(renamed, OFF) is renamed
 
 
-def test_matchers_beside_a_secret_stay_matchers() -> None:
-    """Only the secret part of an expected value is replaced, so that the rest keeps its own wording."""
+def test_matchers_next_to_a_secret_stay_matchers() -> None:
+    """Only the secret part of an expected value is replaced."""
     plan = Plan([Expect("a", {"options": [Approx(5), {"password": "word-1"}]})])
     called = ToolCall(name="a", input_parameters={"options": [7, {"password": "word-2"}]})
     case = LLMTestCase(tools_called=[called], expected_tools=plan)

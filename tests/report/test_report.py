@@ -1,4 +1,4 @@
-"""Reports as data: what counts, what is averaged, and what is written."""
+"""Reports as data: counts, means, and written fields."""
 
 import json
 import math
@@ -48,12 +48,12 @@ def report(*results: MetricResult) -> Report:
     ids=["id", "name", "empty-id", "neither", "number"],
 )
 def test_a_case_is_called_by_its_id_or_name_or_place(case: LLMTestCase | MLLMTestCase, label: str) -> None:
-    """Somebody who reads the report finds the case again."""
+    """So that the case can be located."""
     assert CaseResult(2, case, ()).label == label
 
 
-def test_what_was_not_measured_is_not_zero() -> None:
-    """Skipped and failed results have no part in the mean, and are counted apart."""
+def test_unmeasured_results_are_not_zero() -> None:
+    """Skipped and failed results are excluded from the mean and counted separately."""
     (summary,) = report(result(1.0), result(0.25), result(skipped=True), result(), result()).summaries
 
     assert (summary.passed, summary.failed, summary.skipped, summary.errored) == (1, 1, 1, 2)
@@ -62,8 +62,8 @@ def test_what_was_not_measured_is_not_zero() -> None:
 
 
 @pytest.mark.parametrize("unmeasured", [[], [result()], [result(skipped=True)]], ids=["none", "failed", "skipped"])
-def test_without_a_score_there_is_no_mean(unmeasured: list[MetricResult]) -> None:
-    """Neither 0 nor NaN: `None`, and `null` in the file."""
+def test_without_scores_there_is_no_mean(unmeasured: list[MetricResult]) -> None:
+    """`None`, and `null` in the file, rather than 0 or NaN."""
     (summary,) = report(*unmeasured).summaries
 
     assert summary.mean is None
@@ -81,7 +81,7 @@ def test_without_a_score_there_is_no_mean(unmeasured: list[MetricResult]) -> Non
     ids=["all-passed", "one-skipped", "one-failed", "one-errored"],
 )
 def test_a_report_passes_if_nothing_failed(results: list[MetricResult], passed: bool) -> None:
-    """A result that could not be measured is no pass, a question that does not apply is no failure."""
+    """An unmeasured result fails the report, an inapplicable metric does not."""
     assert report(*results).passed is passed
 
 

@@ -35,7 +35,7 @@ FORBIDDEN = re.compile(
 
 
 def printed(report: Report, *, width: int = 80, **options: Any) -> str:
-    """What is printed where nobody looks at a terminal."""
+    """Return the output for a stream that is not a terminal."""
     file = io.StringIO()
     console = Console(file=file, width=width, markup=False, highlight=False, emoji=False)
     print_report(report, title=options.pop("title", "cases.jsonl"), console=console, **options)
@@ -90,7 +90,7 @@ ORDERED = ToolCorrectnessMetric(should_consider_ordering=True, evaluation_params
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    """A report in which everything occurs that can be found."""
+    """Return a report with every kind of finding."""
     return evaluate(CASES, [ORDERED])
 
 
@@ -106,7 +106,7 @@ def test_one_metric(report: Report) -> None:
 
 
 def test_several_metrics() -> None:
-    """A table for each, so that their names have room; a case is shown side by side once, at its worst."""
+    """Each has its table, so that names fit; a case is shown side by side once, at its worst."""
     text = printed(evaluate(CASES, [ToolCorrectnessMetric(), ORDERED]), limit=3)
 
     assert_fits(text)
@@ -134,7 +134,7 @@ def test_a_single_result() -> None:
 
 
 def test_verbose_mode_prints_each_measured_case(capsys: pytest.CaptureFixture[str]) -> None:
-    """On standard output, with what was measured."""
+    """On standard output, with the measured values."""
     ToolCorrectnessMetric(verbose_mode=True).measure(CASES[2])
 
     out = capsys.readouterr().out
@@ -178,7 +178,7 @@ class _Prepared:
         return next(self.results)
 
 
-def test_limits_say_what_they_left_out(report: Report) -> None:
+def test_limits_report_omissions(report: Report) -> None:
     """`limit` cuts the list and `details` the comparisons; 0 lists all and shows none."""
     short = printed(report, limit=2, details=1)
     full = printed(report, limit=0, details=0)
@@ -236,8 +236,8 @@ def failing(_case: object) -> MetricResult:
     raise ValueError(HOSTILE)
 
 
-def test_hostile_text_is_shown_and_never_obeyed() -> None:
-    """Escape sequences are spelled out, markup and emoji names stay text, and nothing reverses the line."""
+def test_hostile_text_is_escaped() -> None:
+    """Escape sequences are visible, markup and emoji names stay text, and text direction cannot change."""
     metric = _Prepared([])
     metric.measure = failing  # type: ignore[method-assign]
     metric.label = "m" + HOSTILE
@@ -287,27 +287,27 @@ def test_long_names_fit(letter: str, length: int, width: int) -> None:
 
 @given(st.lists(case_fields.map(lambda fields: LLMTestCase(**fields)), min_size=1, max_size=3))
 def test_any_report_can_be_printed(cases: list[LLMTestCase]) -> None:
-    """Whatever the cases hold, it fits and obeys nobody."""
+    """It fits the width and is escaped for any cases."""
     text = printed(evaluate(cases, [ORDERED, ToolCorrectnessMetric()]), details=9)
 
     assert_fits(text)
     assert not FORBIDDEN.search(text)
 
 
-def test_a_pipe_is_80_columns_wide_whatever_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A report in a log looks the same everywhere."""
+def test_pipe_has_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every environment, so that logs look the same."""
     monkeypatch.setenv("COLUMNS", "200")
 
     assert make_console(io.StringIO()).width == 80
 
 
-# How much is shown
+# Amount of detail
 
 TRIALS = trial_report({"refund": "ppfp", "late-parcel": "ffff", "hello": "pppp", "lost": "eeff"}, 4, interrupted=True)
 
 
 def test_trials(report: Report) -> None:
-    """The chances by k, the goldens that are flaky, and that it was interrupted; not where there are no trials."""
+    """Chances by k, flaky goldens, and interruption; absent without trials."""
     text = printed(TRIALS, limit=4, details=1)
 
     assert_fits(text)
@@ -318,7 +318,7 @@ def test_trials(report: Report) -> None:
 
 @pytest.mark.parametrize("width", [40, 80])
 def test_quiet_prints_the_totals_alone(width: int) -> None:
-    """The same as the end of the whole report; and nothing of any case but those that are flaky."""
+    """Like the end of the full report, with only flaky cases."""
     whole, quiet = printed(TRIALS, width=width).split("\n"), printed(TRIALS, width=width, quiet=True).split("\n")
     start = next(place for place, line in enumerate(quiet) if line.startswith(" Interrupted"))
 
@@ -356,14 +356,14 @@ def test_full_prints_all_findings_of_a_metric_without_an_alignment() -> None:
         (judged_report(decided=4), "judge: 1 of its questions decided, 4 requests, 1234 tokens, cost 0.125"),
     ],
 )
-def test_what_judging_took(report: Report, line: str) -> None:
-    """How much was decided, what was used, and what it cost; a price that is not known is no 0."""
+def test_judge_costs_are_shown(report: Report, line: str) -> None:
+    """Coverage, usage and cost; an unknown price is not 0."""
     assert f"\n {line}\n" in printed(report, quiet=True)
     assert "judge" not in printed(TRIALS, quiet=True)
 
 
-def test_intervals_stand_beside_their_numbers() -> None:
-    """And are named once."""
+def test_intervals_are_next_to_their_numbers() -> None:
+    """And explained once."""
     text = printed(TRIALS, quiet=True)
     (summary,) = TRIALS.summaries
 
@@ -374,8 +374,8 @@ def test_intervals_stand_beside_their_numbers() -> None:
     assert text.count("95 %") == 1
 
 
-def test_many_trials_are_shown_at_some_steps() -> None:
-    """With hundreds of trials the table stays short, and has the last."""
+def test_many_trials_are_sampled() -> None:
+    """With hundreds of trials the table stays short and includes the last."""
     text = printed(trial_report({"a": "p" * 30, "b": "pf" * 15}, 30))
     rows = re.findall("^ +([0-9]+) +[0-9.]+ +[0-9.]+ +2$", text, re.MULTILINE)
 
@@ -385,7 +385,7 @@ def test_many_trials_are_shown_at_some_steps() -> None:
 @pytest.mark.parametrize("width", [40, 50, 59, 60, 61, 72, 80, 100, 120, 160, 200])
 @pytest.mark.parametrize("full", [False, True], ids=["short", "full"])
 def test_nothing_is_cut_at_any_width(report: Report, width: int, full: bool) -> None:
-    """Every id, metric, number and word of the widest report stands in the narrowest, though on other lines."""
+    """Ids, metrics, numbers and words of the widest report are all in the narrowest, possibly wrapped."""
     several = evaluate(CASES, [ToolCorrectnessMetric(), ORDERED], show_progress=False)
     for printed_report in (report, several, TRIALS, judged_report()):
         text = printed(printed_report, width=width, full=full)
@@ -406,7 +406,7 @@ def test_a_narrow_terminal_gets_lines_below_each_other(report: Report) -> None:
 
 
 def first_column(text: str, joined: str) -> str:
-    """The first column of the totals without blanks; all of the text where they are no table."""
+    """Return the first column of the totals without blanks, or all text without a table."""
     header = next((line for line in text.split("\n") if line.startswith(" metric ")), None)
     if header is None:
         return joined

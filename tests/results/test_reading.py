@@ -1,4 +1,4 @@
-"""Written results come back as they were: from files of results, and from the JSON of reports."""
+"""Written results are read back unchanged, from results files and from JSON reports."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CORRECT = ToolCorrectnessMetric(evaluation_params=["input_parameters", "output"]
 
 
 def evaluated(items: Sequence[object], metrics: Sequence[MetricLike], names: Sequence[str]) -> EvaluationKey:
-    """What an evaluation of cases says of itself."""
+    """Return the description of an evaluation of cases."""
     settings = [(name, metric, metric.threshold) for name, metric in zip(names, metrics, strict=True)]
     return EvaluationKey.of("cases", items, settings, None)
 
@@ -79,8 +79,8 @@ def plain(report: Report) -> dict[str, Any]:
 
 @settings(few)
 @given(st.lists(case_fields.map(lambda fields: LLMTestCase(**fields)), min_size=1, max_size=3))
-def test_what_is_read_is_what_was_written(tmp_path_factory: pytest.TempPathFactory, cases: list[LLMTestCase]) -> None:
-    """Whatever the cases: equal as JSON values and in what a terminal shows, also what is read of what was read."""
+def test_written_results_are_read_back(tmp_path_factory: pytest.TempPathFactory, cases: list[LLMTestCase]) -> None:
+    """Equal as JSON and in the terminal for any cases, also after a second round."""
     metrics = [CORRECT, ToolEfficiencyMetric()]
     report = evaluate(cases, metrics)
     restored = read_results(written(report, metrics, tmp_path_factory.mktemp("results") / "r.jsonl"))
@@ -123,7 +123,7 @@ def test_alignments_and_findings_come_back(tmp_path: Path, expected: Any) -> Non
 
 
 def test_a_predicate_comes_back_by_name(tmp_path: Path) -> None:
-    """It can be told, and not asked."""
+    """It has a description but cannot be called."""
     plan = Plan([Expect("weather", {"city": Predicate(str.islower, "lower case")})])
     report = evaluate([LLMTestCase(tools_called=[WEATHER], expected_tools=plan)], [CORRECT])
     (restored,) = read_results(written(report, [CORRECT], tmp_path / "r.jsonl")).cases
@@ -134,7 +134,7 @@ def test_a_predicate_comes_back_by_name(tmp_path: Path) -> None:
 
 
 def test_every_kind_of_case_comes_back(tmp_path: Path) -> None:
-    """With its content; what is no case comes back as one without."""
+    """With its content; an item that is not a case has no content."""
     tools: dict[str, Any] = {"tools_called": [WEATHER], "expected_tools": [WEATHER]}
     image = MLLMTestCase(id="m", input=["what is it?", MLLMImage(url="https://example.org/a.png")], **tools)
     talk = ConversationalTestCase(turns=[Turn(role="user", content="hi")], name="talk")
@@ -162,7 +162,7 @@ def test_judged_results_come_back(tmp_path: Path) -> None:
 
 
 def test_no_secret_enters_the_file(tmp_path: Path) -> None:
-    """Neither in the content nor in what was found; what is known by its shape and by its key."""
+    """Neither in contents nor in findings, by shape and by key."""
     secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
     called = ToolCall(name="login", input_parameters={"password": "hunter22", "note": secret})
     expected = ToolCall(name="login", input_parameters={"password": "other", "note": ""})
@@ -174,7 +174,7 @@ def test_no_secret_enters_the_file(tmp_path: Path) -> None:
     assert "[redacted by toolmark]" in text
 
 
-# what is wrong
+# invalid files
 
 
 def lines(tmp_path: Path) -> list[str]:
@@ -189,8 +189,8 @@ def read(*parts: str) -> Report:
     return read_results(io.BytesIO("".join(parts).encode()))
 
 
-def test_what_is_there_is_a_report(tmp_path: Path) -> None:
-    """Of any number of lines; whether it is all is said."""
+def test_partial_file_is_a_report(tmp_path: Path) -> None:
+    """With any number of lines; incompleteness is reported."""
     entries = lines(tmp_path)
 
     assert [read(*entries[:end]).interrupted for end in (1, 2, 3, 4)] == [True, True, True, False]
@@ -202,7 +202,7 @@ def test_what_is_there_is_a_report(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", [1, 5, 100])
 def test_a_torn_line_is_left_out(tmp_path: Path, cut: int) -> None:
-    """And told; wherever it is cut."""
+    """With a warning, wherever it is cut."""
     entries = lines(tmp_path)
     with pytest.warns(TornLineWarning, match="4: left out a torn line"):
         report = read(*entries[:3], entries[3][:-cut] if cut > 1 else entries[3][:-2])
@@ -212,12 +212,12 @@ def test_a_torn_line_is_left_out(tmp_path: Path, cut: int) -> None:
 
 
 def changed(line: str, **fields: Any) -> str:
-    """A line in which some fields are others."""
+    """Return a line with changed fields."""
     return json.dumps({**json.loads(line), **fields}) + "\n"
 
 
-def test_what_is_wrong_in_a_file_is_named(tmp_path: Path) -> None:
-    """All of it, with line and path."""
+def test_all_problems_of_a_file_are_named(tmp_path: Path) -> None:
+    """With line and path."""
     head, one, two, three = lines(tmp_path)
     bad = json.loads(two)["results"][0]
     wrong = [
@@ -239,8 +239,8 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path: Path) -> None:
         read(one, two)
 
 
-def test_both_kinds_of_file_are_what_compare_reads(tmp_path: Path) -> None:
-    """A file of results on one side, and a report on the other."""
+def test_results_and_reports_can_be_compared(tmp_path: Path) -> None:
+    """A results file on one side and a report on the other."""
     from toolmark import compare
 
     cases = [LLMTestCase(id=key, tools_called=[], expected_tools=[]) for key in "abc"]
@@ -252,8 +252,8 @@ def test_both_kinds_of_file_are_what_compare_reads(tmp_path: Path) -> None:
     assert comparison.to_dict() == compare(report, report).to_dict()
 
 
-def test_what_cannot_be_written_is_told_and_loses_nothing_else(tmp_path: Path) -> None:
-    """Of a case that is too deep its results are there, without content; a value that is no JSON is its repr."""
+def test_unwritable_content_is_reported_without_losing_results(tmp_path: Path) -> None:
+    """A too deep case keeps its results without content; a non-JSON value is its repr."""
     call = ToolCall(name="deep")
     for _ in range(150):
         call = ToolCall(name="outer", execution={"executed": True, "children": [call]})

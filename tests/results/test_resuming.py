@@ -1,4 +1,4 @@
-"""Results are written as they come, and an evaluation that was stopped goes on where it was."""
+"""Results are written as they arrive, and an interrupted evaluation can be resumed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Agent:
         self.questions: list[str] = []
 
     async def __call__(self, question: str, _conversation: Conversation) -> Run:
-        """The same for the same question; q1 is too much for it."""
+        """Return the same run for the same question; q1 fails."""
         self.questions.append(question)
         await asyncio.sleep(0)
         calls = [] if question == "q1" else [LOOKUP]
@@ -84,7 +84,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Report]:
 
 
 def test_the_file_is_the_report(whole: tuple[bytes, Report], tmp_path: Path) -> None:
-    """One line for each trial of each golden, with its content, below a header."""
+    """A header, and one line with content for each trial of each golden."""
     data, report = whole
     (tmp_path / "r.jsonl").write_bytes(data)
     head, *entries = [json.loads(line) for line in data.splitlines()]
@@ -99,10 +99,10 @@ def test_the_file_is_the_report(whole: tuple[bytes, Report], tmp_path: Path) -> 
 
 @settings(few)
 @given(share=st.floats(0, 1))
-def test_any_part_of_the_file_can_be_gone_on_with(
+def test_any_part_of_the_file_can_be_resumed(
     whole: tuple[bytes, Report], tmp_path_factory: pytest.TempPathFactory, share: float
 ) -> None:
-    """Cut anywhere: the report is the whole one, and only what was not written to its end is asked again."""
+    """Cut anywhere: the report is complete, and only unfinished trials run again."""
     data, report = whole
     prefix = data[: round(share * len(data))]
     folder = tmp_path_factory.mktemp("cut")
@@ -133,7 +133,7 @@ async def forbidden(_question: str, _conversation: Conversation) -> Run:
 
 
 def test_lines_come_while_it_runs(tmp_path: Path) -> None:
-    """Each as soon as its case is measured, and not after all were asked."""
+    """After each measured case, not at the end."""
     path = tmp_path / "r.jsonl"
     counts: list[int] = []
 
@@ -147,7 +147,7 @@ def test_lines_come_while_it_runs(tmp_path: Path) -> None:
 
 
 def test_goldens_may_be_added_at_the_end(tmp_path: Path) -> None:
-    """They are asked in all trials; the others are not asked again."""
+    """They run in all trials; the others do not run again."""
     path = tmp_path / "r.jsonl"
     ask(Agent(), path)
     agent = Agent()
@@ -178,7 +178,7 @@ def test_goldens_may_be_added_at_the_end(tmp_path: Path) -> None:
 def test_another_evaluation_does_not_go_on(
     whole: tuple[bytes, Report], tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
-    """It is said what differs, and the file stays as it is."""
+    """The difference is named, and the file stays unchanged."""
     path = tmp_path / "r.jsonl"
     path.write_bytes(whole[0])
     with pytest.raises(ConfigurationError, match="(?s)r.jsonl was written by a different evaluation.*" + message):
@@ -191,7 +191,7 @@ def test_another_evaluation_does_not_go_on(
 
 
 def test_no_file_is_overwritten(tmp_path: Path) -> None:
-    """It is said what can be done."""
+    """The error has a remedy."""
     path = tmp_path / "r.jsonl"
     path.write_text("mine", encoding="utf-8")
     with pytest.raises(ConfigurationError, match=r"r.jsonl already exists: resume it or choose another path"):
@@ -208,7 +208,7 @@ def test_no_file_is_overwritten(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")
 def test_two_do_not_write_into_one_file(tmp_path: Path) -> None:
-    """The second is told."""
+    """The second one is refused."""
     path = tmp_path / "r.jsonl"
 
     async def again(question: str, conversation: Conversation) -> Run:
@@ -219,8 +219,8 @@ def test_two_do_not_write_into_one_file(tmp_path: Path) -> None:
     assert not ask(again, path).interrupted
 
 
-def test_given_cases_are_written_too(tmp_path: Path) -> None:
-    """And gone on with, sync or not."""
+def test_evaluation_of_cases_can_be_resumed(tmp_path: Path) -> None:
+    """Sync and async."""
     cases = [LLMTestCase(id=key, tools_called=[], expected_tools=[]) for key in "abc"]
     path = tmp_path / "r.jsonl"
     report = evaluate(cases, METRICS, results=path)
@@ -262,8 +262,8 @@ def app(question: str) -> str:
 
 
 @pytest.mark.parametrize("metrics", [METRICS, []], ids=["both", "components"])
-def test_components_are_gone_on_with(tmp_path: Path, metrics: list[Any]) -> None:
-    """Wherever the file is cut, also between the rows of one golden."""
+def test_evaluation_of_components_can_be_resumed(tmp_path: Path, metrics: list[Any]) -> None:
+    """Cut anywhere, also between the rows of one golden."""
     options: dict[str, Any] = {"goldens": GOLDENS, "metrics": metrics, "trials": 2, "max_concurrency": 1}
     path = tmp_path / "r.jsonl"
     report = evaluate(observed_callback=app, results=path, **options)
@@ -348,7 +348,7 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
     assert set(done.values()) == {1}
     assert len(done) == 20
     assert all(times >= 2 for times in times_asked.values())
-    assert sum(times_asked.values()) <= 20 + 4 * 3  # those under way when it was killed are asked again
+    assert sum(times_asked.values()) <= 20 + 4 * 3  # trials that were running when it was killed run again
     assert (tmp_path / "report.json").read_text() == (whole / "report.json").read_text()
     assert read_results(path).about["seconds"] > 0
 
@@ -357,7 +357,7 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
 
 
 def interrupted(folder: Path, program: str, signals: int = 1, questions: int = 7) -> tuple[int, str, str]:
-    """A program that is interrupted when so many questions were asked, and so often again when an agent was stopped."""
+    """Run a program that is interrupted after this many questions, and again after each stopped agent."""
     running = start(folder, program)
     wait_until(lambda: lines_in(folder / "asked.txt") >= questions, running)
     running.send_signal(signal.SIGINT)
@@ -369,8 +369,8 @@ def interrupted(folder: Path, program: str, signals: int = 1, questions: int = 7
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
-def test_ctrl_c_keeps_and_shows_what_is_done(tmp_path: Path) -> None:
-    """The report of what is done, how to go on, and the end that a shell expects of an interrupt."""
+def test_ctrl_c_reports_finished_results(tmp_path: Path) -> None:
+    """The report, how to resume, and the exit status of an interrupt."""
     code, out, err = interrupted(tmp_path, PROGRAM)
     done = lines_in(tmp_path / "r.jsonl") - 1
 
@@ -424,7 +424,7 @@ except KeyboardInterrupt as stopped:
 
 
 def test_a_cancelled_evaluation_gives_its_report(tmp_path: Path) -> None:
-    """What is done is in the file and in the report; what an agent says after it was stopped is no answer."""
+    """Finished results are in the file and the report; an answer after the stop is ignored."""
     path = tmp_path / "r.jsonl"
     ended: list[str] = []
     measured: list[str | None] = []
@@ -466,7 +466,7 @@ def test_a_cancelled_evaluation_gives_its_report(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_between_two_cases() -> None:
-    """Of cases that are given, in the thread of the caller: whole cases are kept, with all their metrics."""
+    """For cases in the caller's thread: whole cases are stored, with all their metrics."""
     cases = [LLMTestCase(id=key, tools_called=[], expected_tools=[]) for key in "abc"]
 
     class Stops(ToolEfficiencyMetric):
@@ -486,8 +486,8 @@ def test_an_interrupt_between_two_cases() -> None:
 # from the command line
 
 
-def test_score_writes_results_and_goes_on_with_them(tmp_path: Path) -> None:
-    """With the cases' content; the report is that of an uninterrupted run, and errors name the file."""
+def test_score_writes_and_resumes_results(tmp_path: Path) -> None:
+    """With contents; the report equals that of an uninterrupted run, and errors name the file."""
     cases = [LLMTestCase(id=key, input="what?", tools_called=[], expected_tools=[]) for key in "abc"]
     (tmp_path / "cases.jsonl").write_text("".join(case.to_json() + "\n" for case in cases), encoding="utf-8")
     first = toolmark_score("cases.jsonl", "--results", "r.jsonl", folder=tmp_path)

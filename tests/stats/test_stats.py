@@ -27,7 +27,7 @@ def apart(rated: Sequence[tuple[float, bool]]) -> tuple[list[float], list[bool]]
 
 
 def all_pairs(scores: Sequence[float], good: Sequence[bool]) -> float | None:
-    """The area by its definition: every good one beside every bad one."""
+    """Return the AUC by definition: over all pairs of good and bad scores."""
     pairs = [
         Fraction(1) if better > worse else Fraction(better == worse, 2)
         for better, fine in zip(scores, good, strict=True)
@@ -95,7 +95,7 @@ def test_an_area_of_yes_and_no_is_balanced_accuracy(rated: list[tuple[float, boo
     ],
 )
 def test_balanced_accuracy(passed: str, good: str, accuracy: float | None) -> None:
-    """Each class weighs one half, however many are in it; without both there is none."""
+    """Each class has weight one half at any size; without both there is no value."""
     assert balanced_accuracy([c == "1" for c in passed], [c == "1" for c in good]) == accuracy
 
 
@@ -155,7 +155,7 @@ def test_the_same_seed_gives_the_same_interval() -> None:
 
 
 def test_clusters_widen_the_interval() -> None:
-    """Runs that repeat each other are not so many independent ones."""
+    """Repeated runs are not independent."""
     rng = random.Random(5)
     tasks = [(rng.random(), rng.random() < 0.5) for _ in range(12)]
     scores = [score for score, _ in tasks for _ in range(8)]
@@ -169,8 +169,8 @@ def test_clusters_widen_the_interval() -> None:
     assert (single.clusters, clustered.clusters) == (96, 12)
 
 
-def test_the_interval_covers_only_if_clusters_are_kept() -> None:
-    """Over simulated data of 30 tasks with 4 runs each, the clustered interval holds the true area; the other does not.
+def test_interval_covers_only_with_clusters() -> None:
+    """On simulated data of 30 tasks with 4 runs, only the clustered interval covers the true AUC.
 
     The level of a task is common to its runs, so the runs are far from independent.
     """
@@ -196,18 +196,18 @@ def test_the_interval_covers_only_if_clusters_are_kept() -> None:
 
 @pytest.mark.parametrize("clusters", [[], ["a"], ["a", "a", "a"]])
 def test_without_two_clusters_there_is_no_interval(clusters: list[str]) -> None:
-    """Nothing varies, so an interval of no width would be a lie."""
+    """Nothing varies, and a zero-width interval would be wrong."""
     assert bootstrap(lambda _: 0.5, clusters) is None
 
 
-def test_a_statistic_that_is_never_there_has_no_interval() -> None:
-    """All resamples are left out."""
+def test_undefined_statistic_has_no_interval() -> None:
+    """All resamples are excluded."""
     assert bootstrap(lambda _: None, [1, 2, 3], resamples=5) is None
     assert auc_interval([1.0, 2.0], [True, True]) is None
 
 
 def test_any_statistic_will_do() -> None:
-    """It is handed positions, as many as there are where clusters are of one size."""
+    """It receives positions, always the same number for clusters of one size."""
     assert bootstrap(lambda drawn: float(len(drawn)), "aabbcc", resamples=9) == Interval(6.0, 6.0, 9, 0, 3)
 
 
@@ -223,7 +223,7 @@ def test_options_out_of_range(options: dict[str, float]) -> None:
 
 
 def test_data_that_do_not_fit_together() -> None:
-    """Lists of different lengths, and scores that are no numbers, are refused rather than cut."""
+    """Lists of different lengths and invalid scores are refused rather than truncated."""
     with pytest.raises(InvalidDataError, match="scores has 1 entries and good has 2"):
         auc([1.0], [True, False])
     with pytest.raises(InvalidDataError, match="passed has 1 entries"):

@@ -27,15 +27,15 @@ def test_the_quantile_is_scipys(freedom: int) -> None:
 
 
 @pytest.mark.parametrize(("freedom", "probability"), [(0, 0.9), (1.5, 0.9), (True, 0.9), (3, 0.0), (3, 1.0), (3, 2)])
-def test_what_has_no_quantile(freedom: int, probability: float) -> None:
-    """It is said what is accepted."""
+def test_invalid_degrees_of_freedom(freedom: int, probability: float) -> None:
+    """The error lists the accepted values."""
     with pytest.raises(ConfigurationError, match="must be"):
         student_t(freedom, probability)
 
 
 @given(st.lists(SHARES, min_size=2, max_size=30))
 def test_without_clusters_it_is_students(values: list[float]) -> None:
-    """The mean and so many standard errors, cut to what can be."""
+    """The mean plus and minus a multiple of the standard error, clipped to the range."""
     interval = mean_interval(values)
     error = stdev(values) / math.sqrt(len(values))
     if error < 1e-9:
@@ -48,7 +48,7 @@ def test_without_clusters_it_is_students(values: list[float]) -> None:
 
 @given(st.lists(st.lists(SHARES, min_size=3, max_size=3), min_size=2, max_size=12), st.sampled_from((0.8, 0.95, 0.99)))
 def test_equal_clusters_are_their_means(groups: list[list[float]], confidence: float) -> None:
-    """Each task once, with the mean of its trials; the trials themselves add no certainty."""
+    """Each task once, with the mean of its trials; repeated trials do not narrow the interval."""
     values = [value for group in groups for value in group]
     clusters = [number for number, group in enumerate(groups) for _ in group]
     means = [fmean(group) for group in groups]
@@ -63,7 +63,7 @@ def test_equal_clusters_are_their_means(groups: list[list[float]], confidence: f
 
 @given(st.lists(st.tuples(SHARES, st.integers(0, 4)), min_size=2, max_size=20), st.randoms())
 def test_laws_of_the_mean(rated: list[tuple[float, int]], order: random.Random) -> None:
-    """The mean is inside, the order does not matter, nor what the clusters are called; wider is surer."""
+    """It contains the mean, ignores order and cluster names, and widens with the confidence."""
     values, clusters = [value for value, _ in rated], [key for _, key in rated]
     interval, wider = (mean_interval(values, clusters, confidence=one) for one in (0.95, 0.99))
     order.shuffle(rated)
@@ -104,8 +104,8 @@ def test_laws_of_the_share(groups: list[list[bool]]) -> None:
         assert interval == rate_interval([bool(rate)] * len(groups))
 
 
-def test_what_results_do_not_tell() -> None:
-    """None, and never a width of 0."""
+def test_undetermined_intervals() -> None:
+    """None rather than a width of 0."""
     assert mean_interval([]) is None
     assert mean_interval([0.5]) is None
     assert mean_interval([0, 1, 0], "aaa") is None
@@ -137,15 +137,15 @@ def test_a_share_by_hand() -> None:
 
 
 @pytest.mark.parametrize("values", [[1.5], [-0.1], [math.nan], [0, math.inf]])
-def test_what_is_no_share(values: Sequence[float]) -> None:
+def test_invalid_scores(values: Sequence[float]) -> None:
     """Scores are in [0, 1]."""
     with pytest.raises(InvalidDataError, match="a value must be between 0 and 1"):
         mean_interval(values)
 
 
 @pytest.mark.parametrize("confidence", [0, 1, True, -1, "0.9"])
-def test_what_is_no_confidence(confidence: float) -> None:
-    """And what does not fit together."""
+def test_invalid_confidence(confidence: float) -> None:
+    """And lengths that differ."""
     with pytest.raises(ConfigurationError, match="confidence must be a number between 0 and 1"):
         rate_interval([True], confidence=confidence)
     with pytest.raises(ConfigurationError, match="confidence must be a number between 0 and 1"):
@@ -154,8 +154,8 @@ def test_what_is_no_confidence(confidence: float) -> None:
         mean_interval([1], "ab")
 
 
-def test_what_they_cover() -> None:
-    """Of 40 tasks with 5 trials each, 95 % intervals hold the truth about 95 times in 100; a naive one 75 times."""
+def test_coverage_of_intervals() -> None:
+    """With 40 tasks of 5 trials, 95 % intervals cover in about 95 of 100 cases; naive ones in 75."""
     draw = random.Random(7)
     clusters = [task for task in range(40) for _ in range(5)]
     covered = [0, 0, 0]

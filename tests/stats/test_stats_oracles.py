@@ -14,7 +14,7 @@ from toolmark.stats import auc, balanced_accuracy, holm, mcnemar, mean_interval,
 
 _WHY = "the core is tested alone here, without the libraries that its statistics are compared with"
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # what they import is their own affair
+    warnings.simplefilter("ignore")  # warnings of their own imports do not matter
     linear = pytest.importorskip("statsmodels.api", reason=_WHY)
     proportion = pytest.importorskip("statsmodels.stats.proportion", reason=_WHY)
     contingency = pytest.importorskip("statsmodels.stats.contingency_tables", reason=_WHY)
@@ -26,7 +26,7 @@ RATED = st.lists(st.tuples(st.sampled_from((0.0, 0.1, 0.3, 0.5, 0.9, 1.0)), st.b
 
 @given(RATED)
 def test_the_area_and_the_balanced_accuracy_are_scikit_learns(rated: list[tuple[float, bool]]) -> None:
-    """Wherever there are good ones and bad ones; elsewhere there is no number."""
+    """Equal to scikit-learn with both classes present; otherwise undefined."""
     scores, good = [score for score, _ in rated], [fine for _, fine in rated]
     passed = [score >= 0.5 for score in scores]
     if len(set(good)) < 2:

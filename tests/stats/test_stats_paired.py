@@ -65,8 +65,8 @@ def test_the_interval_is_that_of_a_slow_bootstrap(
         assert (interval.resamples, interval.left_out, interval.clusters) == (30, 0, len(keys))
 
 
-def test_pairs_are_clusters_of_their_own_unless_said_otherwise() -> None:
-    """With clusters of pairs that are alike, the interval is wider."""
+def test_pairs_are_independent_by_default() -> None:
+    """Clusters of similar pairs widen the interval."""
     before, after = [0.5] * 40, [0.5 + (number // 4 % 3 - 1) / 4 for number in range(40)]
     single = mean_difference_interval(before, after)
     clustered = mean_difference_interval(before, after, [number // 4 for number in range(40)])
@@ -100,15 +100,15 @@ def test_mcnemar_is_scipys_binomial_test(worse: int, better: int) -> None:
 
 @given(st.integers(0, 8), st.integers(0, 8))
 def test_mcnemar_counts_coins(worse: int, better: int) -> None:
-    """Of all ways in which so many coins fall, those at least as uneven."""
+    """Over all outcomes of this many coins, the share at least as uneven."""
     falls = [sum(coins) for coins in product((0, 1), repeat=worse + better)]
     uneven = [fall for fall in falls if abs(2 * fall - worse - better) >= abs(better - worse)]
 
     assert mcnemar(worse, better) == len(uneven) / len(falls)
 
 
-def test_known_p_values() -> None:
-    """Worked out by hand: 10 of 512 twice; fewer than six changes are never significant at 0.05; many are quick."""
+def test_p_values_by_hand() -> None:
+    """10 of 512 doubled; fewer than six changes are never significant at 0.05; large numbers are fast."""
     assert mcnemar(8, 1) == 20 / 512
     assert mcnemar(0, 0) == 1
     assert min(mcnemar(worse, 5 - worse) for worse in range(6)) == 0.0625
@@ -154,7 +154,7 @@ def test_many_clusters_are_counted_exactly() -> None:
 
 @given(st.lists(P_VALUES, max_size=8), st.sampled_from((0.01, 0.05, 0.1)))
 def test_holm_steps_down(p_values: list[float | None], alpha: float) -> None:
-    """What is significant is what the method, as it is written, rejects: the smallest against alpha / m, and so on."""
+    """The rejected hypotheses are those of the step-down method: the smallest against alpha / m, and so on."""
     ranked = sorted((value, place) for place, value in enumerate(p_values) if value is not None)
     rejected = set()
     for rank, (value, place) in enumerate(ranked):
@@ -169,7 +169,7 @@ def test_holm_steps_down(p_values: list[float | None], alpha: float) -> None:
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_holm_lies_between(p_values: list[float]) -> None:
-    """Never below a value itself or what controls the false discovery rate, never above Bonferroni's."""
+    """Not below the value or the Benjamini-Hochberg one, and not above Bonferroni's."""
     corrected = np.array(holm(p_values), dtype=float)
 
     assert np.all(corrected >= np.array(p_values))
@@ -189,7 +189,7 @@ def test_holm_by_hand() -> None:
 
 @given(st.integers(0, 7), st.integers(0, 7), st.integers(1, 8))
 def test_chances_are_those_of_all_draws(trials: int, passes: int, k: int) -> None:
-    """Each choice of k of the trials, counted; of more than there were, nothing is known."""
+    """Counted over all choices of k trials; undefined for more trials than exist."""
     passes = min(passes, trials)
     draws = list(combinations([True] * passes + [False] * (trials - passes), k))
     at_least_one, every = pass_at_k(trials, passes, k), pass_hat_k(trials, passes, k)
@@ -203,7 +203,7 @@ def test_chances_are_those_of_all_draws(trials: int, passes: int, k: int) -> Non
 
 @given(st.integers(1, 6), st.integers(1, 6), st.sampled_from((0.1, 0.5, 0.9)))
 def test_chances_are_unbiased(trials: int, k: int, rate: float) -> None:
-    """Over all that may happen in so many trials, their mean is the true chance."""
+    """Over all outcomes of this many trials, the mean is the true chance."""
     if k > trials:
         return
     weights = [math.comb(trials, c) * rate**c * (1 - rate) ** (trials - c) for c in range(trials + 1)]
@@ -213,8 +213,8 @@ def test_chances_are_unbiased(trials: int, k: int, rate: float) -> None:
         assert mean == pytest.approx(true, abs=1e-12)
 
 
-def test_known_chances() -> None:
-    """Eight trials of which four pass, three made; the estimate by the rate alone would be 0.875 and 0.125."""
+def test_chances_by_hand() -> None:
+    """Eight trials with four passes and k of three; the plug-in estimate would be 0.875 and 0.125."""
     assert pass_at_k(8, 4, 3) == 52 / 56
     assert pass_hat_k(8, 4, 3) == 4 / 56
 
@@ -240,7 +240,7 @@ def test_known_chances() -> None:
         (lambda: pass_hat_k(2, 1, True), ConfigurationError, "k must be"),
     ],
 )
-def test_what_is_wrong_is_named(wrong: Any, error: type[Exception], message: str) -> None:
-    """Lengths, kinds and ranges."""
+def test_invalid_input_is_named(wrong: Any, error: type[Exception], message: str) -> None:
+    """Lengths, types and ranges."""
     with pytest.raises(error, match=message):
         wrong()

@@ -32,7 +32,7 @@ GROUPS = st.lists(
 
 
 def every_sample(groups: Sequence[tuple[Sequence[float], int]]) -> list[list[Stratum]]:
-    """All samples of so many of each group, each as likely as any other."""
+    """Return all samples of this size from each group, which are equally likely."""
     single = [
         [Stratum(len(group), size, drawn) for drawn in itertools.combinations(group, size)] for group, size in groups
     ]
@@ -76,7 +76,7 @@ def squared_error(strata: Sequence[Stratum]) -> float:
 
 @given(st.lists(SHARES, min_size=2, max_size=20), st.integers(0, 30))
 def test_a_simple_sample_is_the_textbooks(values: list[float], rest: int) -> None:
-    """The mean and so many standard errors, with the finite population correction (Cochran, 2.6)."""
+    """The mean with standard errors and the finite population correction (Cochran, 2.6)."""
     number, size = len(values), len(values) + rest
     interval = population_mean_interval([Stratum(size, number, values)])
     if not rest:
@@ -172,7 +172,7 @@ def test_half_of_a_population_is_worth_twice_as_many() -> None:
 
 @given(GROUPS, st.randoms())
 def test_laws_of_the_share(groups: list[tuple[list[float], int]], order: random.Random) -> None:
-    """The share is inside, the order plays no part, wider is surer, and what is known as a whole is certain."""
+    """It contains the share, ignores order, widens with confidence, and is a point for a complete sample."""
     strata = [Stratum(len(group), size, [value >= 0.5 for value in group[:size]]) for group, size in groups]
     shuffled = list(strata)
     order.shuffle(shuffled)
@@ -199,7 +199,7 @@ def test_laws_of_the_share(groups: list[tuple[list[float], int]], order: random.
     ],
 )
 def test_intervals_cover(groups: list[tuple[int, float, int]], least: float) -> None:
-    """In 1,000 samples of one seed, nominal 95 % of the share cover it nearly that often, extreme shares too."""
+    """In 1,000 samples, nominal 95 % intervals nearly cover that often, also for extreme shares."""
     rng = random.Random(3)
     populations = [[index < share * size for index in range(size)] for size, share, _ in groups]
     truth = fmean(value for population in populations for value in population)
@@ -214,8 +214,8 @@ def test_intervals_cover(groups: list[tuple[int, float, int]], least: float) -> 
     assert least <= covered / 1000
 
 
-def test_that_nothing_varies_in_a_stratum_is_no_certainty() -> None:
-    """One stratum whose cases are all alike counts as if one more had been drawn, as far off as can be."""
+def test_uniform_stratum_is_not_certain() -> None:
+    """A stratum of equal cases counts as if one more, maximally different, had been drawn."""
     strata = [Stratum(900, 9, [1.0] * 9), Stratum(100, 2, [0.4, 0.6])]
     squared = 0.9**2 * 0.99 * (9 / 10) / 8 / 9 + 0.1**2 * 0.98 * 0.02 / 2
     reach = t.ppf(0.975, 9) * math.sqrt(squared)
@@ -223,8 +223,8 @@ def test_that_nothing_varies_in_a_stratum_is_no_certainty() -> None:
     assert population_mean_interval(strata) == pytest.approx((0.95 - reach, min(1, 0.95 + reach)))
 
 
-def test_what_a_sample_does_not_tell() -> None:
-    """None, and never a width of 0 of something that was not seen."""
+def test_undetermined_population_values() -> None:
+    """None, and never a width of 0 for unobserved strata."""
     assert population_mean([]) is population_mean_interval([]) is population_rate_interval([]) is None
     nothing = [Stratum(10, 3, [])]
     assert population_mean(nothing) is population_mean_interval(nothing) is population_rate_interval(nothing) is None
@@ -239,7 +239,7 @@ def test_what_a_sample_does_not_tell() -> None:
 
 
 def test_weights_that_vary_widen_the_share() -> None:
-    """Where the strata differ, and not every case has a value, nobody knows how heavy each stratum is."""
+    """If strata differ and some values are missing, the weight of each stratum is uncertain."""
     sure = [Stratum(1000, 10, [1] * 10), Stratum(1000, 10, [0] * 10)]
     unsure = [Stratum(1000, 20, [1] * 10), Stratum(1000, 20, [0] * 10)]
     z = 1.959963984540054
@@ -275,7 +275,7 @@ def _wilson_of_ten(unseen: float) -> float:
     ],
 )
 def test_numbers_that_contradict_each_other(population: int, drawn: int, values: list[float], message: str) -> None:
-    """It is said what is accepted."""
+    """The error lists the accepted values."""
     with pytest.raises(InvalidDataError, match=message):
         Stratum(population, drawn, values)
 

@@ -1,4 +1,4 @@
-"""The fake endpoint through OpenAI's own client: its classes accept what comes, and its errors are the real ones."""
+"""The fake endpoint with OpenAI's own client: valid objects and real errors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ITEMS = [
 
 
 def client(server: FakeOpenAI, **options: Any) -> Any:
-    """OpenAI's client, pointed at the endpoint; it tries nothing again unless told to."""
+    """Return OpenAI's client for the endpoint, without retries by default."""
     return openai.OpenAI(**{"base_url": server.base_url, "api_key": "sk-made-up", "max_retries": 0, **options})
 
 
@@ -101,7 +101,7 @@ def test_the_client_puts_streams_together() -> None:
 
 
 def test_an_answer_of_a_schema_is_read() -> None:
-    """Structured output is text to the endpoint, and the client reads it; the schema is in the request that is kept."""
+    """Structured output is text on the wire and parsed by the client; the request has the schema."""
 
     class Verdict(pydantic.BaseModel):
         score: int
@@ -135,7 +135,7 @@ def test_the_asynchronous_client_is_served_too() -> None:
 def test_models_are_read() -> None:
     """The client lists and retrieves models."""
     with FakeOpenAI(models={"gpt": ["x"]}) as server, client(server) as api:
-        assert [model.id for model in api.models.list()] == ["gpt"]
+        assert [model.id for model in api.models.list()] == ["gpt", "any"]
         assert api.models.retrieve("gpt").owned_by == "toolmark"
 
 
@@ -184,8 +184,8 @@ def test_a_stream_breaks_within(step: HttpFault | Reply) -> None:
     assert arrived
 
 
-def test_the_client_tries_again_what_may_be_tried_again() -> None:
-    """A client with retries takes the steps that follow, and heeds what the fault says about when."""
+def test_client_retries_transient_errors() -> None:
+    """A client with retries uses the following steps and respects the retry delay."""
     soon = {"retry-after-ms": "1"}
     with (
         FakeOpenAI(HttpFault.status(429, headers=soon), HttpFault.status(500, headers=soon), "at last") as server,
@@ -198,8 +198,8 @@ def test_the_client_tries_again_what_may_be_tried_again() -> None:
 
 
 @pytest.mark.parametrize("steps", [(), (ValueError("x"),)])
-def test_the_client_does_not_try_again_what_the_script_ends_or_raises(steps: tuple[Exception, ...]) -> None:
-    """A script that has ended, or that raises, is not asked again, although the client retries other errors."""
+def test_client_does_not_retry_script_errors(steps: tuple[Exception, ...]) -> None:
+    """An exhausted or raising script is not retried, unlike other errors."""
     with (
         FakeOpenAI(*steps) as server,
         client(server, max_retries=2) as api,
@@ -210,7 +210,7 @@ def test_the_client_does_not_try_again_what_the_script_ends_or_raises(steps: tup
     assert len(server.requests) == 1
 
 
-def test_the_page_about_it_tells_the_truth() -> None:
+def test_documented_programs_run() -> None:
     """The programs of the page run."""
     programs = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 

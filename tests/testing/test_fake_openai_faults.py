@@ -63,7 +63,7 @@ def test_a_status_is_reported_as_openai_does(
 
 
 def test_an_answer_may_say_when_to_try_again() -> None:
-    """`Retry-After` is there where the script gives it, in seconds or as a date, and further headers too."""
+    """`Retry-After` is sent if scripted, in seconds or as a date, as are further headers."""
     date = "Sat, 21 Nov 2026 12:00:00 GMT"
     with FakeOpenAI(
         HttpFault.status(429),
@@ -77,8 +77,8 @@ def test_an_answer_may_say_when_to_try_again() -> None:
     assert (dated["retry-after"], dated["retry-after-ms"]) == (date, "5")
 
 
-def test_what_a_step_raises_is_a_status() -> None:
-    """An exception of a script is a 500 with its text, which clients do not try again, and no error of the endpoint."""
+def test_exception_of_a_step_is_a_status() -> None:
+    """A 500 with its text that clients do not retry, and not an endpoint error."""
     with FakeOpenAI(ValueError("too hot"), Step(error=KeyError("k"))) as server:
         short, long = ask(server), ask(server)
 
@@ -91,7 +91,7 @@ def test_what_a_step_raises_is_a_status() -> None:
 @BOTH
 @STREAMED
 def test_a_connection_may_be_cut_before_the_first_byte(path: str, *, stream: bool) -> None:
-    """There are no headers, only an end."""
+    """The connection closes without headers."""
     with FakeOpenAI(HttpFault.cut()) as server:
         assert begun(server, path, stream=stream) == Answer(0, {}, "RemoteDisconnected")
 
@@ -100,7 +100,7 @@ def test_a_connection_may_be_cut_before_the_first_byte(path: str, *, stream: boo
 @STREAMED
 @pytest.mark.parametrize("share", [0, 0.3, 0.9])
 def test_a_connection_may_be_cut_within_the_body(path: str, share: float, *, stream: bool) -> None:
-    """The headers come, so much of the body as the script says, and an end that a client can tell from a proper one."""
+    """Headers and the scripted part of the body, then a detectable abort."""
     with FakeOpenAI(Reply(LONG), HttpFault.cut(LONG, share=share)) as server:
         whole = begun(server, path, stream=stream)
         cut = begun(server, path, stream=stream)
@@ -130,7 +130,7 @@ def test_a_body_may_end_early_as_if_it_were_all(*, stream: bool) -> None:
 @BOTH
 @STREAMED
 def test_an_answer_may_never_come(path: str, *, stream: bool) -> None:
-    """A request is taken, and nothing happens until the client gives up."""
+    """The request is accepted, and nothing is sent until the client gives up."""
     with FakeOpenAI(HttpFault.silence()) as server:
         with pytest.raises(TimeoutError):
             ask(server, path, seconds=0.1, stream=stream)
@@ -167,7 +167,7 @@ def test_an_answer_may_trickle(*, stream: bool) -> None:
 
 
 def test_a_page_for_people_may_come() -> None:
-    """HTML with status 200, as a proxy sends it, and with another status if the script says so."""
+    """HTML with status 200, as from a proxy, or with a scripted status."""
     with FakeOpenAI(HttpFault.html(), HttpFault.html("<h1>502</h1>", code=502)) as server:
         page, error = ask(server), ask(server)
 
@@ -188,8 +188,8 @@ def test_a_body_may_be_no_json() -> None:
 
 
 @pytest.mark.parametrize("fault", [HttpFault.cut, lambda step: HttpFault.trickle(step, 0.0)])
-def test_whatever_can_be_answered_can_go_wrong(fault: type[HttpFault]) -> None:
-    """Calls and replies in a raw shape are cut and slowed down like text."""
+def test_raw_replies_can_be_faulty(fault: type[HttpFault]) -> None:
+    """Calls and raw replies can be cut and slowed down like text."""
     steps = [[AskFor("add")], Step("x"), Reply(message={"role": "assistant", "content": "x"})]
     with FakeOpenAI(*[fault(step) for step in steps]) as server:
         statuses = [begun(server, CHAT, stream=True).status for _ in steps]

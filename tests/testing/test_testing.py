@@ -61,8 +61,8 @@ def test_every_rule_is_broken_by_some_wrong_adapter() -> None:
 # What is left out
 
 
-def test_what_is_not_supported_needs_a_reason() -> None:
-    """A hook that a framework cannot offer fails its tests until the reason is given; then they are skipped with it."""
+def test_unsupported_hook_needs_a_reason() -> None:
+    """Its tests fail until a reason is declared; then they are skipped with it."""
 
     class Silent(PlainContract):
         async def astream(self, scene: Scene) -> Recorded:  # noqa: ARG002 - it only refuses
@@ -79,7 +79,7 @@ def test_what_is_not_supported_needs_a_reason() -> None:
 
 
 def test_hooks_say_how_to_offer_them() -> None:
-    """A subclass that implements only `arun` is told which hook is missing."""
+    """A subclass with only `arun` gets an error that names the missing hook."""
     hooks = AdapterContract()
 
     with pytest.raises(NotSupportedError, match="override `astream`"):
@@ -90,8 +90,8 @@ def test_hooks_say_how_to_offer_them() -> None:
         hooks.converse([])
 
 
-def test_what_is_supported_after_all_is_told() -> None:
-    """A reason whose time is over fails, so that the table stays true."""
+def test_outdated_reason_fails() -> None:
+    """If the feature works, the declared reason is an error."""
 
     class Outdated(PlainContract):
         unsupported: ClassVar[dict[str, str]] = {"test_plain_run": "not yet"}
@@ -100,8 +100,8 @@ def test_what_is_supported_after_all_is_told() -> None:
         Outdated().test_plain_run()
 
 
-def test_a_contract_that_leaves_out_a_rule_is_found_out() -> None:
-    """Overridden rules, wrong names, empty reasons and a missing `arun` are all told at once."""
+def test_incomplete_contracts_are_refused() -> None:
+    """Overridden rules, wrong names, empty reasons and a missing `arun` are reported at once."""
 
     class Cheat(AdapterContract):
         unsupported: ClassVar[dict[str, str]] = {"test_handoff": " ", "test_nothing": "why not"}
@@ -124,15 +124,15 @@ def test_a_contract_that_leaves_out_a_rule_is_found_out() -> None:
     ]
 
 
-def test_every_rule_says_what_it_is() -> None:
+def test_every_rule_has_a_docstring() -> None:
     """The docstring of each test is the rule, as a sentence."""
     docs = [getattr(AdapterContract, name).__doc__ or "" for name in RULES]
 
     assert all(doc.endswith(".") and "\n" not in doc for doc in docs)
 
 
-def test_a_difference_is_told_with_its_place() -> None:
-    """Who fails reads which call, which field, what was expected and what was recorded."""
+def test_differences_have_their_place() -> None:
+    """The failure names the call, the field, and expected and recorded values."""
 
     class Wrong(PlainContract):
         recorder: ClassVar[type[Recorder]] = AddsDefaults
@@ -159,7 +159,7 @@ class LetsCancellationThrough(PlainContract):
 
 
 class EndsTooSoon(PlainContract):
-    """Runs no tool."""
+    """A framework that ends without running its tools."""
 
     async def arun(self, scene: Scene) -> Recorded:
         """Do nothing."""
@@ -182,8 +182,8 @@ class KeepsNoExecutions(PlainContract):
         (KeepsNoExecutions, "plain_run", r"calls\[0\].execution: expected one, got none"),
     ],
 )
-def test_a_hook_that_is_wrong_is_told_why(contract: type[PlainContract], rule: str, message: str) -> None:
-    """Who implements a hook wrongly reads what the hook must do, not a failure further on."""
+def test_wrong_hook_gets_an_explanation(contract: type[PlainContract], rule: str, message: str) -> None:
+    """The error says what the hook must do."""
     with pytest.raises(AssertionError, match=message):
         getattr(contract(), f"test_{rule}")()
 
@@ -205,7 +205,7 @@ def test_a_script_gives_its_steps_in_order() -> None:
 
 
 def test_a_script_that_is_over_says_so() -> None:
-    """Asking once too often names how long the script is; the error is toolmark's own."""
+    """The error has the script's length and is a toolmark error."""
     model = ScriptedModel("final")
     model.next_step()
 
@@ -246,8 +246,8 @@ def test_a_text_is_streamed_in_pieces() -> None:
     assert Step("").chunks() == Step.of([AskFor("add")]).chunks() == []
 
 
-def test_tools_say_what_they_take() -> None:
-    """A tool double has the schema of its function, and fails as often as it is told."""
+def test_tools_have_a_schema() -> None:
+    """A tool double has the schema of its function and fails as often as configured."""
     flaky = flaky_tool(2)
     outcomes = []
     for _ in range(3):
@@ -270,7 +270,7 @@ def test_tools_say_what_they_take() -> None:
 
 
 def test_a_hanging_tool_ends_when_released() -> None:
-    """It says that it has begun, and returns when it is let go, in a thread as in an event loop."""
+    """It signals its start and returns when released, in a thread or an event loop."""
     hanging = HangingTool()
 
     with ThreadPoolExecutor(1) as pool:
@@ -285,8 +285,8 @@ def test_a_hanging_tool_ends_when_released() -> None:
 # Sample runs
 
 
-def test_sample_runs_are_what_they_are_called() -> None:
-    """There is one for each way that a run can end and a call can go, without warnings, and always the same."""
+def test_sample_runs_match_their_names() -> None:
+    """One for each status of runs and calls, without warnings, and deterministic."""
     runs = sample_runs()
 
     statuses = {

@@ -105,7 +105,7 @@ def test_hand_off() -> None:
     handoff, addition = called("transfer_to_bob", {}, "h1", "transferred"), called("add", {"a": 4}, "b1", "6")
     assert summaries(run.select_calls(handoffs=True)) == [handoff, addition]
     assert summaries(run.tools_called) == [addition]
-    assert [(found.call, found.from_agent, found.to_agent) for found in run.handoffs] == [(0, "alice", "bob")]
+    assert [(each.call, each.from_agent, each.to_agent) for each in run.handoffs] == [(0, "alice", "bob")]
     assert [call.execution.agent for call in run.calls] == ["alice", "bob"]
     assert (run.status.value, run.actual_output) == ("ok", "bob done")
 

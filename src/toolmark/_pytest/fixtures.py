@@ -118,9 +118,8 @@ class Checks:
             self._count += 1
             plain = case.to_dict()
             plain.pop("golden", None)  # a position within this test means nothing in the summary of all tests
-            label = plain.get("id") or plain.get("name") or f"#{self._count}"
-            if case.trial is not None:
-                label = f"{label} (trial {case.trial})"
+            trial = "" if case.trial is None else f" (trial {case.trial})"
+            label = f"{plain.get('id') or plain.get('name') or f'#{self._count}'}{trial}"
             problems = [first_problem(result) for result in redact_case(case).own_results]
             self._note({"case": {**plain, "label": label}, "problems": problems})
         return report
@@ -185,10 +184,8 @@ class GoldenChecks:
                     "run this test once on your machine, review the file, and commit it"
                 )
             self._write(file, label, redactor.model(_recorded(case)), became="recorded")
-        elif self._place.update:
-            difference = _difference(case, file, label, used)
-            if difference:
-                self._write(file, label, redactor.model(_recorded(case)), became="updated", difference=difference)
+        elif self._place.update and (difference := _difference(case, file, label, used)):
+            self._write(file, label, redactor.model(_recorded(case)), became="updated", difference=difference)
         remedy = f"The golden is {label}; pytest --toolmark-update rewrites it."
         return self._checks.assert_test(_expecting(case, file, label), used, remedy=remedy)
 

@@ -17,10 +17,9 @@ Example:
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import fsum
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from toolmark._internal.json import short_repr
@@ -28,13 +27,13 @@ from toolmark._internal.text import plural, printable
 from toolmark.dataset import Source
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT
-from toolmark.report import CaseChange, CaseGap, CaseResult, Comparison, MetricComparison, Report
+from toolmark.report import CaseChange, CaseGap, CaseResult, Comparison, MetricComparison, MetricSummary, Report
 from toolmark.report.comparison import case_label
 from toolmark.result import MetricResult
 from toolmark.results.reader import read_results, report_of
 from toolmark.stats import holm, mcnemar, mean_difference, mean_difference_interval, sign_flip
 from toolmark.stats.bootstrap import RESAMPLES
-from toolmark.stats.number_checks import check_bootstrap
+from toolmark.stats.number_checks import check_bootstrap, mean_of
 
 Difference: TypeAlias = Literal["judge", "prompts", "threshold", "options"]
 """A difference between two evaluations that makes their scores incomparable: the judge (its model or number of
@@ -71,37 +70,41 @@ def compare(
     """
     check_bootstrap(resamples, confidence)
     allowed = _check_allowed(allow_different)
-    before, after = _Side(_read(a, "A")), _Side(_read(b, "B"))
-    pairs, metrics = _Pairs(before, after), _MetricNames(before, after, match="options" in allowed)
-    differences = list(metrics.differences)
-    for metric_a, metric_b in metrics.both:
-        differences += _differences(metric_a, pairs.results(metric_a, metric_b))
-    refused = [(kind, text) for kind, text in differences if kind not in allowed]
-    if refused:
-        kinds = ", ".join(dict.fromkeys(kind for kind, _ in refused))
-        lines = "\n".join(text for _, text in refused)
-        message = f"the evaluations differ:\n{lines}\nrepeat one with the settings of the other, or allow: {kinds}"
-        raise ConfigurationError(message)
-    _check_common("metric", before.metrics, after.metrics, metrics.both)
-    _check_common("case", [case.name for case in before.cases], [case.name for case in after.cases], pairs.both)
+    before, after = _read(a, "A"), _read(b, "B")
+    pairs, only_a, only_b = _pair_cases(before, after)
+    metrics, differences = _pair_metrics(before.metrics, after.metrics, match="options" in allowed)
+    places = [(before.metrics.index(name), after.metrics.index(other)) for name, other in metrics.items()]
+    results = [_result_pairs(pairs, *both) for both in places]
+    for metric, of_metric in zip(metrics, results, strict=True):
+        differences += _differences(metric, [pair for pair in of_metric if pair.is_scored])
+    _check_differences(differences, allowed)
+    _check_common("metric", before.metrics, after.metrics, metrics)
+    _check_common("case", [case.name for case in before.cases], [case.name for case in after.cases], pairs)
     options: dict[str, Any] = {"resamples": resamples, "seed": seed, "confidence": confidence}
-    compared = [_compare_metric(pairs, *names, options) for names in metrics.both]
+    summaries_a, summaries_b = before.summaries, after.summaries
+    compared: list[MetricComparison] = []
+    for (place_a, place_b), of_metric in zip(places, results, strict=True):
+        lost = [(key, case) for key, case in only_a if place_a not in case.apart and case.results[place_a].passed]
+        summaries = summaries_a[place_a], summaries_b[place_b]
+        compared.append(_compare_metric(*summaries, of_metric, _labels(lost), options))
     corrected = holm([metric.p_value for metric in compared])
+    counts = Counter(pair.key.name for pair in pairs)
     return Comparison(
         cases_a=len(before.cases),
         cases_b=len(after.cases),
-        in_both=len(pairs.both),
-        only_a=before.labels(pairs.only_a),
-        only_b=after.labels(pairs.only_b),
+        in_both=len(pairs),
+        only_a=_labels(only_a),
+        only_b=_labels(only_b),
         metrics=tuple(replace(metric, corrected=value) for metric, value in zip(compared, corrected, strict=True)),
-        metrics_only_a=metrics.only_a,
-        metrics_only_b=metrics.only_b,
-        repeated=pairs.repeated,
+        metrics_only_a=tuple(name for name in before.metrics if name not in metrics),
+        metrics_only_b=tuple(name for name in after.metrics if name not in metrics.values()),
+        repeated=len(counts) < len(pairs),
         allowed=tuple(kind for kind in get_args(Difference) if kind in allowed),
         notes=(
             *(f"allowed: {text}" for kind, text in differences if kind in allowed),
-            *pairs.notes(),
-            *_compromised(before, after, metrics),
+            *_pairing_notes(pairs, counts),
+            *_compromised(before, "A", metrics),
+            *_compromised(after, "B", metrics.values()),
         ),
         **options,
     )
@@ -129,7 +132,16 @@ def _check_allowed(allow_different: object) -> list[str]:
     return list(allow_different)
 
 
-def _check_common(noun: str, names_a: Sequence[str], names_b: Sequence[str], both: Sequence[object]) -> None:
+def _check_differences(differences: Sequence[tuple[Difference, str]], allowed: Sequence[str]) -> None:
+    refused = [(kind, text) for kind, text in differences if kind not in allowed]
+    if refused:
+        kinds = ", ".join(dict.fromkeys(kind for kind, _ in refused))
+        lines = "\n".join(text for _, text in refused)
+        message = f"the evaluations differ:\n{lines}\nrepeat one with the settings of the other, or allow: {kinds}"
+        raise ConfigurationError(message)
+
+
+def _check_common(noun: str, names_a: Sequence[str], names_b: Sequence[str], both: Collection[object]) -> None:
     if not both:
         in_a, in_b = _listed(names_a) or "none", _listed(names_b) or "none"
         hint = "; cases are paired by their ids" if noun == "case" else ""
@@ -148,29 +160,27 @@ class _CaseKey(NamedTuple):
     repeat: int
 
 
-class _Side:
-    """One of the two reports, with a key for each case."""
+_KeyedCase: TypeAlias = "tuple[_CaseKey, CaseResult]"
 
-    def __init__(self, report: Report) -> None:
-        self.cases = report.cases
-        self.metrics = report.metrics
-        self.thresholds = {summary.metric: summary.threshold for summary in report.summaries}
-        self.keys: list[_CaseKey] = []
-        repeats: Counter[tuple[tuple[str, str], int | None]] = Counter()
-        for case in report.cases:
-            name = _name_of(case)
-            repeats[name, case.trial] += 1
-            repeat = repeats[name, case.trial]
-            self.keys.append(_CaseKey(name, case.trial or repeat, repeat))
 
-    def results(self, metric: str) -> list[MetricResult | None]:
-        """Return the result of a metric for each case; `None` where it is about other cases."""
-        place = self.metrics.index(metric)
-        return [None if place in case.apart else case.results[place] for case in self.cases]
+def _pair_cases(before: Report, after: Report) -> tuple[list[_CasePair], list[_KeyedCase], list[_KeyedCase]]:
+    """Return the cases that are in both reports, those of A alone, and those of B alone."""
+    keyed_a, keyed_b = _keyed_cases(before), _keyed_cases(after)
+    cases_a, cases_b = dict(keyed_a), dict(keyed_b)
+    pairs = [_CasePair(key, case, cases_b[key]) for key, case in keyed_a if key in cases_b]
+    only_a = [(key, case) for key, case in keyed_a if key not in cases_b]
+    return pairs, only_a, [(key, case) for key, case in keyed_b if key not in cases_a]
 
-    def labels(self, places: Sequence[int]) -> tuple[str, ...]:
-        """Return the labels of the cases at these places."""
-        return tuple(case_label(self.cases[place].name, self.keys[place].occurrence) for place in places)
+
+def _keyed_cases(report: Report) -> list[_KeyedCase]:
+    keyed: list[_KeyedCase] = []
+    repeats: Counter[tuple[tuple[str, str], int | None]] = Counter()
+    for case in report.cases:
+        name = _name_of(case)
+        repeats[name, case.trial] += 1
+        repeat = repeats[name, case.trial]
+        keyed.append((_CaseKey(name, case.trial or repeat, repeat), case))
+    return keyed
 
 
 def _name_of(case: CaseResult) -> tuple[str, str]:
@@ -182,12 +192,27 @@ def _name_of(case: CaseResult) -> tuple[str, str]:
     return "position", str(case.cluster)
 
 
+def _labels(keyed: Iterable[_KeyedCase]) -> tuple[str, ...]:
+    return tuple(case_label(case.name, key.occurrence) for key, case in keyed)
+
+
+class _CasePair(NamedTuple):
+    """A case that is in both reports."""
+
+    key: _CaseKey
+    a: CaseResult
+    b: CaseResult
+
+    @property
+    def cluster(self) -> tuple[str, str]:
+        """Key of the cases that are not independent of this one: those of one golden, or of one name."""
+        return self.key.name if self.a.golden is None else ("golden", str(self.a.golden))
+
+
 class _ResultPair(NamedTuple):
     """The results of one metric for a case that is in both reports."""
 
-    case_a: CaseResult
-    case_b: CaseResult
-    key: _CaseKey
+    cases: _CasePair
     a: MetricResult
     b: MetricResult
 
@@ -196,76 +221,51 @@ class _ResultPair(NamedTuple):
         """Whether both have a score."""
         return self.a.score is not None and self.b.score is not None
 
-    @property
-    def cluster(self) -> tuple[str, str]:
-        """Key of the cases that are not independent of this one: those of one golden, or of one name."""
-        golden = self.case_a.golden
-        return self.key.name if golden is None else ("golden", str(golden))
+
+def _result_pairs(pairs: Sequence[_CasePair], place_a: int, place_b: int) -> list[_ResultPair]:
+    """Return the results of the metrics at these places, for the cases that they are about."""
+    about = [pair for pair in pairs if place_a not in pair.a.apart and place_b not in pair.b.apart]
+    return [_ResultPair(pair, pair.a.results[place_a], pair.b.results[place_b]) for pair in about]
 
 
-class _Pairs:
-    """The cases that are in both reports, by their places."""
-
-    def __init__(self, before: _Side, after: _Side) -> None:
-        self.before, self.after = before, after
-        places_b = {key: place for place, key in enumerate(after.keys)}
-        keys_a = set(before.keys)
-        self.both = [(place, places_b[key]) for place, key in enumerate(before.keys) if key in places_b]
-        self.only_a = [place for place, key in enumerate(before.keys) if key not in places_b]
-        self.only_b = [place for place, key in enumerate(after.keys) if key not in keys_a]
-        self.counts = Counter(before.keys[place].name for place, _ in self.both)
-        self.repeated = any(number > 1 for number in self.counts.values())
-
-    def results(self, metric_a: str, metric_b: str) -> list[_ResultPair]:
-        """Return the results of a metric in both reports, for the cases that it is about."""
-        results_a, results_b = self.before.results(metric_a), self.after.results(metric_b)
-        pairs: list[_ResultPair] = []
-        for place_a, place_b in self.both:
-            a, b = results_a[place_a], results_b[place_b]
-            if a is not None and b is not None:
-                case_a, case_b = self.before.cases[place_a], self.after.cases[place_b]
-                pairs.append(_ResultPair(case_a, case_b, self.before.keys[place_a], a, b))
-        return pairs
-
-    def notes(self) -> Iterator[str]:
-        """Yield what makes the pairing uncertain."""
-        places = [place for place, _ in self.both if self.before.keys[place].name[0] != "id"]
-        if places:
-            kinds = " or ".join(dict.fromkeys(self.before.keys[place].name[0] for place in places))
-            names = _listed([self.before.cases[place].name for place in places])
-            yield (
-                f"{plural(len(places), 'pair')} without an id ({names}) by {kinds}: if cases were added, removed or "
-                "moved, different cases are compared; give them ids"
-            )
-        if self.repeated:
-            ids = [name for (_, name), number in self.counts.items() if number > 1]
-            verb = "occurs" if len(ids) == 1 else "occur"
-            yield (
-                f"{plural(len(ids), 'id')} ({_listed(ids)}) {verb} several times: the cases of an id are one "
-                "cluster, in the interval and in the test"
-            )
+def _pairing_notes(pairs: Sequence[_CasePair], counts: Mapping[tuple[str, str], int]) -> Iterator[str]:
+    """Yield what makes the pairing uncertain."""
+    unsure = [pair for pair in pairs if pair.key.name[0] != "id"]
+    if unsure:
+        kinds = " or ".join(dict.fromkeys(pair.key.name[0] for pair in unsure))
+        yield (
+            f"{plural(len(unsure), 'pair')} without an id ({_listed([pair.a.name for pair in unsure])}) by {kinds}: "
+            "if cases were added, removed or moved, different cases are compared; give them ids"
+        )
+    ids = [name for (_, name), number in counts.items() if number > 1]
+    if ids:
+        verb = "occurs" if len(ids) == 1 else "occur"
+        yield (
+            f"{plural(len(ids), 'id')} ({_listed(ids)}) {verb} several times: the cases of an id are one "
+            "cluster, in the interval and in the test"
+        )
 
 
-class _MetricNames:
-    """The metrics that are in both reports, and those that differ in their options only."""
+def _pair_metrics(
+    before: Sequence[str], after: Sequence[str], *, match: bool
+) -> tuple[dict[str, str], list[tuple[Difference, str]]]:
+    """Return the metrics of A that B has too, and how others differ in their options.
 
-    def __init__(self, before: _Side, after: _Side, *, match: bool) -> None:
-        paired = {name: name for name in before.metrics if name in after.metrics}
-        lone_a = [name for name in before.metrics if name not in paired]
-        lone_b = [name for name in after.metrics if name not in paired]
-        self.differences: list[tuple[Difference, str]] = []
-        for base in dict.fromkeys(map(_base_name, lone_a)):
-            variants_a = [name for name in lone_a if _base_name(name) == base]
-            variants_b = [name for name in lone_b if _base_name(name) == base]
-            if not variants_b:
-                continue
-            if match and len(variants_a) == len(variants_b) == 1:
-                paired[variants_a[0]] = variants_b[0]
-            text = f"{base}: A has {', '.join(variants_a)} and B has {', '.join(variants_b)}"
-            self.differences.append(("options", text))
-        self.both = [(name, paired[name]) for name in before.metrics if name in paired]
-        self.only_a = tuple(name for name in before.metrics if name not in paired)
-        self.only_b = tuple(name for name in after.metrics if name not in paired.values())
+    With `match`, metrics that differ in their options only are paired, if there is just one on each side.
+    """
+    paired = {name: name for name in before if name in after}
+    variants: dict[str, tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
+    for side, names in enumerate((before, after)):
+        for name in names:
+            if name not in paired:
+                variants[_base_name(name)][side].append(name)
+    differences: list[tuple[Difference, str]] = []
+    for base, (in_a, in_b) in variants.items():
+        if in_a and in_b:
+            differences.append(("options", f"{base}: A has {', '.join(in_a)} and B has {', '.join(in_b)}"))
+            if match and len(in_a) == len(in_b) == 1:
+                paired[in_a[0]] = in_b[0]
+    return {name: paired[name] for name in before if name in paired}, differences
 
 
 def _base_name(metric: str) -> str:
@@ -275,20 +275,20 @@ def _base_name(metric: str) -> str:
     return name.partition("(")[0] if name.endswith(")") else name
 
 
-def _judging_model(result: MetricResult) -> str | None:
-    """Return the model that gave a verdict; `None` if there is no verdict of a model."""
+def _judging_model(result: MetricResult) -> str:
+    """Return the model that gave a verdict; empty if there is no verdict of a model."""
     # A result also names a model if code decided all questions; that name need not be the one that the model reports.
     questions = [question for unit in result.units for question in unit.questions]
     if questions and not any(one.decided_by == "judge" and one.outcome == "ok" for one in questions):
-        return None
+        return ""
     return _judge_value(result, "model")
 
 
-def _judge_value(result: MetricResult, name: str) -> str | None:
-    return None if result.judge is None else result.judge.get(name)
+def _judge_value(result: MetricResult, name: str) -> str:
+    return (result.judge or {}).get(name, "")
 
 
-_ASPECTS: Final[tuple[tuple[Difference, str, Callable[[MetricResult], str | None]], ...]] = (
+_ASPECTS: Final[tuple[tuple[Difference, str, Callable[[MetricResult], str]], ...]] = (
     ("threshold", "threshold", lambda result: f"{result.threshold:g}"),
     ("judge", "judged by", lambda result: "nobody" if result.judge is None else "a judge"),
     ("judge", "judged by", _judging_model),
@@ -298,45 +298,49 @@ _ASPECTS: Final[tuple[tuple[Difference, str, Callable[[MetricResult], str | None
 """In what two evaluations can differ: the kind of the difference, its words, and the value in a result."""
 
 
-def _differences(metric: str, results: Sequence[_ResultPair]) -> Iterator[tuple[Difference, str]]:
+def _differences(metric: str, scored: Sequence[_ResultPair]) -> Iterator[tuple[Difference, str]]:
     """Yield how two evaluations differ, by the cases that have a score in both."""
-    scored = [pair for pair in results if pair.is_scored]
     for kind, words, value_of in _ASPECTS:
         values = [(value_of(pair.a), value_of(pair.b)) for pair in scored]
-        values_a = {a for a, _ in values if a is not None}
-        values_b = {b for _, b in values if b is not None}
-        has_unequal_pair = any(a != b for a, b in values if a is not None and b is not None)
+        values_a, values_b = ({pair[side] for pair in values} - {""} for side in (0, 1))
+        # The same values on both sides differ, too, if they belong to different cases.
+        has_unequal_pair = any(a and b and a != b for a, b in values)
         if has_unequal_pair or (values_a and values_b and values_a != values_b):
             yield kind, f"{metric}: {words} {', '.join(sorted(values_a))} in A and {', '.join(sorted(values_b))} in B"
 
 
-def _compare_metric(pairs: _Pairs, metric_a: str, metric_b: str, options: Mapping[str, Any]) -> MetricComparison:
-    """Compare the results of one metric."""
-    results = pairs.results(metric_a, metric_b)
+def _compare_metric(
+    before: MetricSummary,
+    after: MetricSummary,
+    results: Sequence[_ResultPair],
+    missing: tuple[str, ...],
+    options: Mapping[str, Any],
+) -> MetricComparison:
+    """Compare the results of one metric; `missing` are the passed cases of A that B lacks."""
     scored = [pair for pair in results if pair.is_scored]
-    scores_a = [pair.a.score for pair in scored if pair.a.score is not None]
-    scores_b = [pair.b.score for pair in scored if pair.b.score is not None]
-    clusters = [pair.cluster for pair in scored]
-    verdicts = Counter((bool(pair.a.passed), bool(pair.b.passed)) for pair in scored)
-    before = pairs.before.results(metric_a)
-    missing = [place for place in pairs.only_a if (result := before[place]) is not None and result.passed]
+    scores_a = [cast("float", pair.a.score) for pair in scored]
+    scores_b = [cast("float", pair.b.score) for pair in scored]
+    clusters = [pair.cases.cluster for pair in scored]
+    verdicts: dict[tuple[bool, bool], list[_ResultPair]] = defaultdict(list)
+    for pair in scored:
+        verdicts[bool(pair.a.passed), bool(pair.b.passed)].append(pair)
     return MetricComparison(
-        metric=metric_a,
-        metric_b=metric_b,
-        threshold_a=pairs.before.thresholds[metric_a],
-        threshold_b=pairs.after.thresholds[metric_b],
-        both_passed=verdicts[True, True],
-        both_failed=verdicts[False, False],
-        regressions=tuple(_change(pair) for pair in scored if pair.a.passed and not pair.b.passed),
-        improvements=tuple(_change(pair) for pair in scored if pair.b.passed and not pair.a.passed),
-        mean_a=_mean(scores_a),
-        mean_b=_mean(scores_b),
+        metric=before.metric,
+        metric_b=after.metric,
+        threshold_a=before.threshold,
+        threshold_b=after.threshold,
+        both_passed=len(verdicts[True, True]),
+        both_failed=len(verdicts[False, False]),
+        regressions=tuple(map(_change, verdicts[True, False])),
+        improvements=tuple(map(_change, verdicts[False, True])),
+        mean_a=mean_of(scores_a),
+        mean_b=mean_of(scores_b),
         difference=mean_difference(scores_a, scores_b),
         interval=mean_difference_interval(scores_a, scores_b, clusters, **options),
         p_value=_p_value(clusters, [bool(pair.b.passed) - bool(pair.a.passed) for pair in scored]),
         corrected=None,
         unscored=tuple(_gap(pair) for pair in results if not pair.is_scored),
-        missing=pairs.before.labels(missing),
+        missing=missing,
         warned_a=sum(bool(pair.a.warnings) for pair in scored),
         warned_b=sum(bool(pair.b.warnings) for pair in scored),
     )
@@ -354,16 +358,9 @@ def _p_value(clusters: Sequence[tuple[str, str]], steps: Sequence[int]) -> float
     return sign_flip(list(sums.values()))
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return fsum(values) / len(values) if values else None
-
-
 def _change(pair: _ResultPair) -> CaseChange:
     return CaseChange(
-        case=pair.case_a.name,
-        occurrence=pair.key.occurrence,
-        index_a=pair.case_a.index,
-        index_b=pair.case_b.index,
+        **_case_fields(pair.cases),
         score_a=cast("float", pair.a.score),
         score_b=cast("float", pair.b.score),
         finding=_first_problem(pair.a if pair.b.passed else pair.b),
@@ -372,10 +369,7 @@ def _change(pair: _ResultPair) -> CaseChange:
 
 def _gap(pair: _ResultPair) -> CaseGap:
     return CaseGap(
-        case=pair.case_a.name,
-        occurrence=pair.key.occurrence,
-        index_a=pair.case_a.index,
-        index_b=pair.case_b.index,
+        **_case_fields(pair.cases),
         status_a=pair.a.status,
         status_b=pair.b.status,
         passed_a=pair.a.passed,
@@ -384,12 +378,21 @@ def _gap(pair: _ResultPair) -> CaseGap:
     )
 
 
+def _case_fields(pair: _CasePair) -> dict[str, Any]:
+    return {
+        "case": pair.a.name,
+        "occurrence": pair.key.occurrence,
+        "index_a": pair.a.index,
+        "index_b": pair.b.index,
+    }
+
+
 def _first_problem(result: MetricResult) -> str | None:
     """Return the first finding, else the first line of the reason or error."""
     if result.findings:
         return result.findings[0].message
     line = _first_line(result)
-    return None if line is None else line[:_MAX_REASON]
+    return line and line[:_MAX_REASON]
 
 
 def _first_line(result: MetricResult) -> str | None:
@@ -397,14 +400,14 @@ def _first_line(result: MetricResult) -> str | None:
     return None if text is None else str(DEFAULT(text)).split("\n", 1)[0]
 
 
-def _compromised(before: _Side, after: _Side, metrics: _MetricNames) -> Iterator[str]:
+def _compromised(report: Report, name: str, metrics: Iterable[str]) -> Iterator[str]:
     """Yield a note where a judge obeyed instructions in the data, so that its scores mean nothing."""
-    for report, name, place in ((before, "A", 0), (after, "B", 1)):
-        for names in metrics.both:
-            judges = [result.judge for result in report.results(names[place]) if result is not None]
-            number = sum(judge is not None and "compromised" in judge for judge in judges)
-            if number:
-                yield f"{names[place]}: {plural(number, 'result')} of {name} by a judge that failed its canary"
+    for metric in metrics:
+        place = report.metrics.index(metric)
+        judges = [case.results[place].judge for case in report.cases if place not in case.apart]
+        number = sum("compromised" in (judge or ()) for judge in judges)
+        if number:
+            yield f"{metric}: {plural(number, 'result')} of {name} by a judge that failed its canary"
 
 
 def _listed(names: Sequence[str]) -> str:

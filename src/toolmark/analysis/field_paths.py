@@ -28,16 +28,16 @@ def values_at(cases: Sequence[AnyCase], place: Place, option: str) -> list[Any]:
     """
     if callable(place):
         values = [_called(place, case, name_of(cases, index), option) for index, case in enumerate(cases)]
-        where = f"{path_of(place)}, the {option}, returned None for every case"
+        problem = f"{path_of(place)}, the {option}, returned None for every case"
     else:
         parts = _parts(place, option)
         values = [_at(case, parts) for case in cases]
-        if cases and all(value is ABSENT for value in values):
-            raise ConfigurationError(f"no case has {place!r}, the {option}; {_nearest(cases, place)}")
-        values = [None if value is ABSENT else value for value in values]
-        where = f"{place!r}, the {option}, is null in every case that has it"
+        problem = f"{place!r}, the {option}, is null in every case that has it"
+        if all(value is ABSENT for value in values):
+            problem = f"no case has {place!r}, the {option}; {_nearest(cases, place)}"
+    values = [None if value is ABSENT else value for value in values]
     if cases and all(value is None for value in values):
-        raise ConfigurationError(where)
+        raise ConfigurationError(problem)
     return values
 
 
@@ -90,10 +90,7 @@ def _nearest(cases: Sequence[AnyCase], mistyped: str) -> str:
     near = [path for path in paths if path.rpartition(".")[2] == last]
     near += difflib.get_close_matches(mistyped, paths, n=1)
     near += [path for path in paths if difflib.get_close_matches(last, [path.rpartition(".")[2]])]
-    if near:
-        return f"did you mean {near[0]!r}?"
-    listed = ", ".join(paths[:20])
-    return f"the cases have {listed or 'no fields'}"
+    return f"did you mean {near[0]!r}?" if near else f"the cases have {', '.join(paths[:20]) or 'no fields'}"
 
 
 def _paths(value: object, prefix: str) -> Iterator[str]:

@@ -19,8 +19,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from math import fsum
-from typing import Any
+from typing import Any, cast
 
 from toolmark._internal.json import canonical_json, short_repr, to_json_value
 from toolmark._internal.text import plural
@@ -34,7 +33,7 @@ from toolmark.report import MetricValidity, Validity
 from toolmark.result import TOLERANCE, MetricResult, ResultStatus
 from toolmark.stats import auc, auc_interval, balanced_accuracy
 from toolmark.stats.bootstrap import RESAMPLES
-from toolmark.stats.number_checks import check_bootstrap
+from toolmark.stats.number_checks import check_bootstrap, mean_of
 
 _NAMED = 3
 
@@ -84,10 +83,12 @@ def validate(
     labels = _is_good(listed, label, positive_from)
     places = [place for place, good in enumerate(labels) if good is not None]
     good = [value for value in labels if value is not None]
-    keys, notes = _clusters(listed, places, cluster)
-    if unlabelled := [name_of(listed, place) for place, value in enumerate(labels) if value is None]:
-        were = "was" if len(unlabelled) == 1 else "were"
-        notes.insert(0, f"{_counted(unlabelled, len(listed))} no {path_of(label)}, and {were} not measured")
+    keys, alone = _cluster_keys(listed, places, cluster)
+    unlabelled = [name_of(listed, place) for place, value in enumerate(labels) if value is None]
+    notes = [
+        *_missing_note(unlabelled, len(listed), label, "was not measured", "were not measured"),
+        *_missing_note(alone, len(places), cluster, "is a separate cluster", "each is a separate cluster"),
+    ]
     labelled = [listed[place] for place in places]
     report = evaluate(labelled, metrics, max_concurrency=max_concurrency, show_progress=show_progress)
     bootstrap: dict[str, Any] = {"resamples": resamples, "seed": seed, "confidence": confidence}
@@ -109,30 +110,32 @@ def _validity(
     results: Sequence[MetricResult], good: Sequence[bool], keys: Sequence[str], options: Mapping[str, Any]
 ) -> MetricValidity:
     """Return the validity of one metric, from the result, the label and the cluster of each labelled case."""
-    rows = [
-        (result.score, bool(result.passed), fine, key)
-        for result, fine, key in zip(results, good, keys, strict=True)
-        if result.score is not None
-    ]
-    scores, passed = [row[0] for row in rows], [row[1] for row in rows]
-    rated, clusters = [row[2] for row in rows], [row[3] for row in rows]
+    rows = [row for row in zip(results, good, keys, strict=True) if row[0].score is not None]
+    scores = [cast("float", result.score) for result, _, _ in rows]
+    passed = [bool(result.passed) for result, _, _ in rows]
+    rated, clusters = [fine for _, fine, _ in rows], [key for _, _, key in rows]
+    by_label: dict[bool, list[float]] = {True: [], False: []}
+    for score, fine in zip(scores, rated, strict=True):
+        by_label[fine].append(score)
+    verdicts = Counter(zip(rated, passed, strict=True))
+    statuses = Counter(result.status for result in results)
     unscored = Counter(_first_line(result) for result in results if result.score is None)
     return MetricValidity(
         metric=results[0].metric,
         threshold=results[0].threshold,
-        good=sum(rated),
-        bad=len(rated) - sum(rated),
-        good_passed=sum(fine and ok for _, ok, fine, _ in rows),
-        bad_passed=sum(ok and not fine for _, ok, fine, _ in rows),
-        skipped=sum(result.status is ResultStatus.SKIPPED for result in results),
-        failed=sum(result.status is ResultStatus.FAILED for result in results),
+        good=len(by_label[True]),
+        bad=len(by_label[False]),
+        good_passed=verdicts[True, True],
+        bad_passed=verdicts[False, True],
+        skipped=statuses[ResultStatus.SKIPPED],
+        failed=statuses[ResultStatus.FAILED],
         unscored=tuple(unscored.most_common()),
-        warned=sum(bool(result.warnings) for result in results if result.score is not None),
+        warned=sum(bool(result.warnings) for result, _, _ in rows),
         auc=auc(scores, rated),
         interval=auc_interval(scores, rated, clusters, **options),
         balanced_accuracy=balanced_accuracy(passed, rated),
-        mean_good=_mean([score for score, fine in zip(scores, rated, strict=True) if fine]),
-        mean_bad=_mean([score for score, fine in zip(scores, rated, strict=True) if not fine]),
+        mean_good=mean_of(by_label[True]),
+        mean_bad=mean_of(by_label[False]),
     )
 
 
@@ -141,45 +144,34 @@ def _first_line(result: MetricResult) -> str:
     return (result.reason or result.error or result.status.value).split("\n", 1)[0]
 
 
-def _mean(scores: Sequence[float]) -> float | None:
-    return fsum(scores) / len(scores) if scores else None
-
-
 def _is_good(cases: Sequence[AnyCase], label: Place, positive_from: float) -> list[bool | None]:
     """Return for each case whether it is good, or `None` if it has no label."""
     values = values_at(cases, label, "label")
-    problems = [
-        Problem(
-            f"{name_of(cases, place)}: {path_of(label)}", f"expected a number, true or false, got {short_repr(value)}"
-        )
-        for place, value in enumerate(values)
-        if value is not None and not _is_label(value)
-    ]
+    problems: list[Problem] = []
+    for place, value in enumerate(values):
+        if value is not None and (not isinstance(value, (bool, int, float)) or math.isnan(value)):
+            problem = f"expected a number, true or false, got {short_repr(value)}"
+            problems.append(Problem(f"{name_of(cases, place)}: {path_of(label)}", problem))
     if problems:
         hint = "a function as label can turn anything into a number"
         raise InvalidDataError("\n".join([*map(str, problems), hint]), problems)
     return [None if value is None else float(value) >= positive_from - TOLERANCE for value in values]
 
 
-def _is_label(value: object) -> bool:
-    return isinstance(value, (bool, int, float)) and not math.isnan(value)
-
-
-def _clusters(cases: Sequence[AnyCase], places: Sequence[int], cluster: Place | None) -> tuple[list[str], list[str]]:
-    """Return the key of the cluster of each case at `places`, and notes."""
+def _cluster_keys(
+    cases: Sequence[AnyCase], places: Sequence[int], cluster: Place | None
+) -> tuple[list[str], list[str]]:
+    """Return the key of the cluster of each case at `places`, and the names of those without a cluster."""
     if cluster is None:
         return [str(place) for place in places], []
-    values = values_at([cases[place] for place in places], cluster, "cluster")
-    # The prefix separates the keys of cases without a value from all values.
-    keys = [
-        f"case {place}" if value is None else f"value {_key(value)}"
-        for place, value in zip(places, values, strict=True)
-    ]
-    alone = [name_of(cases, place) for place, value in zip(places, values, strict=True) if value is None]
-    if not alone:
-        return keys, []
-    each = "is a separate cluster" if len(alone) == 1 else "each is a separate cluster"
-    return keys, [f"{_counted(alone, len(places))} no {path_of(cluster)}, and {each}"]
+    keys: list[str] = []
+    alone: list[str] = []
+    for place, value in zip(places, values_at([cases[place] for place in places], cluster, "cluster"), strict=True):
+        # The prefix separates the keys of cases without a value from all values.
+        keys.append(f"case {place}" if value is None else f"value {_key(value)}")
+        if value is None:
+            alone.append(name_of(cases, place))
+    return keys, alone
 
 
 def _key(value: object) -> str:
@@ -190,11 +182,14 @@ def _key(value: object) -> str:
     return canonical_json(plain)
 
 
-def _counted(names: Sequence[str], total: int) -> str:
-    """Return `3 of 100 cases (a, b, c) have`."""
+def _missing_note(names: Sequence[str], total: int, place: Place | None, one: str, several: str) -> list[str]:
+    """Return the note `2 of 100 cases (a, b) have no reward, and were not measured`; empty without names."""
+    if not names or place is None:
+        return []
+    have, end = ("has", one) if len(names) == 1 else ("have", several)
     more = ", ..." if len(names) > _NAMED else ""
-    have = "has" if len(names) == 1 else "have"
-    return f"{len(names)} of {plural(total, 'case')} ({', '.join(names[:_NAMED])}{more}) {have}"
+    listed = f"({', '.join(names[:_NAMED])}{more})"
+    return [f"{len(names)} of {plural(total, 'case')} {listed} {have} no {path_of(place)}, and {end}"]
 
 
 def _check_number(positive_from: object) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from toolmark._internal.json import JsonObject, short_repr
 from toolmark.calls import ToolSpec
-from toolmark.dataset import read_documents, source_name
-from toolmark.errors import ConfigurationError, DataFileError, InvalidDataError, Problem, ToolmarkWarning
+from toolmark.dataset import FileProblems, file_error, read_documents, source_name
+from toolmark.errors import ConfigurationError, InvalidDataError, Problem, ToolmarkWarning
 
 Records: TypeAlias = "str | os.PathLike[str] | Iterable[Mapping[str, Any]]"
 """A file of JSON Lines, or the records themselves."""
@@ -27,8 +29,7 @@ _TYPES: Final = {
     "tuple": "array",
 }
 _ANY: Final = "any"
-_SCHEMA_KEYS: Final = ("items", "additionalProperties")
-_SCHEMA_LIST_KEYS: Final = ("anyOf", "oneOf", "allOf")
+_SCHEMA_KEYS: Final = ("items", "additionalProperties", "anyOf", "oneOf", "allOf")
 
 NONE: Final = "None"
 """Text for a default of None in the descriptions."""
@@ -80,56 +81,59 @@ def records_of(source: Records, what: str) -> list[Record]:
     """
     if not isinstance(source, (str, os.PathLike)):
         return [Record(value, f"{what}[{index}]", None) for index, value in enumerate(source)]
+    problems = FileProblems()
     name = source_name(source)
-    problems: list[Problem] = []
-    records: list[Record] = []
-    for document in read_documents(source):
-        if not document.problems and not isinstance(document.value, dict):
-            problems.append(document.placed(Problem("$", f"expected an object, got {short_repr(document.value)}")))
-        problems.extend(document.problems)
-        records.append(Record(document.value, f"{name}:{document.line or document.place}", document.line))
-    if problems:
-        raise DataFileError("\n".join(f"{name}:{problem.line}: {problem}" for problem in problems), problems)
+    records = [
+        Record(value, f"{name}:{document.line or document.place}", document.line)
+        for document, value in problems.read(read_documents(source), _object)
+    ]
+    if problems.problems or problems.torn:
+        raise file_error(source, [*problems.problems, *problems.torn])
     return records
+
+
+def _object(value: Any, _place: str) -> Mapping[str, Any]:  # noqa: ANN401 - a JSON value
+    if not isinstance(value, dict):
+        raise InvalidDataError.of(f"expected an object, got {short_repr(value)}")
+    return value
 
 
 def _tool(function: Mapping[str, Any]) -> ToolSpec:
     parameters = function.get("parameters")
-    if parameters is not None and not isinstance(parameters, Mapping):
+    fields: dict[str, Any] = {key: function[key] for key in ("name", "description") if key in function}
+    if isinstance(parameters, Mapping):
+        fields["input_schema"] = {"additionalProperties": False, **_schema(parameters, str(function.get("name")))}
+    elif parameters is not None:
         message = f"the parameters of {function.get('name')!r} must be an object, got {short_repr(parameters)}"
         raise InvalidDataError(message)
-    fields: dict[str, Any] = {key: function[key] for key in ("name", "description") if key in function}
-    if parameters is not None:
-        fields["input_schema"] = {"additionalProperties": False, **_schema(parameters, str(function.get("name")))}
     return ToolSpec(**fields)
 
 
 def _schema(description: Any, tool: str) -> Any:  # noqa: ANN401 - a schema may be true or false
-    """Return the JSON Schema of a description, at any depth."""
+    """Return the JSON Schema of a description, or of each in a list of them, at any depth."""
+    if isinstance(description, list):
+        return [_schema(inner, tool) for inner in description]
     if not isinstance(description, Mapping):
         return description
     schema: JsonObject = dict(description)
     _translate_type(schema, tool)
-    if "default" in schema and schema["default"] in (None, NONE):
+    if schema.get("default", "") in (None, NONE):
         _allow_null(schema)
-    for key, value in schema.items():
-        if key in _SCHEMA_KEYS:
-            schema[key] = _schema(value, tool)
-        elif key in _SCHEMA_LIST_KEYS and isinstance(value, list):
-            schema[key] = [_schema(inner, tool) for inner in value]
-        elif key == "properties" and isinstance(value, Mapping):
-            schema[key] = {name: _schema(inner, tool) for name, inner in value.items()}
+    for key in _SCHEMA_KEYS:
+        if key in schema:
+            schema[key] = _schema(schema[key], tool)
+    if isinstance(schema.get("properties"), Mapping):
+        schema["properties"] = {name: _schema(inner, tool) for name, inner in schema["properties"].items()}
     return schema
 
 
 def _translate_type(schema: JsonObject, tool: str) -> None:
-    name = schema.pop("type", None)
-    if name is None or name == _ANY:
-        return
-    types = [_TYPES[one] for one in (name if isinstance(name, list) else [name]) if one in _TYPES]
+    name = schema.pop("type", _ANY)
+    names = name if isinstance(name, list) else [name]
+    types = [_TYPES[one] for one in names if one in _TYPES]
     if types:
         schema["type"] = types if isinstance(name, list) else types[0]
-    else:
+    elif name not in (None, _ANY):
         message = f"the type {name!r} of an argument of {tool!r} is unknown, and was left out"
         warnings.warn(message, ToolmarkWarning, stacklevel=2)
 
@@ -142,44 +146,40 @@ def _allow_null(schema: JsonObject) -> None:
         schema["enum"] = [*schema["enum"], None]
 
 
-class FunctionIndex:
-    """The functions of multi-turn questions by class; a file is read when its class is first needed."""
+def class_functions(docs: FunctionDocs | None) -> Callable[[str], Sequence[Mapping[str, Any]]]:
+    """Return a function that returns the functions of a class; a file is read when its class is first needed.
 
-    def __init__(self, docs: FunctionDocs | None) -> None:
-        """Store the folder or the functions."""
-        self._folder = None if docs is None or isinstance(docs, Mapping) else Path(docs)
-        self._functions = dict(docs) if isinstance(docs, Mapping) else {}
+    It raises `ConfigurationError` if the class is not in `docs`.
+    """
 
-    def functions(self, name: str) -> Sequence[Mapping[str, Any]]:
-        """Return the functions of a class.
-
-        Raises:
-            ConfigurationError: They are not in `function_docs`.
-        """
-        if name not in self._functions and self._folder is not None:
-            stem = _FILES.get(name, name)
-            for path in (self._folder / f"{stem}.json", self._folder / f"{stem}.jsonl"):
+    @cache
+    def functions(name: str) -> Sequence[Mapping[str, Any]]:
+        if isinstance(docs, Mapping) and name in docs:
+            return docs[name]
+        if isinstance(docs, (str, os.PathLike)):
+            for suffix in (".json", ".jsonl"):
+                path = Path(docs) / f"{_FILES.get(name, name)}{suffix}"
                 if path.is_file():
-                    self._functions[name] = [record.value for record in records_of(path, name)]
-                    break
-        if name not in self._functions:
-            message = f"function_docs does not contain the functions of {name!r}"
-            raise ConfigurationError(f"{message}; give BFCL's folder multi_turn_func_doc")
-        return self._functions[name]
+                    return [record.value for record in records_of(path, name)]
+        message = f"function_docs does not contain the functions of {name!r}"
+        raise ConfigurationError(f"{message}; give BFCL's folder multi_turn_func_doc")
+
+    return functions
 
 
-def functions_of(question: Mapping[str, Any], index: FunctionIndex) -> list[Mapping[str, Any]]:
+def functions_of(
+    question: Mapping[str, Any], functions_of_class: Callable[[str], Iterable[Mapping[str, Any]]]
+) -> list[Mapping[str, Any]]:
     """Return the functions available for a question.
 
     Raises:
         ConfigurationError: The functions of a class that it names are missing.
         InvalidDataError: They are not objects with a name.
     """
-    functions: Any = question.get("function")
-    if "function" not in question:
-        functions = []
-        for name in question.get("involved_classes", ()):
-            functions.extend(index.functions(name))
+    if "function" in question:
+        functions: Any = question["function"]
+    else:
+        functions = list(chain.from_iterable(map(functions_of_class, question.get("involved_classes", ()))))
     if not isinstance(functions, list) or not all(isinstance(one, Mapping) and one.get("name") for one in functions):
         message = f"expected a list of functions, which are objects with a name, got {short_repr(functions)}"
         raise InvalidDataError(message, [Problem("$.function", message)])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic.alias_generators import to_camel
@@ -98,9 +99,8 @@ def case_of(inputs: object, outputs: object, reference: object) -> LLMTestCase:
 def _case_of_run(run: Run, record: Mapping[str, object]) -> LLMTestCase:
     """Return the case of a run, completed by the fields of a record."""
     case = case_from_record(record)
-    warnings = [] if case.run is None else case.run.warnings
-    if warnings:
-        run = run.model_copy(update={"warnings": [*run.warnings, *warnings]})
+    if case.run is not None:
+        run = run.model_copy(update={"warnings": [*run.warnings, *case.run.warnings]})
     update = {name: getattr(case, name) for name in _CASE_FIELDS if getattr(case, name) is not None}
     return run.to_test_case().model_copy(update=update)
 
@@ -123,13 +123,9 @@ def _input_text(value: object) -> dict[str, Any]:
 
 def _fields(value: object, names: Iterable[str]) -> dict[str, Any]:
     """Return the named fields that a mapping or an object has, in either spelling; `None` counts as missing."""
-    fields: dict[str, Any] = {}
-    for name in names:
-        for spelling in (name, to_camel(name)):
-            item = value.get(spelling) if isinstance(value, Mapping) else getattr(value, spelling, None)
-            if item is not None:
-                fields[spelling] = item
-    return fields
+    get: Callable[..., Any] = value.get if isinstance(value, Mapping) else partial(getattr, value)
+    fields = {spelling: get(spelling, None) for name in names for spelling in (name, to_camel(name))}
+    return {spelling: item for spelling, item in fields.items() if item is not None}
 
 
 def has_expectation(reference: object) -> bool:

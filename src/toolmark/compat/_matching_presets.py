@@ -8,13 +8,12 @@ alignment. If a library compares arguments by a rule of its own, the rule takes 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, Final, Literal, TypeAlias, get_args
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 from toolmark._internal.json import JsonObject
-from toolmark._internal.text import plural
+from toolmark._internal.text import plural, printable
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError
@@ -34,36 +33,53 @@ KeysMode: TypeAlias = Literal["exact", "subset", "superset"]
 Rule: TypeAlias = Callable[[JsonObject, JsonObject], Iterable[Difference]]
 """Yields the differences of called arguments (the second) from expected ones (the first)."""
 
-Side: TypeAlias = Literal["expected", "called"]
-
-BOTH: Final[tuple[Side, ...]] = ("expected", "called")
-
 _ALLOWED: Final = {"subset": "missing_argument", "superset": "extra_argument"}
-_UNMATCHED: Final[dict[Side, str]] = {"expected": "missing", "called": "unexpected"}
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
     """How a library compares calls in one of its modes.
 
-    `complete` names the sides of which every call needs an equal partner: the score is then 1 or 0. Without it the
-    score is F1. `mode` stands in the reason.
+    With `binary` the score is 1 if every call has an equal partner, else 0; otherwise it is F1. `allowed` is the kind
+    of calls without a partner that cost nothing: `missing` or `unexpected`. `mode` stands in the reason.
     """
 
     mode: str
-    complete: tuple[Side, ...] = ()
+    allowed: Literal["missing", "unexpected", "neither"] = "neither"
     ordered: bool = False
     arguments: bool = True
+    binary: bool = True
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class View(CallMetric):
     """Base of the views. They compare the `tools_called` of a case with its `expected_tools`, a plain list of calls."""
 
+    _choices: ClassVar[Mapping[str, object]] = {}
+    """Options with the `Literal` of their values."""
+    _labels: ClassVar[Mapping[str, str]] = {}
+    """Options with their text in the label, which has a place for the value; one that has its default has no text."""
+
     threshold: float = 0.5
     strict_mode: bool = False
     include_reason: bool = True
     verbose_mode: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        for option, literal in self._choices.items():
+            check_choice(option, getattr(self, option), literal)
+        super().__post_init__()
+
+    @property
+    def _options(self) -> Sequence[str]:
+        values = {option: getattr(self, option) for option in self._labels}
+        defaults = {entry.name: entry.default for entry in fields(self)}
+        return [
+            self._labels[option].format(printable(str(value)))
+            for option, value in values.items()
+            if value != defaults[option]
+        ]
 
     @property
     @abstractmethod
@@ -91,33 +107,34 @@ class View(CallMetric):
     def _score(self, alignment: Alignment, extra_findings: Sequence[Finding], /) -> tuple[str, float, str]:
         """Return the name, the score and its arithmetic."""
         preset = self._preset
-        if not preset.complete:
+        if not preset.binary:
             return "f1", alignment.f1, arithmetic(alignment, "f1", exact=False)
         # Matched weight is maximal, so it equals the size of a side exactly if all its calls can be matched at once.
-        sizes = {"expected": alignment.expected_count, "called": alignment.called_count}
-        complete = all(sizes[side] == alignment.matched for side in preset.complete)
+        sizes = {"missing": alignment.expected_count, "unexpected": alignment.called_count}
+        complete = all(size == alignment.matched for kind, size in sizes.items() if kind != preset.allowed)
         score = float(complete and not extra_findings)
         equal = sum(pair.similarity == 1 for pair in alignment.pairs)
-        total = f"{equal} of {sizes['expected']} expected and of {sizes['called']} called agree"
+        total = f"{equal} of {alignment.expected_count} expected and of {alignment.called_count} called agree"
         return "match", score, f"{preset.mode}, {total} = {score:g}"
 
     def _score_calls(self, calls: Sequence[ToolCall], case: TestCase) -> Measurement:
         return self._compare(expected_calls(case, type(self).__name__), calls)
 
     def _compare(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Measurement:
-        alignment = self._align(expected, called)
+        return self._measured(self._align(expected, called), expected, called, self._warnings(expected, called))
+
+    def _measured(
+        self, alignment: Alignment, expected: Sequence[ToolCall], called: Sequence[ToolCall], warnings: Sequence[str]
+    ) -> Measurement:
         extra = self._extra_findings(expected, called)
         name, score, text = self._score(alignment, extra)
-        complete = self._preset.complete
-        # A call that needs no partner is not an error.
-        allowed = {_UNMATCHED[side] for side in BOTH if complete and side not in complete}
         names = [call.name for call in expected], [call.name for call in called]
         findings = [*alignment_findings(alignment, *names), *extra]
         return Measurement(
             scores={name: score},
             sums={name: text},
-            findings=[finding for finding in findings if finding.kind not in allowed],
-            warnings=[*self._warnings(expected, called), *partial_comparison_warnings(alignment)],
+            findings=[finding for finding in findings if finding.kind != self._preset.allowed],
+            warnings=[*warnings, *partial_comparison_warnings(alignment)],
             alignment=alignment,
         )
 
@@ -162,19 +179,14 @@ def key_differences(expected: JsonObject, called: JsonObject, *, mode: KeysMode)
             yield difference
 
 
-def check_option(option: str, value: object, literal: object) -> None:
+def check_choice(option: str, value: object, literal: object) -> None:
     """Check that an option is one of the values of a `Literal`.
 
     Raises:
         ConfigurationError: It is not.
     """
-    if not isinstance(value, str) or value not in get_args(literal):
+    if value not in get_args(literal):
         raise ConfigurationError(f"{option} must be one of {', '.join(get_args(literal))}; got {value!r}")
-
-
-def label_option(value: object, default: object, text: str | None = None) -> list[str]:
-    """Return the text of an option for the label, by default its value; nothing if it has its default."""
-    return [] if value == default else [str(value) if text is None else text]
 
 
 def ruled_item(call: ToolCall, rule: Rule, *, by_argument: bool = False) -> Item:
@@ -198,28 +210,18 @@ def broken_argument_warnings(calls: Iterable[ToolCall]) -> list[str]:
     return [f"arguments of {plural(amount, 'call')} were not a JSON object; compared as if there were none"]
 
 
-def align_slices(expected: Sequence[Item], called: Sequence[Item], slices: Sequence[tuple[range, range]]) -> Alignment:
+def align_slices(expected: Sequence[Item], called: Sequence[Item], slices: Sequence[int]) -> Alignment:
     """Return an alignment in which a call may only be paired within its own slice, in any order there.
 
-    `slices` are positions on either side that belong together; each position is in exactly one of them.
+    `slices` has the slice of each position, the same on either side.
     """
 
-    def aligned(left: Sequence[int], right: Sequence[int]) -> Alignment:
-        part = align([expected[index] for index in left], [called[index] for index in right], arguments=True)
-        return part.placed(left, right)
+    def sliced(items: Sequence[Item]) -> list[Item]:
+        # Only calls of equal name can be paired, so the slice is made part of the name.
+        return [item._replace(name=f"{number} {item.name}") for number, item in zip(slices, items, strict=False)]
 
-    parts = [aligned(left, right) for left, right in slices]
-    pairs = [pair for part in parts for pair in part.pairs]
-    missing = [index for part in parts for index in part.missing]
-    unexpected = [index for part in parts for index in part.unexpected]
-    rest = aligned(missing, unexpected)  # called, but in another slice
-    return Alignment(
-        expected_count=len(expected),
-        called_count=len(called),
-        ordered=True,
-        matched=sum((part.matched for part in parts), Fraction(0)),
-        pairs=tuple(sorted(pairs, key=lambda pair: pair.expected)),
-        out_of_order=rest.pairs,
-        missing=rest.missing,
-        unexpected=rest.unexpected,
-    )
+    inside = align(sliced(expected), sliced(called), arguments=True)
+    missing, unexpected = inside.missing, inside.unexpected
+    rest = align([expected[index] for index in missing], [called[index] for index in unexpected], arguments=True)
+    rest = rest.placed(missing, unexpected)  # called, but in another slice
+    return replace(inside, ordered=True, out_of_order=rest.pairs, missing=rest.missing, unexpected=rest.unexpected)

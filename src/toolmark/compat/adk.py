@@ -5,11 +5,11 @@ A case is an invocation, and the average over invocations is the mean of a repor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal, TypeAlias
 
-from toolmark.compat._matching_presets import BOTH, Preset, View, check_option, label_option
+from toolmark.compat._matching_presets import Preset, View
 
 __all__ = ["TrajectoryMatch"]
 
@@ -17,9 +17,9 @@ MatchType: TypeAlias = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
 """How the called tools relate to the expected ones; see `TrajectoryMatch`."""
 
 _PRESETS: Final[Mapping[MatchType, Preset]] = {
-    "EXACT": Preset("EXACT", complete=BOTH, ordered=True),
-    "IN_ORDER": Preset("IN_ORDER", complete=("expected",), ordered=True),
-    "ANY_ORDER": Preset("ANY_ORDER", complete=("expected",)),
+    "EXACT": Preset("EXACT", ordered=True),
+    "IN_ORDER": Preset("IN_ORDER", allowed="unexpected", ordered=True),
+    "ANY_ORDER": Preset("ANY_ORDER", allowed="unexpected"),
 }
 
 
@@ -56,18 +56,11 @@ class TrajectoryMatch(View):
     """
 
     _name: ClassVar[str] = "adk.trajectory_match"
+    _choices: ClassVar[Mapping[str, object]] = {"match_type": MatchType}
+    _labels: ClassVar[Mapping[str, str]] = {"match_type": "{}", "ignore_args": "ignore_args"}
 
     match_type: MatchType = "EXACT"
     ignore_args: bool = False
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        check_option("match_type", self.match_type, MatchType)
-        super().__post_init__()
-
-    @property
-    def _options(self) -> Sequence[str]:
-        return [*label_option(self.match_type, "EXACT"), *label_option(self.ignore_args, False, "ignore_args")]
 
     @property
     def _preset(self) -> Preset:

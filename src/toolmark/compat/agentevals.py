@@ -10,28 +10,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, chain
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
 from toolmark._internal.json import JsonObject, short_repr
+from toolmark._internal.options import require
 from toolmark._internal.text import printable
-from toolmark.calls import ToolCall
+from toolmark.calls import Execution, ToolCall
 from toolmark.compat._matching_presets import (
-    BOTH,
     KeysMode,
     Preset,
     Rule,
     View,
     align_slices,
     called_items,
-    check_option,
+    check_choice,
     key_differences,
-    label_option,
     ruled_item,
 )
 from toolmark.errors import ConfigurationError
 from toolmark.matching.alignment import Alignment, Item
-from toolmark.matching.json_compare import ABSENT, Absent, Difference, json_equal
+from toolmark.matching.json_compare import ABSENT, Difference, json_equal
 from toolmark.metrics.comparable_calls import expected_item
 from toolmark.result import Finding
 
@@ -52,10 +51,10 @@ ToolArgsMatchOverrides: TypeAlias = Mapping[str, ToolArgsMatchMode | Sequence[st
 """By tool: a mode, the paths of the arguments that must be equal, or a function."""
 
 _PRESETS: Final[Mapping[TrajectoryMatchMode, Preset]] = {
-    "strict": Preset("strict", complete=BOTH),
-    "unordered": Preset("unordered", complete=BOTH),
-    "subset": Preset("subset", complete=("called",)),
-    "superset": Preset("superset", complete=("expected",)),
+    "strict": Preset("strict"),
+    "unordered": Preset("unordered"),
+    "subset": Preset("subset", allowed="missing"),
+    "superset": Preset("superset", allowed="unexpected"),
 }
 
 _Step: TypeAlias = "tuple[str | None, int] | None"
@@ -105,6 +104,11 @@ class TrajectoryMatch(View):
     """
 
     _name: ClassVar[str] = "agentevals.trajectory_match"
+    _choices: ClassVar[Mapping[str, object]] = {
+        "trajectory_match_mode": TrajectoryMatchMode,
+        "tool_args_match_mode": ToolArgsMatchMode,
+    }
+    _labels: ClassVar[Mapping[str, str]] = {"trajectory_match_mode": "{}", "tool_args_match_mode": "args={}"}
 
     trajectory_match_mode: TrajectoryMatchMode = "strict"
     tool_args_match_mode: ToolArgsMatchMode = "exact"
@@ -113,24 +117,20 @@ class TrajectoryMatch(View):
 
     def __post_init__(self) -> None:
         """Check the options."""
-        check_option("trajectory_match_mode", self.trajectory_match_mode, TrajectoryMatchMode)
-        check_option("tool_args_match_mode", self.tool_args_match_mode, ToolArgsMatchMode)
-        overrides: object = {} if self.tool_args_match_overrides is None else self.tool_args_match_overrides
-        if not isinstance(overrides, Mapping):
-            message = f"tool_args_match_overrides must map tools to a mode, paths or a function, got {overrides!r}"
-            raise ConfigurationError(message)
+        overrides: Any = {} if self.tool_args_match_overrides is None else self.tool_args_match_overrides
+        require(
+            isinstance(overrides, Mapping),
+            "tool_args_match_overrides must map tools to a mode, paths or a function",
+            overrides,
+        )
         checked = {tool: _check_override(tool, override) for tool, override in overrides.items()}
-        object.__setattr__(self, "_overrides", checked)  # the dataclass is frozen
+        self._set(_overrides=checked)
         super().__post_init__()
 
     @property
     def _options(self) -> Sequence[str]:
         overrides = "+".join(map(printable, self._overrides))
-        return [
-            *label_option(self.trajectory_match_mode, "strict"),
-            *label_option(self.tool_args_match_mode, "exact", f"args={self.tool_args_match_mode}"),
-            *label_option(overrides, "", f"overrides={overrides}"),
-        ]
+        return [*super()._options, *([f"overrides={overrides}"] if overrides else [])]
 
     @property
     def _preset(self) -> Preset:
@@ -147,10 +147,8 @@ class TrajectoryMatch(View):
     def _align(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Alignment:
         if not self._compares_steps(expected, called):
             return super()._align(expected, called)
-        bounds = [index for index, starts in enumerate(_step_starts(called)) if starts]
-        steps = [range(first, last) for first, last in pairwise([*bounds, len(called)])]
         items = [self._expected_item(call) for call in expected]
-        return align_slices(items, called_items(called), [(step, step) for step in steps])
+        return align_slices(items, called_items(called), list(accumulate(map(int, _step_starts(called)))))
 
     def _extra_findings(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Sequence[Finding]:
         return _step_findings(expected, called) if self._compares_steps(expected, called) else ()
@@ -165,12 +163,11 @@ class TrajectoryMatch(View):
     def _unused_paths(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Iterator[str]:
         """Yield a warning for each argument path that no call has: a misspelled one would compare nothing."""
         for tool, paths in self._overrides.items():
-            expected_arguments = [call.arguments for call in expected if call.name == tool]
-            called_arguments = [call.arguments for call in called if call.name == tool]
-            if not isinstance(paths, tuple) or not expected_arguments or not called_arguments:
+            sides = [[call.arguments for call in calls if call.name == tool] for calls in (expected, called)]
+            if not isinstance(paths, tuple) or not all(sides):
                 continue
             for path in paths:
-                if all(isinstance(_at(arguments, path), Absent) for arguments in expected_arguments + called_arguments):
+                if all(_at(arguments, path) is ABSENT for arguments in chain(*sides)):
                     yield f"no call of {tool!r}, expected or called, has the argument {path!r}, so it was not compared"
 
 
@@ -182,14 +179,13 @@ def _check_override(tool: str, override: object) -> object:
     """
     option = f"tool_args_match_overrides[{tool!r}]"
     if isinstance(override, str):
-        check_option(option, override, ToolArgsMatchMode)
+        check_choice(option, override, ToolArgsMatchMode)
         return override
     if inspect.iscoroutinefunction(override):
         raise ConfigurationError(f"{option} is an async function; give a plain one that returns True or False")
     if isinstance(override, (list, tuple)) and all(isinstance(path, str) and path for path in override):
         return tuple(override)
-    if not callable(override):
-        raise ConfigurationError(f"{option} must be a mode, a list of argument paths or a function; got {override!r}")
+    require(callable(override), f"{option} must be a mode, a list of argument paths or a function", override)
     return override
 
 
@@ -217,13 +213,13 @@ def _differences_at_paths(expected: JsonObject, called: JsonObject, *, paths: Se
     """Yield the paths at which two argument objects differ."""
     for path in paths:
         left, right, keys = _at(expected, path), _at(called, path), tuple(path.split("."))
-        if isinstance(left, Absent) and isinstance(right, Absent):
+        if json_equal(left, right):  # also if both are missing
             continue
-        if isinstance(right, Absent):
-            yield Difference("missing_argument", keys, left, ABSENT)
-        elif isinstance(left, Absent):
-            yield Difference("extra_argument", keys, ABSENT, right)
-        elif not json_equal(left, right):
+        if right is ABSENT:
+            yield Difference("missing_argument", keys, left, right)
+        elif left is ABSENT:
+            yield Difference("extra_argument", keys, left, right)
+        else:
             yield Difference("wrong_argument", keys, left, right)
 
 
@@ -242,18 +238,14 @@ def _at(arguments: JsonObject, path: str) -> Any:  # noqa: ANN401 - a JSON value
 
 def _steps(calls: Sequence[ToolCall]) -> list[_Step]:
     """Return the agent and step of each call; `None` where the step was not recorded."""
-    steps: list[_Step] = []
-    for call in calls:
-        execution = call.execution
-        has_step = execution is not None and execution.step is not None
-        steps.append((execution.agent, execution.step) if has_step else None)  # type: ignore[union-attr,arg-type]
-    return steps
+    executions = [call.execution or Execution() for call in calls]
+    return [None if one.step is None else (one.agent, one.step) for one in executions]
 
 
 def _step_starts(calls: Sequence[ToolCall]) -> list[bool]:
     """Return for each call whether it begins a step; a call without a recorded step is a step of its own."""
     steps = _steps(calls)
-    return [not index or step is None or step != steps[index - 1] for index, step in enumerate(steps)]
+    return [step is None or step != before for before, step in zip([None, *steps], steps, strict=False)]
 
 
 def _step_findings(expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> list[Finding]:
@@ -261,12 +253,13 @@ def _step_findings(expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> 
     if None in _steps(expected) or None in _steps(called):
         return []
     findings: list[Finding] = []
-    for index, (left, right) in enumerate(zip(_step_starts(expected), _step_starts(called), strict=True)):
-        if left != right:
-            expected_text, called_text = "in different steps", "in one step"
-            if right:
-                expected_text, called_text = called_text, expected_text
+    for index, (apart, called_apart) in enumerate(zip(_step_starts(expected), _step_starts(called), strict=True)):
+        if apart != called_apart:
+            expected_text, called_text = _STEP_TEXTS[apart], _STEP_TEXTS[called_apart]
             calls = f"#{index} and #{index + 1}"
             text = f"Other steps: expected {calls} were asked for {expected_text}, called {calls} {called_text}."
             findings.append(Finding("out_of_order", text, expected[index].name, index, index))
     return findings
+
+
+_STEP_TEXTS: Final = {True: "in different steps", False: "in one step"}

@@ -6,7 +6,7 @@ multi-turn answers are texts of Python calls. docs/compat.md lists the differenc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from toolmark._internal.json import json_path, short_repr
@@ -15,10 +15,10 @@ from toolmark.cases import Golden
 from toolmark.compat._bfcl_files import (
     NONE,
     FunctionDocs,
-    FunctionIndex,
     Record,
     Records,
     accepts_empty_text,
+    class_functions,
     functions_of,
     properties_of,
     records_of,
@@ -28,7 +28,7 @@ from toolmark.compat._python_calls import read_call
 from toolmark.dataset import problems_of
 from toolmark.errors import DataFileError, InvalidDataError, Problem
 from toolmark.expect import Absent, AnyOf, Expect, Matcher, Normalized, Optional, Plan
-from toolmark.matching.json_compare import json_equal
+from toolmark.matching.argument_pattern import fits
 from toolmark.metrics.tool_correctness import ToolCorrectnessMetric
 
 DROPPED: Final = " ,./-_*^"
@@ -73,20 +73,16 @@ def read_possible_answers(record: Mapping[str, Any], functions: Iterable[Mapping
         InvalidDataError: The record is not such an object; `problems` lists every place.
     """
     descriptions = _argument_descriptions(functions)
-    problems: list[Problem] = []
+    reader = _AnswerReader()
     calls: list[Expect] = []
     for index, entry in enumerate(_ground_truth(record)):
         path: _Path = ("ground_truth", index)
-        if not isinstance(entry, Mapping) or len(entry) != 1 or not all(map(isinstance, entry.values(), [Mapping])):
-            message = f"expected one name with its arguments, {{name: {{argument: [values]}}}}, got {short_repr(entry)}"
-            problems.append(Problem(json_path(path), message))
+        if not isinstance(entry, Mapping) or [isinstance(value, Mapping) for value in entry.values()] != [True]:
+            reader.problem(path, "expected one name with its arguments, {name: {argument: [values]}}", entry)
             continue
         ((name, arguments),) = entry.items()
-        try:
-            calls.append(Expect(name, _accepted_object(arguments, (*path, name), descriptions.get(name, {}))))
-        except InvalidDataError as error:
-            problems.extend(problems_of(error))
-    _raise_problems(problems)
+        calls.append(Expect(name, reader.accepted_object(arguments, (*path, name), descriptions.get(name, {}))))
+    _raise_problems(reader.problems)
     return Plan(calls, allow_extra=False)
 
 
@@ -139,7 +135,7 @@ def cases_from_bfcl(questions: Records, answers: Records, *, function_docs: Func
     """
     question_records = records_of(questions, "questions")
     answers_by_id = {str(record.value.get("id")): record for record in records_of(answers, "answers")}
-    index = FunctionIndex(function_docs)
+    functions_of_class = class_functions(function_docs)
     goldens: list[Golden] = []
     problems: list[tuple[Record, Problem]] = []
     for question in question_records:
@@ -149,7 +145,7 @@ def cases_from_bfcl(questions: Records, answers: Records, *, function_docs: Func
             continue
         record = question
         try:
-            functions = functions_of(question.value, index)
+            functions = functions_of(question.value, functions_of_class)
             tools = tools_from_bfcl(functions)
             turns = _turns_of(question.value)
             record = answer  # the problems from here on are those of the answer
@@ -157,9 +153,9 @@ def cases_from_bfcl(questions: Records, answers: Records, *, function_docs: Func
         except InvalidDataError as error:
             problems.extend((record, problem) for problem in problems_of(error))
             continue
-        id_, numbered = str(question.value["id"]), _has_turns(answer.value)
-        for number, (messages, plan) in enumerate(zip(turns, plans, strict=True), start=1):
-            goldens.append(_golden(id_, number if numbered else None, messages, plan, tools))
+        first = int(_has_turns(answer.value))
+        for number, (messages, plan) in enumerate(zip(turns, plans, strict=True), start=first):
+            goldens.append(_golden(str(question.value["id"]), number, messages, plan, tools))
     if problems:
         lines = [f"{record.place}: {problem}" for record, problem in problems]
         raise DataFileError("\n".join(lines), [Problem(one.path, one.message, record.line) for record, one in problems])
@@ -187,55 +183,52 @@ def _ground_truth(record: Mapping[str, Any]) -> Sequence[Any]:
     raise _problem("$.ground_truth", f"expected a list of calls, got {short_repr(truth)}")
 
 
-def _accepted_object(lists: Mapping[str, Any], path: _Path, descriptions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an expected object from lists of acceptable values."""
-    accepted: dict[str, Any] = {}
-    problems: list[Problem] = []
-    for key, values in lists.items():
-        if isinstance(values, (list, tuple)):
-            continue
-        message = f"expected a list of acceptable values, got {short_repr(values)}"
-        problems.append(Problem(json_path((*path, key)), message))
-    _raise_problems(problems)
-    for key, values in lists.items():
-        accepted[key] = _accepted(values, (*path, key), descriptions.get(key))
-    return accepted
+class _AnswerReader:
+    """Reader of acceptable values that collects all problems."""
 
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
 
-def _accepted(values: Sequence[Any], path: _Path, description: object) -> Any:  # noqa: ANN401 - a value or a matcher
-    """Return the matcher for a list of acceptable values."""
-    if not values:  # the author meant an empty list, although BFCL itself accepts nothing here
-        return Optional([])
-    alternatives: list[Any] = []
-    for index, value in enumerate(values):
-        if value != "":
-            alternatives.extend(_alternatives(value, (*path, index), description))
-    is_optional = "" in values
-    only_texts = all(value is None or isinstance(value, str) for value in values)
-    if is_optional and only_texts and accepts_empty_text(description):
-        alternatives.append(Normalized("", drop=DROPPED))
-    if not alternatives:
-        return Absent()
-    matcher = alternatives[0] if len(alternatives) == 1 else AnyOf(*alternatives)
-    return Optional(matcher) if is_optional else matcher
+    def problem(self, path: _Path, expected: str, value: object) -> None:
+        self.problems.append(Problem(json_path(path), f"{expected}, got {short_repr(value)}"))
 
+    def accepted_object(self, lists: Mapping[str, Any], path: _Path, descriptions: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an expected object from lists of acceptable values."""
+        return {key: self.accepted(values, (*path, key), descriptions.get(key)) for key, values in lists.items()}
 
-def _alternatives(value: Any, path: _Path, description: object) -> Iterator[Any]:  # noqa: ANN401 - as above
-    """Yield the values and matchers that one acceptable value stands for."""
-    if isinstance(value, Mapping):
-        yield _accepted_object(value, path, properties_of(description))
-    elif isinstance(value, (list, tuple)) and value and all(isinstance(item, Mapping) for item in value):
-        items = properties_of(description.get("items")) if isinstance(description, Mapping) else {}
-        yield [_accepted_object(item, (*path, index), items) for index, item in enumerate(value)]
-    elif not _contains_text(value):
-        yield value
-    else:
+    def accepted(self, values: object, path: _Path, description: object) -> Any:  # noqa: ANN401 - a value or a matcher
+        """Return the matcher for a list of acceptable values."""
+        if not isinstance(values, (list, tuple)):
+            self.problem(path, "expected a list of acceptable values", values)
+            return None
+        if not values:  # the author meant an empty list, although BFCL itself accepts nothing here
+            return Optional([])
+        alternatives: list[Any] = []
+        for index, value in enumerate(values):
+            if value != "":
+                alternatives.extend(self.alternatives(value, (*path, index), description))
+        is_optional = "" in values
+        only_texts = all(value is None or isinstance(value, str) for value in values)
+        if is_optional and only_texts and accepts_empty_text(description):
+            alternatives.append(Normalized("", drop=DROPPED))
+        if not alternatives:
+            return Absent()
+        matcher = alternatives[0] if len(alternatives) == 1 else AnyOf(*alternatives)
+        return Optional(matcher) if is_optional else matcher
+
+    def alternatives(self, value: Any, path: _Path, description: object) -> list[Any]:  # noqa: ANN401 - as above
+        """Return the values and matchers that one acceptable value stands for."""
+        if isinstance(value, Mapping):
+            return [self.accepted_object(value, path, properties_of(description))]
+        if isinstance(value, (list, tuple)) and value and all(isinstance(item, Mapping) for item in value):
+            items = properties_of(description.get("items")) if isinstance(description, Mapping) else {}
+            return [[self.accepted_object(item, (*path, index), items) for index, item in enumerate(value)]]
+        if not _contains_text(value):
+            return [value]
         # BFCL treats both kinds of quotation marks as equal.
-        spellings: list[Any] = []
-        for spelling in (value, _replace(value, "'", '"'), _replace(value, '"', "'")):
-            if spelling not in spellings:
-                spellings.append(spelling)
-                yield Normalized(spelling, drop=DROPPED)
+        spellings = [value, _replace(value, "'", '"'), _replace(value, '"', "'")]
+        unique = [spelling for index, spelling in enumerate(spellings) if spelling not in spellings[:index]]
+        return [Normalized(spelling, drop=DROPPED) for spelling in unique]
 
 
 def _contains_text(value: object) -> bool:
@@ -256,9 +249,9 @@ def _defaults(arguments: Mapping[str, Any], descriptions: Mapping[str, Any]) -> 
         if not isinstance(description, Mapping) or "default" not in description:
             continue
         default = description["default"]
-        values = [None, NONE] if default == NONE else [default]
-        if name not in arguments or any(json_equal(value, arguments[name]) for value in values):
-            matchers[name] = Optional(AnyOf(*values) if len(values) > 1 else default)
+        accepted = AnyOf(None, NONE) if default == NONE else default
+        if name not in arguments or fits(accepted, arguments[name]):
+            matchers[name] = Optional(accepted)
     return matchers
 
 
@@ -282,16 +275,16 @@ def _has_turns(answer: Mapping[str, Any]) -> bool:
 
 
 def _golden(
-    id_: str, number: int | None, messages: Sequence[Mapping[str, Any]], plan: Plan, tools: list[ToolSpec]
+    question_id: str, turn: int, messages: Sequence[Mapping[str, Any]], plan: Plan, tools: list[ToolSpec]
 ) -> Golden:
-    """Return the golden of a turn; `number` is `None` for a single-turn question."""
+    """Return the golden of a turn, counted from 1; 0 stands for a single-turn question."""
     texts = [str(message.get("content")) for message in messages if message.get("role") == "user"]
-    metadata: dict[str, Any] = {} if number is None else {"bfcl_id": id_, "turn": number}
+    metadata: dict[str, Any] = {"bfcl_id": question_id, "turn": turn} if turn else {}
     if len(messages) > len(texts):
         metadata["messages"] = [dict(message) for message in messages]
     fields: dict[str, Any] = {"metadata": metadata} if metadata else {}
     return Golden(
-        id=id_ if number is None else f"{id_}/{number}",
+        id=f"{question_id}/{turn}" if turn else question_id,
         input="\n\n".join(texts),
         expected_tools=plan,
         available_tools=tools,

@@ -205,7 +205,7 @@ class DeepEvalToolCorrectnessMetric:
             InvalidDataError: The record is invalid, or a field was given twice; `problems` lists every place.
             MissingFieldError: The record lacks the called or the expected tools.
         """
-        core, case = self._prepared(record, fields)
+        core, case = self._prepared(record or {}, fields, self._judge)
         return await core.a_measure(case)
 
     async def measure_batch(
@@ -245,21 +245,20 @@ class DeepEvalToolCorrectnessMetric:
         return [await core.a_measure(case) for core, case in prepared]
 
     def _prepared(
-        self, record: Mapping[str, object] | None, fields: Mapping[str, object], judge: Judge | None = None
+        self, record: Mapping[str, object], fields: Mapping[str, object], judge: Judge | None
     ) -> tuple[ToolCorrectnessMetric, TestCase]:
         """Return the metric for a record, and the case to measure."""
-        twice = sorted(fields.keys() & (record or {}).keys())
+        twice = sorted(fields.keys() & record.keys())
         if twice:
             raise InvalidDataError(f"{', '.join(map(repr, twice))} given both in the record and by name; give it once")
         names = [read_tool_spec(tool).name for tool in self.available_tools or ()]
-        case = case_from_record({**(record or {}), **fields}, normalize_names=True, known_names=names)
+        case = case_from_record({**record, **fields}, normalize_names=True, known_names=names)
         tools = self.available_tools if case.available_tools is None else case.available_tools
-        if tools is None:
-            return self._core, case
-        return replace(self._core, available_tools=tools, judge=judge or self._judge), case
+        return self._core if tools is None else replace(self._core, available_tools=tools, judge=judge), case
 
 
 _PROVIDER = "openai/"
+_OPTIONS = ("default_hyperparameters", "options")
 _SETTINGS = frozenset(
     {"api", "base_url", "client", "cost_budget", "deadline", "max_attempts", "max_concurrency"}
     | {"prices", "timeout", "token_budget"}
@@ -270,9 +269,10 @@ def _judge(model: object, key: str | None, config: Mapping[str, object] | None) 
     """Return the judge that the options describe; `None` for a name without a key."""
     if not isinstance(model, str):
         return Judge.of(cast("JudgeLike", model))  # which checks it
-    settings = dict(config or {})
+    settings: dict[str, Any] = dict(config or {})
     config_key = settings.pop("api_key", None)
-    if key is None and config_key is None:
+    key = config_key if key is None else key
+    if key is None:
         return None
     if "/" in model and not model.startswith(_PROVIDER) and not settings.get("base_url"):
         message = (
@@ -281,21 +281,16 @@ def _judge(model: object, key: str | None, config: Mapping[str, object] | None) 
         )
         raise ConfigurationError(message)
     options: dict[str, object] = {}
-    for name in ("default_hyperparameters", "options"):
-        value = settings.pop(name, None)
+    for name in _OPTIONS:
+        value: Any = settings.pop(name, None)
         if not isinstance(value, Mapping | None):
             raise ConfigurationError(f"{name} in model_config must be an object, got {type(value).__name__}")
         options.update(value or {})
     unknown = sorted(settings.keys() - _SETTINGS)
     if unknown:
-        accepted = ", ".join(sorted({*_SETTINGS, "default_hyperparameters", "options"}))
+        accepted = ", ".join(sorted({*_SETTINGS, *_OPTIONS}))
         raise ConfigurationError(f"unknown settings in model_config: {unknown}; use {accepted}")
-    arguments = cast("dict[str, Any]", settings)
-    return Judge(
-        OpenAIJudge(
-            model.removeprefix(_PROVIDER), api_key=str(config_key if key is None else key), options=options, **arguments
-        )
-    )
+    return Judge(OpenAIJudge(model.removeprefix(_PROVIDER), api_key=str(key), options=options, **settings))
 
 
 def _warn(texts: Iterable[str]) -> None:
@@ -313,15 +308,21 @@ def _read(values: object) -> tuple[list[ToolCall], list[str]]:
 
 
 def _step(call: ToolCall, call_id: str | None) -> JsonObject:
-    execution = call.execution
-    raw = None if execution is None else execution.requested_parameters
+    raw = _requested(call)
     args = call.arguments if raw is None or isinstance(raw, dict) else raw
-    step: JsonObject = {"tool_call_id": call_id, "kind": STEP_KIND, "name": call.name, "args": args}
+    return {"tool_call_id": call_id, "kind": STEP_KIND, "name": call.name, "args": args, **_output(call)}
+
+
+def _requested(call: ToolCall) -> object:
+    return None if call.execution is None else call.execution.requested_parameters
+
+
+def _output(call: ToolCall) -> JsonObject:
+    """Return the `output` of a step; empty if the call was not answered."""
     if "output" in call.model_fields_set:
-        step["output"] = call.output
-    elif execution is not None and execution.model_output is not None:
-        step["output"] = execution.model_output
-    return step
+        return {"output": call.output}
+    output = None if call.execution is None else call.execution.model_output
+    return {} if output is None else {"output": output}
 
 
 def _without_output(call: ToolCall) -> ToolCall:
@@ -337,19 +338,19 @@ def _merge(steps: Sequence[ToolCall], doubts: list[str]) -> list[ToolCall]:
     calls: list[_Steps] = []
     by_id: dict[str, list[_Steps]] = {}
     for step in steps:
-        has_answer = _has_answer(step)
+        is_answer = bool(_output(step))
         same_id = [] if step.id is None else by_id.setdefault(step.id, [])
-        candidates = [call for call in same_id if has_answer not in call and _join(call).name == step.name]
-        same_arguments = [call for call in candidates if _arguments_of(_join(call)) == _arguments_of(step)]
+        candidates = [call for call in same_id if is_answer not in call and _join(call).name == step.name]
+        candidates.sort(key=lambda call: _arguments_of(_join(call)) != _arguments_of(step))
         if not candidates:
             if same_id:
                 doubts.append(f"several calls have the id {step.id!r}; steps with it were paired in order")
             candidates = [{}]
             calls += candidates
             same_id += candidates
-        elif not same_arguments:
+        elif _arguments_of(_join(candidates[0])) != _arguments_of(step):
             doubts.append(f"steps with id {step.id!r} give {step.name!r} different arguments; the first ones count")
-        (same_arguments or candidates)[0][has_answer] = step
+        candidates[0][is_answer] = step
     return [_join(call) for call in calls]
 
 
@@ -362,12 +363,8 @@ def _join(steps: _Steps) -> ToolCall:
     return request.model_copy(update={name: getattr(answer, name) for name in added})
 
 
-def _has_answer(step: ToolCall) -> bool:
-    return "output" in step.model_fields_set or (step.execution is not None and step.execution.model_output is not None)
-
-
 def _arguments_of(call: ToolCall) -> tuple[JsonObject, object]:
-    return call.arguments, None if call.execution is None else call.execution.requested_parameters
+    return call.arguments, _requested(call)
 
 
 __all__ = ["DeepEvalToolCorrectnessMetric", "ToolCallParser", "TrajectoryParser"]

@@ -6,27 +6,25 @@ docs/compat.md lists the differences. `evaluator` goes the other way: toolmark's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
+from toolmark._internal.options import require
 from toolmark._internal.text import plural, printable
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import AnyCase
 from toolmark.compat._matching_presets import (
-    BOTH,
     Preset,
     View,
     broken_argument_warnings,
     called_items,
-    check_option,
+    check_choice,
     key_differences,
-    label_option,
     ruled_item,
 )
 from toolmark.compat._pydantic_evaluator import evaluator_of
-from toolmark.errors import ConfigurationError
 from toolmark.matching.align_calls import align
 from toolmark.matching.alignment import Alignment
 from toolmark.metrics import MetricLike
@@ -62,13 +60,13 @@ _NEVER_RAN: Final = frozenset({CallStatus.REJECTED, CallStatus.PENDING, CallStat
 _DID_NOT_SUCCEED: Final = FAILED | {CallStatus.CANCELLED}
 
 _EXTRA_PRESETS: Final = {
-    False: Preset("no extra calls", complete=BOTH, arguments=False),
-    True: Preset("extra calls allowed", complete=("expected",), arguments=False),
+    False: Preset("no extra calls", arguments=False),
+    True: Preset("extra calls allowed", allowed="unexpected", arguments=False),
 }
 _ORDER_PRESETS: Final[Mapping[TrajectoryOrder, Preset]] = {
-    "exact": Preset("exact", complete=BOTH, ordered=True, arguments=False),
-    "in_order": Preset("in_order", ordered=True, arguments=False),
-    "any_order": Preset("any_order", arguments=False),
+    "exact": Preset("exact", ordered=True, arguments=False),
+    "in_order": Preset("in_order", ordered=True, arguments=False, binary=False),
+    "any_order": Preset("any_order", arguments=False, binary=False),
 }
 
 
@@ -77,10 +75,6 @@ class _View(View):
     """Base of these views: calls that never ran do not count, and failed ones only if the option says so."""
 
     include_failed: bool = False
-
-    @property
-    def _options(self) -> Sequence[str]:
-        return label_option(self.include_failed, False, "include_failed")
 
     def _positions(self, called: Sequence[ToolCall]) -> list[int]:
         """Return the positions of the calls that count."""
@@ -127,12 +121,9 @@ class ToolCorrectness(_View):
     """
 
     _name: ClassVar[str] = "pydantic_evals.tool_correctness"
+    _labels: ClassVar[Mapping[str, str]] = {"allow_extra": "allow_extra", "include_failed": "include_failed"}
 
     allow_extra: bool = False
-
-    @property
-    def _options(self) -> Sequence[str]:
-        return [*label_option(self.allow_extra, False, "allow_extra"), *super()._options]
 
     @property
     def _preset(self) -> Preset:
@@ -163,17 +154,10 @@ class TrajectoryMatch(_View):
     """
 
     _name: ClassVar[str] = "pydantic_evals.trajectory_match"
+    _choices: ClassVar[Mapping[str, object]] = {"order": TrajectoryOrder}
+    _labels: ClassVar[Mapping[str, str]] = {"order": "{}", "include_failed": "include_failed"}
 
     order: TrajectoryOrder = "in_order"
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        check_option("order", self.order, TrajectoryOrder)
-        super().__post_init__()
-
-    @property
-    def _options(self) -> Sequence[str]:
-        return [*label_option(self.order, "in_order"), *super()._options]
 
     @property
     def _preset(self) -> Preset:
@@ -207,6 +191,13 @@ class ArgumentCorrectness(_View):
     """
 
     _name: ClassVar[str] = "pydantic_evals.argument_correctness"
+    _choices: ClassVar[Mapping[str, object]] = {"match_mode": ArgumentMatchMode}
+    _labels: ClassVar[Mapping[str, str]] = {
+        "tool_name": "{}",
+        "match_mode": "{}",
+        "occurrence": "{}",
+        "include_failed": "include_failed",
+    }
 
     tool_name: str
     match_mode: ArgumentMatchMode = "subset"
@@ -215,76 +206,53 @@ class ArgumentCorrectness(_View):
     def __post_init__(self) -> None:
         """Check the options."""
         tool: object = self.tool_name
-        if not isinstance(tool, str) or not tool:
-            raise ConfigurationError(f"tool_name must be the name of a tool, got {tool!r}")
-        check_option("match_mode", self.match_mode, ArgumentMatchMode)
-        position = isinstance(self.occurrence, int) and not isinstance(self.occurrence, bool) and self.occurrence >= 0
-        if not position:
-            check_option("occurrence, unless it is a position from 0,", self.occurrence, ArgumentOccurrence)
+        require(isinstance(tool, str) and tool, "tool_name must be the name of a tool", tool)
         super().__post_init__()
-
-    @property
-    def _options(self) -> Sequence[str]:
-        return [
-            printable(self.tool_name),
-            *label_option(self.match_mode, "subset"),
-            *label_option(self.occurrence, "first"),
-            *super()._options,
-        ]
+        if type(self.occurrence) is not int or self.occurrence < 0:
+            check_choice("occurrence, unless it is a position from 0,", self.occurrence, ArgumentOccurrence)
 
     @property
     def _preset(self) -> Preset:
-        return Preset(f"{self._which} of {printable(self.tool_name)!r}", complete=BOTH)
+        return Preset(f"{self._which} of {printable(self.tool_name)!r}")
 
     @property
     def _which(self) -> str:
         return f"{self.occurrence} call" if isinstance(self.occurrence, str) else f"call at {self.occurrence}"
 
     def _compare(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Measurement:
-        measured = self._without_pair(expected, called)
-        if measured is None:
-            return super()._compare(expected, called)
-        return replace(measured, warnings=super()._warnings(expected, called))
-
-    def _without_pair(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Measurement | None:
-        """Return the measurement if there are no two argument objects to compare."""
-        left, right = self._select(expected, range(len(expected))), self._select(called, self._positions(called))
+        warnings = self._warnings(expected, called)
+        positions = self._matching(called, self._positions(called))
+        left, right = self._select(self._matching(expected, range(len(expected)))), self._select(positions)
         tool, which = repr(printable(self.tool_name)), self._which
         if left is None:
-            return Measurement(skip_reason=f"the case expects no {which} of {tool}")
+            return Measurement(skip_reason=f"the case expects no {which} of {tool}", warnings=warnings)
         if "input_parameters" not in expected[left].model_fields_set:
-            return Measurement(skip_reason=f"expected #{left + 1} {tool} does not specify arguments")
+            return Measurement(skip_reason=f"expected #{left + 1} {tool} does not specify arguments", warnings=warnings)
         if right is None:
-            amount = sum(called[index].name == self.tool_name for index in self._positions(called))
-            times = plural(amount, "time")
+            times = plural(len(positions), "time")
             text = f"Missing: expected #{left + 1} {tool} was not called (no {which}; called {times})."
-            missing = Finding("missing", text, self.tool_name, expected=left)
-            return Measurement(scores={"match": 0.0}, sums={"match": f"no {which} of {tool} = 0"}, findings=[missing])
+            return Measurement(
+                scores={"match": 0.0},
+                sums={"match": f"no {which} of {tool} = 0"},
+                findings=[Finding("missing", text, self.tool_name, expected=left)],
+                warnings=warnings,
+            )
         if not called[right].captured("input_parameters"):
-            return Measurement(skip_reason=f"the arguments of {call_text(called[right], right)} were not recorded")
-        return None
-
-    def _align(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Alignment:
-        left, right = self._selected_pair(expected, called)
+            reason = f"the arguments of {call_text(called[right], right)} were not recorded"
+            return Measurement(skip_reason=reason, warnings=warnings)
         rule = partial(key_differences, mode="exact" if self.match_mode == "exact" else "superset")
         pair = align([ruled_item(expected[left], rule)], called_items([called[right]]), arguments=True)
-        return pair.placed([left], [right])
+        warnings += broken_argument_warnings([called[right]])
+        return self._measured(pair.placed([left], [right]), expected, called, warnings)
 
-    def _warnings(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> list[str]:
-        _, right = self._selected_pair(expected, called)
-        return [*super()._warnings(expected, called), *broken_argument_warnings([called[right]])]
+    def _matching(self, calls: Sequence[ToolCall], positions: Iterable[int]) -> list[int]:
+        """Return the positions of the calls of the tool."""
+        return [index for index in positions if calls[index].name == self.tool_name]
 
-    def _selected_pair(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> tuple[int, int]:
-        left, right = self._select(expected, range(len(expected))), self._select(called, self._positions(called))
-        assert left is not None and right is not None  # noqa: S101, PT018 - `_without_pair` has checked it
-        return left, right
-
-    def _select(self, calls: Sequence[ToolCall], positions: Sequence[int]) -> int | None:
+    def _select(self, positions: Sequence[int]) -> int | None:
         """Return the position of the selected call, if there is one."""
-        matching = [index for index in positions if calls[index].name == self.tool_name]
-        occurrences: dict[object, int] = {"first": 0, "last": len(matching) - 1}
-        occurrence = occurrences.get(self.occurrence, self.occurrence)
-        return matching[int(occurrence)] if 0 <= int(occurrence) < len(matching) else None
+        occurrence = {"first": 0, "last": len(positions) - 1}.get(str(self.occurrence), self.occurrence)
+        return positions[int(occurrence)] if 0 <= int(occurrence) < len(positions) else None
 
 
 def evaluator(

@@ -5,7 +5,7 @@ docs/compat.md lists where ragas differs from its documentation or from itself, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final
@@ -18,7 +18,6 @@ from toolmark.compat._matching_presets import (
     align_slices,
     called_items,
     key_differences,
-    label_option,
     ruled_item,
 )
 from toolmark.matching.alignment import Alignment, Item
@@ -27,7 +26,7 @@ from toolmark.result import Finding
 
 __all__ = ["ToolCallAccuracy", "ToolCallF1"]
 
-_PRESET: Final = Preset("in any order")
+_PRESET: Final = Preset("in any order", binary=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +54,9 @@ class ToolCallAccuracy(View):
     """
 
     _name: ClassVar[str] = "ragas.tool_call_accuracy"
+    _labels: ClassVar[Mapping[str, str]] = {"strict_order": "strict_order=False"}
 
     strict_order: bool = True
-
-    @property
-    def _options(self) -> Sequence[str]:
-        return label_option(self.strict_order, True, "strict_order=False")
 
     @property
     def _preset(self) -> Preset:
@@ -75,8 +71,8 @@ class ToolCallAccuracy(View):
         if not self.strict_order:
             return super()._align(expected, called)
         shared = min(len(expected), len(called))
-        slices = [(range(index, index + 1), range(index, index + 1)) for index in range(shared)]
-        slices.append((range(shared, len(expected)), range(shared, len(called))))
+        # The first calls are paired one by one; those that only one side has are the last slice.
+        slices = [min(index, shared) for index in range(max(len(expected), len(called)))]
         return align_slices([self._expected_item(call) for call in expected], called_items(called), slices)
 
     def _score(self, alignment: Alignment, _extra_findings: Sequence[Finding], /) -> tuple[str, float, str]:

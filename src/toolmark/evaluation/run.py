@@ -231,22 +231,24 @@ def _session(
     file = None
     if results is not None:
         file = ResultsFile.open(results, evaluation_key(source, metrics, times), resume=resume)
-    with nullcontext() if file is None else file, _bar(len(source.items) * (times or 1), show_progress) as advance:
+    total, done = len(source.items) * (times or 1), 0 if file is None else len(file.content.units)
+    with nullcontext() if file is None else file, _bar(total, done, show_progress) as advance:
         yield Session(source, metrics, times, limit, is_async, file, advance)
 
 
 @contextmanager
-def _bar(total: int, show_progress: bool | None) -> Generator[Callable[[], None], None, None]:
+def _bar(total: int, done: int, show_progress: bool | None) -> Generator[Callable[[], None], None, None]:
     """Show a progress bar if requested, and yield the function that moves it by one."""
     if show_progress is None:
         show_progress = sys.stderr is not None and sys.stderr.isatty()  # a program without a console has no stderr
     if not show_progress:
         yield lambda: None
         return
-    from toolmark.report.terminal.progress import CaseProgress  # noqa: PLC0415 - loaded only for a terminal
+    from toolmark.report.terminal.progress import ProgressBar  # noqa: PLC0415 - loaded only for a terminal
 
-    with CaseProgress(total) as progress:
-        yield progress.advance_one
+    with ProgressBar("scoring") as progress:
+        progress.show(done, total)
+        yield lambda: progress.advance(progress.task_ids[0])
 
 
 def listed_cases(test_cases: object) -> list[AnyCase]:

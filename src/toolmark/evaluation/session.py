@@ -114,7 +114,7 @@ class Session:
     """One evaluation while it runs.
 
     `limit` is the number of units in progress at the same time, `is_async` measures with `a_measure` only, and
-    `advance` is called for each unit that is done.
+    `advance` is called for each unit that is done now.
     """
 
     source: Source
@@ -143,7 +143,6 @@ class Session:
             self._about, self._seconds_before = content.about, content.seconds
             for (place, trial), rows in content.units.items():
                 self._rows[Unit(place, trial or None)] = rows
-                self.advance()
         self._metric_lock = asyncio.Lock()
 
     @property

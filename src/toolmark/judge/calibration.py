@@ -145,12 +145,11 @@ def calibrate(labels: Iterable[Label | Mapping[str, Any]], *, confidence: float 
         raise ConfigurationError(f"confidence must be a number between 0 and 1, got {confidence!r}")
     tables: dict[str, Counter[tuple[str, str]]] = {}
     for label in labels:
-        if isinstance(label, Mapping):
-            label = Label.model_validate(dict(label))  # noqa: PLW2901 - the same label, read
-        if not isinstance(label, Label):
+        if not isinstance(label, (Label, Mapping)):
             message = f"a label must be a Label or an object with criterion, human and judge, got {short_repr(label)}"
             raise ConfigurationError(message)
-        tables.setdefault(label.criterion, Counter())[label.human, label.judge.value] += 1
+        one = label if isinstance(label, Label) else Label.model_validate(dict(label))
+        tables.setdefault(one.criterion, Counter())[one.human, one.judge.value] += 1
     if not tables:
         raise ConfigurationError("labels must not be empty: there is nothing to calibrate with")
     return {criterion: _agreement(criterion, table, confidence) for criterion, table in sorted(tables.items())}

@@ -16,7 +16,7 @@ from toolmark._internal.json import json_text
 from toolmark._internal.model import Model
 from toolmark._internal.text import plural
 from toolmark.errors import ConfigurationError
-from toolmark.judge.protocol import ImagePart, Prompt, Reply
+from toolmark.judge.protocol import Prompt, Reply
 
 CHARACTERS_PER_TOKEN: Final = 3
 """Characters of a prompt per token, where no cached reply tells the ratio.
@@ -34,6 +34,7 @@ ENOUGH_REPLIES: Final = 20
 """Cached replies needed to estimate the tokens of a question and an answer from them."""
 
 _MILLION = 1_000_000
+_SIDES = frozenset({"input_tokens", "output_tokens"})
 
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """Money for a million tokens, in any currency."""
@@ -65,22 +66,22 @@ def read_prices(prices: Mapping[str, Price | Mapping[str, Any]]) -> Prices:
 
 def cost_of(usage: Mapping[str, int], price: Price) -> float:
     """Return the cost of tokens; `usage` is as in `Reply`, where cached tokens are part of the input."""
-    cached = min(usage.get("cached_tokens", 0), usage.get("input_tokens", 0))
-    fresh = usage.get("input_tokens", 0) - cached
+    tokens = Counter(usage)
+    cached = min(tokens["cached_tokens"], tokens["input_tokens"])
     cached_price = price.input if price.cached_input is None else price.cached_input
-    return (fresh * price.input + cached * cached_price + usage.get("output_tokens", 0) * price.output) / _MILLION
+    input_cost = (tokens["input_tokens"] - cached) * price.input + cached * cached_price
+    return (input_cost + tokens["output_tokens"] * price.output) / _MILLION
 
 
 def add_usage(*usages: Mapping[str, int]) -> dict[str, int]:
     """Return the sum of usages, name by name."""
-    total: dict[str, int] = {}
+    total = Counter[str]()
     for usage in usages:
-        for name, amount in usage.items():
-            total[name] = total.get(name, 0) + amount
-    return total
+        total.update(usage)
+    return dict(total)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CostEstimate:
     """The estimated cost of asking some prompts.
 
@@ -100,14 +101,14 @@ class CostEstimate:
 
     prompts: int
     verdicts: int
-    settled: int
+    settled: int = 0
     requests: int
     input_tokens: int
     output_tokens: int
     images: int
     answers: int
     answer_tokens: float
-    batch: bool
+    batch: bool = False
     price: Price | None
 
     @property
@@ -163,7 +164,6 @@ def estimate_cost(
 ) -> CostEstimate:
     """Return the estimated cost of prompts, each counted once by its key; `cached` returns the reply in the cache."""
     keys: set[str] = set()
-    verdicts = 0
     new, past = Counter[str](), Counter[str]()
     for prompt in prompts:
         key = key_of(prompt)
@@ -174,30 +174,23 @@ def estimate_cost(
         characters, images = _size(prompt, writes_text=writes_text)
         if reply is None:
             new.update(requests=1, characters=characters, images=int(images > 0))
-            continue
-        verdicts += 1
         # Usage sums all attempts and includes images, so only a plain reply tells the tokens of its characters.
-        if reply.attempts == 1 and not images and {"input_tokens", "output_tokens"} <= reply.usage.keys():
-            tokens = {name: reply.usage[name] for name in ("input_tokens", "output_tokens")}
-            past.update({"requests": 1, "characters": characters, **tokens})
+        elif reply.attempts == 1 and not images and reply.usage.keys() >= _SIDES:
+            past.update({"requests": 1, "characters": characters, **{name: reply.usage[name] for name in _SIDES}})
     enough = past["requests"] >= ENOUGH_REPLIES and past["input_tokens"] > 0
     per_character = past["input_tokens"] / past["characters"] if enough else 1 / CHARACTERS_PER_TOKEN
-    per_answer: float = 0
-    if answer_tokens is not None:
-        per_answer = answer_tokens
-    elif writes_text:
-        per_answer = past["output_tokens"] / past["requests"] if enough else ANSWER_TOKENS
+    per_answer: float = past["output_tokens"] / past["requests"] if enough else ANSWER_TOKENS
+    if answer_tokens is not None or not writes_text:
+        per_answer = answer_tokens or 0
     return CostEstimate(
         prompts=len(keys),
-        verdicts=verdicts,
-        settled=0,
+        verdicts=len(keys) - new["requests"],
         requests=new["requests"],
         input_tokens=round(new["characters"] * per_character),
         output_tokens=round(new["requests"] * per_answer),
         images=new["images"],
         answers=past["requests"] if enough else 0,
         answer_tokens=per_answer,
-        batch=False,
         price=price,
     )
 
@@ -205,14 +198,10 @@ def estimate_cost(
 def _size(prompt: Prompt, *, writes_text: bool) -> tuple[int, int]:
     """Return the numbers of characters and images that a model is sent."""
     characters = len(json_text(prompt.reply_schema) if writes_text else prompt.question.text)
-    images = 0
-    for message in prompt.messages if writes_text else prompt.state:
-        for part in (message.content,) if isinstance(message.content, str) else message.content:
-            if isinstance(part, ImagePart):
-                images += 1
-            else:
-                characters += len(part)
-    return characters, images
+    messages = prompt.messages if writes_text else prompt.state
+    parts = [part for message in messages for part in message.parts]
+    texts = [part for part in parts if isinstance(part, str)]
+    return characters + sum(map(len, texts)), len(parts) - len(texts)
 
 
 def _rounded(value: float) -> str:

@@ -47,15 +47,7 @@ async def a_drive(flow: Flow[T]) -> T:
 
 def drive(flow: Flow[T]) -> T:
     """Return the value of a flow, blocking until the judge has answered; works inside a running event loop too."""
-    try:
-        ask = next(flow)
-        while True:
-            ask = flow.send(run_sync(_results(ask)))
-    except StopIteration as stop:
-        value: T = stop.value
-        return value
-    finally:
-        flow.close()
+    return run_sync(a_drive(flow))
 
 
 async def _results(ask: Ask) -> tuple[PromptResult, ...]:

@@ -7,7 +7,7 @@ document into text that no value can break out of.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,11 +57,9 @@ class EvidenceBuilder:
         """
         pictures: list[Picture] = []
         before = [other for other in unit.calls if other.number < call.number]
-        parallel = {other.number for other in before if _in_parallel(other, call)}
         document = self._opening(unit, pictures)
-        document["done"] = self._calls_with_results(before, parallel)
-        if len(before) > MOST_DONE:
-            document["done_left_out"] = len(before) - MOST_DONE
+        document["done"] = self._calls_with_results(before, call)
+        _note_left_out(document, "done", len(before) - MOST_DONE)
         # Whether text of the same turn precedes the call is not recorded, so only the text of earlier turns is shown.
         earlier_turns = call.turn or 0
         messages = [message for message in unit.response if message.number <= earlier_turns]
@@ -76,10 +74,9 @@ class EvidenceBuilder:
         pictures: list[Picture] = []
         document = self._opening(unit, pictures)
         document["calls"] = self._calls_with_results(unit.calls)
+        _note_left_out(document, "calls", len(unit.calls) - MOST_DONE)
         document["answer"] = self._messages(unit.response, pictures)
-        document["tools"] = self._tool_specs(None)
-        if len(unit.calls) > MOST_DONE:
-            document["calls_left_out"] = len(unit.calls) - MOST_DONE
+        document["tools"] = self._tool_specs()
         return _evidence(document, pictures)
 
     def _opening(self, unit: Unit, pictures: list[Picture]) -> JsonObject:
@@ -89,10 +86,8 @@ class EvidenceBuilder:
         for entry, message in zip(earlier, recent, strict=True):
             if message.calls:
                 entry["calls"] = self._calls_with_results(message.calls)
-        document: JsonObject = {"earlier": earlier}
-        if len(unit.earlier) > MOST_EARLIER:
-            document["earlier_left_out"] = len(unit.earlier) - MOST_EARLIER
-        document["request"] = self._messages(unit.request, pictures)
+        document: JsonObject = {"earlier": earlier, "request": self._messages(unit.request, pictures)}
+        _note_left_out(document, "earlier", len(unit.earlier) - MOST_EARLIER)
         return document
 
     def _messages(self, messages: Iterable[CaseMessage], pictures: list[Picture]) -> list[JsonObject]:
@@ -115,24 +110,24 @@ class EvidenceBuilder:
                 parts.append(_truncate(self._redactor(part), LONGEST_TEXT))
         return parts
 
-    def _tool_specs(self, name: str | None) -> list[JsonObject]:
+    def _tool_specs(self, name: str | None = None) -> list[JsonObject]:
         specs: list[JsonObject] = []
         for number, tool in enumerate(self._tools, 1):
-            if name is None or tool.name == name:
+            if name in (None, tool.name):
                 fields = {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
                 spec = {key: _truncate(value, LONGEST_TEXT) for key, value in fields.items()}
                 specs.append({"id": f"t{number}", **spec})
         return specs
 
-    def _calls_with_results(self, calls: Sequence[CaseCall], parallel: Collection[int] = ()) -> list[JsonObject]:
+    def _calls_with_results(self, calls: Sequence[CaseCall], judged: CaseCall | None = None) -> list[JsonObject]:
         """Return calls with their results; older results are truncated more, so that the document stays bounded.
 
-        Calls with the numbers in `parallel` are shown without a result.
+        Calls that were asked at once with `judged` are shown without a result.
         """
         entries: list[JsonObject] = []
         used = 0
         for call in reversed(calls[-MOST_DONE:]):
-            if call.number in parallel:
+            if judged is not None and _in_parallel(call, judged):
                 entry = {**self._call(call, None), "asked_at_once_with_the_call": True}
             else:
                 entry = self._call(call, LONGEST_RESULT if used < ALL_RESULTS else SHORT_RESULT)
@@ -190,16 +185,16 @@ def _truncate(value: Any, limit: int) -> Any:  # noqa: ANN401 - a JSON value
     return {"cut_off": True, "characters": len(text), "sha256": digest, "beginning": text[:limit]}
 
 
+def _note_left_out(document: JsonObject, name: str, amount: int) -> None:
+    if amount > 0:
+        document[f"{name}_left_out"] = amount
+
+
 def _evidence(document: JsonObject, pictures: Sequence[Picture]) -> Evidence:
-    ids = [*_issued_ids(document), *(picture.id for picture in pictures)]
-    return Evidence(document, tuple(dict.fromkeys(ids)), tuple(pictures))
-
-
-def _issued_ids(document: JsonObject) -> Iterator[str]:
-    for name in ("earlier", "request", "said", "done", "calls", "answer", "tools"):
-        for entry in document.get(name, ()):
-            yield entry["id"]
-            for call in entry.get("calls", ()):
-                yield call["id"]
+    names = ("earlier", "request", "said", "done", "calls", "answer", "tools")
+    entries = [entry for name in names for entry in document.get(name, ())]
+    ids = [issued["id"] for entry in entries for issued in (entry, *entry.get("calls", ()))]
     if "call" in document:
-        yield document["call"]["id"]
+        ids.append(document["call"]["id"])
+    ids += [picture.id for picture in pictures]
+    return Evidence(document, tuple(dict.fromkeys(ids)), tuple(pictures))

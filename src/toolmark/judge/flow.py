@@ -11,24 +11,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import fsum
+from typing import Any
 
 from toolmark._argument_validation import Schemas, Violation
 from toolmark._internal.text import plural
 from toolmark.calls import ToolSpec
 from toolmark.errors import JudgeOutcome
 from toolmark.judge import scoring
-from toolmark.judge.canary import canary_prompts, compromise, missing_verdicts
+from toolmark.judge.canary import canary_prompts, check_canaries
 from toolmark.judge.cost import add_usage
 from toolmark.judge.driver import Ask, Flow
 from toolmark.judge.evidence import Evidence, EvidenceBuilder
 from toolmark.judge.interactions import CaseCall, Unit
 from toolmark.judge.judge import Judge, PromptResult
 from toolmark.judge.prompts import VERSION, Criterion, prompt_for
-from toolmark.judge.protocol import Decision, Prompt
+from toolmark.judge.protocol import Decision, Verdict
 from toolmark.judge.scoring import Part
 from toolmark.result import QuestionResult, UnitResult
 
-_YES_OR_NO = {"yes": True, "no": False}
+_YES_OR_NO: Mapping[str | None, bool] = {"yes": True, "no": False}
 _CRITERIA: Mapping[str, tuple[Criterion, ...]] = {
     "selection": ("tool_selection", "missing_calls"),
     "arguments": ("arguments",),
@@ -83,9 +84,13 @@ def judging(
         ToolmarkError: A package, an image or a setting that is needed to ask is missing or wrong.
     """
     questions, notes = _questions(judge, units, tools, arguments=arguments)
-    prompts: list[Prompt] = []
-    for question in questions:
-        prompts += _sample_prompts(question, judge.samples)
+    # Each sample is a prompt of its own, with a number in its key: else the cache would answer all but the first.
+    prompts = [
+        prompt_for(question.judged.criterion, question.evidence, sample=sample)
+        for question in questions
+        if question.evidence is not None
+        for sample in range(judge.samples)
+    ]
     if judge.canary and prompts:
         prompts += canary_prompts()
     results = (yield Ask(judge, tuple(prompts), at_once)) if prompts else ()
@@ -93,15 +98,8 @@ def judging(
     for question in questions:
         if question.evidence is not None:
             _settle(question, list(islice(remaining, judge.samples)), tools)
-    planted = list(remaining)
-    return _judgement(judge, units, questions, [*notes, *missing_verdicts(planted)], results, compromise(planted))
-
-
-def _sample_prompts(question: JudgeQuestion, samples: int) -> list[Prompt]:
-    evidence, criterion = question.evidence, question.judged.criterion
-    if evidence is None:
-        return []
-    return [prompt_for(criterion, evidence, sample=sample) for sample in range(samples)]
+    warnings, is_compromised = check_canaries(list(remaining))
+    return _judgement(judge, units, questions, [*notes, *warnings], results, is_compromised=is_compromised)
 
 
 def _questions(
@@ -168,27 +166,22 @@ def _settle(question: JudgeQuestion, results: Sequence[PromptResult], tools: Seq
         question.judged = replace(question.judged, outcome=first.outcome.value, problem=first.problem)
         return
     most, votes = Counter(verdict.decision for verdict in verdicts).most_common(1)[0]
+    # Half of the votes are not a majority: a tie would be decided by the order of the samples.
     decision = most if 2 * votes > len(verdicts) else Decision.CANNOT_TELL
-    agreeing = [verdict for verdict in verdicts if verdict.decision is decision]
-    answer = replace(question.judged, decision=decision.value)
-    if agreeing:
-        answer = replace(answer, rationale=agreeing[0].rationale, evidence=agreeing[0].evidence)
-    else:
-        votes_text = ", ".join(verdict.decision.value for verdict in verdicts)
-        answer = replace(answer, rationale=f"the samples disagree: {votes_text}")
+    votes_text = ", ".join(verdict.decision.value for verdict in verdicts)
+    disagreement = Verdict(decision=decision, rationale=f"the samples disagree: {votes_text}")
+    agreeing = [verdict for verdict in verdicts if verdict.decision is decision] or [disagreement]
+    fields: dict[str, Any] = {"probability": verdicts[0].probability}
     if len(results) > 1:
-        share = votes / len(verdicts)
-        answer = replace(answer, probability=share, flip_rate=1 - share)
-    else:
-        answer = replace(answer, probability=verdicts[0].probability)
-    if answer.criterion == "missing_calls" and decision is Decision.NO:
+        fields = {"probability": votes / len(verdicts), "flip_rate": 1 - votes / len(verdicts)}
+    if question.judged.criterion == "missing_calls" and decision is Decision.NO:
         # The samples may name different numbers of missing calls: the lower median counts. A model that only decides
         # names none, and its no stands for one call.
-        by_length = sorted((verdict.missing for verdict in agreeing), key=len)
-        missing = by_length[(len(by_length) - 1) // 2]
-        answer = replace(answer, missing=max(1, len(missing)))
+        missing = sorted((verdict.missing for verdict in agreeing), key=len)[(len(agreeing) - 1) // 2]
+        fields["missing"] = max(1, len(missing))
         question.missing = tuple(tools[int(tool[1:]) - 1].name for tool in missing)
-    question.judged = answer
+    fields |= {"rationale": agreeing[0].rationale, "evidence": agreeing[0].evidence}
+    question.judged = replace(question.judged, decision=decision.value, **fields)
 
 
 def _judgement(
@@ -197,30 +190,25 @@ def _judgement(
     questions: Sequence[JudgeQuestion],
     notes: Sequence[str],
     results: Sequence[PromptResult],
-    warning: str | None,
+    *,
+    is_compromised: bool,
 ) -> Judgement:
-    """Return the scores of all units; `warning` says that the judge is compromised."""
+    """Return the scores of all units."""
     unit_results: list[UnitResult] = []
     selections: list[Part] = []
     arguments: list[Part | None] = []
     for unit in units:
-        answers = [question.judged for question in questions if question.unit == unit.index]
+        answers = tuple(question.judged for question in questions if question.unit == unit.index)
         selection, argument = _unit_scores(answers)
+        scores: dict[str, Any] = {"selection": selection.score, "arguments": argument and argument.score}
+        unit_results.append(UnitResult(index=unit.index, turns=unit.turns, questions=answers, **scores))
         selections.append(selection)
         arguments.append(argument)
-        unit_results.append(
-            UnitResult(
-                index=unit.index,
-                turns=unit.turns,
-                selection=selection.score,
-                arguments=None if argument is None else argument.score,
-                questions=tuple(answers),
-            )
-        )
     models = sorted({result.model for result in results if result.model})
     judge_info = {"model": ", ".join(models) or judge.name, "prompts": VERSION, "samples": str(judge.samples)}
-    if warning is not None:
+    if is_compromised:
         judge_info["compromised"] = "true"
+    # A total that leaves out what is unknown would look like a low cost.
     costs = [result.cost for result in results if result.cost is not None]
     requests = sum(result.requests for result in results)
     return Judgement(
@@ -229,7 +217,7 @@ def _judgement(
         selection=scoring.mean(selections),
         arguments=scoring.mean(arguments),
         failures=dict(_failures(questions)),
-        notes=(*notes, *([warning] if warning is not None else [])),
+        notes=tuple(notes),
         judge=judge_info,
         usage=add_usage(*[result.usage for result in results], {"requests": requests}),
         cost=fsum(costs) if len(costs) == len(results) else None,
@@ -238,14 +226,12 @@ def _judgement(
 
 def _unit_scores(answers: Sequence[QuestionResult]) -> tuple[Part, Part | None]:
     """Return the selection score and the argument score of a unit."""
-    by_criterion: dict[Criterion, list[bool | None]] = {"tool_selection": [], "arguments": []}
-    missing: int | None = None
+    decisions: dict[Criterion, list[bool | None]] = {"tool_selection": [], "arguments": [], "missing_calls": []}
     for answer in answers:
-        if answer.criterion == "missing_calls":
-            missing = answer.missing if answer.decision in _YES_OR_NO else None
-        else:
-            by_criterion[answer.criterion].append(_YES_OR_NO.get(answer.decision or ""))
-    return scoring.selection(by_criterion["tool_selection"], missing), scoring.arguments(by_criterion["arguments"])
+        decisions[answer.criterion].append(_YES_OR_NO.get(answer.decision))
+    amount = sum(answer.missing for answer in answers)
+    missing = None if None in decisions["missing_calls"] else amount
+    return scoring.selection(decisions["tool_selection"], missing), scoring.arguments(decisions["arguments"])
 
 
 def _failures(questions: Sequence[JudgeQuestion]) -> Iterator[tuple[str, str]]:
@@ -253,11 +239,11 @@ def _failures(questions: Sequence[JudgeQuestion]) -> Iterator[tuple[str, str]]:
     judged = [question.judged for question in questions if question.evidence is not None]
     for score, criteria in _CRITERIA.items():
         answers = [answer for answer in judged if answer.criterion in criteria]
-        failed = [answer for answer in answers if answer.outcome != JudgeOutcome.OK.value]
-        if not failed or any(answer.decision in _YES_OR_NO for answer in answers):
-            continue
-        amounts = Counter(answer.decision or answer.outcome for answer in answers)
-        listed = ", ".join(f"{amount} {kind}" for kind, amount in sorted(amounts.items()))
         # Aborted questions only follow from the failure of another one: report that.
-        cause = min(failed, key=lambda answer: answer.outcome == JudgeOutcome.ABORTED.value)
-        yield score, f"the judge decided none of {plural(len(answers), 'question')} ({listed}): {cause.problem}"
+        failed = [answer for answer in answers if answer.outcome != JudgeOutcome.OK.value]
+        failed.sort(key=lambda answer: answer.outcome == JudgeOutcome.ABORTED.value)
+        if failed and not any(answer.decision in _YES_OR_NO for answer in answers):
+            amounts = sorted(Counter(answer.decision or answer.outcome for answer in answers).items())
+            listed = ", ".join(f"{amount} {kind}" for kind, amount in amounts)
+            count = plural(len(answers), "question")
+            yield score, f"the judge decided none of {count} ({listed}): {failed[0].problem}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TypeAlias
 
 from toolmark.calls import ToolCall
@@ -64,8 +65,8 @@ class Unit:
 def unit_of(case: LLMTestCase | MLLMTestCase) -> Unit:
     """Return a case of one question as one unit; the case must have `tools_called` and `input`."""
     calls = tuple(CaseCall(index + 1, call, None, index) for index, call in enumerate(case.tools_called or ()))
-    request = CaseMessage(1, "user", case.input if case.input is not None else "")
-    response = CaseMessage(2, "assistant", case.actual_output if case.actual_output is not None else "", calls)
+    request = CaseMessage(1, "user", case.input or "")
+    response = CaseMessage(2, "assistant", case.actual_output or "", calls)
     return Unit(0, (), (request,), (response,), has_turns=False)
 
 
@@ -79,20 +80,21 @@ def units_of(case: ConversationalTestCase) -> tuple[tuple[Unit, ...], list[str]]
     messages = _messages_of(case.turns)
     units: list[Unit] = []
     notes: list[str] = []
-    begin = 0
-    while begin < len(messages):
-        middle = _end_of_run(messages, begin, "user")
-        end = _end_of_run(messages, middle, "assistant")
-        request, response = tuple(messages[begin:middle]), tuple(messages[middle:end])
-        if not response:
-            notes.append(f"{_turns_text(request)} at the end: not answered, so not judged")
-        elif not request and not any(message.calls for message in response):
-            notes.append(f"{_turns_text(response)} before the first user turn: not judged, since it calls no tool")
-        else:
-            if not request:
-                notes.append(f"{_turns_text(response)} before the first user turn: judged as calls without a request")
-            units.append(Unit(len(units), tuple(messages[:begin]), request, response))
-        begin = end
+    request: tuple[CaseMessage, ...] = ()
+    for role, group in groupby(messages, key=lambda message: message.role):
+        run = tuple(group)
+        if role == "user":
+            request = run
+            continue
+        if request or any(message.calls for message in run):
+            begin = (*request, *run)[0].number - 1
+            units.append(Unit(len(units), tuple(messages[:begin]), request, run))
+        if not request:
+            fate = "judged as calls without a request" if units else "not judged, since it calls no tool"
+            notes.append(f"{_turns_text(run)} before the first user turn: {fate}")
+        request = ()
+    if request:
+        notes.append(f"{_turns_text(request)} at the end: not answered, so not judged")
     return tuple(units), notes
 
 
@@ -106,13 +108,6 @@ def _messages_of(turns: Sequence[Turn]) -> list[CaseMessage]:
             calls.append(CaseCall(number, call, index, position))
         messages.append(CaseMessage(index + 1, turn.role, turn.content, tuple(calls)))
     return messages
-
-
-def _end_of_run(messages: Sequence[CaseMessage], begin: int, role: str) -> int:
-    end = begin
-    while end < len(messages) and messages[end].role == role:
-        end += 1
-    return end
 
 
 def _turns_text(messages: Sequence[CaseMessage]) -> str:

@@ -20,6 +20,7 @@ from toolmark.judge.models import (
     ModelLike,
     check_model,
     identity_of,
+    is_paced,
     model_name,
     prices_of,
     request_reply,
@@ -115,18 +116,22 @@ class Judge:
         self._cache = open_cache(cache)
         self._identity = None if identity is None else cast("JsonObject", to_json_value(dict(identity)))
         self._object_identity = {"object": uuid4().hex}
-        self._prices = None if prices is None else read_prices(prices)
-        self._max_concurrency = None if max_concurrency is None else _check_positive("max_concurrency", max_concurrency)
+        self._prices: Prices = prices_of(self._model_like) if prices is None else read_prices(prices)
+        slots = None if max_concurrency is None else _check_positive("max_concurrency", max_concurrency)
         if timeout is not None and not timeout > 0:
             raise ConfigurationError(f"timeout must be a number of seconds above 0, or None, got {timeout!r}")
-        self._timeout = timeout
+        # A paced model limits itself, and a second queue or clock around its own would only cut it short.
+        paced = is_paced(self._model_like)
+        self._timeout = None if paced else timeout
+        unlimited = paced and slots is None
+        self._slots: AbstractAsyncContextManager[object] = (
+            nullcontext() if unlimited else Slots(slots or _DEFAULT_CONCURRENCY)
+        )
         self._lock = threading.Lock()
         self._pending_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Future[None]]] = (
             WeakKeyDictionary()
         )
-        self._resolved: tuple[TextModel | DecisionModel, AbstractAsyncContextManager[object], float | None] | None = (
-            None
-        )
+        self._resolved: TextModel | DecisionModel | None = None
 
     @classmethod
     def of(cls, judge: JudgeLike | None) -> Judge:
@@ -150,7 +155,10 @@ class Judge:
     @property
     def model(self) -> TextModel | DecisionModel:
         """The model to ask; built on first use."""
-        return self._resolve()[0]
+        with self._lock:
+            if self._resolved is None:
+                self._resolved = resolve_model(self._model_like)
+            return self._resolved
 
     @property
     def has_cache(self) -> bool:
@@ -248,26 +256,28 @@ class Judge:
 
     def _cached_result(self, prompt: Prompt) -> PromptResult | None:
         reply = self.cached(prompt)
-        result = None if reply is None else self._result(prompt, reply)
-        if result is None or result.outcome is not JudgeOutcome.OK:
+        if reply is None:
+            return None
+        result = self._result(prompt, reply)
+        if result.verdict is None:  # of an earlier version, which read it otherwise
             return None
         return PromptResult(prompt, JudgeOutcome.OK, result.verdict, model=result.model, cached=True)
 
     async def _request(self, prompt: Prompt, abort: asyncio.Event | None) -> PromptResult:
         """Return the result of sending one prompt to the model."""
-        model, slots, timeout = self._resolve()
+        model = self.model
         try:
-            async with slots:
+            async with self._slots:
                 if abort is not None and abort.is_set():
                     problem = "not asked: an earlier question met a permanent error"
                     return PromptResult(prompt, JudgeOutcome.ABORTED, problem=problem)
-                reply = await asyncio.wait_for(request_reply(model, prompt), timeout)
+                reply = await asyncio.wait_for(request_reply(model, prompt), self._timeout)
         except JudgeError as error:
             return self._failure(prompt, error)
         except ToolmarkError:
             raise
         except (TimeoutError, asyncio.TimeoutError) as error:
-            problem = str(error) or f"no answer within {timeout:g} seconds"
+            problem = str(error) or f"no answer within {self._timeout:g} seconds"
             return self._failure(prompt, JudgeError(problem, JudgeOutcome.TIMEOUT, attempts=1))
         except Exception as error:  # noqa: BLE001 - the model may be anybody's code
             problem = f"{type(error).__name__}: {error}"
@@ -275,44 +285,29 @@ class Judge:
         return self.keep(prompt, reply)
 
     def _result(self, prompt: Prompt, reply: Reply) -> PromptResult:
-        model = reply.model or self.name
-        outcome, verdict, problem = JudgeOutcome.OK, None, None
         try:
             verdict = parse_reply(prompt, reply)
         except JudgeError as error:
-            outcome, problem = error.outcome, str(error)
+            failure = JudgeError(str(error), error.outcome, usage=reply.usage, attempts=reply.attempts)
+            return self._failure(prompt, failure, reply.model)
+        model = reply.model or self.name
         cost = self._cost(reply.usage, model)
-        return PromptResult(prompt, outcome, verdict, problem, reply.usage, reply.attempts, cost, model)
+        return PromptResult(prompt, JudgeOutcome.OK, verdict, None, reply.usage, reply.attempts, cost, model)
 
-    def _failure(self, prompt: Prompt, error: JudgeError) -> PromptResult:
-        cost = self._cost(error.usage, self.name)
-        return PromptResult(prompt, error.outcome, None, str(error), error.usage, error.attempts, cost, self.name)
+    def _failure(self, prompt: Prompt, error: JudgeError, model: str | None = None) -> PromptResult:
+        model = model or self.name
+        cost = self._cost(error.usage, model)
+        return PromptResult(prompt, error.outcome, None, str(error), error.usage, error.attempts, cost, model)
 
     def _cost(self, usage: Mapping[str, int], model: str) -> float | None:
         price = self._price(model)
         if price is not None:
             return cost_of(usage, price)
         # Without a price, spent tokens cost an unknown amount; a request that spent none is free for a user of prices.
-        return 0.0 if self._all_prices() and not usage else None
+        return 0.0 if self._prices and not usage else None
 
     def _price(self, model: str) -> Price | None:
-        prices = self._all_prices()
-        return prices.get(model, prices.get(self.name)) if prices else None
-
-    def _all_prices(self) -> Prices | None:
-        return self._prices if self._prices is not None else prices_of(self._model_like)
-
-    def _resolve(self) -> tuple[TextModel | DecisionModel, AbstractAsyncContextManager[object], float | None]:
-        """Return the model, its slots and the seconds for a request; built once, on first use."""
-        with self._lock:
-            if self._resolved is None:
-                model = resolve_model(self._model_like)
-                # A paced model limits itself, and a second queue or clock around its own would only cut it short.
-                paced = getattr(model, "paced", False) is True
-                unlimited = paced and self._max_concurrency is None
-                slots = nullcontext() if unlimited else Slots(self._max_concurrency or _DEFAULT_CONCURRENCY)
-                self._resolved = (model, slots, None if paced else self._timeout)
-            return self._resolved
+        return self._prices.get(model, self._prices.get(self.name))
 
 
 def _check_positive(name: str, value: object) -> int:

@@ -7,7 +7,7 @@ import inspect
 import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from concurrent.futures import Future
 from contextvars import copy_context
 from typing import TypeAlias, TypeVar, cast
 
@@ -28,9 +28,10 @@ def check_model(model: object) -> ModelLike | None:
     Raises:
         ConfigurationError: It cannot judge.
     """
-    has_method = callable(getattr(model, "complete", None)) or callable(getattr(model, "decide", None))
-    can_judge = model is None or callable(model) or has_method or (isinstance(model, str) and model)
-    if can_judge and not isinstance(model, type):  # a class is callable, but it is not a judge
+    methods = [model, getattr(model, "complete", None), getattr(model, "decide", None)]
+    is_name = isinstance(model, str) and model != ""
+    # A class is callable, but it is not a judge.
+    if (model is None or is_name or any(map(callable, methods))) and not isinstance(model, type):
         return cast("ModelLike | None", model)
     message = (
         "a judge must be the name of a model, an object with complete or decide, a function from messages to text, or "
@@ -45,28 +46,31 @@ def resolve_model(model: ModelLike | None) -> TextModel | DecisionModel:
     Raises:
         ConfigurationError: No model is configured.
     """
-    if model is None or isinstance(model, str):
-        from toolmark.judge.openai import OpenAIJudge, judge_from_environment  # noqa: PLC0415 - only if needed
+    if model is not None and not isinstance(model, str):
+        return model if isinstance(model, (TextModel, DecisionModel)) else _FunctionModel(model)
+    from toolmark.judge.openai import OpenAIJudge, judge_from_environment  # noqa: PLC0415 - only if needed
 
-        client = judge_from_environment() if model is None else OpenAIJudge(model)
-        if client is None:
-            message = (
-                "no judge is configured: give judge= the name of a model, a judge or a function, or set "
-                "TOOLMARK_JUDGE_MODEL; see docs/judge.md"
-            )
-            raise ConfigurationError(message)
-        return client
-    return model if isinstance(model, (TextModel, DecisionModel)) else _FunctionModel(model)
+    client = judge_from_environment() if model is None else OpenAIJudge(model)
+    if client is None:
+        message = (
+            "no judge is configured: give judge= the name of a model, a judge or a function, or set "
+            "TOOLMARK_JUDGE_MODEL; see docs/judge.md"
+        )
+        raise ConfigurationError(message)
+    return client
+
+
+def is_paced(model: ModelLike | None) -> bool:
+    """Return whether a model limits its own concurrency and time; those behind OpenAI's API do."""
+    return model is None or isinstance(model, str) or getattr(model, "paced", False) is True
 
 
 def model_name(model: ModelLike | None) -> str:
     """Return the name of a model, as far as it is known before it answers."""
     if model is None:
         return os.environ.get("TOOLMARK_JUDGE_MODEL", "")
-    if isinstance(model, str):
-        return model
-    name = getattr(model, "model", None)
-    if isinstance(name, str) and name:
+    name = model if isinstance(model, str) else getattr(model, "model", None)
+    if name and isinstance(name, str):
         return name
     return getattr(model, "__qualname__", None) or type(model).__qualname__
 
@@ -77,10 +81,10 @@ def identity_of(model: object) -> JsonObject | None:
     return cast("JsonObject", to_json_value(dict(identity))) if isinstance(identity, Mapping) else None
 
 
-def prices_of(model: object) -> Prices | None:
-    """Return a model's own `prices`, see `TextModel`."""
+def prices_of(model: object) -> Prices:
+    """Return a model's own `prices`, see `TextModel`; empty if it has none."""
     prices = getattr(model, "prices", None)
-    return cast("Prices", prices) if isinstance(prices, Mapping) and prices else None
+    return cast("Prices", prices) if isinstance(prices, Mapping) else {}
 
 
 async def request_reply(model: TextModel | DecisionModel, prompt: Prompt) -> Reply:
@@ -96,14 +100,8 @@ async def request_reply(model: TextModel | DecisionModel, prompt: Prompt) -> Rep
     if answer is None:
         message = f"the judge answered {sorted(answers.answers)}, not the question {prompt.question.id!r}"
         raise JudgeError(message, JudgeOutcome.MALFORMED, usage=answers.usage, attempts=answers.attempts)
-    return Reply(
-        probabilities=answer.probabilities,
-        refusal=answer.refusal,
-        usage=answers.usage,
-        model=answers.model,
-        request_id=answers.request_id,
-        attempts=answers.attempts,
-    )
+    shared = {name: getattr(answers, name) for name in ("usage", "model", "request_id", "attempts")}
+    return Reply(probabilities=answer.probabilities, refusal=answer.refusal, **shared)
 
 
 class _FunctionModel:
@@ -139,29 +137,17 @@ async def _run_in_thread(function: Callable[[], T]) -> T:
 
     One thread per call, since the loop's pool has few; a daemon, so that a call that hangs keeps no process alive.
     """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()  # nobody can cancel it from now on, so that its result can always be set
     context = copy_context()
 
-    def settle(value: T | None, error: BaseException | None) -> None:
-        if done.cancelled():
-            return
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(value)  # type: ignore[arg-type]
-
     def run() -> None:
-        value: T | None = None
-        problem: BaseException | None = None
         try:
-            value = context.run(function)
-        except StopIteration as error:  # a future cannot carry it
-            problem = RuntimeError(f"the judge raised {error!r}")
+            future.set_result(context.run(function))
+        except StopIteration as error:  # asyncio's futures cannot carry it
+            future.set_exception(RuntimeError(f"the judge raised {error!r}"))
         except BaseException as error:  # noqa: BLE001 - it is raised where the result is awaited
-            problem = error
-        with suppress(RuntimeError):  # the loop is closed, so nobody waits any more
-            loop.call_soon_threadsafe(settle, value, problem)
+            future.set_exception(error)
 
     threading.Thread(target=run, name="toolmark-judge-function", daemon=True).start()
-    return await done
+    return await asyncio.wrap_future(future)

@@ -30,6 +30,11 @@ class Message(Model):
     content: str | tuple[str | ImagePart, ...]
     """Text, or texts and images in order."""
 
+    @property
+    def parts(self) -> tuple[str | ImagePart, ...]:
+        """The texts and images, in order."""
+        return (self.content,) if isinstance(self.content, str) else self.content
+
     def to_chat(self) -> JsonObject:
         """Return this as a message of OpenAI's Chat Completions, a form that most servers and frameworks read."""
         return self._encode("text", lambda url: {"type": "image_url", "image_url": {"url": url}})

@@ -7,13 +7,13 @@ issue is malformed as a whole: a half-understood reply is not a verdict.
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections import Counter
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from toolmark._internal.json import JsonObject, short_repr
-from toolmark.errors import JudgeError, JudgeOutcome
+from toolmark._internal.model import Model
+from toolmark.errors import InvalidDataError, JudgeError, JudgeOutcome
 from toolmark.judge.protocol import Decision, Prompt, Reply, Verdict
 
 MOST_MISSING = 50
@@ -52,14 +52,22 @@ def _verdict_from_probabilities(prompt: Prompt, probabilities: dict[str, float])
     options = prompt.question.options
     if set(probabilities) != set(options):
         raise _malformed(f"expected probabilities of {sorted(options)}, got {sorted(probabilities)}")
-    for name, value in probabilities.items():
-        if not math.isfinite(value) or not 0 <= value <= 1:
-            raise _malformed(f"the probability of {name!r} is {value!r}")
+    if not all(0 <= value <= 1 for value in probabilities.values()):  # also wrong for NaN
+        raise _malformed(f"the probabilities must be from 0 to 1, got {probabilities}")
     most = max(probabilities.values())
     likeliest = [name for name in options if probabilities[name] == most]
-    # Two options that are equally likely: the judge cannot tell.
+    # If two options are equally likely, the judge cannot tell.
     decision = Decision(likeliest[0]) if len(likeliest) == 1 else Decision.CANNOT_TELL
     return Verdict(decision=decision, probability=probabilities[decision.value])
+
+
+class _Fields(Model):
+    """The properties of a reply in text; which of them are required depends on the prompt."""
+
+    evidence: tuple[str, ...]
+    reasoning: str
+    verdict: Decision
+    missing: tuple[str, ...] = ()
 
 
 def _verdict_from_text(prompt: Prompt, text: object) -> Verdict:
@@ -67,22 +75,18 @@ def _verdict_from_text(prompt: Prompt, text: object) -> Verdict:
     expected = list(prompt.reply_schema["properties"])
     if set(fields) != set(expected):
         raise _malformed(f"expected the keys {expected}, got {sorted(fields)}")
-    evidence = _check_ids(fields["evidence"], "evidence", prompt.ids)
-    if not isinstance(fields["reasoning"], str):
-        raise _malformed(f"reasoning must be a text, got {short_repr(fields['reasoning'])}")
     try:
-        decision = Decision(fields["verdict"])
-    except ValueError:
-        raise _malformed(f"verdict must be yes, no or cannot_tell, got {short_repr(fields['verdict'])}") from None
-    missing: tuple[str, ...] = ()
-    if "missing" in fields:
-        tools = tuple(name for name in prompt.ids if name.startswith("t"))
-        missing = _check_ids(fields["missing"], "missing", tools)
-        if (decision is Decision.NO) != bool(missing):
-            raise _malformed(f"verdict {decision.value!r} contradicts {len(missing)} missing calls")
-        if len(missing) > MOST_MISSING:
-            raise _malformed(f"{len(missing)} missing calls, at most {MOST_MISSING} are allowed")
-    return Verdict(decision=decision, rationale=fields["reasoning"], evidence=evidence, missing=missing)
+        reply = _Fields.model_validate(fields)
+    except InvalidDataError as error:
+        raise _malformed(str(error)) from None
+    _check_ids(reply.evidence, "evidence", prompt.ids)
+    _check_ids(reply.missing, "missing", [name for name in prompt.ids if name.startswith("t")])
+    # A verdict that contradicts its own list is not understood: neither half of it counts.
+    if "missing" in fields and (reply.verdict is Decision.NO) != bool(reply.missing):
+        raise _malformed(f"verdict {reply.verdict.value!r} contradicts {len(reply.missing)} missing calls")
+    if len(reply.missing) > MOST_MISSING:
+        raise _malformed(f"{len(reply.missing)} missing calls, at most {MOST_MISSING} are allowed")
+    return Verdict(decision=reply.verdict, rationale=reply.reasoning, evidence=reply.evidence, missing=reply.missing)
 
 
 def _parse_object(text: object) -> JsonObject:
@@ -105,16 +109,13 @@ def _parse_object(text: object) -> JsonObject:
 
 def _object_without_duplicates(pairs: list[tuple[str, object]]) -> JsonObject:
     # A second "verdict" would overwrite the first one silently.
-    duplicates = [key for key, amount in Counter(key for key, _ in pairs).items() if amount > 1]
-    if duplicates:
-        raise _malformed(f"duplicate keys: {short_repr(duplicates)}")
-    return dict(pairs)
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise _malformed(f"duplicate keys: {short_repr([key for key, _ in pairs])}")
+    return fields
 
 
-def _check_ids(value: object, field: str, issued: tuple[str, ...]) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise _malformed(f"{field} must be a list of ids, got {short_repr(value)}")
-    unknown = sorted(set(value) - set(issued))
+def _check_ids(ids: Iterable[str], field: str, issued: Collection[str]) -> None:
+    unknown = sorted(set(ids) - set(issued))
     if unknown:
         raise _malformed(f"{field} names {short_repr(unknown)}, which the record did not issue")
-    return tuple(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 
 
@@ -33,30 +33,24 @@ def selection(calls: Sequence[bool | None], missing: int | None) -> Part:
     `calls` says of each call whether it was right, `None` where that is open. Each of the `missing` calls adds a no;
     `None` where that is open. A unit without calls scores 1 if none is missing, else 0.
     """
-    decided = sum(call is not None for call in calls) + (missing is not None)
-    total = len(calls) + 1
-    if not calls:
-        score = None if missing is None else float(missing == 0)
-        return Part(score, score or 0.0, 1.0 if score is None else score, decided, total)
-    yes, no, undecided = _counts(calls)
-    no += missing or 0
-    worst = no + (missing is None)  # an open question about missing calls stands for one call
-    return Part(
-        _share(yes, no),
-        yes / (yes + worst + undecided),
-        (yes + undecided) / (yes + no + undecided),
-        decided,
-        total,
-    )
+    is_open = missing is None
+    # Not to call is the one decision of a unit without calls: it was right exactly if no call is missing.
+    answers = calls or [None if is_open else missing == 0]
+    # An open question about missing calls stands for one call, in the worst case.
+    part = _part(answers, missing=missing or 0, open_missing=int(is_open))
+    return replace(part, decided=len(calls) - calls.count(None) + (not is_open), total=len(calls) + 1)
 
 
 def arguments(calls: Sequence[bool | None]) -> Part | None:
     """Return the argument score of a unit: yes / (yes + no) over its calls; `None` for a unit without such calls."""
-    if not calls:
-        return None
-    yes, no, undecided = _counts(calls)
-    total = len(calls)
-    return Part(_share(yes, no), yes / total, (yes + undecided) / total, total - undecided, total)
+    return _part(calls) if calls else None
+
+
+def _part(answers: Sequence[bool | None], *, missing: int = 0, open_missing: int = 0) -> Part:
+    yes, no, undecided = answers.count(True), answers.count(False) + missing, answers.count(None)
+    score = yes / (yes + no) if yes + no else None
+    low, high = yes / (yes + no + undecided + open_missing), (yes + undecided) / (yes + no + undecided)
+    return Part(score, low, high, len(answers) - undecided, len(answers))
 
 
 def mean(units: Iterable[Part | None]) -> Part | None:
@@ -65,20 +59,6 @@ def mean(units: Iterable[Part | None]) -> Part | None:
     if not parts:
         return None
     scores = [part.score for part in parts if part.score is not None]
-    return Part(
-        fsum(scores) / len(scores) if scores else None,
-        fsum(part.low for part in parts) / len(parts),
-        fsum(part.high for part in parts) / len(parts),
-        sum(part.decided for part in parts),
-        sum(part.total for part in parts),
-    )
-
-
-def _counts(calls: Sequence[bool | None]) -> tuple[int, int, int]:
-    """Return the numbers of yes, no and undecided."""
-    answers = list(calls)
-    return answers.count(True), answers.count(False), answers.count(None)
-
-
-def _share(yes: int, no: int) -> float | None:
-    return yes / (yes + no) if yes + no else None
+    decided, total = (sum(getattr(part, name) for part in parts) for name in ("decided", "total"))
+    low, high = (fsum(getattr(part, name) for part in parts) / len(parts) for name in ("low", "high"))
+    return Part(fsum(scores) / len(scores) if scores else None, low, high, decided, total)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -15,13 +14,16 @@ from toolmark.expect.matcher import MARK
 from toolmark.expect.plan import Name, matchers_in, name_text, walk
 from toolmark.linting.findings import LintFinding, LintKind
 from toolmark.linting.json_locations import Spot
-from toolmark.linting.schema_fit import Tools
+from toolmark.linting.schema_fit import Tools, suggestion
 from toolmark.matching.argument_pattern import ONE, Template
 from toolmark.matching.json_compare import ABSENT
 from toolmark.metrics.plan_variants import variants_of
 
 _PROVIDED = (ToolCallType.HOSTED, ToolCallType.MCP)
 """Types of tools that are offered under names other than those of their calls."""
+
+_NAME_KEYS: dict[type, tuple[str, str]] = {Expect: ("expect", "expects"), Forbid: ("forbid", "forbids")}
+"""The key that holds the name of a call in a file, and the verb of its findings."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,7 @@ def check_expectation(expected: Sequence[ToolCall] | Expectation, spot: Spot, to
     """
     plans = expected.plans if not isinstance(expected, Sequence) else (Plan(list(expected)),)
     spots = [spot.at("alternatives", index) if len(plans) > 1 else spot for index in range(len(plans))]
-    for first, second in combinations(range(len(plans)), 2):
-        if plans[first] == plans[second]:
-            yield _finding(LintKind.SAME_ALTERNATIVE, spots[second], f"is the same plan as {spots[first].path}")
+    yield from _same_alternatives(plans, spots, "is the same plan as")
     for plan, where in zip(plans, spots, strict=True):
         yield from _PlanCheck(plan, where, tools).findings()
 
@@ -68,33 +68,30 @@ class _PlanCheck:
         for place in _places(self.plan.calls, self.spot.at("plan")):
             item = place.item
             if isinstance(item, OneOf):
-                yield from _same_alternatives(item, place.spot)
+                spots = [place.spot.at("one_of", index) for index in range(len(item.alternatives))]
+                yield from _same_alternatives(item.alternatives, spots, "is the same as")
             elif isinstance(item, Parallel):
                 yield from _order_in_one_step(item, place.spot)
             else:
                 yield from self._call(item, place)
 
     def _unconditional(self) -> Iterator[LintFinding]:
-        items = list(walk(self.plan.calls))
-        calls = [item for item in items if isinstance(item, (ToolCall, Expect))]
-        excludes = self.plan.allow_extra is False or any(isinstance(item, Forbid) for item in items)
-        if calls and not excludes and all(isinstance(call, Expect) and call.least == 0 for call in calls):
+        calls = list(self.plan.expected_calls())
+        excludes = self.plan.allow_extra is False or any(isinstance(item, Forbid) for item in walk(self.plan.calls))
+        if calls and not excludes and all(getattr(call, "least", 1) == 0 for call in calls):
             message = "every call is optional and no other call is excluded, so an agent that calls nothing scores 1"
             yield _finding(LintKind.ASKS_NOTHING, self.spot, message)
 
     def _call(self, call: ToolCall | Expect | Forbid, place: _Place) -> Iterator[LintFinding]:
         spot = place.spot
-        if isinstance(call, ToolCall):
-            yield from _literal_matchers(call, spot)
-        else:
-            yield from _without_effect(call, spot)
+        yield from _literal_matchers(call, spot) if isinstance(call, ToolCall) else _without_effect(call, spot)
         arguments = self._arguments(call)
         if not isinstance(call, Forbid):
             yield from self._forbidden(call, arguments, place)
         if self.tools.specs is None or getattr(call, "type", None) in _PROVIDED:
             return
-        at = spot.at("forbid" if isinstance(call, Forbid) else "expect" if isinstance(call, Expect) else "name")
-        unknown = list(self._unknown(call.name, at, "forbids" if isinstance(call, Forbid) else "expects"))
+        key, verb = _NAME_KEYS.get(type(call), ("name", "expects"))
+        unknown = list(self._unknown(call.name, spot.at(key), verb))
         yield from unknown
         if not unknown and arguments is not ABSENT:
             yield from self._misfits(call, arguments, spot)
@@ -103,36 +100,27 @@ class _PlanCheck:
         if self.tools.named(_accepting(name)):
             return
         names = [spec.name for spec in self.tools.specs or ()]
-        near = difflib.get_close_matches(name, names, n=1) if isinstance(name, str) else []
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names) or 'none'}"
-        what = (
-            f"the tool {name!r}, which is not available"
-            if isinstance(name, str)
-            else f"{name_text(name)}, which matches no available tool"
-        )
+        what = f"{name_text(name)}, which matches no available tool"
+        if isinstance(name, str):
+            what = f"the tool {name!r}, which is not available"
+        hint = suggestion(name if isinstance(name, str) else "", names, "there are")
         yield _finding(LintKind.UNKNOWN_TOOL, spot, f"{verb} {what}; {hint}")
 
     def _misfits(self, call: ToolCall | Expect | Forbid, arguments: Any, spot: Spot) -> Iterator[LintFinding]:
         template = arguments if isinstance(arguments, Template) else Template(arguments)
         specs = self.tools.named(_accepting(call.name))
-        misfits = self.tools.misfits(specs, template.tree, extras=template.extras)
-        # Several values of one matcher have the same location in the file.
-        yield from dict.fromkeys(
-            _finding(
-                LintKind.SCHEMA if misfit.broken else LintKind.ARGUMENTS,
-                _argument(call, spot, misfit.keys),
-                misfit.message,
-            )
-            for misfit in misfits
-        )
+        findings: dict[LintFinding, None] = {}  # several values of one matcher have the same location in the file
+        for misfit in self.tools.misfits(specs, template.tree, extras=template.extras):
+            kind = LintKind.SCHEMA if misfit.broken else LintKind.ARGUMENTS
+            findings[_finding(kind, _argument(call, spot, misfit.keys), misfit.message)] = None
+        yield from findings
 
     def _arguments(self, call: ToolCall | Expect | Forbid) -> Any:
         """Return the arguments that a metric compares: an object, a template, or `ABSENT`."""
         alone = replace(call, label=None, after=()) if isinstance(call, Expect) else call
         layout = next(variants_of(Plan([alone], tools=self.plan.tools)))
-        if layout.forbidden:
-            return layout.forbidden[0][0].item.arguments
-        return layout.entries[0].patterns[0].item.arguments
+        patterns = [want for want, _ in layout.forbidden] or layout.entries[0].patterns
+        return patterns[0].item.arguments
 
     def _forbidden(self, call: ToolCall | Expect, arguments: Any, place: _Place) -> Iterator[LintFinding]:
         for forbid, spot in place.forbidden:
@@ -170,21 +158,19 @@ def _places(items: Sequence[PlanItem], spot: Spot, forbidden: tuple[tuple[Forbid
                 yield from _places(alternative, at.at("one_of", index), forbidden + own)
 
 
-def _same_alternatives(item: OneOf, spot: Spot) -> Iterator[LintFinding]:
-    for first, second in combinations(range(len(item.alternatives)), 2):
-        if item.alternatives[first] == item.alternatives[second]:
-            other = spot.at("one_of", first).path
-            yield _finding(LintKind.SAME_ALTERNATIVE, spot.at("one_of", second), f"is the same as {other}")
+def _same_alternatives(alternatives: Sequence[object], spots: Sequence[Spot], verb: str) -> Iterator[LintFinding]:
+    for (first, earlier), (second, later) in combinations(zip(alternatives, spots, strict=True), 2):
+        if first == second:
+            yield _finding(LintKind.SAME_ALTERNATIVE, later, f"{verb} {earlier.path}")
 
 
 def _order_in_one_step(item: Parallel, spot: Spot) -> Iterator[LintFinding]:
     """Yield calls of one step that must come after each other."""
-    members = [list(walk([call])) for call in item.calls]
-    labels = [{one.label for one in inner if isinstance(one, (Expect, OneOf)) and one.label} for inner in members]
+    members = [[one for one in walk([call]) if isinstance(one, (Expect, OneOf))] for call in item.calls]
+    labels = [{one.label for one in inner} for inner in members]
     for index, inner in enumerate(members):
-        other_labels = {label for number, others in enumerate(labels) if number != index for label in others}
-        required = {label for one in inner if isinstance(one, (Expect, OneOf)) for label in one.after}
-        for label in sorted(required & other_labels):
+        other_labels = set[object]().union(*labels[:index], *labels[index + 1 :])
+        for label in sorted({label for one in inner for label in one.after} & other_labels):
             message = f"must come after {label!r}, which must be called in the same step"
             yield _finding(LintKind.CONTRADICTION, spot.at("parallel", index), message)
 
@@ -220,7 +206,7 @@ def _argument(call: ToolCall | Expect | Forbid, spot: Spot, keys: tuple[str | in
             steps = parse_argument_path(place)
             if keys[: len(steps)] == steps:
                 return spot.at("at").under(place)
-    return spot.at("input_parameters").under(*keys) if keys else spot.at("input_parameters")
+    return spot.at("input_parameters").under(*keys)
 
 
 def _hits(forbidden: Any, arguments: Any) -> bool:

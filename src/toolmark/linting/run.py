@@ -61,18 +61,16 @@ def read_tools(source: Source) -> list[ToolSpec]:
         OSError: The file cannot be opened or read.
     """
     name = source_name(source)
-    tools: list[ToolSpec] = []
-    problems: list[Problem] = []
     try:
         value = parse_json(read_bytes(source))
     except InvalidDataError as error:
         raise DataFileError(f"{name}: {error}", problems_of(error)) from None
-    prefix = "$.tools" if isinstance(value, dict) and isinstance(value.get("tools"), list) else "$"
-    listed = value["tools"] if prefix != "$" else value
-    if not isinstance(listed, list):
-        problems.append(Problem("$", f"expected a list of tools, got {short_repr(value)}"))
-        listed = []
-    for index, item in enumerate(listed):
+    prefix, items = ("$.tools", value.get("tools")) if isinstance(value, dict) else ("$", value)
+    tools: list[ToolSpec] = []
+    problems: list[Problem] = []
+    if not isinstance(items, list):
+        items, problems = [], [Problem("$", f"expected a list of tools, got {short_repr(value)}")]
+    for index, item in enumerate(items):
         try:
             tools.append(read_tool_spec(item))
         except InvalidDataError as error:

@@ -61,45 +61,41 @@ def samples(node: Any) -> Iterator[Sample]:
     """Yield values that an expected value accepts: a first one, and others that differ from it in one choice."""
     if isinstance(node, Matcher):
         yield from _of_matcher(node)
-    elif isinstance(node, dict):
-        yield from _combinations({key: list(samples(item)) for key, item in node.items()}, _object)
-    elif isinstance(node, list):
-        yield from _combinations({index: list(samples(item)) for index, item in enumerate(node)}, _list)
+    elif isinstance(node, (dict, list)):
+        is_list = isinstance(node, list)
+        entries = enumerate(node) if isinstance(node, list) else node.items()
+        parts = {key: list(samples(item)) for key, item in entries}
+        first = {key: options[0] for key, options in parts.items()}
+        yield _combined(first, is_list=is_list)
+        for key, options in parts.items():
+            for other in options[1:]:
+                yield _combined({**first, key: other}, is_list=is_list)
     else:
         yield Sample(node)
 
 
 def _of_matcher(matcher: Matcher) -> Iterator[Sample]:
-    if isinstance(matcher, Absent):
-        yield Sample(ABSENT, left_out={(): matcher})
-    elif isinstance(matcher, Optional):
-        yield from samples(matcher.value) if matcher.complete else _any(matcher)
-        yield Sample(ABSENT, left_out={(): matcher})
-    elif isinstance(matcher, AnyOf):
-        for value in matcher.values:
-            yield from samples(value)
-    elif isinstance(matcher, Exact):
+    if isinstance(matcher, Exact):
         yield Sample(matcher.value)
-    elif isinstance(matcher, Unordered):
-        yield from samples(matcher.value)
+    elif isinstance(matcher, (AnyOf, Unordered)):
+        for value in matcher.values if isinstance(matcher, AnyOf) else [matcher.value]:
+            yield from samples(value)
+    elif isinstance(matcher, (Absent, Optional)):
+        if isinstance(matcher, Optional):
+            yield from samples(matcher.value) if matcher.complete else _any(matcher)
+        yield Sample(ABSENT, left_out={(): matcher})
     else:
         yield from _representative(matcher)
 
 
 def _representative(matcher: Matcher) -> Iterator[Sample]:
     """Yield the one sample of a matcher whose accepted values cannot be listed."""
-    if isinstance(matcher, (IgnoreCase, Normalized)):
-        yield Sample(matcher.value, {(): Mark(matcher, "types")})
-    elif isinstance(matcher, Approx):
-        yield Sample(_whole(matcher), {(): Mark(matcher, "type")})
-    elif isinstance(matcher, (Regex, Glob, DateEqual)):
-        yield Sample("", {(): Mark(matcher, "type")})
-    elif isinstance(matcher, (Subset, Superset)):
-        yield Sample(type(matcher.value)(), {(): Mark(matcher, "type")})
-    elif isinstance(matcher, Contains) and not isinstance(matcher.value, (str, Matcher)):
-        yield Sample([], {(): Mark(matcher, "type")})
-    else:
-        yield from _any(matcher)
+    for kinds, value_of, certainty in _REPRESENTATIVES:
+        if isinstance(matcher, kinds):
+            yield Sample(value_of(matcher), {(): Mark(matcher, certainty)})
+            return
+    is_list = isinstance(matcher, Contains) and not isinstance(matcher.value, (str, Matcher))
+    yield from [Sample([], {(): Mark(matcher, "type")})] if is_list else _any(matcher)
 
 
 def _any(matcher: Matcher) -> Iterator[Sample]:
@@ -115,28 +111,20 @@ def _whole(matcher: Approx) -> Any:
     return value
 
 
-def _combinations(
-    parts: Mapping[Any, list[Sample]], build: Callable[[Mapping[Any, Sample]], Sample]
-) -> Iterator[Sample]:
-    """Yield the first samples of all parts combined, then variants with another sample of one part."""
-    first = {key: options[0] for key, options in parts.items()}
-    yield build(first)
-    for key, options in parts.items():
-        for other in options[1:]:
-            yield build({**first, key: other})
+_REPRESENTATIVES: tuple[tuple[tuple[type[Matcher], ...], Callable[[Any], Any], Certainty], ...] = (
+    ((IgnoreCase, Normalized), lambda matcher: matcher.value, "types"),
+    ((Approx,), _whole, "type"),
+    ((Regex, Glob, DateEqual), lambda _: "", "type"),
+    ((Subset, Superset), lambda matcher: type(matcher.value)(), "type"),
+)
+"""For matchers, an accepted value, and what all accepted values have in common with it."""
 
 
-def _marks(parts: Mapping[Any, Sample]) -> tuple[dict[Steps, Mark], dict[Steps, Matcher]]:
+def _combined(parts: Mapping[Any, Sample], *, is_list: bool) -> Sample:
+    """Return the sample of a list or an object from samples of its parts."""
+    if is_list:  # a list has no missing items
+        parts = dict(enumerate(part for part in parts.values() if part.value is not ABSENT))
+    values = {key: part.value for key, part in parts.items() if part.value is not ABSENT}
     marks = {(key, *steps): mark for key, part in parts.items() for steps, mark in part.marks.items()}
     left_out = {(key, *steps): one for key, part in parts.items() for steps, one in part.left_out.items()}
-    return marks, left_out
-
-
-def _object(parts: Mapping[Any, Sample]) -> Sample:
-    return Sample({key: part.value for key, part in parts.items() if part.value is not ABSENT}, *_marks(parts))
-
-
-def _list(parts: Mapping[Any, Sample]) -> Sample:
-    if any(part.value is ABSENT for part in parts.values()):  # a list has no missing items
-        parts = dict(enumerate(part for part in parts.values() if part.value is not ABSENT))
-    return Sample([part.value for part in parts.values()], *_marks(parts))
+    return Sample(list(values.values()) if is_list else values, marks, left_out)

@@ -56,22 +56,21 @@ class Tools:
         Raises:
             MissingPackageError: There is a schema, and jsonschema is not installed.
         """
-        first: list[Misfit] | None = None
+        by_tool: list[list[Misfit]] = []
         for spec in specs:
-            misfits = list(self._misfits(spec, tree, extras=extras))
-            if not misfits:
+            by_tool.append(list(dict.fromkeys(self._misfits(spec, tree, extras=extras))))
+            if not by_tool[-1]:
                 return []
-            first = misfits if first is None else first
-        return first or []
+        return by_tool[0] if by_tool else []
 
     def _misfits(self, spec: ToolSpec, tree: Mapping[str, Any], *, extras: bool) -> Iterator[Misfit]:
         if spec.input_schema is None:
             return
+        unusable = f"the tool {spec.name!r} cannot be checked against: "
         validator = self._validator(spec.input_schema)
         if isinstance(validator, str):
-            yield Misfit((), f"the tool {spec.name!r} cannot be checked against: {validator}", broken=True)
+            yield Misfit((), unusable + validator, broken=True)
             return
-        reported: set[Misfit] = set()
         tried = list(islice(samples(dict(tree)), MOST_SAMPLES))
         fixed = len(tried) == 1 and not tried[0].marks and not extras
         for sample in tried:
@@ -79,13 +78,11 @@ class Tools:
                 errors = list(validator.iter_errors(sample.value))
             except Exception as fault:  # noqa: BLE001 - an unresolvable $ref, an invalid pattern
                 text = f"its input_schema cannot be used ({type(fault).__name__}: {fault})"
-                yield Misfit((), f"the tool {spec.name!r} cannot be checked against: {text}", broken=True)
+                yield Misfit((), unusable + text, broken=True)
                 return
-            for error in errors if fixed else filter(_depends_on_one_value, errors):
-                for misfit in _certain_misfits(error, sample, tree, extras=extras):
-                    if misfit not in reported:
-                        reported.add(misfit)
-                        yield misfit
+            for error in errors:
+                if fixed or _depends_on_one_value(error):
+                    yield from _certain_misfits(error, sample, tree, extras=extras)
 
     def _validator(self, schema: dict[str, Any]) -> Any:
         key = canonical_json(schema)
@@ -107,13 +104,18 @@ def _certain_misfits(error: Any, sample: Sample, tree: Mapping[str, Any], *, ext
     elif rule == "additionalProperties" and error.validator_value is False:
         properties = list(error.schema.get("properties", {}))
         for name in not_taken(error):
-            near = difflib.get_close_matches(name, properties, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(map(repr, properties)) or 'none'}"
+            hint = suggestion(name, properties, "it takes")
             yield Misfit((*keys, name), f"the tool does not take {name!r}; {hint}")
     else:
         mark = sample.marks.get(keys)
         value = mark.matcher.describe() if mark else short_json(redact_at_path(error.instance, json_path(keys)))
         yield Misfit(keys, f"{value} {violation_text(error)}")
+
+
+def suggestion(name: str, names: Sequence[str], verb: str) -> str:
+    """Return `did you mean 'x'?` with the nearest of these names, or all of them after the verb."""
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"{verb} {', '.join(map(repr, names)) or 'none'}"
 
 
 def _depends_on_one_value(error: Any) -> bool:
@@ -133,14 +135,16 @@ def _missing_text(name: str, left_out: object) -> str:
 def _proves(error: Any, keys: Steps, rule: str, marks: Mapping[Steps, Mark]) -> bool:
     """Return whether all values that the marked parts represent have the error of a sample."""
     own = marks.get(keys)
-    if own is not None and rule in ("enum", "const"):
+    if own and rule in ("enum", "const"):
         allowed = error.validator_value if rule == "enum" else [error.validator_value]
         return not any(_may_accept(own, value) for value in allowed)
     above = [marks[keys[:length]] for length in range(len(keys)) if keys[:length] in marks]
     if any(mark.certainty != "types" for mark in above):
         return False
-    if above or own is not None:
-        return rule == "type" and (own is None or own.certainty != "nothing")
+    if own:
+        return rule == "type" and own.certainty != "nothing"
+    if above:
+        return rule == "type"
     inside = any(steps[: len(keys)] == keys for steps in marks)
     return rule in _ABOUT_SIZE if inside else "prefixItems" not in error.absolute_schema_path
 

@@ -49,8 +49,8 @@ class ArgumentRule:
             else:
                 continue
             path = json_path(("input_parameters", *place))
-            shown = f"{printable(path)} is {short_json(redact_at_path(value, path))}, which is {problem}"
-            detail = f", {shown}, by the rule for {printable(self.tool)!r}"
+            text = f"{printable(path)} is {short_json(redact_at_path(value, path))}, which is {problem}"
+            detail = f", {text}, by the rule for {printable(self.tool)!r}"
             findings.append(
                 call_finding(
                     "forbidden_argument", "Forbidden argument", call, index, detail, path=path, called_value=value

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, ClassVar, Final
 
-from toolmark._argument_validation import Checked, Fit, Schemas
+from toolmark._argument_validation import Fit, Schemas, Validation
 from toolmark._internal.text import printable, short_json
 from toolmark.calls import ToolCall, ToolSpec
 from toolmark.cases import TestCase
@@ -111,7 +111,7 @@ def _broken_schema(name: str, note: str) -> Finding:
     return Finding("invalid_schema", f"Broken schema: {printable(name)!r}, {printable(note).rstrip('.')}.", name)
 
 
-def _call_findings(call: ToolCall, index: int, checked: Checked) -> Iterator[Finding]:
+def _call_findings(call: ToolCall, index: int, checked: Validation) -> Iterator[Finding]:
     if checked.fit == "unknown_tool":
         yield call_finding("unknown_tool", "Unknown tool", call, index, " was not available")
     for violation in checked.violations:

@@ -16,9 +16,10 @@ from toolmark._internal.text import plural
 from toolmark.calls import CallStatus, ToolCall, ToolEffect, ToolSpec
 from toolmark.errors import ConfigurationError
 from toolmark.expect.plan import Expectation
-from toolmark.matching.alignment import Alignment
+from toolmark.matching.alignment import Alignment, Item
 from toolmark.matching.plan_slots import CallPattern
 from toolmark.metrics.base import call_finding, call_text, inferred_success_warnings, read_tools, status_of
+from toolmark.metrics.comparable_calls import called_item, expected_item
 from toolmark.metrics.plan_variants import plan_wants
 from toolmark.metrics.tool_effects import ToolEffects, list_first, list_names, read_effects
 from toolmark.result import Finding
@@ -52,6 +53,13 @@ class ComparedCalls:
             return {index: call for index, call in calls.items() if self.effects[call.name] is effect}
 
         return replace(self, expected=select(self.expected), called=select(self.called))
+
+    def items(self, *, output: bool = False) -> tuple[list[Item], list[Item]]:
+        """Return both sides in the form that the matching algorithms compare."""
+        return (
+            [expected_item(call, output=output) for call in self.expected.values()],
+            [called_item(call, output=output) for call in self.called.values()],
+        )
 
     def in_case(self, alignment: Alignment) -> Alignment:
         """Return an alignment of these calls with their positions in the case."""

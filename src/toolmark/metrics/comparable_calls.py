@@ -17,7 +17,7 @@ from toolmark._internal.json import json_path
 from toolmark.calls import ToolCall
 from toolmark.expect.value_matchers import Exact
 from toolmark.matching.alignment import Alignment, Item, Pair
-from toolmark.matching.argument_pattern import Mismatches, Ratio, Template, ValuePattern
+from toolmark.matching.argument_pattern import Mismatches, Ratio, Template, ValuePattern, holds_matcher
 from toolmark.matching.json_compare import ABSENT, Absent, Path
 from toolmark.matching.plan import Layout
 from toolmark.matching.plan_slots import CallPattern
@@ -30,19 +30,20 @@ def expected_item(call: ToolCall, *, output: bool = False) -> Item:
     return Item(
         call.name,
         None if call.type is None else call.type.value,
-        call.arguments if "input_parameters" in fields else ABSENT,
+        call.input_parameters or {} if "input_parameters" in fields else ABSENT,
         _comparable_output(call, output=output) if "output" in fields else ABSENT,
     )
 
 
 def called_item(call: ToolCall, *, output: bool = False) -> Item:
     """Return a called tool for comparison; fields that were not recorded are absent."""
+    missing = () if call.execution is None else call.execution.not_captured
     kind = None if call.type is None else call.type.value
     return Item(
         call.name,
-        kind if call.captured("type") else ABSENT,
-        call.arguments if call.captured("input_parameters") else ABSENT,
-        _comparable_output(call, output=output) if call.captured("output") else ABSENT,
+        ABSENT if "type" in missing else kind,
+        ABSENT if "input_parameters" in missing else call.input_parameters or {},
+        ABSENT if "output" in missing else _comparable_output(call, output=output),
     )
 
 
@@ -72,37 +73,32 @@ def flatten_items(*sides: Sequence[Item]) -> tuple[list[list[Item]], dict[str, P
     """Return the calls of both sides with one argument for each leaf, and the path of each of these arguments."""
     redacted = _redacted_paths(item for side in sides for item in side)
     paths: dict[str, Path] = {}
-    flat_sides: list[list[Item]] = []
-    for side in sides:
-        flat_sides.append([])
-        for item in side:
-            flat = item
-            if isinstance(item.arguments, dict):
-                leaves = _leaves_of(item.arguments, redacted.get(item.name, ()))
-                paths.update({key: path for key, (path, _) in leaves.items()})
-                flat = item._replace(arguments=_leaf_values(leaves))
-            flat_sides[-1].append(flat)
-    return flat_sides, paths
+
+    def flat(item: Item) -> Item:
+        if not isinstance(item.arguments, dict):
+            return item
+        leaves = _leaves_of(item.arguments, redacted.get(item.name, ()))
+        paths.update({key: path for key, (path, _) in leaves.items()})
+        return item._replace(arguments=_leaf_values(leaves))
+
+    return [list(map(flat, side)) for side in sides], paths
 
 
 def unflatten(alignment: Alignment, paths: Mapping[str, Path]) -> Alignment:
     """Return an alignment of flattened calls with the paths of the original arguments."""
     places = {place("input_parameters", (key,)): place("input_parameters", path) for key, path in paths.items()}
 
+    def placed(names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(places.get(name, name) for name in names)
+
     def original(pair: Pair) -> Pair:
         differences = tuple(replace(one, path=paths[str(one.path[0])]) if one.path else one for one in pair.differences)
         return replace(
-            pair,
-            differences=differences,
-            redacted=tuple(places.get(name, name) for name in pair.redacted),
-            not_compared=tuple(places.get(name, name) for name in pair.not_compared),
+            pair, differences=differences, redacted=placed(pair.redacted), not_compared=placed(pair.not_compared)
         )
 
-    return replace(
-        alignment,
-        pairs=tuple(map(original, alignment.pairs)),
-        out_of_order=tuple(map(original, alignment.out_of_order)),
-    )
+    pairs, out_of_order = (tuple(map(original, some)) for some in (alignment.pairs, alignment.out_of_order))
+    return replace(alignment, pairs=pairs, out_of_order=out_of_order)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,6 +111,8 @@ class LeafTemplate(Template):
     """Where any value of a call, even a list or an object, is one leaf."""
     may_be_empty: frozenset[Path] = frozenset()
     """Where an empty object is not a leaf, because the matchers inside accept that there is nothing."""
+    whole: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The argument object before it was taken apart, without `Exact`."""
     top_keys: frozenset[str] | None = None
     """Keys to which a call is reduced before it is compared; `None` to count other keys as wrong."""
 
@@ -129,8 +127,13 @@ class LeafTemplate(Template):
             paths={key: path for key, (path, _) in leaves.items()},
             single_leaves=redacted | matchers,
             may_be_empty=_optional_objects(leaves.values()),
+            whole=_without_exact(tree),
             top_keys=frozenset(tree) if extras else None,
         )
+
+    def only_object(self) -> Mapping[str, Any] | None:
+        """Return the argument object that alone fits; `None` if a matcher or an extra key leaves room for others."""
+        return None if self.top_keys is not None or holds_matcher(self.whole) else self.whole
 
     def ratio(self, called: dict[str, Any]) -> Ratio:
         """Return the share of leaves that agree, without redacted ones."""
@@ -162,11 +165,8 @@ def by_leaves(layout: Layout, called: Sequence[Item]) -> Layout:
         arguments = want.item.arguments
         if isinstance(arguments, Absent):
             return want
-        paths: set[Path] = set()
-        for name, marked in redacted.items():
-            if want.named(name):
-                paths |= marked
-        return want._replace(item=want.item._replace(arguments=LeafTemplate.of(arguments, frozenset(paths))))
+        paths = frozenset[Path]().union(*(marked for name, marked in redacted.items() if want.named(name)))
+        return want._replace(item=want.item._replace(arguments=LeafTemplate.of(arguments, paths)))
 
     entries = tuple(entry._replace(patterns=tuple(map(flat, entry.patterns))) for entry in layout.entries)
     return replace(layout, entries=entries)
@@ -184,15 +184,20 @@ def _redacted_paths(items: Iterable[Item]) -> dict[str, set[Path]]:
     """Return where calls of each tool have redacted leaves, so that other calls have one leaf there to leave out."""
     paths: dict[str, set[Path]] = {}
     for item in items:
-        arguments = item.arguments
-        if isinstance(arguments, Template):
-            tree = arguments.tree  # `has_mark` does not look into `Exact`, the walk below does
-        elif isinstance(arguments, dict) and has_mark(arguments):
-            tree = arguments
-        else:
-            continue
-        paths.setdefault(item.name, set()).update(path for path, leaf in _walk_leaves(tree) if has_mark(leaf))
+        is_template = isinstance(item.arguments, Template)
+        tree: Any = getattr(item.arguments, "tree", item.arguments)
+        # `has_mark` does not look into the `Exact` of a template, the walk does.
+        if is_template or has_mark(tree):
+            paths.setdefault(item.name, set()).update(path for path, leaf in _walk_leaves(tree) if has_mark(leaf))
     return paths
+
+
+def _without_exact(value: Any) -> Any:  # noqa: ANN401 - an expected value
+    while isinstance(value, Exact):
+        value = value.value
+    if isinstance(value, Mapping):
+        return {key: _without_exact(item) for key, item in value.items()}
+    return list(map(_without_exact, value)) if isinstance(value, list) else value
 
 
 def _optional_objects(leaves: Iterable[tuple[Path, Any]]) -> frozenset[Path]:

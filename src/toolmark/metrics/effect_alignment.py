@@ -21,8 +21,9 @@ from toolmark.expect.plan import MOST_WAYS, Expectation
 from toolmark.matching.align_calls import align
 from toolmark.matching.alignment import Alignment, Pair
 from toolmark.matching.plan import Entry, Layout, forbidden_calls, places_of
+from toolmark.matching.plan_slots import CallPattern
 from toolmark.metrics.call_filter import ComparedCalls, EffectOf
-from toolmark.metrics.comparable_calls import by_leaves, called_item, expected_item, flatten_items, unflatten
+from toolmark.metrics.comparable_calls import by_leaves, flatten_items, unflatten
 from toolmark.metrics.plan_variants import Aligner, variants_of
 from toolmark.metrics.tool_effects import list_names
 from toolmark.metrics.wording import alignment_findings, arithmetic
@@ -100,18 +101,15 @@ class TaskChanges:
 
 def changes_of_list(calls: ComparedCalls) -> TaskChanges:
     """Return the alignments with a list of expected calls."""
-    writes, reads = (
-        (side, [list(map(expected_item, side.expected.values())), list(map(called_item, side.called.values()))])
-        for side in map(calls.with_effect, (ToolEffect.WRITE, ToolEffect.READ))
-    )
-    flat, paths = flatten_items(*writes[1])
+    writes, reads = calls.with_effect(ToolEffect.WRITE), calls.with_effect(ToolEffect.READ)
+    flat, paths = flatten_items(*writes.items())
 
     def align_writes(*, ordered: bool) -> Alignment:
-        return writes[0].in_case(unflatten(align(*flat, ordered=ordered, arguments=True), paths))
+        return writes.in_case(unflatten(align(*flat, ordered=ordered, arguments=True), paths))
 
     return TaskChanges(
         writes=align_writes(ordered=False),
-        reads=reads[0].in_case(align(*reads[1])),
+        reads=reads.in_case(align(*reads.items())),
         align_in_order=lambda: align_writes(ordered=True),
         names=[call.name for call in calls.expected.values()],
     )
@@ -124,7 +122,7 @@ def changes_of_plan(expected: Expectation, calls: ComparedCalls, effect_of: Effe
         ConfigurationError: Too many places of the plan leave the choice between a write and a read.
     """
     sides = {effect: _CalledSide(calls.with_effect(effect), effect) for effect in ToolEffect}
-    places, items = list(calls.called), list(map(called_item, calls.called.values()))
+    places, (_, items) = list(calls.called), calls.items()
     for variant in _variants_by_effect(expected, effect_of):
         forbidden = tuple((places[index], text) for index, text in forbidden_calls(variant, items))
         yield _changes_of_variant(variant, effect_of, sides, forbidden)
@@ -197,14 +195,15 @@ def _variants_by_effect(expected: Expectation, effect_of: EffectOf) -> Iterator[
 
 def _entries_by_effect(entry: Entry, effect_of: EffectOf) -> list[tuple[Entry, str]]:
     """Return an entry for each effect of its calls; with several effects, the choice in words."""
-    effects = dict.fromkeys(map(effect_of, entry.patterns))
-    if len(effects) == 1:
+    by_effect: dict[ToolEffect, list[CallPattern]] = defaultdict(list)
+    for want in entry.patterns:
+        by_effect[effect_of(want)].append(want)
+    if len(by_effect) == 1:
         return [(entry, "")]
     entries: list[tuple[Entry, str]] = []
-    for effect in effects:
-        patterns = tuple(want for want in entry.patterns if effect_of(want) is effect)
+    for patterns in by_effect.values():
         text = " or ".join(want.item.name for want in patterns)
-        entries.append((entry._replace(patterns=patterns, text=text), f"{text!r} of {entry.text!r}"))
+        entries.append((entry._replace(patterns=tuple(patterns), text=text), f"{text!r} of {entry.text!r}"))
     return entries
 
 

@@ -54,6 +54,8 @@ _WRITES: Final = _words(
 )
 """Verbs of creating, deleting, changing, switching, trading, messaging and deciding."""
 
+_VERBS: Final = {**dict.fromkeys(_WRITES, ToolEffect.WRITE), **dict.fromkeys(_READS, ToolEffect.READ)}
+
 _COMMANDS: Final = {
     **dict.fromkeys(_words("head ls dir cat tail grep wc du df diff sort pwd stat whoami ping"), ToolEffect.READ),
     **dict.fromkeys(_words("mkdir rmdir rm mv cp touch chmod chown tee patch"), ToolEffect.WRITE),
@@ -135,13 +137,10 @@ def guess_effect(name: str) -> ToolEffect | None:
     words = split_name(name)
     while len(words) > 1 and words[0] in _MODIFIERS:
         words = words[1:]
-    if not words:
-        return None
-    effect = _main_effect(words)
     for word, following in pairwise(words):
         if word in _CONJUNCTIONS and _verb_effect(following) is ToolEffect.WRITE:
             return ToolEffect.WRITE
-    return effect
+    return _main_effect(words) if words else None
 
 
 def split_name(name: str) -> list[str]:
@@ -177,11 +176,5 @@ def _first_effect(words: list[str]) -> ToolEffect | None:
 
 def _verb_effect(word: str) -> ToolEffect | None:
     """Return the effect of a verb, with or without a prefix such as `re`; `None` if the tables do not have it."""
-    if word in _COMMANDS:
-        return _COMMANDS[word]
-    for form in (word, *(word.removeprefix(prefix) for prefix in _PREFIXES if word.startswith(prefix))):
-        if form in _READS:
-            return ToolEffect.READ
-        if form in _WRITES:
-            return ToolEffect.WRITE
-    return None
+    forms = [word, *(word.removeprefix(prefix) for prefix in _PREFIXES)]
+    return _COMMANDS.get(word) or next((_VERBS[form] for form in forms if form in _VERBS), None)

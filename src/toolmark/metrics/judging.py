@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import fsum
 
 from toolmark._internal.text import number_text, plural, printable, shorten
 from toolmark.calls import ToolSpec
@@ -19,8 +18,8 @@ from toolmark.judge.flow import Judgement, JudgeQuestion, judging
 from toolmark.judge.interactions import Unit
 from toolmark.judge.scoring import Part
 from toolmark.metrics.base import Measurement, Metric, result_of
-from toolmark.metrics.wording import reason_text
-from toolmark.result import TOLERANCE, Finding, FindingKind, MetricResult, QuestionResult, ResultStatus
+from toolmark.result import TOLERANCE, Finding, FindingKind, MetricResult, QuestionResult
+from toolmark.stats.number_checks import mean_of
 
 _LONGEST_RATIONALE = 300
 _MOST_UNIT_SCORES = 10
@@ -48,44 +47,27 @@ def judged_result(
     minimum would give a better score for a worse judge.
     """
     judgement = yield from judging(Judge.of(judge), units, tools, arguments=arguments, at_once=at_once)
-    judged_names = ("selection", "arguments") if arguments else ("selection",)
-    parts = {name: part for name in judged_names if (part := getattr(judgement, name)) is not None}
+    judged = {"selection": judgement.selection, "arguments": judgement.arguments}
+    parts = {name: part for name, part in judged.items() if part is not None}
     scores, sums = dict(measured.scores), dict(measured.sums)
     for name, part in parts.items():
         if part.score is not None:
             scores[name] = part.score
             sums[name] = _sum(name, part.score, judgement)
+    failure = "; ".join(f"{name}: {reason}" for name, reason in judgement.failures.items())
+    doubts = () if failure else _doubts(judgement, parts, measured.scores, metric.threshold, has_score=bool(scores))
     combined = replace(
         measured,
         scores=scores,
         sums=sums,
         parts={**measured.parts, **_judge_numbers(judgement, parts)},
         findings=(*measured.findings, *_judge_findings(judgement.questions)),
-        warnings=(*measured.warnings, *judgement.notes),
+        warnings=(*measured.warnings, *judgement.notes, *doubts),
         skip_reason="nothing was decided",
+        failure=failure,
     )
-    failures = [f"{name}: {judgement.failures[name]}" for name in judged_names if name in judgement.failures]
-    if failures:
-        result = _failed_result(metric, combined, "; ".join(failures))
-    else:
-        doubts = _doubts(judgement, parts, measured.scores, metric.threshold, has_score=bool(scores))
-        result = result_of(metric, replace(combined, warnings=(*combined.warnings, *doubts)))
+    result = result_of(metric, combined)
     return replace(result, units=judgement.units, judge=judgement.judge, usage=judgement.usage, cost=judgement.cost)
-
-
-def _failed_result(metric: Metric, measured: Measurement, failure: str) -> MetricResult:
-    findings, warnings = tuple(measured.findings), tuple(measured.warnings)
-    return MetricResult(
-        metric=metric.label,
-        status=ResultStatus.FAILED,
-        threshold=metric.threshold,
-        reason=reason_text(f"Not measured: {failure.rstrip('.')}.", findings, warnings),
-        findings=findings,
-        parts={**measured.scores, **measured.parts},
-        alignment=measured.alignment,
-        warnings=warnings,
-        error=f"JudgeError: {failure}",
-    )
 
 
 def _questions(judgement: Judgement) -> list[QuestionResult]:
@@ -97,23 +79,19 @@ def _sum(name: str, score: float, judgement: Judgement) -> str:
     scores = [value for unit in judgement.units if (value := getattr(unit, name)) is not None]
     if len(scores) == 1 and len(judgement.units) == 1:
         return f"{_unit_sum(name, judgement.units[0].questions)} = {number_text(score)}"
-    listed = ", ".join(map(number_text, scores[:_MOST_UNIT_SCORES])) + (
-        ", ..." if len(scores) > _MOST_UNIT_SCORES else ""
-    )
-    return f"mean of {plural(len(scores), 'unit')} ({listed}) = {number_text(score)}"
+    more = ", ..." if len(scores) > _MOST_UNIT_SCORES else ""
+    listed = ", ".join(map(number_text, scores[:_MOST_UNIT_SCORES]))
+    return f"mean of {plural(len(scores), 'unit')} ({listed}{more}) = {number_text(score)}"
 
 
 def _unit_sum(name: str, questions: Sequence[QuestionResult]) -> str:
-    criterion = "tool_selection" if name == "selection" else name
-    calls = Counter(entry.decision for entry in questions if entry.criterion == criterion)
-    yes, no = calls["yes"], f"{calls['no']} no"
-    if name == "selection":
-        missing = sum(entry.missing for entry in questions if entry.criterion == "missing_calls")
-        if not calls:
-            return "no call was made, and one was needed" if missing else "no call was made, and none was needed"
-        if missing:
-            no += f" + {missing} missing"
-    return f"{yes} yes / ({yes} yes + {no})"
+    criterion, counts_missing = ("tool_selection", True) if name == "selection" else (name, False)
+    decisions = Counter(entry.decision for entry in questions if entry.criterion == criterion)
+    missing = counts_missing * sum(entry.missing for entry in questions)
+    if counts_missing and not decisions:
+        return f"no call was made, and {'one' if missing else 'none'} was needed"
+    yes, more = decisions["yes"], f" + {missing} missing" if missing else ""
+    return f"{yes} yes / ({yes} yes + {decisions['no']} no{more})"
 
 
 def _judge_numbers(judgement: Judgement, parts: Mapping[str, Part]) -> dict[str, float]:
@@ -121,13 +99,10 @@ def _judge_numbers(judgement: Judgement, parts: Mapping[str, Part]) -> dict[str,
     numbers: dict[str, float] = {}
     for name, part in parts.items():
         numbers[f"{name}_low"], numbers[f"{name}_high"] = part.low, part.high
-    total = sum(part.total for part in parts.values())
-    if total:
-        numbers["coverage"] = sum(part.decided for part in parts.values()) / total
-    flip_rates = [entry.flip_rate for entry in _questions(judgement) if entry.flip_rate is not None]
-    if flip_rates:
-        numbers["flip_rate"] = fsum(flip_rates) / len(flip_rates)
-    return numbers
+    # There is always a question: whether a call is missing.
+    numbers["coverage"] = sum(part.decided for part in parts.values()) / sum(part.total for part in parts.values())
+    flip_rate = mean_of([entry.flip_rate for entry in _questions(judgement) if entry.flip_rate is not None])
+    return numbers if flip_rate is None else {**numbers, "flip_rate": flip_rate}
 
 
 def _doubts(
@@ -139,18 +114,20 @@ def _doubts(
     has_score: bool,
 ) -> Iterator[str]:
     """Yield the warning that some questions have no decision, with the bounds that they leave for the score."""
-    undecided = [entry for entry in _questions(judgement) if entry.decision in {None, "cannot_tell"}]
-    if not undecided:
+    open_kinds = Counter(
+        entry.decision or entry.outcome for entry in _questions(judgement) if entry.decision in {None, "cannot_tell"}
+    )
+    if not open_kinds:
         return
     total = sum(part.total for part in parts.values())
-    kinds = Counter(entry.decision or entry.outcome for entry in undecided)
-    kind_counts = ", ".join(f"{amount} {kind}" for kind, amount in sorted(kinds.items()))
-    text = f"{len(undecided)} of {plural(total, 'question')} to the judge and to code have no yes or no ({kind_counts})"
+    kind_counts = ", ".join(f"{amount} {kind}" for kind, amount in sorted(open_kinds.items()))
+    asked = f"{plural(total, 'question')} to the judge and to code"
+    text = f"{open_kinds.total()} of {asked} have no yes or no ({kind_counts})"
     if has_score:
-        low = min([*other_scores.values(), *(part.low for part in parts.values())])
-        high = min([*other_scores.values(), *(part.high for part in parts.values())])
+        low = min(*other_scores.values(), 1.0, *(part.low for part in parts.values()))
+        high = min(*other_scores.values(), 1.0, *(part.high for part in parts.values()))
         text += f"; with them the score lies between {number_text(low)} and {number_text(high)}"
-        if (low >= threshold - TOLERANCE) != (high >= threshold - TOLERANCE):
+        if low < threshold - TOLERANCE <= high:
             text += ", so it is not certain whether it passes"
     yield text
 

@@ -35,6 +35,7 @@ from toolmark.matching.argument_pattern import Template
 from toolmark.matching.json_compare import ABSENT, Absent
 from toolmark.matching.plan import Entry, Layout, align_layout
 from toolmark.matching.plan_slots import CallPattern
+from toolmark.metrics.base import step_of
 from toolmark.metrics.comparable_calls import called_item, expected_item
 
 
@@ -45,7 +46,7 @@ class Aligner:
         """Prepare the called tools."""
         calls = list(called)
         self.items = [called_item(call, output=output) for call in calls]
-        self._steps = [None if call.execution is None else call.execution.step for call in calls]
+        self._steps = list(map(step_of, calls))
         self._compared = {"arguments": arguments, "output": output}
 
     def align(self, variant: Layout, *, ordered: bool) -> Alignment:
@@ -107,19 +108,15 @@ def choice_lines(alignment: Alignment) -> list[str]:
 def plan_warnings(expected: Expectation, alignment: Alignment, *, arguments: bool) -> list[str]:
     """Return warnings about matchers that were not used and about a search that stopped early."""
     warnings: list[str] = []
-    if not arguments and _has_argument_matchers(expected):
-        warnings.append("argument matchers were not used: evaluation_params does not contain INPUT_PARAMETERS")
+    if not arguments:
+        calls = [call for call in expected.expected_calls() if isinstance(call, Expect)]
+        has_matchers = any(call.at or any(matchers_in(call.input_parameters)) for call in calls)
+        if has_matchers or any(plan.tools for plan in expected.plans):
+            warnings.append("argument matchers were not used: evaluation_params does not contain INPUT_PARAMETERS")
     if alignment.gap:
         gap = number_text(alignment.gap)
         warnings.append(f"the search for the best order was given up: the matched weight may be up to {gap} higher")
     return warnings
-
-
-def _has_argument_matchers(expected: Expectation) -> bool:
-    calls = [call for call in expected.expected_calls() if isinstance(call, Expect)]
-    return any(plan.tools for plan in expected.plans) or any(
-        call.at or any(matchers_in(call.input_parameters)) for call in calls
-    )
 
 
 @dataclass(frozen=True, slots=True)

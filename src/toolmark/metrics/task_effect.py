@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from toolmark._internal.text import number_text
 from toolmark.calls import ToolCall, ToolEffect, ToolSpec
 from toolmark.cases import TestCase
-from toolmark.expect.plan import Alternatives, Expectation, Forbid, Plan, walk
+from toolmark.expect.plan import Forbid, walk
 from toolmark.metrics.base import (
     CallMetric,
     Measurement,
@@ -125,12 +125,15 @@ class TaskEffectMetric(CallMetric):
             compared = self._filter.by_effect(expected, calls, effects)
             variants = [changes_of_list(compared)]
             changes = variants[0]
+            can_be_forbidden = bool(self.forbidden)
         else:
             compared, effect_of = self._filter.by_effect_of_plan(expected, calls, effects)
             variants = list(changes_of_plan(expected, compared, effect_of))
             changes = max(variants, key=self._total)
             gap = changes.writes.gap + changes.reads.gap
             warnings += plan_warnings(expected, replace(changes.writes, gap=gap), arguments=True)
+            items = (item for plan in expected.plans for item in walk(plan.calls))
+            can_be_forbidden = bool(self.forbidden) or any(isinstance(item, Forbid) for item in items)
 
         rules = {index: f", by {text!r}" for index, text in changes.forbidden}
         rules |= {index: "" for index, call in compared.called.items() if matches(call.name, self.forbidden)}
@@ -138,7 +141,7 @@ class TaskEffectMetric(CallMetric):
         in_order = changes.align_in_order()
         share = changes.ordered_share(in_order)
         parts = changes.parts(share)
-        if self.forbidden or _has_forbidden_calls(expected):
+        if can_be_forbidden:
             parts["allowed"] = float(not rules)
         return Measurement(
             scores={"total": score},
@@ -181,8 +184,3 @@ class TaskEffectMetric(CallMetric):
             return []
         lowest = max(self._weighted(one.f1_with(unknown), one) for one in variants if not one.forbidden)
         return [f"if those calls changed something, the score is {number_text(lowest)}"]
-
-
-def _has_forbidden_calls(expected: Sequence[ToolCall] | Expectation) -> bool:
-    plans = expected.plans if isinstance(expected, (Plan, Alternatives)) else ()
-    return any(isinstance(item, Forbid) for plan in plans for item in walk(plan.calls))

@@ -25,7 +25,7 @@ from toolmark.metrics.base import (
     run_notes,
 )
 from toolmark.metrics.call_filter import CallFilter, ComparedCalls, Only
-from toolmark.metrics.comparable_calls import called_item, expected_item, partial_comparison_warnings
+from toolmark.metrics.comparable_calls import partial_comparison_warnings
 from toolmark.metrics.plan_variants import align_plan, choice_lines, plan_warnings
 from toolmark.metrics.wording import alignment_findings, arithmetic
 from toolmark.result import MetricResult
@@ -183,8 +183,7 @@ class ToolCorrectnessMetric(Metric):
         options = self._compared
         if isinstance(expected, list):
             calls = self._filter.select(expected, called, case.available_tools)
-            left = [expected_item(call, output=options["output"]) for call in calls.expected.values()]
-            right = [called_item(call, output=options["output"]) for call in calls.called.values()]
+            left, right = calls.items(output=options["output"])
             return calls.in_case(align(left, right, **options)), calls
         calls, keep = self._filter.select_for_plan(expected, called, case.available_tools)
         alignment = align_plan(expected, calls.called.values(), self._calling, keep, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,14 +24,12 @@ def read_effects(value: object) -> dict[str, ToolEffect]:
         ConfigurationError: The value does not map names or patterns to `read` or `write`.
     """
     effects: dict[str, ToolEffect] = {}
-    for name, effect in value.items() if isinstance(value, Mapping) else ((None, value),):
-        text = str.lower(effect) if isinstance(effect, str) else None
+    for name, effect in (value if isinstance(value, Mapping) else {"": value}).items():
+        text = effect.lower() if isinstance(effect, str) else effect
         if not isinstance(name, str) or not name or text not in ("read", "write"):
-            message = (
-                "effects must map names or patterns of tools to 'read' or 'write', as in "
-                f"{{'get_*': 'read', 'book': 'write'}}; got {short_repr(value)}"
-            )
-            raise ConfigurationError(message)
+            expected = "effects must map names or patterns of tools to 'read' or 'write'"
+            example = "{'get_*': 'read', 'book': 'write'}"
+            raise ConfigurationError(f"{expected}, as in {example}; got {short_repr(value)}")
         effects[name] = ToolEffect(text)
     return effects
 
@@ -74,12 +73,11 @@ class ToolEffects:
         warnings: list[str] = []
         if self.guess:
             names = dict.fromkeys(call.name for call in (*expected, *called))
-            guesses = {name: guess_effect(name) for name in names if self._stated(name) is None}
-            groups = [
-                f"{effect.value}: {list_names(name for name, guess in guesses.items() if guess is effect)}"
-                for effect in ToolEffect
-                if effect in guesses.values()
-            ]
+            guesses: dict[ToolEffect | None, list[str]] = defaultdict(list)
+            for name in names:
+                if self._stated(name) is None:
+                    guesses[guess_effect(name)].append(name)
+            groups = [f"{effect.value}: {list_names(guesses[effect])}" for effect in ToolEffect if guesses[effect]]
             if groups:
                 warnings.append(f"effects guessed from the names of tools: {'; '.join(groups)}")
         unknown = [call.name for call in expected if self.of(call.name) is None]

@@ -18,7 +18,8 @@ from toolmark.errors import ConfigurationError, InvalidDataError
 from toolmark.report import MetricSummary
 from toolmark.result import MetricResult, ResultStatus
 from toolmark.stats import student_t
-from toolmark.stats.intervals import SAME, check_confidence, effective, wilson
+from toolmark.stats.intervals import SAME, effective, wilson
+from toolmark.stats.number_checks import check_confidence
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from statistics import NormalDist
 
-from toolmark.errors import ConfigurationError, InvalidDataError
-from toolmark.stats.number_checks import check_lengths
+from toolmark.errors import ConfigurationError
+from toolmark.stats.number_checks import check_confidence, check_positive, check_shares, cluster_keys
 
 SAME = 1e-12
 """A standard error below this is rounding error of a sum of floats, and counts as 0."""
@@ -50,7 +50,7 @@ def mean_interval(
         >>> mean_interval([1.0, 1.0], ["a", "b"]) is None
         True
     """
-    _check_shares(values)
+    check_shares(values)
     check_confidence(confidence)
     sums = _cluster_sums(values, clusters)
     if len(sums) < 2:  # noqa: PLR2004 - two are the fewest that can vary
@@ -99,11 +99,12 @@ def rate_interval(
         return None
     rate, number = math.fsum(values) / len(values), float(len(values))
     quantile = NormalDist().inv_cdf((1 + confidence) / 2)
-    if len(sums) < len(values):
-        error = math.sqrt(_variance(sums, len(values))) if len(sums) > 1 else None
-        number = effective(rate, error, len(sums), len(values))
-        if 0 < rate < 1 and len(sums) > 1:
+    if 1 < len(sums) < len(values):
+        number = effective(rate, math.sqrt(_variance(sums, len(values))), len(sums), len(values))
+        if 0 < rate < 1:
             quantile = student_t(len(sums) - 1, (1 + confidence) / 2)
+    elif len(sums) == 1:
+        number = 1.0
     return wilson(rate, number, quantile)
 
 
@@ -126,7 +127,7 @@ def student_t(freedom: int, probability: float) -> float:
         >>> round(student_t(39, 0.975), 4)
         2.0227
     """
-    _check_freedom(freedom)
+    check_positive(freedom, "freedom")
     if not 0 < probability < 1:
         raise ConfigurationError(f"probability must be between 0 and 1, got {probability!r}")
     if probability < 0.5:  # noqa: PLR2004 - it is symmetric
@@ -187,14 +188,10 @@ def effective(rate: float, error: float | None, clusters: int, number: int) -> f
 
 def _cluster_sums(values: Sequence[float], clusters: Sequence[Hashable] | None) -> list[float]:
     """Return the sum of the differences from the overall mean, for each cluster."""
-    if clusters is None:
-        clusters = range(len(values))
-    check_lengths(clusters, values, "clusters", "values")
-    if not values:
-        return []
-    mean = math.fsum(values) / len(values)
+    keys = cluster_keys(clusters, values, "values")
+    mean = math.fsum(values) / max(len(values), 1)
     members: dict[Hashable, list[float]] = {}
-    for value, key in zip(values, clusters, strict=True):
+    for value, key in zip(values, keys, strict=True):
         members.setdefault(key, []).append(value - mean)
     return [math.fsum(differences) for differences in members.values()]
 
@@ -202,20 +199,3 @@ def _cluster_sums(values: Sequence[float], clusters: Sequence[Hashable] | None) 
 def _variance(sums: Sequence[float], number: int) -> float:
     """Return the variance of the mean of so many numbers, from the sums of at least two clusters."""
     return len(sums) / (len(sums) - 1) * math.fsum(one * one for one in sums) / number**2
-
-
-def _check_freedom(freedom: object) -> None:
-    if isinstance(freedom, bool) or not isinstance(freedom, int) or freedom < 1:
-        raise ConfigurationError(f"freedom must be a whole number of at least 1, got {freedom!r}")
-
-
-def _check_shares(values: Iterable[float]) -> None:
-    for value in values:
-        if not 0 <= value <= 1:
-            raise InvalidDataError(f"a value must be between 0 and 1, got {value!r}")
-
-
-def check_confidence(confidence: object) -> None:
-    """Raise `ConfigurationError` unless a confidence is between 0 and 1."""
-    if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
-        raise ConfigurationError(f"confidence must be a number between 0 and 1, got {confidence!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 from toolmark.errors import ConfigurationError, InvalidDataError
 
@@ -20,10 +20,42 @@ def check_lengths(values: Sequence[object], others: Sequence[object], name: str,
         raise InvalidDataError(message)
 
 
+def cluster_keys(clusters: Sequence[Hashable] | None, values: Sequence[object], name: str) -> Sequence[Hashable]:
+    """Return the key of the cluster of each value; without clusters, each value is a separate one."""
+    if clusters is None:
+        return range(len(values))
+    check_lengths(clusters, values, "clusters", name)
+    return clusters
+
+
+def check_shares(values: Iterable[float], name: str = "a value") -> None:
+    """Raise unless all values are between 0 and 1."""
+    for value in values:
+        if not 0 <= value <= 1:
+            raise InvalidDataError(f"{name} must be between 0 and 1, got {value!r}")
+
+
+def is_whole(value: object, least: int) -> bool:
+    """Return whether a value is a whole number of at least so much."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
 def check_count(value: object, name: str) -> None:
     """Raise unless a value is a whole number of at least 0."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    if not is_whole(value, 0):
         raise InvalidDataError(f"{name} must be a whole number of at least 0, got {value!r}")
+
+
+def check_positive(value: object, name: str) -> None:
+    """Raise `ConfigurationError` unless an option is a whole number of at least 1."""
+    if not is_whole(value, 1):
+        raise ConfigurationError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+
+def check_confidence(confidence: object) -> None:
+    """Raise `ConfigurationError` unless a confidence is between 0 and 1."""
+    if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:  # true and false are 1 and 0
+        raise ConfigurationError(f"confidence must be a number between 0 and 1, got {confidence!r}")
 
 
 def check_bootstrap(resamples: object, confidence: object) -> None:
@@ -32,7 +64,5 @@ def check_bootstrap(resamples: object, confidence: object) -> None:
     Raises:
         ConfigurationError: `resamples` is not a whole number of at least 1, or `confidence` is not between 0 and 1.
     """
-    if isinstance(resamples, bool) or not isinstance(resamples, int) or resamples < 1:
-        raise ConfigurationError(f"resamples must be a whole number of at least 1, got {resamples!r}")
-    if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
-        raise ConfigurationError(f"confidence must be a number between 0 and 1, got {confidence!r}")
+    check_positive(resamples, "resamples")
+    check_confidence(confidence)

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 
 from toolmark.errors import InvalidDataError
 from toolmark.stats.bootstrap import RESAMPLES, Interval, bootstrap
-from toolmark.stats.number_checks import check_count, check_lengths, mean_of
+from toolmark.stats.number_checks import check_count, check_lengths, check_shares, cluster_keys, mean_of
 
 
 def mean_difference(before: Sequence[float], after: Sequence[float]) -> float | None:
@@ -47,8 +47,7 @@ def mean_difference_interval(
         ConfigurationError: See `bootstrap`.
     """
     differences = _differences(before, after)
-    keys = range(len(differences)) if clusters is None else clusters
-    check_lengths(keys, differences, "clusters", "before")
+    keys = cluster_keys(clusters, differences, "before")
 
     def statistic(chosen: Sequence[int]) -> float | None:
         return mean_of([differences[position] for position in chosen])
@@ -140,9 +139,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
         [0.04, None, 0.02]
     """
     tests = [(value, place) for place, value in enumerate(p_values) if value is not None]
-    for value, _ in tests:
-        if not 0 <= value <= 1:
-            raise InvalidDataError(f"a p-value must be between 0 and 1, got {value!r}")
+    check_shares((value for value, _ in tests), "a p-value")
     corrected: list[float | None] = [None] * len(p_values)
     highest = 0.0
     for rank, (value, place) in enumerate(sorted(tests)):

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from toolmark.errors import InvalidDataError
-from toolmark.stats.intervals import SAME, check_confidence, student_t, wilson
-from toolmark.stats.number_checks import check_count
+from toolmark.stats.intervals import SAME, student_t, wilson
+from toolmark.stats.number_checks import check_confidence, check_count, check_shares
 
 _NOTHING = SAME * SAME
 """A sum of squares below this is rounding error of a sum of floats, and counts as 0."""
@@ -47,9 +47,7 @@ class Stratum:
             raise InvalidDataError(f"drawn must be from 1 to {self.population}, the population, got {self.drawn}")
         if len(self.values) > self.drawn:
             raise InvalidDataError(f"values has {len(self.values)} entries, more than the {self.drawn} drawn cases")
-        for value in self.values:
-            if not 0 <= value <= 1:
-                raise InvalidDataError(f"a value must be between 0 and 1, got {value!r}")
+        check_shares(self.values)
 
     @property
     def weight(self) -> float:
@@ -107,21 +105,19 @@ def population_mean_interval(strata: Sequence[Stratum], *, confidence: float = 0
     mean, partly = population_mean(strata), [one for one in strata if one.drawn < one.population]
     if mean is None or not partly:
         return None if mean is None else (mean, mean)
-    if any(one.drawn == 1 for one in partly):
-        return None
     squares = [_squares(one, mean) for one in partly]
-    if all(square < _NOTHING for square in squares):
+    if max(squares) < _NOTHING or any(one.drawn == 1 for one in partly):
         return None
-    squares = [
-        square if square >= _NOTHING else _unseen_squares(one) for one, square in zip(partly, squares, strict=True)
-    ]
-    pairs = zip(partly, squares, strict=True)
-    total = math.fsum(one.weight**2 * one.unseen * one.drawn * square / (one.drawn - 1) for one, square in pairs)
-    reach = (
-        student_t(sum(one.drawn - 1 for one in partly), (1 + confidence) / 2)
-        * math.sqrt(total)
-        / _cases_with_value(strata)
+    total = math.fsum(
+        one.weight**2
+        * one.unseen
+        * one.drawn
+        * (square if square >= _NOTHING else _unseen_squares(one))
+        / (one.drawn - 1)
+        for one, square in zip(partly, squares, strict=True)
     )
+    quantile = student_t(sum(one.drawn - 1 for one in partly), (1 + confidence) / 2)
+    reach = quantile * math.sqrt(total) / _cases_with_value(strata)
     return max(0.0, mean - reach), min(1.0, mean + reach)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 
 from toolmark.errors import InvalidDataError
 from toolmark.stats.bootstrap import RESAMPLES, Interval, bootstrap
-from toolmark.stats.number_checks import check_lengths
+from toolmark.stats.number_checks import check_lengths, cluster_keys
 
 
 def auc(scores: Sequence[float], good: Sequence[bool]) -> float | None:
@@ -25,7 +26,7 @@ def auc(scores: Sequence[float], good: Sequence[bool]) -> float | None:
         >>> auc([0.9, 0.5, 0.5, 0.1], [True, True, False, False])
         0.875
     """
-    return _Ranked(scores, good).auc(range(len(scores)))
+    return _ranked_auc(scores, good)(range(len(scores)))
 
 
 def balanced_accuracy(passed: Sequence[bool], good: Sequence[bool]) -> float | None:
@@ -42,12 +43,10 @@ def balanced_accuracy(passed: Sequence[bool], good: Sequence[bool]) -> float | N
         0.75
     """
     check_lengths(passed, good, "passed")
-    right, wrong = sum(map(bool, good)), sum(not value for value in good)
-    if not right or not wrong:
-        return None
-    hits = sum(bool(one and other) for one, other in zip(passed, good, strict=True))
-    rejected = sum(not one and not other for one, other in zip(passed, good, strict=True))
-    return (hits * wrong + rejected * right) / (2 * right * wrong)
+    counts = Counter((bool(ok), bool(fine)) for ok, fine in zip(passed, good, strict=True))
+    hits, rejected = counts[True, True], counts[False, False]
+    right, wrong = hits + counts[False, True], rejected + counts[True, False]
+    return (hits * wrong + rejected * right) / (2 * right * wrong) if right and wrong else None
 
 
 def auc_interval(
@@ -68,32 +67,31 @@ def auc_interval(
         InvalidDataError: The arguments differ in length, or a score is NaN.
         ConfigurationError: See `bootstrap`.
     """
-    ranked = _Ranked(scores, good)
-    keys = range(len(scores)) if clusters is None else clusters
-    check_lengths(keys, good, "clusters")
-    return bootstrap(ranked.auc, keys, resamples=resamples, seed=seed, confidence=confidence)
+    area = _ranked_auc(scores, good)
+    keys = cluster_keys(clusters, good, "good")
+    return bootstrap(area, keys, resamples=resamples, seed=seed, confidence=confidence)
 
 
-class _Ranked:
-    """Scores by rank, sorted once, so that the area of any resample is counted in one pass."""
+def _ranked_auc(scores: Sequence[float], good: Sequence[bool]) -> Callable[[Sequence[int]], float | None]:
+    """Return the function that gives the area of the scores at some positions.
 
-    def __init__(self, scores: Sequence[float], good: Sequence[bool]) -> None:
-        check_lengths(scores, good, "scores")
-        if any(math.isnan(score) for score in scores):
-            raise InvalidDataError("a score is NaN, which is neither higher nor lower than another; leave it out")
-        ranks = {score: rank for rank, score in enumerate(sorted(set(scores)))}
-        self._ranks = [ranks[score] for score in scores]
-        self._good = list(map(bool, good))
-        self._count = len(ranks)
+    The scores are sorted once, so that the area of any resample is counted in one pass.
+    """
+    check_lengths(scores, good, "scores")
+    if any(math.isnan(score) for score in scores):
+        raise InvalidDataError("a score is NaN, which is neither higher nor lower than another; leave it out")
+    rank_of = {score: rank for rank, score in enumerate(sorted(set(scores)))}
+    ranks = [rank_of[score] for score in scores]
 
-    def auc(self, chosen: Sequence[int]) -> float | None:
-        """Return the area of the ones at these positions."""
-        right, wrong = [0] * self._count, [0] * self._count
-        for position in chosen:
-            (right if self._good[position] else wrong)[self._ranks[position]] += 1
+    def area(positions: Sequence[int]) -> float | None:
+        right, wrong = [0] * len(rank_of), [0] * len(rank_of)
+        for position in positions:
+            (right if good[position] else wrong)[ranks[position]] += 1
         halves = below = 0  # won pairs count two halves, ties one
         for better, worse in zip(right, wrong, strict=True):
             halves += better * (2 * below + worse)
             below += worse
         pairs = sum(right) * below
         return halves / (2 * pairs) if pairs else None
+
+    return area

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from toolmark.errors import ConfigurationError, InvalidDataError
-from toolmark.stats.number_checks import check_count
+from toolmark.errors import InvalidDataError
+from toolmark.stats.number_checks import check_count, check_positive
 
 
 def pass_at_k(trials: int, passes: int, k: int) -> float | None:
@@ -27,8 +27,7 @@ def pass_at_k(trials: int, passes: int, k: int) -> float | None:
         >>> pass_at_k(trials=4, passes=1, k=2)
         0.5
     """
-    _check_trials(trials, passes, k)
-    ways = math.comb(trials, k)
+    ways = _ways(trials, passes, k)
     return (ways - math.comb(trials - passes, k)) / ways if ways else None
 
 
@@ -42,15 +41,15 @@ def pass_hat_k(trials: int, passes: int, k: int) -> float | None:
         >>> pass_hat_k(trials=4, passes=3, k=2)
         0.5
     """
-    _check_trials(trials, passes, k)
-    ways = math.comb(trials, k)
+    ways = _ways(trials, passes, k)
     return math.comb(passes, k) / ways if ways else None
 
 
-def _check_trials(trials: int, passes: int, k: object) -> None:
+def _ways(trials: int, passes: int, k: int) -> int:
+    """Return the number of ways to choose k trials."""
     check_count(trials, "trials")
     check_count(passes, "passes")
     if passes > trials:
         raise InvalidDataError(f"there are {passes} passes of {trials} trials; there cannot be more passes than trials")
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise ConfigurationError(f"k must be a whole number of at least 1, got {k!r}")
+    check_positive(k, "k")
+    return math.comb(trials, k)

@@ -30,14 +30,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any, Final, ParamSpec, TypeVar, overload
 
 from toolmark._internal.json import JsonObject
 from toolmark._internal.model import drop_none
 from toolmark.calls import ToolCall, ToolCallType, ToolSpec
 from toolmark.capture.builder import RunBuilder
-from toolmark.capture.observation.spans import Observable, begin_span, current_span, error_text
+from toolmark.capture.observation.spans import NoSpan, Observable, Span, begin_span, current_span, error_text
 from toolmark.capture.records import Key, Request
 from toolmark.cases import LLMTestCase
 from toolmark.errors import ConfigurationError, InvalidDataError
@@ -96,9 +95,21 @@ def observe(
     Raises:
         ConfigurationError: It is not a function whose arguments have names, or the options contradict each other.
     """
-    if function is None:
-        return functools.partial(_observe, name=name, tool=tool, type=type, hide=hide, metrics=metrics)
-    return _observe(function, name=name, tool=tool, type=type, hide=hide, metrics=metrics)
+
+    def decorate(function: object) -> Callable[..., Any]:
+        plain = _check_function(function)
+        label = name or getattr(getattr(plain, "func", plain), "__name__", None) or plain.__class__.__name__
+        if type is not None and not tool:
+            raise ConfigurationError(f"type={type!r} needs a tool, and {label!r} is not one; add tool=True")
+        source = f"{getattr(plain, '__module__', '')}.{getattr(plain, '__qualname__', label)}"
+        observable = Observable(label, tool, _check_type(type), _check_metrics(metrics, label), source)
+        name_arguments = _argument_namer(plain, frozenset([hide] if isinstance(hide, str) else hide))
+        wrapper = _wrap(plain, lambda args, kwargs: begin_span(observable, lambda: name_arguments(args, kwargs)))
+        functools.update_wrapper(wrapper, plain)
+        wrapper.__observed__ = observable  # type: ignore[attr-defined]
+        return wrapper
+
+    return decorate if function is None else decorate(function)
 
 
 def update_current_span(
@@ -146,7 +157,7 @@ def update_current_span(
         changes |= {name: getattr(case, name) for name in case.model_fields_set}
     except Exception as error:  # noqa: BLE001 - a recorder never disturbs the agent
         text = f"update_current_span left out an invalid value: {error_text(error)}"
-        span.report(lambda builder, _: builder.warn(text))
+        span.warn(text)
     else:
         span.overrides.update(changes)
 
@@ -214,28 +225,6 @@ def _report(event: Callable[[RunBuilder, Key | None], object]) -> None:
         span.report(event)
 
 
-def _observe(
-    function: object,
-    *,
-    name: str | None,
-    tool: bool,
-    type: ToolCallType | str | None,
-    hide: Iterable[str],
-    metrics: Iterable[object],
-) -> Callable[..., Any]:
-    plain = _check_function(function)
-    label = name or getattr(getattr(plain, "func", plain), "__name__", None) or plain.__class__.__name__
-    if type is not None and not tool:
-        raise ConfigurationError(f"type={type!r} needs a tool, and {label!r} is not one; add tool=True")
-    source = f"{getattr(plain, '__module__', '')}.{getattr(plain, '__qualname__', label)}"
-    observable = Observable(label, tool, _check_type(type), _check_metrics(metrics, label), source)
-    name_arguments = _argument_namer(plain, frozenset([hide] if isinstance(hide, str) else hide))
-    wrapper = _wrap(plain, observable, name_arguments)
-    functools.update_wrapper(wrapper, plain)
-    wrapper.__observed__ = observable  # type: ignore[attr-defined]
-    return wrapper
-
-
 def _check_function(function: object) -> Callable[..., Any]:
     if isinstance(function, (staticmethod, classmethod)):
         kind = type(function).__name__
@@ -264,6 +253,8 @@ def _check_metrics(metrics: object, name: str) -> tuple[object, ...]:
 
 
 _ArgumentNamer = Callable[[tuple[Any, ...], JsonObject], JsonObject]
+_SpanBeginner = Callable[[tuple[Any, ...], JsonObject], Span | NoSpan]
+"""Begins the span of a call with these positional and named arguments."""
 
 
 def _argument_namer(function: Callable[..., Any], hidden: frozenset[str]) -> _ArgumentNamer:
@@ -277,7 +268,7 @@ def _argument_namer(function: Callable[..., Any], hidden: frozenset[str]) -> _Ar
     if parameters and parameters[0].name in ("self", "cls") and _is_method(function):
         hidden |= {parameters[0].name}
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    keywords = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
+    keywords = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), "")
 
     def name_arguments(args: tuple[Any, ...], kwargs: JsonObject) -> JsonObject:
         try:
@@ -285,9 +276,9 @@ def _argument_namer(function: Callable[..., Any], hidden: frozenset[str]) -> _Ar
         except TypeError:  # the call itself is about to fail; its arguments are still recorded
             arguments = {**dict(zip(positional, args, strict=False)), **kwargs}
         else:
-            extra = arguments.pop(keywords, {}) if keywords is not None else {}
+            extra = arguments.pop(keywords, {})
             # The arguments of `**kwargs` stay together if one repeats the name of a positional-only argument.
-            arguments |= {keywords: extra} if keywords is not None and extra.keys() & arguments.keys() else extra
+            arguments |= {keywords: extra} if extra.keys() & arguments.keys() else extra
         return {name: value for name, value in arguments.items() if name not in hidden}
 
     return name_arguments
@@ -299,31 +290,25 @@ def _is_method(function: Callable[..., Any]) -> bool:
     return bool(outer) and not outer.endswith("<locals>")
 
 
-def _wrap(function: Callable[..., Any], observable: Observable, name_arguments: _ArgumentNamer) -> Callable[..., Any]:
+def _wrap(function: Callable[..., Any], begin: _SpanBeginner) -> Callable[..., Any]:
     """Return the observed function, of the same kind (plain, async, generator) as the original."""
     is_plain = inspect.isroutine(function) or isinstance(function, functools.partial)
     called: object = function if is_plain else getattr(function, "__call__")  # noqa: B004, B009 - an object with a method
     if inspect.isasyncgenfunction(called):
-        return _wrap_async_generator(function, observable, name_arguments)
+        return _wrap_async_generator(function, begin)
     if inspect.isgeneratorfunction(called):
-        return _wrap_generator(function, observable, name_arguments)
+        return _wrap_generator(function, begin)
     if inspect.iscoroutinefunction(called):
 
         async def acall(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
-            span = begin_span(observable, lambda: name_arguments(args, kwargs))
-            if span is None:
-                return await function(*args, **kwargs)
-            with span:
+            with (span := begin(args, kwargs)):
                 result = await function(*args, **kwargs)
             return span.returned(result)
 
         return acall
 
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
-        span = begin_span(observable, lambda: name_arguments(args, kwargs))
-        if span is None:
-            return function(*args, **kwargs)
-        with span:
+        with (span := begin(args, kwargs)):
             result = function(*args, **kwargs)
         return span.returned(result)
 
@@ -333,12 +318,10 @@ def _wrap(function: Callable[..., Any], observable: Observable, name_arguments: 
 # The span of a generator is current only while the generator runs: between two pieces the caller runs, in its own span.
 
 
-def _wrap_generator(
-    function: Callable[..., Any], observable: Observable, name_arguments: _ArgumentNamer
-) -> Callable[..., Any]:
+def _wrap_generator(function: Callable[..., Any], begin: _SpanBeginner) -> Callable[..., Any]:
     def stream(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:  # noqa: ANN401 - as the function
-        span = begin_span(observable, lambda: name_arguments(args, kwargs))
-        if span is None:
+        span = begin(args, kwargs)
+        if isinstance(span, NoSpan):
             return (yield from function(*args, **kwargs))
         pieces: list[Any] = []
         with span:
@@ -369,38 +352,33 @@ def _wrap_generator(
     return stream
 
 
-def _wrap_async_generator(
-    function: Callable[..., Any], observable: Observable, name_arguments: _ArgumentNamer
-) -> Callable[..., Any]:
+def _wrap_async_generator(function: Callable[..., Any], begin: _SpanBeginner) -> Callable[..., Any]:
+    # Unlike a plain generator, an async one cannot delegate with `yield from`, so a call without a span steps, too.
     async def stream(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:  # noqa: ANN401 - as the function
-        span = begin_span(observable, lambda: name_arguments(args, kwargs))
-        context = nullcontext() if span is None else span
         pieces: list[Any] = []
-        with context:
+        with (span := begin(args, kwargs)):
             generator = function(*args, **kwargs)
         step: Callable[[], Any] = generator.__anext__
         while True:
-            with context:
+            with span:
                 try:
                     piece = await step()
                 except StopAsyncIteration:
                     break
-            if span is not None:
+            if isinstance(span, Span):  # else the pieces would only use memory
                 pieces.append(piece)
             try:
                 value = yield piece
             except GeneratorExit:
-                with context:
+                with span:
                     await generator.aclose()
-                if span is not None:
-                    span.failed(GeneratorExit(_ABANDONED))
+                span.failed(GeneratorExit(_ABANDONED))
                 raise
             except BaseException as error:  # noqa: BLE001 - the generator handles it
                 step = functools.partial(generator.athrow, error)
             else:
                 step = functools.partial(generator.asend, value)
-        if span is not None:
-            span.returned(join_pieces(pieces))
+        span.returned(join_pieces(pieces))
 
     return stream
 

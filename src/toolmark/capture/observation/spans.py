@@ -8,8 +8,8 @@ metrics, which are recorded as if each were a run.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -89,7 +89,7 @@ class Record:
     recorder: ObserveRecorder
     overrides: JsonObject
     """Fields of the case that `update_current_span` set; shared with the span."""
-    observable: Observable | None
+    observable: Observable
     builder: RunBuilder
     is_run: bool
     components: list[Record] = field(default_factory=list)
@@ -109,14 +109,14 @@ class Record:
 
     def case(self, expected: Mapping[str, Any]) -> LLMTestCase:
         """Return the case: each field from the overrides, else from `expected`, else as observed."""
-        case = self.run().to_test_case(name=None if self.observable is None else self.observable.name)
+        case = self.run().to_test_case(name=self.observable.name or None)
         return _replace_fields(case, {**expected, **self.overrides})
 
 
 class Span:
     """One call of an observed function; a context manager that makes it the innermost span."""
 
-    def __init__(self, observable: Observable | None, parent: Span | None) -> None:
+    def __init__(self, observable: Observable, parent: Span | None) -> None:
         """Start without records."""
         self.observable = observable
         self.parent = parent
@@ -149,7 +149,7 @@ class Span:
         while span is not None:
             for record in span.records:
                 yield record, tool
-            if tool is None and span.observable is not None and span.observable.is_tool:
+            if tool is None and span.observable.is_tool:
                 tool = span.key
             span = span.parent
 
@@ -162,20 +162,30 @@ class Span:
         """Return the records of the runs that this span is part of."""
         return [record for record, _ in self.enclosing_records() if record.is_run]
 
+    def warn(self, text: str) -> None:
+        """Add a warning to all enclosing records."""
+        self.report(lambda builder, _: builder.warn(text))
+
+    def _report_call(self, event: Callable[[RunBuilder, Key | None], object]) -> None:
+        """Report an event of this span's tool call, which belongs to the span around it."""
+        if self.observable.is_tool and self.parent is not None:
+            self.parent.report(event)
+
+    def _report_run(self, event: Callable[[RunBuilder], object]) -> None:
+        """Report an event to the runs and components that this span is."""
+        for record in self.records:
+            record.report(event)
+
     def started(self, get_arguments: Callable[[], JsonObject | None], text: str | None = None) -> None:
         """Report the start of the function; its arguments are read only if a record needs them."""
-        now = _now()
-        observable = self.observable
-        is_tool = observable is not None and observable.is_tool
-        arguments = get_arguments() if self.records or is_tool else None
-        for record in self.records:
-            record.report(lambda builder: builder.started(_input(arguments) if text is None else text, at=now))
-        if observable is not None and is_tool and self.parent is not None:
-            self.parent.report(
-                lambda builder, tool: builder.tool_started(
-                    self.key, observable.name, arguments, scope=tool, type=observable.type, at=now
-                )
+        now, observable = _now(), self.observable
+        arguments = get_arguments() if self.records or observable.is_tool else None
+        self._report_run(lambda builder: builder.started(_input(arguments) if text is None else text, at=now))
+        self._report_call(
+            lambda builder, tool: builder.tool_started(
+                self.key, observable.name, arguments, scope=tool, type=observable.type, at=now
             )
+        )
 
     def returned(self, value: T) -> T:
         """Report that the function returned `value`, and return it."""
@@ -206,14 +216,26 @@ class Span:
         """Report the end, once, and deliver the runs that end with this span."""
         if self._is_over:
             return
-        if self.parent is not None and self.observable is not None and self.observable.is_tool:
-            self.parent.report(lambda builder, _: end_tool(builder))
-        for record in self.records:
-            record.report(end_run)
+        self._report_call(lambda builder, _: end_tool(builder))
+        self._report_run(end_run)
         self._is_over = True
         for record in self.records:
             if record.is_run:
                 record.recorder.finished(record)
+
+
+class NoSpan(nullcontext[None]):
+    """In place of the span of a call that is not recorded; does nothing."""
+
+    def returned(self, value: T) -> T:
+        """Return the value."""
+        return value
+
+    def failed(self, error: BaseException) -> None:
+        """Do nothing."""
+
+
+_NO_SPAN = NoSpan()
 
 
 class ObserveRecorder(RunRecorder[Record]):
@@ -233,7 +255,6 @@ class ObserveRecorder(RunRecorder[Record]):
                 Component(part.observable, part.case(expected if part.overrides is record.overrides else {}))
                 for record in self._recordings.values()
                 for part in record.components
-                if part.observable is not None
             ]
 
     def test_case_with(self, case: LLMTestCase, expected: Mapping[str, Any]) -> LLMTestCase:
@@ -275,7 +296,7 @@ class ObserveRecorder(RunRecorder[Record]):
             app: The function that answers. If it is observed, `update_current_span` inside it changes the case of the
                 run.
         """
-        span = Span(None, _current.get())
+        span = Span(Observable(""), _current.get())
         span.app = observable_of(app)
         self.begin(span)
         span.started(lambda: None, input)
@@ -357,22 +378,22 @@ def current_span() -> Span | None:
     return _current.get()
 
 
-def begin_span(observable: Observable, get_arguments: Callable[[], JsonObject | None]) -> Span | None:
-    """Return the span of a call that starts now, `None` without an active recorder."""
+def begin_span(observable: Observable, get_arguments: Callable[[], JsonObject | None]) -> Span | NoSpan:
+    """Return the span of a call that starts now; one that does nothing if the call is not recorded."""
     parent, recorder = _current.get(), _recorder.get()
     if parent is None and recorder is None:
         for other in list(_listening.values()):
             other.missed(observable.name)
-        return None
+        return _NO_SPAN
     try:
         return _begin_span(observable, parent, recorder, get_arguments)
     except Exception as error:  # noqa: BLE001 - a recorder never disturbs the agent
         text = f"a call of {observable.name!r} was not recorded: {error_text(error)}"
         if parent is not None:
-            parent.report(lambda builder, _: builder.warn(text))
+            parent.warn(text)
         elif recorder is not None:
             recorder.say(text)
-        return None
+        return _NO_SPAN
 
 
 def _begin_span(
@@ -380,34 +401,32 @@ def _begin_span(
     parent: Span | None,
     recorder: ObserveRecorder | None,
     get_arguments: Callable[[], JsonObject | None],
-) -> Span | None:
+) -> Span | NoSpan:
     span = Span(observable, parent)
-    runs = [] if parent is None else parent.runs()
-    if recorder is not None and all(run.recorder is not recorder for run in runs):
+    if recorder is not None and all(run.recorder is not recorder for run in span.runs()):
         if not observable.is_tool:
             recorder.begin(span)
-            runs = [*span.records, *runs]
         else:
             recorder.say(
                 f"the tool {observable.name!r} was called outside any observed run, and was not recorded; decorate the "
                 "function that answers with @observe, or call it inside `with recorder.run(question)`"
             )
             if parent is None:
-                return None
+                return _NO_SPAN
     if parent is not None and parent.app is observable:
         span.overrides = parent.overrides
     if observable.metrics:
-        _add_component(span, observable, runs)
+        _add_component(span)
     span.started(get_arguments)
     return span
 
 
-def _add_component(span: Span, observable: Observable, runs: Sequence[Record]) -> None:
+def _add_component(span: Span) -> None:
     """Give a span with metrics a record in each run; if it is the whole run, that is the run's own record."""
-    for run in runs:
+    for run in span.runs():
         component = run
         if run not in span.records:
-            component = Record(run.recorder, span.overrides, observable, RunBuilder(), is_run=False)
+            component = Record(run.recorder, span.overrides, span.observable, RunBuilder(), is_run=False)
             span.records.append(component)
         with run.recorder.lock:
             run.components.append(component)

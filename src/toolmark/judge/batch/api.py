@@ -19,6 +19,7 @@ without a verdict that is not in a batch yet; `poll` waits; `collect` fetches.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections import Counter
@@ -27,17 +28,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from toolmark._internal.json import JsonObject
+from toolmark._internal.json import JsonObject, json_text
 from toolmark._internal.sync_bridge import run_sync
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
 from toolmark.judge.batch.answers import read_answers, rejected_lines
-from toolmark.judge.batch.files import Folder, Lost, Manifest, Shard, request_line
+from toolmark.judge.batch.files import Folder, Lost, Manifest, Shard, ShardState
 from toolmark.judge.batch.remote import TEMPORARY, Remote
 from toolmark.judge.cache import Cache
 from toolmark.judge.cost import CostEstimate, add_usage
 from toolmark.judge.judge import Judge, JudgeLike
 from toolmark.judge.openai import OpenAIJudge
-from toolmark.judge.openai.errors import EndpointError
+from toolmark.judge.openai.errors import unreadable_error
 from toolmark.judge.protocol import Prompt, Reply
 
 MOST_REQUESTS: Final = 50_000
@@ -51,6 +52,7 @@ MOST_ATTEMPTS: Final = 100
 LONGEST_INTERVAL: Final = 120.0
 """Maximum seconds between two status checks."""
 
+_NOT_COLLECTED: Final[tuple[ShardState, ...]] = ("planned", "uploaded", "created")
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 _GROWTH = 1.5
 _GRACE = 3600
@@ -193,14 +195,11 @@ class Batch:
             ```
         """
         manifest = self._open_manifest(self._model())
-        settled = set(manifest.lost)
-        for shard in manifest.shards:
-            if shard.state == "created":  # planned and uploaded ones will be sent
-                settled.update(self._folder.keys(shard))
+        settled = self._keys(manifest, "created") | manifest.lost.keys()  # planned and uploaded shards will be sent
         by_key = self._folder.prompts()
         for prompt in prompts:
             by_key.setdefault(self._judge.key_of(prompt), prompt)
-        waiting = {key for key in settled & by_key.keys() if self._judge.cached(by_key[key]) is None}
+        waiting = self._without_verdict(by_key).keys() & settled
         others = [prompt for key, prompt in by_key.items() if key not in waiting]
         single = self._judge.estimate(others, answer_tokens=answer_tokens)
         return replace(single, prompts=single.prompts + len(waiting), settled=len(waiting), batch=True)
@@ -294,11 +293,12 @@ class Batch:
         """
         manifest = self._folder.manifest()
         prompts = self._folder.prompts()
-        verdicts = {key for key, prompt in prompts.items() if self._judge.cached(prompt) is not None}
-        under_way = self._keys_under_way(manifest) - verdicts
-        to_send = set(prompts) - verdicts - under_way - set(manifest.lost)
-        lost = {key: lost for key, lost in manifest.lost.items() if key not in verdicts}
-        return BatchState(len(prompts), len(verdicts), len(under_way), len(to_send), lost, manifest.shards)
+        missing = self._without_verdict(prompts).keys()
+        under_way = missing & self._keys(manifest, *_NOT_COLLECTED)
+        to_send = missing - under_way - manifest.lost.keys()
+        lost = {key: lost for key, lost in manifest.lost.items() if key in missing}
+        verdicts = len(prompts) - len(missing)
+        return BatchState(len(prompts), verdicts, len(under_way), len(to_send), lost, manifest.shards)
 
     def _model(self) -> OpenAIJudge:
         model = self._judge.model
@@ -309,8 +309,12 @@ class Batch:
             raise ConfigurationError("batches need a judge with a cache for the verdicts: Judge(..., cache=...)")
         return model
 
-    def _keys_under_way(self, manifest: Manifest) -> set[str]:
-        return {key for shard in manifest.shards if shard.state != "collected" for key in self._folder.keys(shard)}
+    def _keys(self, manifest: Manifest, *states: ShardState) -> set[str]:
+        """Return the keys of the requests in shards of these states."""
+        return {key for shard in manifest.shards if shard.state in states for key in self._folder.keys(shard)}
+
+    def _without_verdict(self, prompts: Mapping[str, Prompt]) -> dict[str, Prompt]:
+        return {key: prompt for key, prompt in prompts.items() if self._judge.cached(prompt) is None}
 
     def _open_manifest(self, judge: OpenAIJudge) -> Manifest:
         """Return the state of the run in the folder, or of a new one."""
@@ -329,32 +333,31 @@ class Batch:
                 by_key.setdefault(self._judge.key_of(prompt), prompt)
         if len(by_key) > before:
             self._folder.write_prompts(by_key)
-        settled = self._keys_under_way(manifest) | set(manifest.lost)
-        to_send = {
-            key: prompt for key, prompt in by_key.items() if key not in settled and self._judge.cached(prompt) is None
-        }
-        for requests in self._split(judge, to_send):
-            shard = Shard(name=f"{len(manifest.shards) + 1:04d}", requests=len(requests))
-            self._folder.write_shard(shard, requests)
+        settled = self._keys(manifest, *_NOT_COLLECTED) | manifest.lost.keys()
+        to_send = {key: prompt for key, prompt in self._without_verdict(by_key).items() if key not in settled}
+        for lines in self._split(judge, to_send):
+            shard = Shard(name=f"{len(manifest.shards) + 1:04d}", requests=len(lines))
+            self._folder.write_shard(shard, lines)
             manifest = manifest.with_shard(shard)
         return self._folder.save(manifest)
 
-    def _split(self, judge: OpenAIJudge, prompts: Mapping[str, Prompt]) -> Iterator[list[tuple[str, str]]]:
-        """Yield the requests, each a key and a line, in parts that the provider accepts."""
-        part: list[tuple[str, str]] = []
+    def _split(self, judge: OpenAIJudge, prompts: Mapping[str, Prompt]) -> Iterator[dict[str, str]]:
+        """Yield the requests, as lines by their keys, in parts that the provider accepts."""
+        part: dict[str, str] = {}
         size = 0
         for key, prompt in prompts.items():
-            line = request_line(key, judge.wire.path, judge.body_of(prompt))
+            request = {"custom_id": key, "method": "POST", "url": judge.wire.path, "body": judge.body_of(prompt)}
+            line = json_text(request)
             length = len(line.encode()) + 1
             if length > self._max_bytes:
                 message = (
                     f"the prompt {prompt.name!r} with the key {key} has {length} bytes, more than a batch may have"
                 )
                 raise ConfigurationError(f"{message} ({self._max_bytes}); shorten or leave out its case")
-            if part and (len(part) == self._max_requests or size + length > self._max_bytes):
+            if len(part) == self._max_requests or size + length > self._max_bytes:
                 yield part
-                part, size = [], 0
-            part.append((key, line))
+                part, size = {}, 0
+            part[key] = line
             size += length
         if part:
             yield part
@@ -386,7 +389,8 @@ class Batch:
             current = _with_batch(shard, await remote.look(str(shard.batch_id)))
             if current != shard:
                 manifest = self._folder.save(manifest.with_shard(current))
-            if current.status not in _ENDED and current.expires_at and time.time() > current.expires_at + _GRACE:
+            # The provider ends a batch when it expires; one that it forgot would be waited for without end.
+            if current.status not in _ENDED and time.time() > (current.expires_at or math.inf) + _GRACE:
                 message = f"the batch {shard.batch_id} has not ended an hour after it expired"
                 raise JudgeError(f"{message}; look at it in the provider's console", JudgeOutcome.FATAL)
 
@@ -407,10 +411,9 @@ class Batch:
             path = self._folder.answers_path(shard, kind)
             if path.exists():
                 answers |= read_answers(path.read_text(encoding="utf-8"), judge.wire.reply)
-        attempts = Counter(
-            key for other in manifest.shards if other.state == "collected" for key in self._folder.keys(other)
-        )
-        unanswered = EndpointError(JudgeOutcome.TRANSIENT, "the batch ended before it was answered", retry=True)
+        collected = [other for other in manifest.shards if other.state == "collected"]
+        attempts = Counter(key for other in collected for key in self._folder.keys(other))
+        unanswered = unreadable_error("the batch ended before it was answered")
         lost = dict(manifest.lost)
         usage: dict[str, int] = {}
         for key in keys:
@@ -423,8 +426,8 @@ class Batch:
                     lost[key] = Lost(outcome=result.outcome.value, problem=str(result.problem))
             elif not answer.retry or attempts[key] + 1 >= self._max_attempts:
                 lost[key] = Lost(outcome=answer.outcome.value, problem=answer.message)
-        collected = shard.model_copy(update={"state": "collected", "usage": usage})
-        return manifest.with_shard(collected).model_copy(update={"lost": lost})
+        done = shard.model_copy(update={"state": "collected", "usage": usage})
+        return manifest.with_shard(done).model_copy(update={"lost": lost})
 
 
 class _OfflineModel:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -18,7 +18,7 @@ from uuid import uuid4
 from pydantic import Field
 
 from toolmark._internal.atomic_files import folder_lock, write_bytes
-from toolmark._internal.json import JsonObject, json_text
+from toolmark._internal.json import JsonObject, json_text, parse_json
 from toolmark._internal.model import Model
 from toolmark.errors import ConfigurationError, InvalidDataError
 from toolmark.judge.protocol import Prompt
@@ -82,11 +82,6 @@ class Manifest(Model):
         return self.model_copy(update={"shards": tuple(shards.values())})
 
 
-class _PromptLine(Model):
-    key: str
-    prompt: Prompt
-
-
 class Folder:
     """The files of one run of batches."""
 
@@ -143,19 +138,18 @@ class Folder:
         path = self.path / "prompts.jsonl"
         if not path.exists():
             return {}
-        lines = [_PromptLine.from_json(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
-        return {line.key: line.prompt for line in lines}
+        lines = map(parse_json, filter(None, path.read_text(encoding="utf-8").split("\n")))
+        return {line["key"]: Prompt.model_validate(line["prompt"]) for line in lines}
 
     def write_prompts(self, prompts: dict[str, Prompt]) -> None:
         """Write all prompts."""
-        lines = [_PromptLine(key=key, prompt=prompt).to_json() for key, prompt in prompts.items()]
+        lines = [json_text({"key": key, "prompt": prompt.to_dict()}) for key, prompt in prompts.items()]
         _write_lines(self.path / "prompts.jsonl", lines)
 
-    def write_shard(self, shard: Shard, requests: Iterable[tuple[str, str]]) -> None:
-        """Write the requests of a shard, each a key and a line."""
-        pairs = list(requests)
-        _write_lines(self.requests_path(shard), [line for _, line in pairs])
-        _write_lines(self.path / f"keys-{shard.name}.txt", [key for key, _ in pairs])
+    def write_shard(self, shard: Shard, lines: Mapping[str, str]) -> None:
+        """Write the requests of a shard, lines by their keys."""
+        _write_lines(self.requests_path(shard), lines.values())
+        _write_lines(self.path / f"keys-{shard.name}.txt", lines)
 
     def write_answers(self, shard: Shard, kind: str, content: bytes) -> None:
         """Write a file of answers."""
@@ -172,11 +166,6 @@ class Folder:
     def answers_path(self, shard: Shard, kind: str) -> Path:
         """Return the path of the answers of a shard (`output`), or of its errors (`error`)."""
         return self.path / f"{kind}-{shard.name}.jsonl"
-
-
-def request_line(key: str, url: str, body: JsonObject) -> str:
-    """Return one line of an input file of a batch."""
-    return json_text({"custom_id": key, "method": "POST", "url": url, "body": body})
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from toolmark._internal.json import JsonObject
 from toolmark.errors import JudgeError, JudgeOutcome
-from toolmark.judge.openai.wire import UnreadableError, read_object
+from toolmark.judge.openai.wire import read_object
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -93,14 +93,13 @@ class Remote:
     async def download(self, file_id: str) -> bytes:
         """Return the content of a file."""
         return await self._judge.call(
-            lambda client: client.files.with_raw_response.content(file_id), timeout=_FILE_SECONDS
+            lambda client: client.files.with_raw_response.content(file_id),
+            lambda raw: bytes(raw.content),
+            timeout=_FILE_SECONDS,
         )
 
     async def _call(self, send: _Send, *, retry: bool = True, timeout: float | None = None) -> JsonObject:
-        try:
-            return read_object(await self._judge.call(send, retry=retry, timeout=timeout))
-        except UnreadableError as error:
-            raise JudgeError(str(error), JudgeOutcome.TRANSIENT, attempts=1) from None
+        return await self._judge.call(send, lambda raw: read_object(raw.text), retry=retry, timeout=timeout)
 
 
 def _list_request(options: Any) -> _Send:  # noqa: ANN401 - keyword arguments of the client

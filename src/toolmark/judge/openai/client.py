@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from toolmark._internal.json import JsonObject, short_repr, to_json_value
@@ -21,7 +21,7 @@ from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome, Missin
 from toolmark.judge.cost import CHARACTERS_PER_TOKEN, Price, Prices, add_usage, cost_of, read_prices
 from toolmark.judge.openai.errors import EndpointError, connection_error, status_error, timeout_error
 from toolmark.judge.openai.throttle import Budget, CoolDown, Slots, Spent, pause
-from toolmark.judge.openai.wire import Rung, UnreadableError, read_object, usage_of
+from toolmark.judge.openai.wire import Rung, read_object, usage_of
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -35,6 +35,8 @@ _NO_KEY = "not-needed"
 _OUTPUT_LIMITS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 
 _Lifetime: TypeAlias = "AsyncGenerator[AsyncOpenAI, None]"
+_LoopClient: TypeAlias = "tuple[AsyncOpenAI, _Lifetime, asyncio.TimerHandle]"
+"""The client of one event loop, the generator that closes it, and the timer that keeps the generator alive."""
 
 _NEVER = 10 * 365 * 24 * 3600.0
 
@@ -42,19 +44,12 @@ _BLOCKED_SECONDS = 30.0
 """Seconds for which nothing is sent from an event loop after a permanent error."""
 
 
-class _LoopClient(NamedTuple):
-    """The client of one event loop, the generator that closes it, and the timer that keeps the generator alive."""
-
-    client: AsyncOpenAI
-    lifetime: _Lifetime
-    timer: asyncio.TimerHandle
-
-
 @dataclass(slots=True)
 class Attempts:
     """The attempts at one question: its deadline by `time.monotonic()`, and what they sent, used and met so far.
 
-    `failures` counts temporary errors other than overload. `error` is the last error, or that of the strongest `rung`.
+    `failures` counts temporary errors other than overload. `error` is the last error, or that of the strongest `rung`;
+    at first a neutral one.
     """
 
     deadline: float
@@ -63,14 +58,12 @@ class Attempts:
     failures: int = 0
     usage: dict[str, int] = field(default_factory=dict[str, int])
     request_id: str | None = None
-    error: EndpointError | None = None
+    error: EndpointError = field(default_factory=lambda: EndpointError(JudgeOutcome.TRANSIENT, "", retry=True))
 
     def judge_error(self, message: str = "", outcome: JudgeOutcome | None = None) -> JudgeError:
         """Return the error that ends the question; by default with the outcome of the last endpoint error."""
-        if self.error is not None:
-            message = f"{message}; the last error: {self.error.message}" if message else self.error.message
-            outcome = outcome or self.error.outcome
-        return JudgeError(message, outcome or JudgeOutcome.TRANSIENT, usage=self.usage, attempts=self.sent)
+        text = "; the last error: ".join(filter(None, (message, self.error.message)))
+        return JudgeError(text, outcome or self.error.outcome, usage=self.usage, attempts=self.sent)
 
 
 class Endpoint:
@@ -179,7 +172,7 @@ class Endpoint:
         return self._budget.spent
 
     def _address(self) -> str | None:
-        return self._base_url or os.environ.get(f"{ENVIRONMENT}BASE_URL") or os.environ.get("OPENAI_BASE_URL") or None
+        return self._base_url or _from_environment("BASE_URL")
 
     async def _post(self, client: AsyncOpenAI, body: JsonObject) -> Any:  # noqa: ANN401 - the raw response of any version
         """Send a body, and return the raw response of OpenAI's client."""
@@ -189,7 +182,7 @@ class Endpoint:
         """Ask until there is an answer; return it with the attempts.
 
         `encode` returns the body for a rung, without the model and the user's options. `decode` reads the answer, and
-        raises `UnreadableError`.
+        raises `EndpointError`.
 
         Raises:
             JudgeError: There is no answer; `outcome` says why.
@@ -201,8 +194,7 @@ class Endpoint:
                 try:
                     return await self._attempt(encode, decode, attempts), attempts
                 except EndpointError as error:
-                    failure = error
-                await self._recover(failure, attempts)
+                    await self._recover(error, attempts)
 
     async def _wait_for_turn(self, attempts: Attempts) -> None:
         """Wait until the next attempt may be sent; raise if it may not before the deadline, or at all."""
@@ -212,7 +204,7 @@ class Endpoint:
         until, problem = self._blocked.get(asyncio.get_running_loop(), (0.0, ""))
         if time.monotonic() < until:
             message = f"not asked: another request met a permanent error, {problem}"
-            raise JudgeError(message, JudgeOutcome.ABORTED, usage=attempts.usage, attempts=attempts.sent)
+            raise attempts.judge_error(message, JudgeOutcome.ABORTED)
 
     async def _attempt(
         self, encode: Callable[[Rung], JsonObject], decode: Callable[[JsonObject], T], attempts: Attempts
@@ -234,45 +226,48 @@ class Endpoint:
             self._cool_down.accepted(sent)
             content = read_object(raw.text)
             usage = usage_of(content)
-            attempts.usage = add_usage(attempts.usage, usage)
-            cost = self._cost(usage) if usage else reserved
+            if usage:
+                attempts.usage = add_usage(attempts.usage, usage)
+                cost = self._cost(usage)
             value = decode(content)
         except EndpointError as error:
-            cost = reserved if error.billed else Spent()
+            if not error.billed:
+                cost = Spent()
             if error.overload:
                 self._cool_down.refused(sent, error.retry_after)
             raise
-        except UnreadableError as error:
-            raise EndpointError(JudgeOutcome.TRANSIENT, str(error), retry=True) from None
         finally:
             self._budget.settle(reserved, cost)
         self._rung = max(self._rung, attempts.rung)
         return value
 
     async def call(
-        self, send: Callable[[AsyncOpenAI], Awaitable[Any]], *, retry: bool = True, timeout: float | None = None
-    ) -> bytes:
-        """Send a request that asks no model, and return the content of its answer.
+        self,
+        send: Callable[[AsyncOpenAI], Awaitable[Any]],
+        decode: Callable[[Any], T],
+        *,
+        retry: bool = True,
+        timeout: float | None = None,
+    ) -> T:
+        """Send a request that asks no model, and return its decoded answer.
 
-        `send` returns the raw response of OpenAI's client. `retry=False` is for requests that must not be repeated.
-        `timeout` is in seconds for the whole answer, by default that of this object.
+        `send` returns the raw response of OpenAI's client, which `decode` reads. `retry=False` is for requests that
+        must not be repeated. `timeout` is in seconds for the whole answer, by default that of this object.
 
         Raises:
             JudgeError: It failed.
         """
         client = await self._client()
+        most = self._max_attempts if retry else 1
         failures = 0
         while True:
             try:
-                raw = await _carry(client, send(client), timeout or self._timeout)
+                return decode(await _carry(client, send(client), timeout or self._timeout))
             except EndpointError as error:
                 failures += 1
-                if not (retry and error.retry) or failures >= self._max_attempts:
+                if not error.retry or failures >= most:
                     raise JudgeError(error.message, error.outcome, attempts=failures) from None
-                await asyncio.sleep(max(pause(failures), error.retry_after or 0.0))
-            else:
-                content: bytes = raw.content
-                return content
+                await asyncio.sleep(_wait_after(error, failures))
 
     async def _recover(self, error: EndpointError, attempts: Attempts) -> None:
         """Prepare for another attempt.
@@ -281,7 +276,7 @@ class Endpoint:
             JudgeError: Another attempt is hopeless or not allowed.
         """
         # An error that a weaker form may avoid stays the one to report: what the weaker form meets says less.
-        if attempts.error is None or attempts.error.retry or not error.other_form:
+        if attempts.error.retry or not error.other_form:
             attempts.error = error
         error = attempts.error
         if error.other_form and attempts.rung < Rung.PLAIN:
@@ -295,7 +290,7 @@ class Endpoint:
         if error.overload:
             return
         attempts.failures += 1
-        wait = max(pause(attempts.failures), error.retry_after or 0.0)
+        wait = _wait_after(error, attempts.failures)
         if attempts.failures >= self._max_attempts or time.monotonic() + wait > attempts.deadline:
             raise attempts.judge_error()
         await asyncio.sleep(wait)
@@ -319,16 +314,15 @@ class Endpoint:
         with self._lock:
             for closed in [other for other in self._clients if other.is_closed()]:
                 del self._clients[closed]
-            entry = self._clients.get(loop)
-        if entry is not None:
-            return entry.client
+            if loop in self._clients:
+                return self._clients[loop][0]
         # A loop that shuts down closes the asynchronous generators that began on it, and with this one the client. The
         # timer, which never fires, keeps the generator alive as long as the loop, even if this object is gone sooner.
         lifetime = _lifetime(self._build_client())
         client = await anext(lifetime)
-        timer = loop.call_later(_NEVER, _do_nothing, lifetime)
+        timer = loop.call_later(_NEVER, lifetime.aclose)
         with self._lock:
-            self._clients[loop] = _LoopClient(client, lifetime, timer)
+            self._clients[loop] = (client, lifetime, timer)
         return client
 
     async def aclose(self) -> None:
@@ -339,8 +333,9 @@ class Endpoint:
         with self._lock:
             entry = self._clients.pop(asyncio.get_running_loop(), None)
         if entry is not None:
-            entry.timer.cancel()
-            await entry.lifetime.aclose()
+            _, lifetime, timer = entry
+            timer.cancel()
+            await lifetime.aclose()
 
     def _build_client(self) -> AsyncOpenAI:
         """Return a new client without retries.
@@ -356,15 +351,24 @@ class Endpoint:
         if self._client_factory is not None:
             return self._client_factory().with_options(max_retries=0, timeout=self._timeout)
         address = self._address()
-        key = self._api_key or os.environ.get(f"{ENVIRONMENT}API_KEY") or os.environ.get("OPENAI_API_KEY")
-        if not key and address is None:
+        # A server at an explicit address may need no key, but OpenAI's client demands one.
+        key = self._api_key or _from_environment("API_KEY") or (_NO_KEY if address else None)
+        if key is None:
             message = f"no key for {self.model!r}: give `api_key`, or set {ENVIRONMENT}API_KEY or OPENAI_API_KEY"
             raise JudgeError(message, JudgeOutcome.FATAL)
         try:
-            return openai.AsyncOpenAI(api_key=key or _NO_KEY, base_url=address, max_retries=0, timeout=self._timeout)
+            return openai.AsyncOpenAI(api_key=key, base_url=address, max_retries=0, timeout=self._timeout)
         except (openai.OpenAIError, ValueError, TypeError) as error:
             message = f"OpenAI's client cannot be built: {error}"
-            raise JudgeError(message.replace(key or _NO_KEY, REDACTED), JudgeOutcome.FATAL) from None
+            raise JudgeError(message.replace(key, REDACTED), JudgeOutcome.FATAL) from None
+
+
+def _from_environment(name: str) -> str | None:
+    return os.environ.get(f"{ENVIRONMENT}{name}") or os.environ.get(f"OPENAI_{name}") or None
+
+
+def _wait_after(error: EndpointError, failures: int) -> float:
+    return max(pause(failures), error.retry_after or 0.0)
 
 
 async def _carry(client: AsyncOpenAI, sending: Awaitable[Any], seconds: float) -> Any:  # noqa: ANN401 - a raw response
@@ -387,10 +391,6 @@ async def _carry(client: AsyncOpenAI, sending: Awaitable[Any], seconds: float) -
         failure = EndpointError(JudgeOutcome.FATAL, f"{type(error).__name__}: {error}")
     failure.message = failure.message.replace(client.api_key or _NO_KEY, REDACTED)
     raise failure
-
-
-def _do_nothing(_lifetime: _Lifetime) -> None:
-    """Serve as the callback of a timer that only keeps its argument alive."""
 
 
 async def _lifetime(client: AsyncOpenAI) -> _Lifetime:

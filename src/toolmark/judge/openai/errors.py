@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -20,16 +21,16 @@ _LONGEST_MESSAGE = 300
 _PERMANENT = frozenset(
     {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
 )
-_PERMANENT_CODES = frozenset(
+_ACCOUNT_CODES = frozenset(
     {
         *("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated"),
-        *("invalid_api_key", "model_not_found", "unsupported_parameter", "unsupported_value", "unknown_parameter"),
+        *("invalid_api_key", "model_not_found"),
     }
 )
+_PERMANENT_CODES = _ACCOUNT_CODES | {"unsupported_parameter", "unsupported_value", "unknown_parameter"}
 """Error codes that every request with the same settings gets."""
 
 _FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "cyber_policy_violation"})
-_FORM_CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter", "invalid_json_schema"})
 _FORM_WORDS = ("response_format", "json_schema", "json_object", "text.format", "structured output")
 _SIZE_CODES = frozenset({"context_length_exceeded", "string_above_max_length"})
 _BAD_REQUEST = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.NOT_IMPLEMENTED})
@@ -56,10 +57,15 @@ class EndpointError(Exception):
     billed: bool = False
 
 
+def unreadable_error(message: str) -> EndpointError:
+    """Return the error for an answer with status 200 that is not one, or for a request without an answer."""
+    return EndpointError(JudgeOutcome.TRANSIENT, message, retry=True, billed=True)
+
+
 def connection_error(error: openai.APIConnectionError) -> EndpointError:
     """Return the error for a lost connection."""
     cause = error.__cause__
-    reason = f"{type(cause).__name__}: {cause}" if cause is not None and str(cause) else str(error)
+    reason = f"{type(cause).__name__}: {cause}" if f"{cause or ''}" else str(error)
     return EndpointError(JudgeOutcome.TRANSIENT, f"the connection failed: {reason}", retry=True, billed=True)
 
 
@@ -85,8 +91,8 @@ def status_error(error: openai.APIStatusError) -> EndpointError:
     seconds = retry_after(headers)
     retry = headers.get("x-should-retry") != "false" and status != HTTPStatus.NOT_IMPLEMENTED
     # A 503 without a time to wait may be one broken server, which is no reason to stop everybody.
-    busy = status == HTTPStatus.TOO_MANY_REQUESTS or (status in _BUSY and seconds is not None)
-    return EndpointError(JudgeOutcome.TRANSIENT, message, retry, busy and retry, seconds, other_form)
+    busy = {HTTPStatus.TOO_MANY_REQUESTS} if seconds is None else _BUSY
+    return EndpointError(JudgeOutcome.TRANSIENT, message, retry, status in busy and retry, seconds, other_form)
 
 
 def _concerns_form(error: openai.APIStatusError, codes: set[str]) -> bool:
@@ -98,34 +104,23 @@ def _concerns_form(error: openai.APIStatusError, codes: set[str]) -> bool:
     if error.param:
         return error.param.startswith(("response_format", "text"))
     text = error.message.lower()
-    return any(word in text for word in _FORM_WORDS) or not codes & (_PERMANENT_CODES - _FORM_CODES)
+    return any(word in text for word in _FORM_WORDS) or not codes & _ACCOUNT_CODES
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that an endpoint asks to wait, at least 0; `None` without a valid header."""
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        seconds = _seconds(headers.get(name), scale)
-        if seconds is not None and math.isfinite(seconds):
-            return max(0.0, seconds)
+        with suppress(ValueError):
+            seconds = float(headers.get(name, "")) * scale
+            if math.isfinite(seconds):
+                return max(0.0, seconds)
+    with suppress(ValueError):
+        return max(0.0, parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time())
     return None
-
-
-def _seconds(value: str | None, scale: float) -> float | None:
-    if value is None:
-        return None
-    try:
-        return float(value) * scale
-    except ValueError:
-        pass
-    try:
-        return parsedate_to_datetime(value).timestamp() - time.time()
-    except ValueError:
-        return None
 
 
 def _endpoint_message(error: openai.APIStatusError) -> str:
     """Return the endpoint's own message, which the client wraps in its words and the whole body."""
-    body = error.body
-    message = cast("JsonObject", body).get("message") if isinstance(body, dict) else None
+    message = cast("JsonObject", error.body).get("message") if isinstance(error.body, dict) else None
     text = message if isinstance(message, str) else error.message
     return text.strip().partition("\n")[0][:_LONGEST_MESSAGE]

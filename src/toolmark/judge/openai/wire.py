@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from toolmark._internal.json import JsonObject, json_text, parse_json, short_repr
 from toolmark.errors import InvalidDataError
 from toolmark.judge.cost import add_usage
+from toolmark.judge.openai.errors import unreadable_error
 from toolmark.judge.protocol import Answer, Message, Prompt, Question, Reply
 
 TextApi: TypeAlias = Literal["chat", "responses"]
@@ -16,6 +18,15 @@ TextApi: TypeAlias = Literal["chat", "responses"]
 
 LONGEST_QUOTE = 200
 """Characters of an answer that an error message quotes."""
+
+
+_USAGE = (
+    ("prompt_tokens", "input_tokens"),
+    ("input_tokens", "input_tokens"),
+    ("completion_tokens", "output_tokens"),
+    ("output_tokens", "output_tokens"),
+)
+"""Names of token counts in the APIs, and in `Reply`; of two names for one count the later one wins."""
 
 
 class Rung(IntEnum):
@@ -26,14 +37,10 @@ class Rung(IntEnum):
     PLAIN = 2
 
 
-class UnreadableError(Exception):
-    """An answer with status 200 that is not one: not a JSON object, incomplete, or an error in disguise."""
-
-
 class Wire(NamedTuple):
     """One API: the path of its requests in a batch, how to encode a prompt, and how to decode an answer.
 
-    `body` leaves out the model and the user's options. `reply` raises `UnreadableError`.
+    `body` leaves out the model and the user's options. `reply` raises `EndpointError`.
     """
 
     path: str
@@ -43,24 +50,27 @@ class Wire(NamedTuple):
 
 def chat_body(prompt: Prompt, rung: Rung) -> JsonObject:
     """Return a prompt as a request to Chat Completions."""
-    messages = [message.to_chat() for message in _messages(prompt, rung)]
-    if rung is Rung.PLAIN:
-        return {"messages": messages}
-    if rung is Rung.JSON_OBJECT:
-        return {"messages": messages, "response_format": {"type": "json_object"}}
-    schema = {"name": prompt.name, "schema": prompt.reply_schema, "strict": True}
-    return {"messages": messages, "response_format": {"type": "json_schema", "json_schema": schema}}
+    body: JsonObject = {"messages": [message.to_chat() for message in _messages(prompt, rung)]}
+    form = _form(rung, {"json_schema": _schema(prompt)})
+    return {**body, "response_format": form} if form else body
 
 
 def responses_body(prompt: Prompt, rung: Rung) -> JsonObject:
     """Return a prompt as a request to the Responses API, with storage turned off."""
     body: JsonObject = {"input": [message.to_responses() for message in _messages(prompt, rung)], "store": False}
-    if rung is Rung.PLAIN:
-        return body
-    if rung is Rung.JSON_OBJECT:
-        return {**body, "text": {"format": {"type": "json_object"}}}
-    form = {"type": "json_schema", "name": prompt.name, "schema": prompt.reply_schema, "strict": True}
-    return {**body, "text": {"format": form}}
+    form = _form(rung, _schema(prompt))
+    return {**body, "text": {"format": form}} if form else body
+
+
+def _schema(prompt: Prompt) -> JsonObject:
+    return {"name": prompt.name, "schema": prompt.reply_schema, "strict": True}
+
+
+def _form(rung: Rung, schema: JsonObject) -> JsonObject:
+    """Return the demanded form of the reply, empty if it is demanded in words alone."""
+    if rung is Rung.JSON_SCHEMA:
+        return {"type": "json_schema", **schema}
+    return {"type": "json_object"} if rung is Rung.JSON_OBJECT else {}
 
 
 def decisions_body(state: Sequence[Message], questions: Sequence[Question], _rung: Rung) -> JsonObject:
@@ -76,13 +86,13 @@ def chat_reply(body: JsonObject) -> Reply:
     """Return the reply in an answer of Chat Completions.
 
     Raises:
-        UnreadableError: It has no choice with a message.
+        EndpointError: It has no choice with a message.
     """
     _raise_reported_error(body)
     choice = next(iter(_objects(body.get("choices"))), {})
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise UnreadableError(f"the answer has no choice with a message: {_quote(body)}")
+        raise unreadable_error(f"the answer has no choice with a message: {_quote(body)}")
     return _reply(body, _text_of(message.get("content")), message.get("refusal"), choice.get("finish_reason"))
 
 
@@ -90,45 +100,44 @@ def responses_reply(body: JsonObject) -> Reply:
     """Return the reply in an answer of the Responses API.
 
     Raises:
-        UnreadableError: It has no output.
+        EndpointError: It has no output.
     """
     _raise_reported_error(body)
     if not isinstance(body.get("output"), list):
-        raise UnreadableError(f"the answer has no output: {_quote(body)}")
-    parts: list[JsonObject] = []
-    for item in _objects(body["output"]):
-        if item.get("type") == "message":
-            parts += _objects(item.get("content"))
+        raise unreadable_error(f"the answer has no output: {_quote(body)}")
+    messages = [item for item in _objects(body["output"]) if item.get("type") == "message"]
+    parts = [part for message in messages for part in _objects(message.get("content"))]
     refusals = [str(part.get("refusal")) for part in parts if part.get("type") == "refusal"]
-    reason = (body.get("incomplete_details") or {}).get("reason")
+    reason = json_object(body.get("incomplete_details")).get("reason")
     finish = "length" if reason == "max_output_tokens" else reason
-    return _reply(body, _text_of(parts), "\n".join(refusals) or None, finish)
+    return _reply(body, _text_of(parts), "\n".join(refusals), finish)
 
 
 def decisions_answers(body: JsonObject, questions: Sequence[Question]) -> dict[str, Answer]:
     """Return the answers of the Decisions API, which come in the order of the questions.
 
     Raises:
-        UnreadableError: It does not give every question a probability for each option.
+        EndpointError: It does not give every question a probability for each option.
     """
     _raise_reported_error(body)
     answers = body.get("answers")
     if not isinstance(answers, list) or len(answers) != len(questions):
-        raise UnreadableError(f"expected one answer for each of {len(questions)} questions: {_quote(body)}")
+        raise unreadable_error(f"expected one answer for each of {len(questions)} questions: {_quote(body)}")
     return {question.id: _decision(answer, question) for question, answer in zip(questions, answers, strict=True)}
 
 
-def _decision(answer: Any, question: Question) -> Answer:  # noqa: ANN401 - whatever the endpoint sent
-    fields = answer if isinstance(answer, dict) else {}
+def _decision(answer: object, question: Question) -> Answer:
+    fields = json_object(answer)
     if fields.get("type") == "refusal":
         return Answer(refusal="the model declined to answer this question")
-    shares: dict[str, float] = {}
-    for entry in _objects(fields.get("probabilities")):
-        value, probability = entry.get("value"), entry.get("probability")
-        if isinstance(value, str) and isinstance(probability, (int, float)):
-            shares[value] = float(probability)
-    if set(shares) != set(question.options):
-        raise UnreadableError(f"question {question.id!r} has no probability for each of its options: {_quote(answer)}")
+    shares = {
+        entry["value"]: float(entry["probability"])
+        for entry in _objects(fields.get("probabilities"))
+        if isinstance(entry.get("value"), str) and isinstance(entry.get("probability"), (int, float))
+    }
+    if shares.keys() != set(question.options):
+        message = f"question {question.id!r} has no probability for each of its options: {_quote(answer)}"
+        raise unreadable_error(message)
     return Answer(probabilities=shares)
 
 
@@ -136,40 +145,35 @@ def read_object(text: str | bytes) -> JsonObject:
     """Return the JSON object in the body of an answer.
 
     Raises:
-        UnreadableError: It is not a JSON object.
+        EndpointError: It is not a JSON object.
     """
-    try:
+    with suppress(InvalidDataError):
         content = parse_json(text, allow_nan=True)
-    except InvalidDataError:
-        content = None
-    if not isinstance(content, dict):
-        quote = short_repr(text, LONGEST_QUOTE)
-        raise UnreadableError(f"the answer is not a JSON object; is the address that of an API? It begins {quote}")
-    return cast("JsonObject", content)
+        if isinstance(content, dict):
+            return cast("JsonObject", content)
+    quote = short_repr(text, LONGEST_QUOTE)
+    raise unreadable_error(f"the answer is not a JSON object; is the address that of an API? It begins {quote}")
 
 
 def usage_of(body: Mapping[str, Any]) -> dict[str, int]:
     """Return the tokens that an answer reports, under the names of `Reply`; empty if it reports none."""
-    usage = body.get("usage")
-    if not isinstance(usage, dict):
-        return {}
-    total: dict[str, int] = {}
-    for side, names in (
-        ("input_tokens", ("input_tokens", "prompt_tokens")),
-        ("output_tokens", ("output_tokens", "completion_tokens")),
-    ):
-        amounts = [usage[name] for name in names if _is_count(usage.get(name))]
-        if amounts:
-            total[side] = amounts[0]
-        for name in names:
-            details = usage.get(f"{name}_details")
-            if isinstance(details, dict):
-                total = add_usage(total, {key: count for key, count in details.items() if _is_count(count) and count})
+    usage = json_object(body.get("usage"))
+    counts, total = _counts(usage), dict[str, int]()
+    for name, side in _USAGE:
+        if name in counts:
+            total[side] = counts[name]
+        details = _counts(json_object(usage.get(f"{name}_details")))
+        total = add_usage(total, {key: count for key, count in details.items() if count})
     return total
 
 
-def _is_count(value: object) -> bool:
-    return type(value) is int and value >= 0
+def _counts(fields: Mapping[str, object]) -> dict[str, int]:
+    return {name: value for name, value in fields.items() if type(value) is int and value >= 0}
+
+
+def json_object(value: object) -> JsonObject:
+    """Return a JSON object as it is, and an empty one for any other value."""
+    return value if isinstance(value, dict) else {}
 
 
 def _objects(value: object) -> list[JsonObject]:
@@ -178,7 +182,7 @@ def _objects(value: object) -> list[JsonObject]:
 
 
 def _reply(body: JsonObject, text: str, refusal: object, finish: object) -> Reply:
-    fields: dict[str, Any] = {"refusal": refusal} if isinstance(refusal, str) and refusal else {"text": text}
+    fields: dict[str, Any] = {"refusal": refusal} if refusal and isinstance(refusal, str) else {"text": text}
     if finish in ("length", "content_filter"):
         fields["finish"] = finish
     if isinstance(body.get("model"), str):
@@ -199,7 +203,7 @@ def _raise_reported_error(body: JsonObject) -> None:
     error = body.get("error")
     if error:
         message = error.get("message") if isinstance(error, dict) else error
-        raise UnreadableError(f"the endpoint reports an error: {short_repr(message, LONGEST_QUOTE)}")
+        raise unreadable_error(f"the endpoint reports an error: {short_repr(message, LONGEST_QUOTE)}")
 
 
 def _quote(value: object) -> str:

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 from urllib.parse import parse_qs
 
 from toolmark._internal.json import JsonObject, json_text, parse_json
-from toolmark.errors import InvalidDataError
 from toolmark.testing.fake_openai.http import ReceivedRequest
-from toolmark.testing.fake_openai.replies import HttpFault, Ids, Reply
+from toolmark.testing.fake_openai.replies import HttpFault, new_id
 
-FILES = "/v1/files"
-BATCHES = "/v1/batches"
 _DAY = 24 * 60 * 60
-_MAX_LINES = 50_000
-_PAGE = 20
 
 BatchEnd: TypeAlias = Literal["completed", "expired", "cancelled", "failed"]
 """How a batch may end."""
 
-Play: TypeAlias = Callable[[ReceivedRequest], tuple[int, str]]
+Play: TypeAlias = Callable[[ReceivedRequest], JsonObject]
 """Returns status and body of the answer to one line."""
 
 
@@ -58,14 +54,8 @@ class _Batch:
         if 0 <= self.plan.polls <= self.requests:
             return self.final
         status = "validating" if self.requests == 0 else "in_progress"
-        return {
-            **self.final,
-            "status": status,
-            "output_file_id": None,
-            "error_file_id": None,
-            "errors": None,
-            "completed_at": None,
-        }
+        unknown = dict.fromkeys(("output_file_id", "error_file_id", "errors", "completed_at"))
+        return {**self.final, "status": status, **unknown}
 
 
 @dataclass
@@ -74,81 +64,57 @@ class Batches:
 
     plans: Sequence[BatchPlan]
     """For the batches in the order of their creation; later ones are completed at the first status request."""
-    ids: Ids
     play: Play
-    files: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
-    """Name and content by id."""
-    _batches: list[_Batch] = field(default_factory=list[_Batch])
+    _files: dict[str, str] = field(default_factory=dict[str, str])
+    _batches: dict[str, _Batch] = field(default_factory=dict[str, _Batch])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def respond(self, request: ReceivedRequest, path: str) -> Reply | HttpFault:
-        """Return the answer to a request about files or batches."""
-        root = FILES if path.startswith(FILES) else BATCHES
-        rest = path.removeprefix(root).strip("/").split("/")
-        act = {
-            ("POST", FILES): self._upload,
-            ("POST", BATCHES): self._create,
-            ("GET", BATCHES): self._list,
-        }.get((request.method, path))
+    def respond(self, request: ReceivedRequest, path: str) -> HttpFault | None:
+        """Return the answer to a request about files or batches, or `None` if it is about neither."""
         with self._lock:
-            if act is not None:
-                return act(request)
-            reply = self._one(request, root, rest)
-        return reply or HttpFault.status(404, f"there is no {request.method} {path} here")
-
-    def _one(self, request: ReceivedRequest, root: str, rest: Sequence[str]) -> Reply | HttpFault | None:
-        """Return the answer about one file or batch."""
-        key, verb = rest[0], (request.method, *rest[1:])
-        if root == FILES and key in self.files:
-            if verb == ("GET", "content"):
-                return HttpFault(text=self.files[key][1], headers={"content-type": "application/octet-stream"})
-            return Reply(body=self._file(key)) if verb == ("GET",) else None
-        for batch in self._batches:
-            if batch.final["id"] != key:
-                continue
-            if verb == ("GET",):
-                state = batch.state()
-                batch.requests += 1
-                return Reply(body=state)
-            if verb == ("POST", "cancel"):
-                batch.plan = BatchPlan("cancelled", polls=0)
-                batch.final = {**batch.final, "status": "cancelled"}
-                return Reply(body=batch.final)
+            match request.method, *path.removeprefix("/v1/").split("/"):
+                case "POST", "files":
+                    return _json(self._file(self._add_file(str(request.body["file"]))))
+                case "GET", "files", key if key in self._files:
+                    return _json(self._file(key))
+                case "GET", "files", key, "content" if key in self._files:
+                    return HttpFault(text=self._files[key], headers={"content-type": "application/octet-stream"})
+                case "POST", "batches":
+                    return self._create(request.body)
+                case "GET", "batches":
+                    return _json(self._page(request.path))
+                case "GET", "batches", key if key in self._batches:
+                    batch = self._batches[key]
+                    state = batch.state()
+                    batch.requests += 1
+                    return _json(state)
+                case "POST", "batches", key, "cancel" if key in self._batches:
+                    final = {**self._batches[key].final, "status": "cancelled"}
+                    self._batches[key] = _Batch(BatchPlan("cancelled", polls=0), final)
+                    return _json(final)
         return None
 
-    def _upload(self, request: ReceivedRequest) -> Reply | HttpFault:
-        content, purpose = request.body.get("file"), request.body.get("purpose")
-        if not isinstance(content, str) or purpose != "batch":
-            return HttpFault.status(400, "a form with `file` and the purpose `batch` is needed")
-        return Reply(body=self._file(self._add_file(f"{request.body.get('filename')}", content)))
-
-    def _add_file(self, name: str, content: str) -> str:
-        key = self.ids.new("file")
-        self.files[key] = (name, content)
+    def _add_file(self, content: str) -> str:
+        key = new_id("file")
+        self._files[key] = content
         return key
 
     def _file(self, key: str) -> JsonObject:
-        name, content = self.files[key]
-        purpose = "batch_output" if name.endswith("put.jsonl") else "batch"
-        about = {"id": key, "object": "file", "bytes": len(content.encode()), "created_at": self.ids.now()}
-        return {**about, "filename": name, "purpose": purpose, "status": "processed", "expires_at": None}
+        about = {"id": key, "object": "file", "bytes": len(self._files[key].encode()), "created_at": int(time.time())}
+        return {**about, "filename": f"{key}.jsonl", "purpose": "batch", "status": "processed"}
 
-    def _create(self, request: ReceivedRequest) -> Reply | HttpFault:
-        endpoint, source = request.body.get("endpoint"), request.body.get("input_file_id")
-        if request.body.get("completion_window") != "24h":
-            return HttpFault.status(400, "the only completion_window is '24h'")
-        if source not in self.files:
-            return HttpFault.status(400, f"there is no file {source!r}")
-        plan = self.plans[len(self._batches)] if len(self._batches) < len(self.plans) else BatchPlan()
-        lines, errors = _lines(self.files[source][1], endpoint)
-        now = self.ids.now()
-        batch: JsonObject = {
-            "id": self.ids.new("batch"),
+    def _create(self, options: JsonObject) -> HttpFault:
+        number = len(self._batches)
+        plan = self.plans[number] if number < len(self.plans) else BatchPlan()
+        lines = [parse_json(line) for line in self._files[options["input_file_id"]].split("\n") if line]
+        now = int(time.time())
+        final: JsonObject = {
+            "id": new_id("batch"),
             "object": "batch",
-            "endpoint": endpoint,
-            "input_file_id": source,
-            "completion_window": "24h",
-            "metadata": request.body.get("metadata"),
+            "endpoint": options["endpoint"],
+            "input_file_id": options["input_file_id"],
+            "completion_window": options["completion_window"],
+            "metadata": options.get("metadata"),
             "status": plan.end,
             "errors": None,
             "output_file_id": None,
@@ -156,76 +122,45 @@ class Batches:
             "created_at": now,
             "completed_at": now,
             "expires_at": now + _DAY,
-            "request_counts": {"total": len(lines), "completed": 0, "failed": 0},
         }
-        if errors or plan.end == "failed":
-            errors = errors or [{"code": "planned", "line": None, "message": "the plan lets it fail", "param": None}]
-            batch |= {"status": "failed", "completed_at": None, "errors": {"object": "list", "data": errors}}
+        if plan.end == "failed":
+            error = {"code": "planned", "line": None, "message": "the plan lets it fail", "param": None}
+            final["errors"] = {"object": "list", "data": [error]}
         else:
-            batch |= self._play_lines(lines, plan)
-        self._batches.append(_Batch(plan, batch))
-        return plan.create_fault or Reply(body=self._batches[-1].state())
+            final |= self._play_lines(lines, plan)
+        batch = self._batches[final["id"]] = _Batch(plan, final)
+        return plan.create_fault or _json(batch.state())
 
     def _play_lines(self, lines: Sequence[JsonObject], plan: BatchPlan) -> JsonObject:
         """Answer the lines in reverse order, as a client must not rely on their order; return the batch fields."""
         done = len(lines) if plan.answered is None else plan.answered
         good: list[JsonObject] = []
         bad: list[JsonObject] = []
-        for number, line in enumerate(lines):
-            about = {"id": self.ids.new("batch_req"), "custom_id": line["custom_id"]}
-            if number < done:
-                text = json_text(line["body"])
-                status, body = self.play(ReceivedRequest(line["method"], line["url"], {}, text, line["body"]))
-                response = {"status_code": status, "request_id": self.ids.new("req"), "body": parse_json(body)}
-                target = bad if status >= HTTPStatus.BAD_REQUEST else good
-                target.append({**about, "response": response, "error": None})
-            elif plan.end == "expired":
-                error = {"code": "batch_expired", "message": "This request could not be executed before its end."}
-                bad.append({**about, "response": None, "error": error})
+        for line in lines[:done]:
+            request = ReceivedRequest(line["method"], line["url"], {}, json_text(line["body"]), line["body"])
+            response = {"request_id": new_id("req"), **self.play(request)}
+            entry = {"id": new_id("batch_req"), "custom_id": line["custom_id"], "response": response, "error": None}
+            (bad if response["status_code"] >= HTTPStatus.BAD_REQUEST else good).append(entry)
+        if plan.end == "expired":
+            error = {"code": "batch_expired", "message": "This request could not be executed before its end."}
+            for line in lines[done:]:
+                entry = {"id": new_id("batch_req"), "custom_id": line["custom_id"], "response": None, "error": error}
+                bad.append(entry)
         fields: JsonObject = {"request_counts": {"total": len(lines), "completed": len(good), "failed": len(bad)}}
-        for key, name, answers in (("output_file_id", "output", good), ("error_file_id", "error_output", bad)):
+        for key, answers in (("output_file_id", good), ("error_file_id", bad)):
             if answers:
-                fields[key] = self._add_file(
-                    f"{name}.jsonl", "".join(f"{json_text(line)}\n" for line in reversed(answers))
-                )
+                fields[key] = self._add_file("".join(f"{json_text(answer)}\n" for answer in reversed(answers)))
         return fields
 
-    def _list(self, request: ReceivedRequest) -> Reply:
-        query = parse_qs(request.path.partition("?")[2])
-        newest = [batch.state() for batch in reversed(self._batches)]
-        ids = [batch["id"] for batch in newest]
-        after = query.get("after", [""])[0]
-        start = ids.index(after) + 1 if after in ids else 0
-        page = newest[start : start + int(query.get("limit", [f"{_PAGE}"])[0])]
-        ends = {"first_id": page[0]["id"], "last_id": page[-1]["id"]} if page else {}
-        return Reply(body={"object": "list", "data": page, "has_more": start + len(page) < len(ids), **ends})
+    def _page(self, path: str) -> JsonObject:
+        """Return a page of the list of batches, the newest first."""
+        query = parse_qs(path.partition("?")[2])
+        ids = [*reversed(self._batches)]
+        start = sum(ids.index(key) + 1 for key in query.get("after", ()))
+        page = ids[start : start + int(query.get("limit", ["20"])[0])]
+        data = [self._batches[key].state() for key in page]
+        return {"object": "list", "data": data, "has_more": start + len(page) < len(ids)}
 
 
-def _lines(text: str, endpoint: object) -> tuple[list[JsonObject], list[JsonObject]]:
-    """Return the lines of an input file, and the errors for which the real endpoint would refuse it."""
-    lines: list[JsonObject] = []
-    errors: list[JsonObject] = []
-    ids: set[object] = set()
-    for number, raw in enumerate(filter(None, text.split("\n")), start=1):
-        problem = None
-        try:
-            line: Any = parse_json(raw)
-        except InvalidDataError as error:
-            line, problem = {}, ("invalid_json_line", str(error))
-        if not isinstance(line, dict) or not {"custom_id", "method", "url", "body"} <= set(line):
-            problem = problem or ("missing_required_parameter", "custom_id, method, url and body are needed")
-        elif line["url"] != endpoint or line["method"] != "POST":
-            problem = ("mismatched_endpoint", f"{line['method']} {line['url']} is not what the batch was created for")
-        elif line["custom_id"] in ids:
-            problem = ("duplicate_custom_id", f"{line['custom_id']!r} is the id of an earlier line, too")
-        if problem is not None:
-            errors.append({"code": problem[0], "line": number, "message": problem[1], "param": None})
-            continue
-        ids.add(line["custom_id"])
-        lines.append(line)
-    if not lines and not errors:
-        errors.append({"code": "empty_file", "line": None, "message": "the file has no lines", "param": None})
-    if len(lines) > _MAX_LINES:
-        message = f"{len(lines)} lines, where {_MAX_LINES} are allowed"
-        errors.append({"code": "too_many_tasks", "line": None, "message": message, "param": None})
-    return lines, errors
+def _json(body: JsonObject) -> HttpFault:
+    return HttpFault(text=json_text(body))

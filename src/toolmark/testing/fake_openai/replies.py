@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-import threading
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from http import HTTPStatus
 from typing import Literal, TypeAlias
 
@@ -24,24 +22,12 @@ _LAST_STATUS = 599
 _NO_RETRY = {"x-should-retry": "false"}
 """Stops OpenAI's clients from retrying, which would take the next step of the script."""
 
+_NUMBERS = itertools.count(1)
 
-class Ids:
-    """Unique identifiers of one endpoint, and the time in the form of the API."""
 
-    def __init__(self) -> None:
-        """Start with 1."""
-        self._numbers = itertools.count(1)
-        self._lock = threading.Lock()
-
-    def new(self, kind: str) -> str:
-        """Return an identifier such as `resp_0001`."""
-        with self._lock:
-            return f"{kind}_{next(self._numbers):04d}"
-
-    @staticmethod
-    def now() -> int:
-        """Return the seconds since 1970."""
-        return int(time.time())
+def new_id(kind: str) -> str:
+    """Return an identifier such as `resp_0001`, unique in this process."""
+    return f"{kind}_{next(_NUMBERS):04d}"
 
 
 def count_tokens(text: str) -> int:
@@ -101,25 +87,16 @@ class Reply:
                 f"{raw[0]!r} is sent unchanged, so text, calls or refusal next to it would be lost; move them into it"
             )
 
-    @classmethod
-    def of(cls, step: StepLike | Reply | HttpFault) -> Reply | HttpFault:
-        """Return a step, in any form, as a reply or a fault; a step that raises is an answer with status 500."""
-        if isinstance(step, (Reply, HttpFault)):
-            return step
-        step = Step.of(step)
-        if step.error is not None:
-            text = f"{type(step.error).__name__}: {step.error}"
-            return HttpFault.status(500, text, headers=_NO_RETRY, delay=step.delay)
-        return cls(step.text, step.calls, delay=step.delay)
-
-    def function_calls(self) -> list[tuple[str, str, str | None]]:
+    def function_calls(self) -> list[tuple[str, str, str]]:
         """Return name, arguments as text, and id of each call; a `HandOff` calls `transfer_to_<agent>`."""
-        return [
-            (f"transfer_to_{re.sub(r'[^a-zA-Z0-9_]', '_', call.to).lower()}", "{}", call.id)
-            if isinstance(call, HandOff)
-            else (call.name, call.arguments_text, call.id)
-            for call in self.calls
-        ]
+        calls: list[tuple[str, str, str]] = []
+        for call in self.calls:
+            call_id = new_id("call") if call.id is None else call.id
+            if isinstance(call, HandOff):
+                calls.append((f"transfer_to_{re.sub(r'[^a-zA-Z0-9_]', '_', call.to).lower()}", "{}", call_id))
+            else:
+                calls.append((call.name, call.arguments_text, call_id))
+        return calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +122,19 @@ class HttpFault:
     share: float = 1.0
     pause: float = 0.0
     delay: float = 0.0
+
+    @classmethod
+    def of(cls, step: ReplyLike) -> HttpFault:
+        """Return an answer in any form as this class; an exception becomes an answer with status 500."""
+        if isinstance(step, HttpFault):
+            return step
+        if not isinstance(step, Reply):
+            step = Step.of(step)
+            if step.error is not None:
+                text = f"{type(step.error).__name__}: {step.error}"
+                return cls.status(500, text, headers=_NO_RETRY, delay=step.delay)
+            step = Reply(step.text, step.calls, delay=step.delay)
+        return cls(reply=step, delay=step.delay)
 
     @classmethod
     def status(
@@ -178,8 +168,10 @@ class HttpFault:
             kind, error_code = kind or "requests", error_code or "rate_limit_exceeded"
         kind = kind or ("server_error" if code >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error")
         error = {"message": message or f"scripted status {code}", "type": kind, "param": None, "code": error_code}
-        after = {} if retry_after is None else {"retry-after": f"{retry_after}"}
-        return cls(code, json_text({"error": error}), headers={**after, **(headers or {})}, delay=delay)
+        whole = dict(headers or {})
+        if retry_after is not None:
+            whole.setdefault("retry-after", f"{retry_after}")
+        return cls(code, json_text({"error": error}), headers=whole, delay=delay)
 
     @classmethod
     def broken(cls, message: str) -> HttpFault:
@@ -207,7 +199,7 @@ class HttpFault:
             raise ConfigurationError(f"share must be at least 0 and less than 1, got {share!r}")
         if reply is None:
             return cls(ending="dropped")
-        return cls(reply=_whole(reply), ending="closed" if clean else "cut", share=share)
+        return replace(cls._of_reply(reply), ending="closed" if clean else "cut", share=share)
 
     @classmethod
     def trickle(cls, reply: StepLike | Reply, pause: float) -> HttpFault:
@@ -218,7 +210,15 @@ class HttpFault:
         Raises:
             ConfigurationError: The reply is an exception.
         """
-        return cls(reply=_whole(reply), pause=pause)
+        return replace(cls._of_reply(reply), pause=pause)
+
+    @classmethod
+    def _of_reply(cls, reply: StepLike | Reply) -> HttpFault:
+        fault = cls.of(reply)
+        if fault.reply is None or isinstance(reply, HttpFault):
+            message = "only text, calls or a Reply can be cut or slowed down, not an exception or a fault"
+            raise ConfigurationError(message)
+        return fault
 
     @classmethod
     def html(cls, text: str = "<!DOCTYPE html><title>Sign in</title>", *, code: int = 200) -> HttpFault:
@@ -229,13 +229,6 @@ class HttpFault:
     def invalid_json(cls, text: str = '{"id": "broken", "choices": [{') -> HttpFault:
         """Send a body of type JSON that is not JSON."""
         return cls(text=text)
-
-
-def _whole(reply: StepLike | Reply) -> Reply:
-    whole = Reply.of(reply)
-    if isinstance(whole, HttpFault):
-        raise ConfigurationError("only text, calls or a Reply can be cut or slowed down, not an exception or a fault")
-    return whole
 
 
 ReplyLike: TypeAlias = "StepLike | Reply | HttpFault"

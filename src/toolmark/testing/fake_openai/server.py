@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
-from toolmark._internal.json import JsonObject, json_text
-from toolmark.errors import ConfigurationError, ToolmarkError
+from toolmark._internal.json import JsonObject, json_text, parse_json
+from toolmark.errors import ConfigurationError, InvalidDataError
 from toolmark.testing.fake_openai import chat, responses
-from toolmark.testing.fake_openai.batches import BATCHES, FILES, Batches, BatchPlan
-from toolmark.testing.fake_openai.http import JSON_TYPE, Listener, ReceivedRequest, Transmission
-from toolmark.testing.fake_openai.replies import HttpFault, Ids, Reply, ReplyLike
-from toolmark.testing.scripted_model import Script, ScriptEndedError
+from toolmark.testing.fake_openai.batches import Batches, BatchPlan
+from toolmark.testing.fake_openai.http import Listener, ReceivedRequest, Transmission
+from toolmark.testing.fake_openai.replies import HttpFault, ReplyLike
+from toolmark.testing.scripted_model import Script
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_STREAM_TYPE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 _CHAT = "/v1/chat/completions"
-_RESPONSES = "/v1/responses"
-_DECISIONS = "/v1/decisions"
+_FORMS = {_CHAT: (chat.body, chat.events), "/v1/responses": (responses.body, responses.events)}
+_SCRIPTED = (*_FORMS, "/v1/decisions")
 _MODELS = "/v1/models"
-_SCRIPTED = (_CHAT, _RESPONSES, _DECISIONS)
-_TENTHS = 10
 
 Answer: TypeAlias = Callable[[ReceivedRequest], ReplyLike]
 """Returns the answer to a request."""
@@ -85,14 +81,13 @@ class FakeOpenAI:
             if isinstance(script, str):
                 raise ConfigurationError(f"the script of model {name!r} is text; write [{script!r}] for one answer")
         self._answer = answer
-        self._script = Script(Reply.of(step) for step in steps)
-        self._scripts = {name: Script(Reply.of(step) for step in script) for name, script in (models or {}).items()}
-        self._ids = Ids()
+        self._script = Script(map(HttpFault.of, steps)) if answer is None else None
+        self._scripts = {name: Script(map(HttpFault.of, script)) for name, script in (models or {}).items()}
         self._lock = threading.Lock()
         self._requests: list[ReceivedRequest] = []
         self._lines: list[ReceivedRequest] = []
         self._errors: list[str] = []
-        self._batches = Batches(batches, self._ids, self._answer_line)
+        self._batches = Batches(batches, self._play_line)
         self._listener: Listener | None = None
 
     @property
@@ -104,7 +99,7 @@ class FakeOpenAI:
         """
         if self._listener is None:
             raise ConfigurationError("the endpoint does not listen yet: use it in a `with` statement")
-        return self._listener.server_port
+        return self._listener.port
 
     @property
     def base_url(self) -> str:
@@ -140,11 +135,9 @@ class FakeOpenAI:
             ConfigurationError: It was already started.
         """
         if self._listener is not None:
-            raise ConfigurationError(
-                "the endpoint was started before; create a new one, because its script is played once"
-            )
+            message = "the endpoint was started before; create a new one, because its script is played once"
+            raise ConfigurationError(message)
         self._listener = Listener(self._respond, self._report)
-        self._listener.serve()
         return self
 
     def close(self) -> None:
@@ -156,9 +149,7 @@ class FakeOpenAI:
         """Start to listen."""
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop listening."""
         self.close()
 
@@ -166,11 +157,9 @@ class FakeOpenAI:
         """Start to listen."""
         return self.start()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop listening without blocking the event loop."""
-        await asyncio.to_thread(self.close)
+    async def __aexit__(self, *_: object) -> None:
+        """Stop listening."""
+        self.close()
 
     def _report(self, error: str) -> None:
         with self._lock:
@@ -178,112 +167,74 @@ class FakeOpenAI:
 
     def _respond(self, request: ReceivedRequest) -> Transmission:
         path = request.path.partition("?")[0]
-        if path.startswith((FILES, BATCHES)):
-            with self._lock:
-                self._requests.append(request)
-            return self._transmission(self._batches.respond(request, path), request, path)
-        # A step is taken under the lock that keeps the requests in order, so that both have the same order.
+        if request.method == "POST" and path in _SCRIPTED:
+            return self._play(request, self._requests)
         with self._lock:
             self._requests.append(request)
-            reply = self._next_reply(request, path)
-        return self._transmission(self._resolve(reply, request), request, path)
+        fault = self._batches.respond(request, path) or self._models(request.method, path)
+        if fault is None:
+            message = f"there is no {request.method} {path} here"
+            fault = HttpFault.status(404, message)
+            self._report(message)
+        return _transmission(fault, request)
 
-    def _next_reply(self, request: ReceivedRequest, path: str) -> Reply | HttpFault | Answer:
-        """Return the answer to a request, or the function that returns it; the caller holds the lock."""
-        if request.method == "GET" and (path == _MODELS or path.startswith(f"{_MODELS}/")):
-            return self._models(path.removeprefix(_MODELS).removeprefix("/"))
-        refused = _refused(request, path)
-        if refused is not None:
-            self._errors.append(f"request {len(self._requests)}: {refused.text}")
-            return refused
-        script = self._scripts.get(request.model)
-        if script is None and self._answer is not None:
-            return self._answer
+    def _play(self, request: ReceivedRequest, log: list[ReceivedRequest]) -> Transmission:
+        """Return the answer to a request to a model, and add the request to `log`."""
         try:
-            return (script or self._script).take()
-        except ScriptEndedError as error:
-            self._errors.append(f"request {len(self._requests)} (model {request.model!r}): {error}")
-            return HttpFault.broken(f"the script of the fake endpoint has ended: {error}")
-
-    def _answer_line(self, request: ReceivedRequest) -> tuple[int, str]:
-        """Return status and body of the answer to a line of a batch."""
-        with self._lock:
-            self._lines.append(request)
-            reply = self._next_reply(request, request.path)
-        sent = self._transmission(self._resolve(reply, request), request, request.path)
-        body = b"".join(sent.pieces).decode()
-        if sent.ending != "whole" or not sent.headers["content-type"].startswith("application/json"):
-            return HttpFault.status(500).code, HttpFault.status(500, "the line could not be executed").text
-        return sent.status, body
-
-    def _resolve(self, reply: Reply | HttpFault | Answer, request: ReceivedRequest) -> Reply | HttpFault:
-        """Call the author's `answer`, outside of the lock because it may be slow."""
-        if not callable(reply):
-            return reply
-        try:
-            return Reply.of(reply(request))
-        except Exception as error:  # noqa: BLE001 - code of the test's author, who must see the error
-            text = f"`answer` raised {type(error).__name__}: {error}"
+            # A step is taken under the lock that keeps the requests in order, so that both have the same order.
+            with self._lock:
+                log.append(request)
+                script = self._scripts.get(request.model, self._script)
+                fault = script.take() if script is not None else None
+            if fault is None and self._answer is not None:  # not under the lock, because it may be slow
+                fault = HttpFault.of(self._answer(request))
+            return _transmission(fault or HttpFault(), request)
+        except Exception as error:  # noqa: BLE001 - the script of the test's author, who must see the error
+            text = f"{request.path} (model {request.model!r}): {type(error).__name__}: {error}"
             self._report(text)
-            return HttpFault.broken(text)
+            return _transmission(HttpFault.broken(text), request)
 
-    def _models(self, name: str) -> Reply | HttpFault:
-        names = [*self._scripts, *(["any"] if self._script.steps or self._answer else [])]
-        models = [{"id": name, "object": "model", "created": 0, "owned_by": "toolmark"} for name in names]
-        if not name:
-            return Reply(body={"object": "list", "data": models})
-        for model in models:
-            if model["id"] == name:
-                return Reply(body=model)
-        return HttpFault.status(404, f"the model {name!r} does not exist, only {names}")
+    def _play_line(self, request: ReceivedRequest) -> JsonObject:
+        """Return status and body of the answer to a line of a batch."""
+        fault, pieces, _ = self._play(request, self._lines)
+        with suppress(InvalidDataError):
+            if fault.ending == "whole":
+                return {"status_code": fault.code, "body": parse_json(b"".join(pieces))}
+        broken = HttpFault.status(500, "the line could not be executed")
+        return {"status_code": broken.code, "body": parse_json(broken.text)}
 
-    def _transmission(self, reply: Reply | HttpFault, request: ReceivedRequest, path: str) -> Transmission:
-        fault = reply if isinstance(reply, HttpFault) else HttpFault(reply=reply)
-        headers = {**JSON_TYPE, "x-request-id": self._ids.new("req"), **fault.headers}
-        pieces, streams, delay = [fault.text.encode("utf-8", "replace")], False, fault.delay
-        if fault.reply is not None:
-            delay += fault.reply.delay
-            try:
-                pieces, streams = self._body(fault.reply, request, path)
-            except ToolmarkError as error:  # the reply has no form in this API
-                self._report(str(error))
-                return self._transmission(HttpFault.broken(str(error)), request, path)
-        if streams:
-            headers.update(_STREAM_TYPE)
-        elif fault.pause:
-            size = -(-len(pieces[0]) // _TENTHS)
-            pieces = [pieces[0][start : start + size] for start in range(0, len(pieces[0]), size)]
-        return Transmission(fault.code, headers, pieces, streams, fault.ending, fault.share, delay, fault.pause)
-
-    def _body(self, reply: Reply, request: ReceivedRequest, path: str) -> tuple[list[bytes], bool]:
-        """Return the pieces of a body, and whether it is a stream."""
-        if reply.body is not None:
-            return [json_text(reply.body).encode()], False
-        if path == _DECISIONS:
-            raise ConfigurationError(f"a reply to {_DECISIONS} must be Reply(body=...)")
-        is_chat = path == _CHAT
-        if not request.streams:
-            if reply.events is not None:
-                raise ConfigurationError("the reply has `events`, but no stream was requested; give it a `body`")
-            to_body = chat.completion if is_chat else responses.response
-            return [json_text(to_body(reply, request, self._ids)).encode()], False
-        to_events = chat.chunks if is_chat else responses.events
-        events = to_events(reply, request, self._ids) if reply.events is None else reply.events
-        pieces = [_event(event, named=not is_chat) for event in events]
-        if is_chat and reply.failure is None:
-            pieces.append(b"data: [DONE]\n\n")
-        return pieces, True
+    def _models(self, method: str, path: str) -> HttpFault | None:
+        names = [*self._scripts, "any"]
+        models = {name: {"id": name, "object": "model", "created": 0, "owned_by": "toolmark"} for name in names}
+        pages: JsonObject = {f"{_MODELS}/{name}": model for name, model in models.items()}
+        pages[_MODELS] = {"object": "list", "data": [*models.values()]}
+        return HttpFault(text=json_text(pages[path])) if method == "GET" and path in pages else None
 
 
-def _refused(request: ReceivedRequest, path: str) -> HttpFault | None:
-    """Return the error for a request that is not to a model."""
-    if request.method != "POST" or path not in _SCRIPTED:
-        return HttpFault.status(404, f"there is no {request.method} {path} here, only POST {', '.join(_SCRIPTED)}")
-    if not request.model:
-        return HttpFault.status(400, "you must provide a model parameter")
-    if path == _CHAT and not isinstance(request.body.get("messages"), list):
-        return HttpFault.status(400, "`messages` must be a list")
-    return None
+def _transmission(fault: HttpFault, request: ReceivedRequest) -> Transmission:
+    """Return an answer in the form that was requested.
+
+    Raises:
+        ConfigurationError: The reply has no such form.
+    """
+    reply, path = fault.reply, request.path
+    if reply is None:
+        return Transmission(fault, [fault.text.encode("utf-8", "replace")])
+    if reply.body is not None:
+        return Transmission(fault, [json_text(reply.body).encode()])
+    if path not in _FORMS:
+        raise ConfigurationError(f"a reply to {path} must be Reply(body=...)")
+    to_body, to_events = _FORMS[path]
+    if not request.streams:
+        if reply.events is not None:
+            raise ConfigurationError("the reply has `events`, but no stream was requested; give it a `body`")
+        return Transmission(fault, [json_text(to_body(reply, request)).encode()])
+    events = to_events(reply, request) if reply.events is None else reply.events
+    is_chat = path == _CHAT
+    pieces = [_event(event, named=not is_chat) for event in events]
+    if is_chat and reply.failure is None:
+        pieces.append(b"data: [DONE]\n\n")
+    return Transmission(fault, pieces, is_stream=True)
 
 
 def _event(event: JsonObject, *, named: bool) -> bytes:

@@ -28,8 +28,8 @@ def interrupt() -> None:
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
-def test_what_it_returns_and_raises() -> None:
-    """That of the coroutine; and Ctrl-C means afterwards what it meant before."""
+def test_returns_and_raises_as_the_coroutine() -> None:
+    """Afterwards the Ctrl-C handler is the previous one."""
 
     async def answers() -> int:
         await asyncio.sleep(0)
@@ -46,7 +46,7 @@ def test_what_it_returns_and_raises() -> None:
 
 
 def test_ctrl_c_lets_it_end_first() -> None:
-    """It is cancelled, between two steps, and may still tidy up; then the interrupt is raised."""
+    """It is cancelled between two steps and may clean up; then the interrupt is raised."""
     events: list[str] = []
 
     async def goes() -> None:
@@ -84,7 +84,7 @@ def test_a_second_one_waits_for_nothing() -> None:
 
 
 def test_a_cancellation_of_its_own_is_none_of_the_user() -> None:
-    """It is passed on as it is."""
+    """It is passed on unchanged."""
 
     async def gives_up() -> None:
         raise asyncio.CancelledError
@@ -93,8 +93,8 @@ def test_a_cancellation_of_its_own_is_none_of_the_user() -> None:
         run_interruptible(gives_up())
 
 
-def test_whoever_has_a_say_keeps_it() -> None:
-    """A program that handles Ctrl-C itself goes on doing so."""
+def test_custom_interrupt_handlers_stay() -> None:
+    """A program that handles Ctrl-C itself still does."""
     heard: list[int] = []
 
     async def goes() -> str:
@@ -111,7 +111,7 @@ def test_whoever_has_a_say_keeps_it() -> None:
 
 
 def test_in_a_notebook_it_is_cancelled_too() -> None:
-    """Where a loop runs already, the coroutine has a thread of its own, which ends with it."""
+    """If a loop is running, the coroutine runs in a separate thread, which ends with it."""
     ended: list[str] = []
 
     async def goes() -> None:
