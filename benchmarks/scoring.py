@@ -105,7 +105,7 @@ def _pythons(peers: tuple[Library, ...]) -> tuple[dict[Library, Path], dict[str,
 def _run(
     workloads: list[Workload], pythons: dict[Library, Path], options: argparse.Namespace
 ) -> dict[tuple[str, str], dict[str, Any]]:
-    """Run every workload with every library, each in a process of its own, side by side in time."""
+    """Run every workload with every library, each in a separate process, one after the other."""
     reports: dict[tuple[str, str], dict[str, Any]] = {}
     too_slow: set[tuple[str, str, str]] = set()
     for workload in workloads:
@@ -177,7 +177,7 @@ STARTS = {
 
 
 def _startup() -> dict[str, float]:
-    """Return the processor time that each of these takes in a process of its own."""
+    """Return the processor time of each program in a separate process."""
 
     def seconds(program: str) -> float:
         command = [sys.executable, "-c", f"import time\n{program}\nprint(time.process_time())"]

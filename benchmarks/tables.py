@@ -202,7 +202,7 @@ def _cell(report: Mapping[str, Any] | None, mode: str) -> str:
 
 
 def startup_grid(seconds: Mapping[str, float]) -> Grid:
-    """Return how long a process takes until it can begin."""
+    """Return the start-up times of processes."""
     rows = [[name, f"{value:.2f}"] for name, value in seconds.items()]
     note = "Processor time of a fresh process in seconds, the interpreter's own start counted; best of five."
     return Grid("Start-up", note, ["what is loaded", "seconds"], rows)

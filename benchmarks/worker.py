@@ -1,4 +1,4 @@
-"""Times one library, in an environment of its own: `python worker.py MODULE JOB.json` prints the times as JSON.
+"""Time one library in its environment: `python worker.py MODULE JOB.json` prints the times as JSON.
 
 MODULE is `own` (toolmark) or `peers.NAME`; see `Library` for what such a module has. The job is one workload with the
 requested modes; the output of a library is discarded.
@@ -58,7 +58,7 @@ def _mode(library: Library, mode: str, cases: list[PlainCase], rounds: int, budg
 
 
 def _parse(library: Library, job: dict[str, Any], cases: Sequence[PlainCase]) -> dict[str, Any]:
-    """Time parsing into plain values and into toolmark's models, and see that the models say what the cases say."""
+    """Time parsing into plain values and into toolmark's models, and compare the results."""
     lines, rounds, budget = [line.encode() for line in job["lines"]], job["rounds"], job["budget"]
     plain = measure(json.loads, lines, rounds=rounds, budget=budget)
     own = cast("Any", library)

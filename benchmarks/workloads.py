@@ -42,7 +42,7 @@ class Workload:
 
 
 def all_workloads(airline: Path | None) -> list[Workload]:
-    """Return every workload, those of one family by size; the airline runs only where their file is given."""
+    """Return every workload, ordered by family and size; the airline runs only if their file is passed."""
     return [
         *(airline_workloads(airline) if airline else []),
         *(_synthetic("mixed", size, count, _mixed) for size, count in _SIZES),
@@ -143,7 +143,7 @@ def _mixed(rng: random.Random, size: int) -> tuple[list[Call], list[Call]]:
 
 
 def _unique(rng: random.Random, size: int) -> tuple[list[Call], list[Call]]:
-    """Every call has a name of its own; damaged as the others, and shuffled."""
+    """Every call has its own name; damaged like the others, and shuffled."""
     expected = [(f"tool_{number:05d}", _arguments(rng)) for number in range(size)]
     called = _damaged(rng, expected, lambda: (f"other_{rng.randrange(10**6):06d}", _arguments(rng)))
     rng.shuffle(called)
@@ -157,7 +157,7 @@ def _identical(rng: random.Random, size: int) -> tuple[list[Call], list[Call]]:
 
 
 def _one_tool(rng: random.Random, size: int) -> tuple[list[Call], list[Call]]:
-    """Calls of one tool of which no two are equal: nothing can be paired ahead, everything is a question."""
+    """Different calls of one tool: no pair is fixed in advance, so each must be compared."""
 
     def calls(first: int) -> list[Call]:
         return [("tool_00", {**_arguments(rng), "key": first + number}) for number in range(size)]
